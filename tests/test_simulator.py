@@ -31,8 +31,7 @@ from hogshare import (
 from hogshare.barriers import BarrierError
 from hogshare.kernels import layout
 from hogshare.runtimes import virtual
-from hogshare.runtimes.least import LeastClock
-from hogshare.runtimes.parking import Parking
+from hogshare.runtimes.parking import LeastClock, Parking
 from hogshare.simulation import (
     MODEL,
     Churn,

@@ -26,11 +26,11 @@ from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import layout, repair
+from hogshare.runtimes.assignment import Assignment, session_of
 from hogshare.runtimes.blas import one_thread_each
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
 from hogshare.runtimes.driver import drive, yields_of
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
-from hogshare.runtimes.lending import Lending, session_of
 from hogshare.runtimes.monitor import Monitor
 from hogshare.runtimes.news import News
 from hogshare.runtimes.protocol import Outcome, Runtime
@@ -55,7 +55,7 @@ class Processes(Runtime):
     is_private = False  # the arena is used again
 
     def __init__(self) -> None:
-        self.lending = Lending()
+        self.assignment = Assignment()
 
     def allocate(
         self,
@@ -67,15 +67,15 @@ class Processes(Runtime):
 
         Rows made by `hogshare.share` are used where they are; others, and what is lent, are copied.
         """
-        return self.lending.allocate(shapes, rows)
+        return self.assignment.allocate(shapes, rows)
 
     def close(self) -> None:
         """Drop this process's handle of the run's memory."""
-        self.lending.close()
+        self.assignment.close()
 
     def prepare(self, session: Session) -> None:
         """Pack what is the user's, before the run's time begins."""
-        self.lending.pack(session)
+        self.assignment.pack(session)
 
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
@@ -123,7 +123,7 @@ class Processes(Runtime):
 
     def _post(self, session: Session, member: Member, me: int) -> None:
         """Hand a member its task and the memory's descriptors."""
-        fds, handed = self.lending.handed(session)
+        fds, handed = self.assignment.handed(session)
         member.post(("hogshare.runtimes.processes:work", {"handed": handed, "me": me}), fds)
 
 

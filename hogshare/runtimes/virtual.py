@@ -1,8 +1,8 @@
 """Workers one after the other on a virtual clock: the loop's wishes are events in a queue.
 
 A worker's loop runs on until it wishes to sleep or to wait. To sleep is an event at a later time;
-where workers wait is `hogshare.runtimes.parking`, and when a master takes their mail
-`hogshare.runtimes.clerk`. What homes send each other is brought by `hogshare.runtimes.courier`.
+where workers wait is `hogshare.runtimes.parking`, and when a master takes their mail, and homes
+that of each other, `hogshare.runtimes.deliveries`.
 
 Order: by time; at one time first who comes and goes, then who watches, messages that arrive, blocks
 that end, the master, and looks at barriers; of one kind by worker. So a run repeats bit for bit.
@@ -25,8 +25,7 @@ from hogshare.kernels import barriers, epochs, layout, repair
 from hogshare.links.link import Link
 from hogshare.links.network import CONTROL_BYTES, Traffic, message_bytes
 from hogshare.planes import Plane
-from hogshare.runtimes.clerk import Clerk
-from hogshare.runtimes.courier import Courier
+from hogshare.runtimes.deliveries import Courier, VirtualMaster
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.monitor import Monitor
 from hogshare.runtimes.parking import Parking
@@ -127,9 +126,9 @@ class Simulation:
         # a look of a user's barrier is an event here, however far apart two of them are
         session.patience_ns = max(STUCK_NS, round(PATIENCE_POLLS * poll * NS))
         self._parking = Parking(session, poll, self._push_look, self._count_looks)
-        self._clerk: Clerk | None = None
+        self._master: VirtualMaster | None = None
         if session.has_master:
-            self._clerk = Clerk(session, simulator.write_seconds, self._push_master)
+            self._master = VirtualMaster(session, simulator.write_seconds, self._push_master)
         self._courier: Courier | None = None
         if session.homes is not None:
             ways = self.traffic, self._seconds, self._push_arrival
@@ -194,8 +193,8 @@ class Simulation:
                 self._stop_at(limit)
         for row in self._table:
             repair.refuse(row)  # who has not come
-        if self._clerk is not None and not (self.reached_limit and self._clerk.is_writing):
-            self._clerk.serve()  # what is left of a sum
+        if self._master is not None and not (self.reached_limit and self._master.is_writing):
+            self._master.serve()  # what is left of a sum
         self.hook.poll()
         if not self._is_over():
             self.notes.append("nobody was left: all workers had gone or died before the run's end")
@@ -248,7 +247,7 @@ class Simulation:
         return kind == WATCH and not self._loops and self._times_shown > 0
 
     def _is_at_the_end(self) -> bool:
-        if self._loops or (self._clerk is not None and self._clerk.is_writing):
+        if self._loops or (self._master is not None and self._master.is_writing):
             return self.reached_limit and not self._loops
         return self._is_over() or not self._joins
 
@@ -265,8 +264,8 @@ class Simulation:
             assert self._courier is not None
             self._parking.notice(self._courier.arrive(worker), self.now)
         elif kind == MASTER:
-            assert self._clerk is not None
-            self._parking.mail_is_taken(self._clerk.has_written(self.now), self.now)
+            assert self._master is not None
+            self._parking.mail_is_taken(self._master.has_written(self.now), self.now)
         elif kind == COME:
             self._loops[worker] = loop_of(self.session, worker)
             self._advance(worker, None)
@@ -370,9 +369,9 @@ class Simulation:
 
     def _see_to_rest(self) -> None:
         """A worker rests. If all do, what is left of a sum is applied, and the caller looks."""
-        clerk = self._clerk
-        if clerk is not None and not clerk.is_writing and self.session.word(layout.GATHERED):
-            clerk.serve()
+        master = self._master
+        if master is not None and not master.is_writing and self.session.word(layout.GATHERED):
+            master.serve()
         self.hook.poll()
 
     def _sleep(self, me: int, late: float) -> None:
@@ -445,7 +444,7 @@ class Simulation:
 
     def _notice(self, me: int) -> None:
         """See what a worker's turn has changed for others."""
-        if self._clerk is not None and self._clerk.notice(me, self.now):
+        if self._master is not None and self._master.notice(me, self.now):
             self._parking.mail_is_taken(me, self.now)
         if self._monitor.watches:
             self._monitor.tick()

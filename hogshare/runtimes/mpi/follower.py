@@ -15,8 +15,7 @@ from hogshare.runtimes.blas import one_thread_each
 from hogshare.runtimes.joint import Parts
 from hogshare.runtimes.mpi import pulse
 from hogshare.runtimes.mpi.calls import Call
-from hogshare.runtimes.mpi.crewing import TICK_SECONDS, finish, wait_in_vain
-from hogshare.runtimes.mpi.leader import ATTACH, RAN, READY, REPORT, RUN
+from hogshare.runtimes.mpi.leader import ATTACH, RAN, READY, REPORT, RUN, TICK_SECONDS
 from hogshare.runtimes.mpi.machine import Machine, accept
 from hogshare.runtimes.news import Bell
 from hogshare.runtimes.threads import ThreadCrew
@@ -83,7 +82,7 @@ def _run(call: Call, session: Session, workers: range) -> None:
                 held.deliver()
         except BaseException:
             session.stop()
-            wait_in_vain(held, crew)
+            crew.join(crew.patience(held))
             raise
-        finish(crew)
+        crew.finish()
     heart.rest()

@@ -42,10 +42,9 @@ from hogshare.runtimes.mpi.pooling import Pool
 from hogshare.runtimes.mpi.progress import Owned, Progress
 from hogshare.runtimes.mpi.verdict import Verdict
 from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire
-from hogshare.runtimes.mpi.words import Decision
+from hogshare.runtimes.mpi.words import ORDINARY, Decision
 
 EPOCHS, IS_LAST, STOP, IS_FINITE, FIRST_SUM = range(5)  # of a machine's words in a meeting
-ORDINARY = (layout.RUNNING, layout.STOPPED_BY_LIMIT)
 HOMES, TABLE = " homes", " table"  # names that no array of a plane has
 
 

@@ -5,12 +5,17 @@ evaluates the model where all rest, and is the master's rank.
 
     leader: ATTACH (the arena, the settings) -> READY of all -> RUN -> RAN of all -> ... -> REPORT
 
+A fit of an estimator decides between its calls of `solve`, by what came of the last; so rank 0
+makes them by itself, and the others run workers of whatever it solves (`AssigningLeader`): each of
+these calls has the memory and the packed parts that processes of a crew are handed.
+
 Who writes: the leader allocates and fills the arena; from RUN on all workers write as
 `hogshare.engine.session` says; from RAN on the leader alone.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -21,11 +26,11 @@ from hogshare.engine.arrays import NOTHING, Shapes
 from hogshare.engine.checks import AtRest
 from hogshare.engine.session import Session
 from hogshare.kernels import layout, repair
+from hogshare.runtimes.assignment import Assignment, session_of
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi import pulse
 from hogshare.runtimes.mpi.calls import Call
-from hogshare.runtimes.mpi.crewing import TICK_SECONDS, finish, wait_in_vain
-from hogshare.runtimes.mpi.machine import Machine, offer
+from hogshare.runtimes.mpi.machine import Machine, offer, opened
 from hogshare.runtimes.news import Bell
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
@@ -34,6 +39,7 @@ from hogshare.shm.table import IN_RUN
 from hogshare.system.interrupts import Holding
 
 ATTACH, READY, RUN, RAN, REPORT = "attach", "ready", "run", "ran", "report"
+TICK_SECONDS = 0.005  # between two glances at messages, epochs and those that rest
 
 
 class Leader(Runtime):
@@ -105,10 +111,12 @@ class Leader(Runtime):
             except BaseException:
                 session.stop()
                 self._refuse_late(session)
-                wait_in_vain(held, own, master)
+                for crew in (own, master):
+                    crew.join(crew.patience(held))
                 raise
             heart.rest()
-            finish(own, master)
+            own.finish()
+            master.finish()
             hook.poll()
         self._await(RAN)
         return Outcome([])
@@ -130,3 +138,52 @@ class Leader(Runtime):
         for k in range(session.settings.n_workers):
             if k not in self.mine:
                 repair.refuse(session.schedule.table[k])
+
+
+class AssigningLeader(Leader):
+    """The runtime of rank 0 in a call that the others lend workers to.
+
+    Parameters
+    ----------
+    call : Call
+    machine : Machine
+    """
+
+    def __init__(self, call: Call, machine: Machine) -> None:
+        super().__init__(call, machine)
+        self.assignment = Assignment()
+
+    def allocate(
+        self,
+        shapes: Shapes,
+        rows: Mapping[str, np.ndarray],
+        lent: Mapping[str, np.ndarray] = NOTHING,
+    ) -> dict[str, np.ndarray]:
+        """One arena for everything that is not in one already."""
+        return self.assignment.allocate({**shapes, **pulse.shapes(len(self.machine.ranks))}, rows)
+
+    def close(self) -> None:
+        """Drop this rank's handles of the run's memory."""
+        self.assignment.close()
+
+    def prepare(self, session: Session) -> None:
+        """Compile, and hand the run to the others; they wait, and load what is compiled."""
+        dealt = self.machine.dealt(session.settings.n_workers)
+        self.mine = dealt.workers_of(dealt.leader)
+        session.worker(0).prepare()
+        self.assignment.pack(session)
+        numbers, handed = self.assignment.handed(session)
+        self.call.post_all(ATTACH, {"process": os.getpid(), "numbers": numbers, "handed": handed})
+        self._await(READY)
+
+
+def borrowed(content: Mapping[str, Any]) -> Session:
+    """The leader's session, in a rank that lends it workers."""
+    numbers: list[int] = []
+    try:
+        for number in content["numbers"]:
+            numbers.append(opened(content["process"], number))
+        return session_of(numbers, content["handed"])
+    finally:
+        for number in numbers:
+            os.close(number)

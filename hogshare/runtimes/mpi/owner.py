@@ -22,20 +22,20 @@ from hogshare.engine.session import Session
 from hogshare.kernels import between, layout
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.jit import JIT_DISABLED
-from hogshare.runtimes.mpi.flat import Flat
 from hogshare.runtimes.mpi.posts import OWNER, Post
 from hogshare.runtimes.mpi.verdict import Verdict
 from hogshare.runtimes.mpi.words import (
     AT_END,
     GO_ON,
     IN_PASSING,
+    ORDINARY,
     STOP_NOW,
     Decision,
+    Flat,
     Report,
 )
 
 NOWHERE = np.empty(0, np.int64)
-ORDINARY = (layout.RUNNING, layout.STOPPED_BY_LIMIT)  # stop words that nobody else has to hear of
 
 
 class Owner:

@@ -19,11 +19,10 @@ from hogshare.links.network import Network
 from hogshare.runtimes.mpi.beats import Beats
 from hogshare.runtimes.mpi.pooling import Pool
 from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire
-from hogshare.shm.mailbox import AT_ONCE, Edge, mailbox_of, shapes
+from hogshare.shm.mailbox import AT_ONCE, PLACE_BYTES, Edge, mailbox_of, shapes
 
 OWNER = 0  # its rank
 QUEUE = 2  # messages of an edge that may be under way
-PLACE_BYTES = 4  # as a place is sent
 
 
 class Post(NamedTuple):

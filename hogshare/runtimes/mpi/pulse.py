@@ -13,9 +13,9 @@ import time
 import numpy as np
 
 from hogshare.kernels import layout
+from hogshare.runtimes.mpi.beats import SILENT_SECONDS
 from hogshare.runtimes.mpi.calls import RankFailed
 
-SILENT_SECONDS = 30.0
 NAME = "heartbeats"  # of the array
 Shapes = dict[str, tuple[tuple[int, ...], str]]
 

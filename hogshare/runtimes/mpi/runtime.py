@@ -18,8 +18,7 @@ from hogshare.runtimes.mpi.apart import apart
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.door import library
 from hogshare.runtimes.mpi.follower import attached, follow
-from hogshare.runtimes.mpi.leader import REPORT, Leader
-from hogshare.runtimes.mpi.lending import LendingLeader, borrowed
+from hogshare.runtimes.mpi.leader import REPORT, AssigningLeader, Leader, borrowed
 from hogshare.runtimes.mpi.sequence import RankMissing, sequence_of
 from hogshare.runtimes.mpi.uniting import alike, united, whole
 from hogshare.system import callers, missed, ranges
@@ -202,7 +201,7 @@ class MPI(Joint):
         if call.talk.rank != ranks.leader:
             return follow(call, ranks, borrowed)
         call.is_for_all = True
-        made = led.made(LendingLeader(call, ranks), ranks.n_workers, facts, arrays)
+        made = led.made(AssigningLeader(call, ranks), ranks.n_workers, facts, arrays)
         call.post_all(REPORT, made)
         return made
 

@@ -18,7 +18,6 @@ from hogshare.kernels import between, epochs, exchange, layout
 from hogshare.kernels.between import Account, Terms
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.sgd import DUAL
-from hogshare.runtimes.mpi.flat import Flat
 from hogshare.runtimes.mpi.level import keep_snapshot, note_decision, note_end
 from hogshare.runtimes.mpi.paces import SitePace
 from hogshare.runtimes.mpi.posts import Post
@@ -29,6 +28,7 @@ from hogshare.runtimes.mpi.words import (
     IN_PASSING,
     STOP_NOW,
     Decision,
+    Flat,
     Report,
 )
 
@@ -70,7 +70,6 @@ class Site:
         self._is_under_way = False
         self._answered = IN_PASSING  # the round of the last answer
         self._decisions: list[Decision] = []
-        self.n_offers = 0
 
     def prepare(self) -> None:
         """Load or compile its kernels; a run does nothing else before."""
@@ -185,7 +184,6 @@ class Site:
             went = self.post.offers.post(offered, None, round_)
         assert went, "there is one offer at a time"
         self._offered_rows, self._is_under_way = rows, True
-        self.n_offers += 1
 
     def _take_answer(self) -> bool:
         message = self.post.answers.poll()

@@ -12,14 +12,13 @@ import numpy as np
 
 from hogshare.engine.session import Session
 from hogshare.links.network import Network
-from hogshare.runtimes.mpi.flat import Flat
 from hogshare.runtimes.mpi.level import Level, Tell, give_back, pool_iterates
 from hogshare.runtimes.mpi.owner import Owner
 from hogshare.runtimes.mpi.paces import SitePace
 from hogshare.runtimes.mpi.pooling import Pool
 from hogshare.runtimes.mpi.posts import OWNER, Posts
 from hogshare.runtimes.mpi.site import Site
-from hogshare.runtimes.mpi.words import Decision, most_words
+from hogshare.runtimes.mpi.words import Decision, Flat, most_words
 
 
 class VectorLevel(Level):

@@ -1,4 +1,12 @@
-"""What machines report to the owner of the global vector, and what it decides: words of numbers."""
+"""What goes between machines and the owner of the global vector, as numbers.
+
+The vector is what machines have in common, one after the other:
+
+    coefficients | intercepts | means of the duals | SAGA's average
+
+"Means of the duals" are SAGA's mean slopes, too; the average is there with SAGA only. Words are
+what machines report of their epochs, and what the owner decides.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hogshare.engine.session import Session
 from hogshare.kernels import layout
+from hogshare.kernels.sgd import DUAL
 
 # rounds of vectors: why a machine has sent an offer
 IN_PASSING = 0  # while its workers go on
@@ -17,6 +27,47 @@ AT_END = 3  # when they have ended
 # rounds of decisions
 GO_ON = 1  # with the next epoch, or not: the stop word says
 STOP_NOW = 2  # somebody has stopped in the middle of an epoch
+
+ORDINARY = (layout.RUNNING, layout.STOPPED_BY_LIMIT)  # stop words that nobody else has to hear of
+
+
+class Flat(NamedTuple):
+    """How long the parts are.
+
+    m : coefficients
+    columns : intercepts, and means
+    average : 0 or m
+    """
+
+    m: int
+    columns: int
+    average: int
+
+    @classmethod
+    def of(cls, session: Session) -> Flat:
+        """Those of a session."""
+        return cls(session.size, session.settings.n_columns, len(session.memory.average))
+
+    @property
+    def size(self) -> int:
+        """Numbers in all."""
+        return self.m + 2 * self.columns + self.average
+
+    def start(self, session: Session) -> np.ndarray:
+        """What all machines have alike when a run begins; sums begin at zero, each with its own."""
+        flat = np.zeros(self.size)
+        if session.rule.method != DUAL:
+            flat[: self.m] = session.vector.w
+        flat[self.m : self.m + self.columns] = session.vector.intercept
+        return flat
+
+    def coefficients(self, flat: np.ndarray) -> np.ndarray:
+        """Those of a flat vector: a view."""
+        return flat[: self.m]
+
+    def intercepts(self, flat: np.ndarray) -> np.ndarray:
+        """Those of a flat vector: a view."""
+        return flat[self.m : self.m + self.columns]
 
 
 class Report(NamedTuple):

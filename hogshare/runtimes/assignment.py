@@ -1,8 +1,8 @@
-"""The memory of a run that other processes are lent, and what is the user's, packed for them.
+"""The memory of a run that other processes are assigned, and what is the user's, packed for them.
 
-Who writes: the caller allocates and fills, before anybody is lent anything; from then on all write
-as `hogshare.engine.session` says. Who frees: the caller closes its handles at the end of the run;
-who is lent the memory drops its mappings with the session; it has no name, so nothing stays.
+Who writes: the caller allocates and fills, before anybody is handed anything; from then on all
+write as `hogshare.engine.workspace` says. Who frees: the caller closes its handles at the end of
+the run; who is handed the memory drops its mappings with the session; it has no name, so nothing stays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hogshare.shm import sharing
 from hogshare.shm.arena import Arena
 
 
-class Lending:
+class Assignment:
     """What a run's caller hands to processes that run workers of it."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ def session_of(fds: Sequence[int], handed: Mapping[str, Any]) -> Session:
     fds : sequence of int
         Descriptors; the caller still closes them.
     handed : dict
-        As `Lending.handed` answered.
+        As `Assignment.handed` answered.
     """
     own = Arena.attach(fds[0], handed["arena"])
     arrays: dict[str, np.ndarray] = {name: own[name] for name in own.names}

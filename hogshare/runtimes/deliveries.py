@@ -1,6 +1,6 @@
-"""What brings messages between homes on a virtual clock: each is under way as long as a link takes.
+"""What brings messages on a virtual clock: workers' to the master, and those between homes.
 
-Who writes: `send` and `arrive`, in the one thread of the simulation, the mailbox's words.
+Who writes, in the one thread of the simulation: `Courier.send` and `arrive` the mailbox's words.
 """
 
 from __future__ import annotations
@@ -11,11 +11,77 @@ from collections.abc import Callable
 import numpy as np
 
 from hogshare.engine.homes import Homes
-from hogshare.kernels import board, layout, mailbox
+from hogshare.engine.loop import Compute, loop_of
+from hogshare.engine.session import Session
+from hogshare.kernels import board, layout, mailbox, replay
 from hogshare.kernels.mailbox import Mailbox, slot_of
 from hogshare.links.link import Line
 from hogshare.links.network import Network, Traffic
 from hogshare.shm.mailbox import AT_ONCE, mail_bytes
+
+
+class VirtualMaster:
+    """The master of a simulated run: when it takes which message.
+
+    Where writing takes no time it is the master's loop, which takes a message when it is posted.
+    Where it takes time, messages stand in line in the order in which they were posted, and each is
+    in the model when it has been written, one after the other.
+
+    write_seconds : virtual seconds of writing a message
+    push : ``push(seconds)`` puts the end of the present writing into the queue
+    """
+
+    def __init__(
+        self, session: Session, write_seconds: float, push: Callable[[float], None]
+    ) -> None:
+        self._session, self._counters = session, session.mail.box.counters
+        self._seconds, self._push = write_seconds, push
+        self._loop = loop_of(session, session.settings.n_workers)
+        self._reply: object = None
+        self._over = False
+        self._line: deque[int] = deque()
+        # messages of each, those in line among them
+        self._posted = [0] * session.settings.n_workers
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether messages are in line."""
+        return bool(self._line)
+
+    def notice(self, me: int, now: float) -> bool:
+        """See whether a worker has posted anything; True if it has been taken at once."""
+        mailed = int(self._counters[me, layout.M_POSTED])
+        if mailed == self._posted[me]:
+            return False
+        if self._seconds == 0.0:
+            self._posted[me] = mailed
+            self.serve()
+            return True
+        if not self._line:
+            self._push(now + self._seconds)
+        self._line.extend([me] * (mailed - self._posted[me]))
+        self._posted[me] = mailed
+        return False
+
+    def has_written(self, now: float) -> int:
+        """Take the message that has been written, and begin with the next; whose it was."""
+        worker = self._line.popleft()
+        s = self._session
+        replay.take_again(s.plan, s.schedule, s.vector, s.mail, worker)
+        if self._line:
+            self._push(now + self._seconds)
+        return worker
+
+    def serve(self) -> None:
+        """Let the master's loop run until it wishes to wait, or has ended."""
+        if self._over:
+            return
+        try:
+            while isinstance(wish := self._loop.send(self._reply), Compute):
+                self._reply = wish.call(), 0
+            self._reply = 0
+        except StopIteration:
+            self._over = True
 
 
 class Courier:
@@ -24,16 +90,9 @@ class Courier:
     Messages of an edge arrive in the order in which they were sent: one departs when those before
     it have, at the link's bandwidth, and arrives a latency later.
 
-    Parameters
-    ----------
-    homes : Homes
-    network : Network
-    traffic : Traffic
-        Where messages are counted, when they are sent.
-    now : callable
-        The virtual seconds.
-    push : callable
-        ``push(seconds, edge)`` puts an arrival into the queue.
+    traffic : where messages are counted, when they are sent
+    now : the virtual seconds
+    push : ``push(seconds, edge)`` puts an arrival into the queue
     """
 
     def __init__(
