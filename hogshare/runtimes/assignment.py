@@ -2,7 +2,8 @@
 
 Who writes: the caller allocates and fills, before anybody is handed anything; from then on all
 write as `hogshare.engine.workspace` says. Who frees: the caller closes its handles at the end of
-the run; who is handed the memory drops its mappings with the session; it has no name, so nothing stays.
+the run; who is handed the memory drops its mappings with the session; it has no name, so nothing
+stays.
 """
 
 from __future__ import annotations
