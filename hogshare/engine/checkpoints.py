@@ -160,26 +160,15 @@ class Checkpoint:
 class Saved:
     """What a checkpoint file holds.
 
-    Parameters
-    ----------
-    epochs : int
-        Finished epochs.
-    facts : dict
-        What run it is; see `facts_of`.
-    first_t : float
-        Step counter of the run's first row.
-    form : str
-        How the state is written; see `hogshare.engine.resuming`.
-    ready : int
-        Epochs whose row order is prepared.
-    looks : dict
-        ``seen``, what the looks so far found, and ``next``, the epoch of the next one.
-    fields : dict
-        Names of the rows of the state's tables, in order.
-    arrays : dict of ndarray
-        The state, and the model.
-    path : str
-        Where it was read from.
+    epochs : finished epochs
+    facts : what run it is; see `facts_of`
+    first_t : step counter of the run's first row
+    form : how the state is written; see `hogshare.engine.resuming`
+    ready : epochs whose row order is prepared
+    looks : ``seen``, what the looks so far found, and ``next``, the epoch of the next one
+    fields : names of the rows of the state's tables, in order
+    arrays : the state, and the model
+    path : where it was read from
     """
 
     epochs: int
@@ -242,10 +231,8 @@ class Saved:
     def require(self, facts: dict[str, Any]) -> None:
         """Refuse to go on with another run than this is of.
 
-        Raises
-        ------
-        ValueError
-            If facts differ, or cannot be compared. The message says which, and what to do.
+        Raises ValueError if facts differ, or cannot be compared. The message says which, and what
+        to do.
         """
         at_its_model = f"begin a new run at its model with start=Checkpoint({self.path!r}).model()"
         anew = own("begin a new run", at_its_model)
@@ -271,12 +258,7 @@ class Saved:
         return self.model() if "params" not in self.facts["problem"] else params_of(self.model())
 
     def check_model(self) -> None:
-        """Refuse what is no model of such a problem.
-
-        Raises
-        ------
-        ValueError
-        """
+        """Refuse what is no model of such a problem."""
         coef, intercept, *averages = (self.arrays.get(name) for name in MODEL)
         if coef is None or coef.dtype not in FLOATS or coef.ndim != 2 or not coef.size:
             raise ValueError("its model is missing")
@@ -304,12 +286,8 @@ class Saved:
 def load(path: str | Path) -> Saved:
     """Read a checkpoint file.
 
-    Raises
-    ------
-    ValueError
-        If the file is no checkpoint, is cut off, or was written by a later version.
-    OSError
-        If it cannot be opened.
+    Raises ValueError if the file is no checkpoint, is cut off, or was written by a later version;
+    OSError if it cannot be opened.
     """
     header, arrays = archives.read(path, WHAT, FORMAT, [FORMAT_VERSION], _wanted)
     try:

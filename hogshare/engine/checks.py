@@ -59,13 +59,8 @@ class AtRest:
 class Checks(AtRest):
     """The criteria of `Stop.gradient`, `Stop.gap` and `Stop.relative_gap` over one run.
 
-    Parameters
-    ----------
-    problem : Problem
-    stop : Stop
-        With one of them at least.
-    settles : bool
-        Whether a look moves the intercepts to where they are best for the coefficients.
+    stop : with one of them at least
+    settles : whether a look moves the intercepts to where they are best for the coefficients
     """
 
     def __init__(self, problem: Any, stop: Stop, settles: bool) -> None:
@@ -270,10 +265,8 @@ def whole(epochs: float) -> int:
 def check_criterion(problem: RowProblem, stop: Stop) -> None:
     """Refuse a criterion that the problem does not have.
 
-    Raises
-    ------
-    ValueError
-        If the gradient is asked of a loss with kinks, or a gap where there is no penalty.
+    Raises ValueError if the gradient is asked of a loss with kinks, or a gap where there is no
+    penalty.
     """
     if stop.gradient is not None and problem.loss in losses.KINKED:
         raise ValueError(

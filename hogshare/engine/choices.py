@@ -23,43 +23,26 @@ BLOCK_ROWS = 64  # whose gradients are one step, where nobody says how many are
 class Choices:
     """A run before it has memory.
 
-    Attributes
-    ----------
-    problem, rule, plane, barrier, step, stop, n_workers, shuffle, trace, block, record
-        As of `solve`, but settled: none is a word, and `trace` is 0 where there is none.
-    seed : int
-        Of the row order itself.
-    first_t : float
-        Step counter of the run's first row.
-    report_epochs : bool
-        Whether somebody is told of every epoch.
-    track : int
-        As of `kernels.sgd.Rule`: whether losses are counted.
-    sleeps, parts : int
-        As of `Plan`.
-    orderly : bool
-        Whether BSP may keep workers in their order, for which all have to be there.
-    empty : bool
-        Whether a rule that remembers rows remembers none when the run begins; of a resumed run,
-        when the one began that was interrupted.
-    iterate : float
-        As of `kernels.sgd.Rule`.
-    n_machines : int
-        That have rows of their own each, and exchange their vectors by messages.
-    n_beside : int
-        Rows that are trained on elsewhere.
-    workers_of : tuple of int
-        How many workers each machine has, where they have homes; (): there is one machine.
-    machine : int
-        Which of them this is.
-    elsewhere : ndarray of bool of shape (n_rows,) or None
-        Rows of the problem that workers of other machines train on; None: none.
-    least_share : int or None
-        Rows that every worker has at least, on every machine; None: as many as here.
-    home_rows : int or None
-        Rows of a home's block, where machines have agreed on them.
-    waits_at_ends : bool
-        Whether somebody decides at an epoch's end what the next one is like.
+    problem, rule, plane, barrier, step, stop, n_workers, shuffle, trace, block, record : as of
+        `solve`, but settled: none is a word, and `trace` is 0 where there is none
+    seed : of the row order itself
+    first_t : step counter of the run's first row
+    report_epochs : whether somebody is told of every epoch
+    track : as of `kernels.sgd.Rule`: whether losses are counted
+    sleeps, parts : as of `Plan`
+    orderly : whether BSP may keep workers in their order, for which all have to be there
+    empty : whether a rule that remembers rows remembers none when the run begins; of a resumed run,
+        when the one began that was interrupted
+    iterate : as of `kernels.sgd.Rule`
+    n_machines : that have rows of their own each, and exchange their vectors by messages
+    n_beside : rows that are trained on elsewhere
+    workers_of : how many workers each machine has, where they have homes; (): there is one machine
+    machine : which of them this is
+    elsewhere : ndarray of bool of shape (n_rows,) or None; rows of the problem that workers of
+        other machines train on; None: none
+    least_share : rows that every worker has at least, on every machine; None: as many as here
+    home_rows : rows of a home's block, where machines have agreed on them
+    waits_at_ends : whether somebody decides at an epoch's end what the next one is like
     """
 
     problem: Any

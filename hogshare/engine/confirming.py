@@ -45,13 +45,8 @@ LOADED: set[tuple[Any, ...]] = set()  # kinds of rows whose kernels are there
 class Confirmation:
     """The looks of one run whose losses have stopped falling.
 
-    Parameters
-    ----------
-    problem : RowProblem
-    tol : float
-        `Stop.tol`.
-    epochs : int
-        Those of the run, at most.
+    tol : `Stop.tol`
+    epochs : those of the run, at most
     """
 
     def __init__(self, problem: RowProblem, tol: float, epochs: int) -> None:

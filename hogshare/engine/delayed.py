@@ -25,12 +25,8 @@ from hogshare.shm.mailbox import AtOnce, mail_bytes
 class Delayed(AtOnce):
     """A transport within one memory that takes as long as links do.
 
-    Parameters
-    ----------
-    links : sequence of Link
-        Of each edge.
-    value_bytes : int
-        Of a value, as it is counted.
+    links : of each edge
+    value_bytes : of a value, as it is counted
     """
 
     def __init__(self, links: Sequence[Link], value_bytes: int) -> None:

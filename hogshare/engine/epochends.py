@@ -25,12 +25,8 @@ from hogshare.kernels.parts import Each
 class Rest:
     """A run between two epochs.
 
-    Attributes
-    ----------
-    epoch : int
-        Epochs that are done.
-    n_workers : int
-        That the run has, whoever of them has worked.
+    epoch : epochs that are done
+    n_workers : that the run has, whoever of them has worked
     """
 
     def __init__(self, session: Session, each: Each = map) -> None:
@@ -79,11 +75,8 @@ class Rest:
 class EpochEnds(AtRest):
     """Decides at the ends of epochs; `hogshare.solve` takes one as its `on_epoch`.
 
-    Parameters
-    ----------
-    decide : callable
-        ``decide(rest) -> bool``, whether to stop. It is also called before the first epoch, and
-        after the last one.
+    decide : ``decide(rest) -> bool``, whether to stop. It is also called before the first epoch,
+        and after the last one.
     """
 
     def __init__(self, decide: Callable[[Rest], bool]) -> None:
@@ -91,12 +84,7 @@ class EpochEnds(AtRest):
         self._decided = -1
 
     def check(self, stop: Stop, shuffle: bool, files: dict[str, Any]) -> None:
-        """Refuse what somebody else would have to decide by at the same moments.
-
-        Raises
-        ------
-        ValueError
-        """
+        """Refuse what somebody else would have to decide by at the same moments."""
         given = [name for name, file in files.items() if file is not None]
         given += [*stop.criteria, *(["shuffle"] if shuffle else [])]
         if given:

@@ -45,11 +45,7 @@ def own_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 class Homes:
     """The homes of one run.
 
-    Parameters
-    ----------
-    session : Workspace
-    plane : Plane
-        Of one's own, with homes.
+    plane : of one's own, with homes
     """
 
     def __init__(self, session: Workspace, plane: Plane) -> None:
@@ -120,10 +116,7 @@ class Homes:
     def model(self) -> tuple[np.ndarray, np.ndarray]:
         """Vector and intercepts of the model that the homes make.
 
-        Raises
-        ------
-        PlaneError
-            If the plane answers anything else.
+        Raises PlaneError if the plane answers anything else.
         """
         there = self._inhabited()
         self.plane.bury(self.arrays, self.table[:, layout.T_STATE] == layout.DEAD)

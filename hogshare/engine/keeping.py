@@ -38,18 +38,10 @@ class CheckpointFailed(RuntimeWarning):
 class Keeper(AtRest):
     """Writes the checkpoints of one run, between its looks.
 
-    Parameters
-    ----------
-    session : Session
-    checkpoint : Checkpoint
-    facts : dict
-        See `hogshare.engine.checkpoints.facts_of`.
-    checks : Checks or None
-        Who looks at the model; called from here, at its own epochs.
-    next_look : int
-        Epoch of the first look; without checks it does not matter.
-    inside : bool
-        Whether the only worker is the calling thread.
+    facts : see `hogshare.engine.checkpoints.facts_of`
+    checks : who looks at the model; called from here, at its own epochs
+    next_look : epoch of the first look; without checks it does not matter
+    inside : whether the only worker is the calling thread
     """
 
     def __init__(

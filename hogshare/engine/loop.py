@@ -205,10 +205,7 @@ def _at_home(worker: Worker, home: Home) -> Generator[Wish, Any, None]:
 def _hold(worker: Worker, home: Home) -> Generator[Wish, Any, bool | None]:
     """Wait as the plane wishes: whether it holds, in the time it has; None: the run is broken off.
 
-    Raises
-    ------
-    PlaneError
-        If nobody can ever end it.
+    Raises PlaneError if nobody can ever end it.
     """
     session, table, wish = worker.session, worker.table, home.wish
     assert wish is not None

@@ -54,12 +54,7 @@ def takes_passes(problem: GradientProblem, rule: Rule) -> bool:
 class Outside:
     """What a run's steps are made of, as it travels to every worker.
 
-    Attributes
-    ----------
-    problem : GradientProblem
-    rule : Rule
-    around : list of callable
-        What the gradient is called within, by workers that begin from now on.
+    around : what the gradient is called within, by workers that begin from now on
     """
 
     problem: GradientProblem

@@ -48,12 +48,7 @@ class Recording:
 
 
 def check_recordable(settings: Settings, has_homes: bool) -> None:
-    """Refuse runs whose interleaving says too little.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse runs whose interleaving says too little."""
     mode = settings.plan["private"]
     if mode == epochs.EXCHANGE or has_homes:
         raise ValueError(

@@ -157,10 +157,7 @@ def folded(state: dict[str, np.ndarray], form: str) -> dict[str, np.ndarray]:
 def restore(session: Session, saved: Saved) -> None:
     """Put a state into a session that has been filled as for a run from zero.
 
-    Raises
-    ------
-    ValueError
-        If the file's arrays do not fit the session.
+    Raises ValueError if the file's arrays do not fit the session.
     """
     a = session.arrays
     state = saved.state

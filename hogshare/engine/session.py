@@ -30,19 +30,11 @@ AT_ONCE = 1 << 15  # numbers of a mean that are added up while a cache has them
 class Session(Workspace):
     """The arrays of one run.
 
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        As `shapes` lists them, plus the rows' arrays.
-    settings : Settings
-    barrier : callable or None
-        A barrier of the user's own, which workers ask between turns.
-    stragglers : Stragglers or None
-        The law by which workers are slow on purpose, if the plan says that they are.
-    outside : Outside or None
-        What steps are made of that are taken outside of kernels; None: kernels take them.
-    plane : Plane or None
-        One of the user's own, whose workers have homes.
+    arrays : as `shapes` lists them, plus the rows' arrays
+    barrier : a barrier of the user's own, which workers ask between turns
+    stragglers : the law by which workers are slow on purpose, if the plan says that they are
+    outside : what steps are made of that are taken outside of kernels; None: kernels take them
+    plane : one of the user's own, whose workers have homes
     """
 
     def __init__(
@@ -82,10 +74,7 @@ class Session(Workspace):
         entering and leaving stay calls of their own, and with stragglers, a barrier of the user's
         own, or on a virtual clock turns do neither.
 
-        Parameters
-        ----------
-        looks : int
-            How often turns that find no block, or are held, look again, in one wait.
+        looks : how often turns that find no block, or are held, look again, in one wait
         """
         plan = self.plan
         if plan.sleeps or plan.parts or self.barrier is not None:

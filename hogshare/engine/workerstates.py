@@ -22,15 +22,9 @@ PREFIX = "rule_"  # of the names of these arrays among a run's
 def state_shapes(rule: Rule, n_params: int, n_workers: int, vector: str) -> Shapes:
     """The arrays that a rule asks for, a row for each worker.
 
-    Parameters
-    ----------
-    vector : str
-        The vector's dtype, which those have that ask for it.
+    vector : the vector's dtype, which those have that ask for it
 
-    Raises
-    ------
-    TypeError
-        If it asks for something else.
+    Raises TypeError if it asks for something else.
     """
     asked, shapes = rule.state(n_params), {}
     try:
@@ -62,11 +56,7 @@ class State(Mapping[str, np.ndarray]):
 
     Setting one writes its numbers: the array stays the run's, so that nothing is lost.
 
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        A run's.
-    me : int
+    arrays : a run's
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], me: int) -> None:

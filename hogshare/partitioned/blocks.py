@@ -25,15 +25,10 @@ Block = tuple[Any, Any, "np.ndarray | None", "np.ndarray | None"]
 class Facts:
     """What a block is, in a few numbers.
 
-    Attributes
-    ----------
-    labels, counts, weights : ndarray
-        The labels that occur, how often, and the sums of their rows' weights; empty of a
-        regression.
-    weight : float
-        The sum of the rows' weights.
-    columns : tuple or None
-        What a data frame calls its columns.
+    labels, counts, weights : the labels that occur, how often, and the sums of their rows' weights;
+        empty of a regression
+    weight : the sum of the rows' weights
+    columns : what a data frame calls its columns
     """
 
     n_rows: int
@@ -52,12 +47,8 @@ class Facts:
 class Meaning:
     """What is minimised, but for the rows: arguments of `hogshare.problems.linear.build`.
 
-    Attributes
-    ----------
-    row_weights : ndarray of shape (n_classes,) or None
-        By which rows count besides, by their class.
-    scale : float
-        What all rows' weights are multiplied with.
+    row_weights : ndarray of shape (n_classes,) or None; by which rows count besides, by their class
+    scale : what all rows' weights are multiplied with
     """
 
     loss: str
@@ -76,10 +67,7 @@ class Meaning:
 def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
     """Rows, targets, weights and names of columns that came from the collections' graphs, checked.
 
-    Raises
-    ------
-    ValueError
-        If they are no numbers, not finite, damaged, or of unlike lengths.
+    Raises ValueError if they are no numbers, not finite, damaged, or of unlike lengths.
     """
     columns = None
     if hasattr(X, "to_numpy"):

@@ -24,14 +24,8 @@ Fetched = Future[Any]
 class Call:
     """A function of things and of what other calls come to.
 
-    Parameters
-    ----------
-    client : dask.distributed.Client
-    function : callable
-    args : tuple
-        Calls and futures among them stand for what they come to.
-    address : str, optional
-        Of the worker that is preferred; None: any.
+    args : calls and futures among them stand for what they come to
+    address : of the worker that is preferred; None: any
     """
 
     def __init__(

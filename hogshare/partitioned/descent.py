@@ -54,16 +54,10 @@ SPARSE_NS, DENSE_NS, ROW_NS = 2.0, 0.5, 20.0  # of a stored value and of a row, 
 class Settings:
     """How to descend.
 
-    Attributes
-    ----------
-    exchange : int or None
-        Rows of a turn; None: chosen.
-    average : int
-        Average the iterates from this many rows on; 0: do not.
-    most : int or None
-        Turns on their way at one time, at most.
-    heard : callable or None
-        ``heard(epoch, value, model)`` is called after each epoch, counted from 1.
+    exchange : rows of a turn; None: chosen
+    average : average the iterates from this many rows on; 0: do not
+    most : turns on their way at one time, at most
+    heard : ``heard(epoch, value, model)`` is called after each epoch, counted from 1
     """
 
     step: StepSize
@@ -82,10 +76,7 @@ class Settings:
 class Descended:
     """What a descent has come to.
 
-    Attributes
-    ----------
-    absurd : bool
-        Whether the model is finite and useless, as `hogshare.solvers.outcome` has it.
+    absurd : whether the model is finite and useless, as `hogshare.solvers.outcome` has it
     """
 
     model: Model
@@ -201,13 +192,7 @@ class Epochs:
 class Master:
     """Hands out turns and folds what they bring.
 
-    Parameters
-    ----------
-    rows : PartitionedRows
-        Whose problems have been stated.
-    meaning : Meaning
-    settings : Settings
-    start : Model
+    rows : whose problems have been stated
     """
 
     def __init__(
@@ -451,23 +436,8 @@ class Master:
 def descend(rows: PartitionedRows, meaning: Meaning, settings: Settings, start: Model) -> Descended:
     """Minimise on partitions by plain descent.
 
-    Parameters
-    ----------
-    rows : PartitionedRows
-    meaning : Meaning
-    settings : Settings
-    start : Model
-
-    Returns
-    -------
-    Descended
-
-    Raises
-    ------
-    ValueError
-        If the model leaves the range of floats.
-    RuntimeError
-        If the cluster has given up a task, or has no workers any more.
+    Raises ValueError if the model leaves the range of floats; RuntimeError if the cluster has given
+    up a task, or has no workers any more.
     """
     rows.state(meaning)
     return Master(rows, meaning, settings, start).run()
@@ -476,12 +446,8 @@ def descend(rows: PartitionedRows, meaning: Meaning, settings: Settings, start: 
 def push_of(fetched: Fetched) -> Push:
     """What a turn has brought.
 
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
-        As the turn has.
-    RuntimeError
-        If the cluster has given it up.
+    Raises ValueError, TypeError or MemoryError as the turn has; RuntimeError if the cluster has
+    given it up.
     """
     try:
         push: Push = fetched.result()

@@ -31,12 +31,8 @@ from hogshare.problems.model import Model
 class Weighing:
     """What the weights go by.
 
-    Attributes
-    ----------
     curvature : ndarray of shape (n_features,)
-    intercept_curvature : float
-    l1, l2 : float
-        Strengths of the penalty.
+    l1, l2 : strengths of the penalty
     """
 
     curvature: np.ndarray
@@ -47,14 +43,9 @@ class Weighing:
     def weights(self, eta: float, rows: int, proposals: int) -> tuple[np.ndarray, float]:
         """Shares of a change that are folded: of coefficients, and of intercepts.
 
-        Parameters
-        ----------
-        eta : float
-            Step size of the turn.
-        rows : int
-            Rows of the turn.
-        proposals : int
-            How many changes from about one point this is one of.
+        eta : step size of the turn
+        rows : rows of the turn
+        proposals : how many changes from about one point this is one of
         """
         reach = eta * rows
         of_features = reach * (self.curvature.astype(np.float64) + self.l2)

@@ -25,12 +25,8 @@ from hogshare.solvers.finishing import EVALUATIONS, FLATTEST
 class Minimum:
     """What has been found.
 
-    Attributes
-    ----------
-    gradient : float
-        The largest component of the objective's, in size.
-    passes : int
-        How often all rows were gone through.
+    gradient : the largest component of the objective's, in size
+    passes : how often all rows were gone through
     """
 
     model: Model
@@ -49,18 +45,7 @@ def minimise(
 
     Coordinates are scaled by how far their feature spreads, which tells how much they bend.
 
-    Parameters
-    ----------
-    rows : PartitionedRows
-    meaning : Meaning
-        Of a loss with a gradient, and a penalty without l1.
-    start : Model
-    tol : float
-    max_iter : int
-
-    Returns
-    -------
-    Minimum
+    meaning : of a loss with a gradient, and a penalty without l1
     """
     began = time.perf_counter()
     rows.state(meaning)

@@ -32,15 +32,9 @@ class Owners:
     def settle(self, there: Collection[str]) -> int:
         """Have every partition owned by one of those that are there, evenly.
 
-        Parameters
-        ----------
-        there : collection of str
-            Addresses of the workers; at least one.
+        there : addresses of the workers; at least one
 
-        Returns
-        -------
-        int
-            How many partitions have another owner now.
+        Returns how many partitions have another owner now.
         """
         mine: dict[str, list[int]] = {address: [] for address in sorted(there)}
         orphans = []

@@ -38,28 +38,14 @@ WITHOUT_WORKERS_SECONDS = 60.0  # until a cluster is given up that has no worker
 class PartitionedRows:
     """Rows, targets and weights in partitions on a cluster's workers.
 
-    Parameters
-    ----------
-    X : dask array or data frame
-        Blocks are dense or CSR.
-    y : dask array or series, or array-like beside a Dask array whose chunks are known
-    sample_weight : as `y`, or None
-    with_labels : bool
-        Whether targets are labels, which are then looked for.
+    X : blocks are dense or CSR
+    with_labels : whether targets are labels, which are then looked for
+    columns : what data frames call their columns, the same in all partitions
+    facts : of the partitions that have rows
+    problems : of the partitions' problems, once `state` has been called
 
-    Attributes
-    ----------
-    columns : tuple or None
-        What data frames call their columns, the same in all partitions.
-    facts : list of Facts
-        Of the partitions that have rows.
-    problems : list of Call
-        Of the partitions' problems, once `state` has been called.
-
-    Raises
-    ------
-    ImportError, ValueError, TypeError
-        If there is no cluster, or the input is not valid; before anything is fitted.
+    Raises ImportError, ValueError or TypeError if there is no cluster, or the input is not valid;
+    before anything is fitted.
     """
 
     def __init__(self, X: Any, y: Any, sample_weight: Any, *, with_labels: bool) -> None:
@@ -226,12 +212,8 @@ class PartitionedRows:
     def results(self, calls: Sequence[Call]) -> list[Any]:
         """Results of all calls, for which this waits as long as there are workers.
 
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            If a task is refused, as it was.
-        RuntimeError
-            If the cluster has given one up, a loader raised, or there are no workers any more.
+        Raises ValueError, TypeError or MemoryError if a task is refused, as it was; RuntimeError if
+        the cluster has given one up, a loader raised, or there are no workers any more.
         """
         done: SimpleQueue[tuple[Call, Fetched]] = SimpleQueue()
         for call in calls:
@@ -257,10 +239,7 @@ class PartitionedRows:
     def there(self) -> dict[str, int]:
         """Workers that are there and their threads, asked now and then; partitions are settled.
 
-        Raises
-        ------
-        RuntimeError
-            If all have been gone for long.
+        Raises RuntimeError if all have been gone for long.
         """
         now = time.monotonic()
         if now - self._asked < MEMBERS_SECONDS:

@@ -25,12 +25,8 @@ FEW = 1000  # features whose products with each other a worker sends whole: 8 MB
 class Solution:
     """Coefficients and intercept, how they were found, and how near they are.
 
-    Attributes
-    ----------
-    miss : float
-        The residual of the normal equations, each feature in its unit, over the right-hand side.
-    n_iter : int or None
-        None of a solution by the equations.
+    miss : the residual of the normal equations, each feature in its unit, over the right-hand side
+    n_iter : None of a solution by the equations
     """
 
     coef: np.ndarray
@@ -47,20 +43,9 @@ def least_squares(
 ) -> Solution:
     """Minimise ``sum_i weight_i (y_i - x_i w - b)^2 + strength |w|^2``.
 
-    Parameters
-    ----------
-    rows : PartitionedRows
-    meaning : Meaning
-        Of the squared error.
-    strength : float
-    tol : float
-        Of `Solution.miss`, where the solution is approached.
-    max_iter : int or None
-        None: ten for each feature.
-
-    Returns
-    -------
-    Solution
+    meaning : of the squared error
+    tol : of `Solution.miss`, where the solution is approached
+    max_iter : None: ten for each feature
     """
     began = time.perf_counter()
     rows.state(meaning)

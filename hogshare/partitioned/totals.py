@@ -13,10 +13,7 @@ from hogshare.problems.protocol import RowProblem
 def gradient_total(problem: Any, w: np.ndarray) -> tuple[float, np.ndarray]:
     """Sums over the rows of the objective and of its gradient, each with the whole penalty's.
 
-    Parameters
-    ----------
-    w : ndarray of shape (n_params,)
-        The model as one vector: see `LinearProblem.n_params`.
+    w : ndarray of shape (n_params,); the model as one vector: see `LinearProblem.n_params`
     """
     out = np.zeros(problem.n_params)
     value = problem.gradient(w, np.arange(problem.n_rows), out)

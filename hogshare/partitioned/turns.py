@@ -23,17 +23,10 @@ MAX_SEED = np.iinfo(np.int32).max
 class Pull:
     """What a turn begins with.
 
-    Attributes
-    ----------
-    model : Model
-    spans : tuple of (int, int)
-        First and last row of each partition of the turn, which are taken one after the other.
-    average : bool
-        Whether the mean of the iterates comes back too.
-    curvature : bool
-        Whether the curvature of the first partition does.
-    seed : int
-        Of the order of the rows.
+    spans : first and last row of each partition of the turn, which are taken one after the other
+    average : whether the mean of the iterates comes back too
+    curvature : whether the curvature of the first partition does
+    seed : of the order of the rows
     """
 
     model: Model
@@ -54,14 +47,9 @@ class Pull:
 class Push:
     """What a turn ends with.
 
-    Attributes
-    ----------
-    model : Model
-        The copy, with the mean of its iterates if that was asked for.
-    losses : tuple of float
-        The sum over the rows of each partition, each row's before its own step.
-    absurd : bool
-        Whether the copy is finite and useless.
+    model : the copy, with the mean of its iterates if that was asked for
+    losses : the sum over the rows of each partition, each row's before its own step
+    absurd : whether the copy is finite and useless
     curvature : ndarray of shape (n_features,) or None
     """
 
@@ -75,10 +63,7 @@ class Push:
 def turn(pull: Pull, *problems: RowProblem) -> Push:
     """Take a step for each of the rows, in a compiled call for each partition.
 
-    Raises
-    ------
-    ValueError
-        If the model leaves the range of floats.
+    Raises ValueError if the model leaves the range of floats.
     """
     model, sums = pull.model, []
     average, average_intercept = np.zeros(model.coef.shape), np.zeros(len(model.intercept))

@@ -102,12 +102,8 @@ class Assignment:
 def session_of(fds: Sequence[int], handed: Mapping[str, Any]) -> Session:
     """The session of a run, in a process that has been lent it.
 
-    Parameters
-    ----------
-    fds : sequence of int
-        Descriptors; the caller still closes them.
-    handed : dict
-        As `Assignment.handed` answered.
+    fds : descriptors; the caller still closes them
+    handed : as `Assignment.handed` answered
     """
     own = Arena.attach(fds[0], handed["arena"])
     arrays: dict[str, np.ndarray] = {name: own[name] for name in own.names}

@@ -47,10 +47,7 @@ EXPECTED_EPOCHS = 10  # where only a limit is known
 def check_jobs(n_jobs: int | None) -> None:
     """Refuse a number of workers that has no meaning.
 
-    Raises
-    ------
-    ValueError
-        If `n_jobs` is 0, or more than a system has threads.
+    Raises ValueError if `n_jobs` is 0, or more than a system has threads.
     """
     if n_jobs == 0:
         raise ValueError(
@@ -67,10 +64,7 @@ def usable_workers(n_jobs: int | None) -> int:
     parallel joblib call the count is the smaller of joblib's and the limit that joblib put into
     the environment, because joblib's own answer would start cores times cores workers there.
 
-    Raises
-    ------
-    ValueError
-        If `n_jobs` is 0.
+    Raises ValueError if `n_jobs` is 0.
     """
     check_jobs(n_jobs)
     if multiprocessing.current_process().daemon:
@@ -131,10 +125,7 @@ class Work(NamedTuple):
 def work_of(problem: Problem, stop: Stop, plane: Plane, start: Model | None) -> Work:
     """What a run on a problem has to do; a gradient of the user's is tried, and timed.
 
-    Raises
-    ------
-    GradientError
-        If it does not work.
+    Raises GradientError if it does not work.
     """
     epochs, interval, least = stop.epochs, plane.interval(problem), plane.least_workers
     if has_rows(problem):
@@ -159,10 +150,6 @@ def choose(
     """Settle the number of workers and the runtime.
 
     With ``runtime="auto"`` `n_workers` is a ceiling, with a runtime named, exactly so many start.
-
-    Returns
-    -------
-    n_workers, runtime, notes
     """
     check_jobs(n_workers)
     if (crew := sys.modules.get("hogshare.runtimes.crew")) is not None:

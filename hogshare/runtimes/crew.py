@@ -82,18 +82,11 @@ class Member:
     def post(self, task: tuple[str, dict[str, Any]], fds: Sequence[int] = ()) -> None:
         """Give the member a task, without waiting; if it is not up yet, `poll` hands it over.
 
-        Parameters
-        ----------
-        task : ("module:function", kwargs)
-            The member calls ``function(channel, fds, **kwargs)``; tasks run one after another.
-        fds : sequence of int
-            Descriptors for the task, which gets duplicates. The caller's stay open, and the
+        task : the member calls ``function(channel, fds, **kwargs)``; tasks run one after another
+        fds : descriptors for the task, which gets duplicates. The caller's stay open, and the
             member closes its own after the task.
 
-        Raises
-        ------
-        BufferError
-            If more than 64 MiB wait for the member: data belongs in an arena.
+        Raises BufferError if more than 64 MiB wait for the member: data belongs in an arena.
         """
         if len(fds) > fork_helper.MAX_FDS:
             raise ValueError(f"A task takes at most {fork_helper.MAX_FDS} descriptors.")
@@ -362,16 +355,10 @@ class Crew:
     def hire(self, n: int) -> list[Member]:
         """Return n members at once; those that are new start meanwhile.
 
-        Parameters
-        ----------
-        n : int
-            How many. Idle members come first.
+        n : how many. Idle members come first.
 
-        Returns
-        -------
-        list of Member
-            Nobody else's until they are given to `release`, which must not be forgotten: `hired`
-            sees to it.
+        They are nobody else's until they are given to `release`, which must not be forgotten:
+        `hired` sees to it.
         """
         with _lock:
             self.idle_seconds = _idle_seconds()

@@ -40,10 +40,8 @@ _left_behind = False
 def known(session: Session) -> Iterator[None]:
     """Have a run told when the interpreter ends.
 
-    Raises
-    ------
-    SystemExit
-        In another than the main thread, if it does: the run is not begun, or has been cut short.
+    Raises SystemExit in another than the main thread, if it does: the run is not begun, or has been
+    cut short.
     """
     key, me = id(session), threading.current_thread()
     _running[key] = weakref.ref(session, lambda _: _running.pop(key, None)), me

@@ -32,10 +32,7 @@ _out: list[tuple[Pool, Future[None]]] = []
 def helpers_for(n_values: int, n_jobs: int | None) -> Helpers:
     """Threads besides this one for a pass over so many values, before anybody knows what pays.
 
-    Raises
-    ------
-    ValueError
-        If `n_jobs` is 0.
+    Raises ValueError if `n_jobs` is 0.
     """
     most = n_values // LEAST_VALUES
     if JIT_DISABLED or most < 2 or n_jobs == 1:

@@ -41,22 +41,13 @@ def packed(
 ) -> bytes:
     """Pickle an object of the user's with the code of its function or class.
 
-    Parameters
-    ----------
-    what : str
-        What it is, for the error: "barrier".
-    thing : object
-        `None`, and instances of our own classes, need no code; unless those name what is the
-        user's in them (`users`).
-    large : list of memoryview, optional
-        Where the bytes of large arrays go, in the order in which `pickle.loads` wants them.
-    remedy : str
-        What needs no sending, as the caller of this would write it.
+    what : what it is, for the error: "barrier"
+    thing : `None`, and instances of our own classes, need no code; unless those name what is the
+        user's in them (`users`)
+    large : where the bytes of large arrays go, in the order in which `pickle.loads` wants them
+    remedy : what needs no sending, as the caller of this would write it
 
-    Raises
-    ------
-    ValueError
-        If that cannot be done.
+    Raises ValueError if that cannot be done.
     """
     users = [one for one in getattr(thing, "users", (thing,)) if one is not None]
     # a list, and no generator: one that an interrupt closes complains of it

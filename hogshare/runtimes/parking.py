@@ -42,15 +42,9 @@ ABSENT = -1  # in place of a clock
 class Parking:
     """Workers that wait, by what they wait for.
 
-    Parameters
-    ----------
-    session : Session
-    poll : float
-        Virtual seconds between two looks at the barrier; 0: at the moment at which it lets pass.
-    push : callable
-        ``push(seconds, worker)`` puts a look into the queue.
-    count_looks : callable
-        ``count_looks(n)`` is told of looks at the barrier.
+    poll : virtual seconds between two looks at the barrier; 0: at the moment at which it lets pass
+    push : ``push(seconds, worker)`` puts a look into the queue
+    count_looks : ``count_looks(n)`` is told of looks at the barrier
     """
 
     def __init__(
@@ -268,10 +262,8 @@ class Parking:
 class LeastClock:
     """How many workers in the run stand at each clock, and the least: O(1) for each block.
 
-    Parameters
-    ----------
-    table : ndarray of shape (n_workers, layout.N_TABLE), int64
-        The progress table, of which `update` looks at a row at a time.
+    table : ndarray of shape (n_workers, layout.N_TABLE), int64; the progress table, of which
+        `update` looks at a row at a time
     """
 
     def __init__(self, table: np.ndarray) -> None:

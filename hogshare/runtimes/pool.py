@@ -87,10 +87,8 @@ class Pool:
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Call ``function(*args)`` in a thread.
 
-        Raises
-        ------
-        RuntimeError
-            If the process is ending, or there is no spare thread and the system starts none.
+        Raises RuntimeError if the process is ending, or there is no spare thread and the system
+        starts none.
         """
         return self.submit_to((), function, *args)
 
@@ -225,10 +223,7 @@ def take_turns(
     ``is_over()`` turns True when the results are not wanted any more: after Ctrl-C, or when another
     part has failed. A function that takes long looks at it now and then, and returns.
 
-    Returns
-    -------
-    list
-        The results, in the order of the parts.
+    Returns the results, in the order of the parts.
     """
     over = threading.Event()
     if n_threads == 1:

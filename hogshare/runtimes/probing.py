@@ -48,15 +48,9 @@ T = TypeVar("T")
 def probe(repeats: int = REPEATS) -> Machine:
     """Measure this machine.
 
-    Parameters
-    ----------
-    repeats : int, default=31
-        How often each loop runs.
+    repeats : how often each loop runs
 
-    Returns
-    -------
-    Machine
-        What needs a second core has its default where there is one usable core.
+    What needs a second core has its default where there is one usable core.
     """
     _prepare()
     n_threads = usable_workers(-1)

@@ -47,10 +47,7 @@ def end_spinning(n_workers: int) -> list[str]:
     Does nothing where enough cores are free, where another thread of Python's runs, which may be in
     a call of such a library, and where the system does not tell.
 
-    Returns
-    -------
-    list of str
-        What was ended, for the report.
+    Returns what was ended, for the report.
     """
     # one look: more would wait for those that run, and threads are asked themselves next
     if machine.busy_others(more=0) + n_workers <= machine.usable_cores():

@@ -63,12 +63,7 @@ class Virtual(Runtime):
         return {"simulator": self.simulator.to_dict()}
 
     def settle(self, barrier: Barrier, n_workers: int) -> None:
-        """Refuse what does not fit, and find out what a look at the barrier costs.
-
-        Raises
-        ------
-        ValueError
-        """
+        """Refuse what does not fit, and find out what a look at the barrier costs."""
         self.simulator.check(barrier, n_workers)
         self.look = self.simulator.cost_of_look(barrier, n_workers)
 
@@ -160,10 +155,7 @@ class Simulation:
     def to_the_end(self) -> None:
         """Run until every loop has ended, or the time is over.
 
-        Raises
-        ------
-        SimulationError
-            If workers wait for what cannot happen any more.
+        Raises SimulationError if workers wait for what cannot happen any more.
         """
         session, limit = self.session, self.simulator.seconds
         session.clock, session.began = self._nanoseconds, 0

@@ -59,16 +59,11 @@ class Arena:
     def create(cls, arrays: Mapping[str, tuple[Any, Any]]) -> Arena:
         """Make an arena of new arrays, all zeros: memory fresh from the kernel is.
 
-        Parameters
-        ----------
-        arrays : dict of str to (shape, dtype)
-            What to hold. Every array starts on a multiple of `hogshare.shm.spacing.APART`.
+        arrays : dict of str to (shape, dtype); what to hold. Every array starts on a multiple of
+            `hogshare.shm.spacing.APART`.
 
-        Raises
-        ------
-        MemoryError
-            If the machine (or its memory limit) cannot hold that much. Asked for at once, so that
-            no later touch of the memory can fail.
+        Raises MemoryError if the machine (or its memory limit) cannot hold that much. Asked for at
+        once, so that no later touch of the memory can fail.
         """
         layout = _lay_out(arrays)
         nbytes = layout["nbytes"]
@@ -90,13 +85,9 @@ class Arena:
     def attach(cls, fd: int, layout: dict[str, Any]) -> Arena:
         """Map an arena that another process made.
 
-        Parameters
-        ----------
-        fd : int
-            Its descriptor, received from that process. It is duplicated: the caller still closes
+        fd : its descriptor, received from that process. It is duplicated: the caller still closes
             the one that it has.
-        layout : dict
-            What `describe` returned there.
+        layout : what `describe` returned there
         """
         have = os.fstat(fd).st_size
         if have < layout["nbytes"]:
@@ -128,14 +119,9 @@ class Arena:
     def view(self, offset: int, dtype: Any, shape: int | tuple[int, ...]) -> np.ndarray:
         """Return an array on any place of the memory, such as one that `find` has told.
 
-        Parameters
-        ----------
-        offset : int
-            Where it starts, in bytes.
-        dtype : dtype
-            Of its elements.
-        shape : int or tuple of int
-            Its shape, in C order. What does not fit into the memory is a ValueError.
+        offset : where it starts, in bytes
+        dtype : of its elements
+        shape : its shape, in C order. What does not fit into the memory is a ValueError.
         """
         sizes = (shape,) if isinstance(shape, int) else shape
         # frombuffer exports the mapping's buffer, so that nothing can unmap it under the array

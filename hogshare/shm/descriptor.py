@@ -22,10 +22,8 @@ _ends: dict[int, weakref.ref[Descriptor]] = {}
 class Descriptor:
     """A file's number, which is closed once: when somebody says so, or nobody has this any more.
 
-    Parameters
-    ----------
-    make : callable
-        ``make(*args)`` opens it, and returns the number: no signal comes before that has an owner.
+    make : ``make(*args)`` opens it, and returns the number: no signal comes before that has an
+        owner
     """
 
     def __init__(self, make: Callable[..., int], *args: object) -> None:

@@ -128,15 +128,9 @@ def shapes(
 ) -> dict[str, tuple[tuple[int, ...], str]]:
     """Names, shapes and dtypes of a mailbox's arrays; they begin as zeros.
 
-    Parameters
-    ----------
-    n_edges : int
-    queue : int
-        Messages of an edge that may be under way, at least 1.
-    n_places : int
-        Most values with a place in a message.
-    n_dense : int, default=0
-        Most values without one.
+    queue : messages of an edge that may be under way, at least 1
+    n_places : most values with a place in a message
+    n_dense : most values without one
     """
     slots, step = (n_edges, queue), PAIR // 8
     places = -(-n_places // step) * step
@@ -157,12 +151,7 @@ def mailbox_of(arrays: Mapping[str, np.ndarray]) -> Mailbox:
 class Edge:
     """One edge's two ends.
 
-    Parameters
-    ----------
-    box : Mailbox
-    index : int
-        Which of its edges.
-    transport : Transport
+    index : which of its edges
     """
 
     def __init__(self, box: Mailbox, index: int, transport: Transport = AT_ONCE) -> None:
@@ -178,13 +167,9 @@ class Edge:
     def post(self, values: np.ndarray, places: np.ndarray | None = None, round: int = 0) -> bool:
         """Send a message; False if there is no room, and then nothing has happened.
 
-        Parameters
-        ----------
         values : array of shape (n,)
-        places : int array of shape (n,), or None
-            Where they belong; None: to the whole vector.
-        round : int
-            What the reader is told with them.
+        places : int array of shape (n,), or None; where they belong; None: to the whole vector
+        round : what the reader is told with them
         """
         slot, n = mailbox.find_room(self._box, self._index), len(values)
         if slot == NO_SLOT:
@@ -257,10 +242,7 @@ class Edge:
     def take(self) -> None:
         """Acknowledge the message that `poll` has found: its slot is the writer's again.
 
-        Raises
-        ------
-        RuntimeError
-            If there is none.
+        Raises RuntimeError if there is none.
         """
         if mailbox.find_mail(self._box, self._index) == NO_SLOT:
             raise RuntimeError("There is no message to take: poll() has to find one first.")
@@ -270,12 +252,8 @@ class Edge:
 class Board(Edge):
     """An edge whose writer may also write over its last message, taken or not.
 
-    Parameters
-    ----------
-    box, index
-        As of `Edge`.
-    boards : Boards
-        What brings messages.
+    box, index : as of `Edge`
+    boards : what brings messages
     """
 
     def __init__(self, box: Mailbox, index: int, boards: Boards = AT_ONCE) -> None:
@@ -290,11 +268,7 @@ class Board(Edge):
     def see(self, seen: int) -> tuple[int, Message | None]:
         """The newest message on a board, a copy, if it is of a round after `seen`.
 
-        Returns
-        -------
-        int
-            ``board.NOTHING``, ``board.WHOLE`` or ``board.TORN``.
-        Message or None
+        Returns ``board.NOTHING``, ``board.WHOLE`` or ``board.TORN``.
         """
         places = np.empty(self._places.shape[1], np.int64)
         values = np.empty(self._values.shape[1] - self._places.shape[1], np.float64)

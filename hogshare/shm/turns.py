@@ -27,12 +27,8 @@ class Turns:
     it is one with the next. Where a block is visited in one turn and counted in another (behind
     BSP, or with stragglers), both are one entry, and so is what lay between them.
 
-    Parameters
-    ----------
-    ring : ndarray of shape (KEPT, N_TURN), int64
-        The worker's own row.
-    table : ndarray of shape (layout.N_TABLE,), int64
-        The worker's row of the progress table.
+    ring : ndarray of shape (KEPT, N_TURN), int64; the worker's own row
+    table : ndarray of shape (layout.N_TABLE,), int64; the worker's row of the progress table
     """
 
     def __init__(self, ring: np.ndarray, table: np.ndarray) -> None:
@@ -66,10 +62,8 @@ class Turns:
 def kept(turns: np.ndarray) -> np.ndarray:
     """The entries of all workers, as a report has them.
 
-    Returns
-    -------
-    int64 array of shape (n_workers, most entries of any, N_TURN)
-        Blocks, rows, pushes, nanoseconds; zeros where a worker has fewer.
+    Returns int64 array of shape (n_workers, most entries of any, N_TURN); blocks, rows, pushes,
+    nanoseconds; zeros where a worker has fewer.
     """
     # one after the other: a small fit has written few, and what it has not touched is no memory yet
     used, item = 0, turns.item

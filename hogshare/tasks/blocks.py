@@ -13,8 +13,6 @@ import numpy as np
 class Block:
     """Rows of one partition, or those that a task has drawn of it.
 
-    Parameters
-    ----------
     X : array-like or sparse matrix of shape (n_rows, ...)
     y : ndarray of shape (n_rows, ...) or None
     """
@@ -53,10 +51,7 @@ class Block:
 def as_block(what: str, thing: Any) -> Block:
     """What a loader has returned, or a user has given, as a block.
 
-    Raises
-    ------
-    ValueError
-        If it is neither ``X`` nor ``(X, y)``, or they have unlike numbers of rows.
+    Raises ValueError if it is neither ``X`` nor ``(X, y)``, or they have unlike numbers of rows.
     """
     X, y = thing if isinstance(thing, tuple) and len(thing) == 2 else (thing, None)
     if hasattr(X, "indptr") or hasattr(X, "tocsr"):

@@ -22,12 +22,7 @@ from hogshare.tasks.work import VALUE, Key, Value
 class Variable:
     """All versions of one broadcast variable.
 
-    Parameters
-    ----------
-    number : int
-    name : str
-    shelf : Shelf
-        Where its arrays are.
+    shelf : where its arrays are
     """
 
     def __init__(self, number: int, name: str, shelf: Shelf) -> None:

@@ -99,13 +99,8 @@ class Made:
 class Cluster(Remote):
     """The executor of a `dask.distributed.Client`.
 
-    Parameters
-    ----------
-    shelf : Shelf
-    client : dask.distributed.Client
-        Not closed by this.
-    n_workers : int or None
-        How many of the cluster's workers are used at one time; None: all that there are.
+    client : not closed by this
+    n_workers : how many of the cluster's workers are used at one time; None: all that there are
     """
 
     name = "dask"
@@ -137,10 +132,7 @@ class Cluster(Remote):
     def adopt(self, X: Any, y: Any) -> Partitions | None:
         """Dask arrays and data frames as partitions, of which nothing comes to the caller.
 
-        Raises
-        ------
-        ValueError
-            If X and y are not cut at the same rows.
+        Raises ValueError if X and y are not cut at the same rows.
         """
         if not hasattr(X, "dask"):
             return None

@@ -84,15 +84,8 @@ class Flight:
 class Dispatch:
     """Everything that a context has under way.
 
-    Parameters
-    ----------
-    executor, shelf
-    n_workers, context, seed : int
-    retries : int
-        Deaths of workers in one task, after which it is an error.
-    cutoff : int or None
-        Largest staleness of a result that counts.
-    law : Stragglers or None
+    retries : deaths of workers in one task, after which it is an error
+    cutoff : largest staleness of a result that counts
     """
 
     def __init__(
@@ -141,17 +134,8 @@ class Dispatch:
     ) -> list[int]:
         """Wait for the barrier, and hand one task to each worker that it lets pass.
 
-        Returns
-        -------
-        list of int
-            Those workers.
-
-        Raises
-        ------
-        BarrierError
-            If the barrier raises, or lets nobody pass while nobody computes.
-        TimeoutError
-            If the barrier does not hold in time.
+        Raises BarrierError if the barrier raises, or lets nobody pass while nobody computes;
+        TimeoutError if the barrier does not hold in time.
         """
         chosen = self._passing(data, gate, timeout)
         key, number = self._key_of(plan), self.rounds
@@ -296,9 +280,7 @@ class Dispatch:
     def wait_until(self, is_there: Callable[[], bool], timeout: float | None) -> bool:
         """Wait until something holds, or nothing is under way any more; whether it holds.
 
-        Raises
-        ------
-        TimeoutError
+        Raises TimeoutError.
         """
         deadline = _deadline(self.executor, timeout)
         self.pump(0.0)

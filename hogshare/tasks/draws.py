@@ -61,18 +61,11 @@ def draws_of_task(
 ) -> dict[int, np.ndarray]:
     """Rows that a task draws from each of its partitions: one at least in all.
 
-    Parameters
-    ----------
-    seed, number, rate, replace
-        As of `drawn_rows`.
-    sizes : dict of int to int
-        Rows of each of the task's partitions.
+    seed, number, rate, replace : as of `drawn_rows`
+    sizes : rows of each of the task's partitions
 
-    Returns
-    -------
-    dict of int to ndarray of int64
-        In the order of `sizes`. Where chance draws nothing at all the task has one row, so that no
-        mean divides by zero: our departure from Spark, which fails there.
+    In the order of `sizes`. Where chance draws nothing at all the task has one row, so that no mean
+    divides by zero: our departure from Spark, which fails there.
     """
     found = {
         partition: drawn_rows(seed, number, partition, n_rows, rate, replace)

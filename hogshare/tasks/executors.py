@@ -20,10 +20,7 @@ PLACES = {"processes": "Processes", "threads": "Threads"}
 def job_of(workers: Any) -> Job | None:
     """The job of ranks that is meant, which all of them begin; None if none is.
 
-    Raises
-    ------
-    ValueError
-        If there is one rank only.
+    Raises ValueError if there is one rank only.
     """
     if isinstance(workers, Job):
         return workers
@@ -35,10 +32,7 @@ def job_of(workers: Any) -> Job | None:
 def executor_of(workers: Any, n_workers: int | None, shelf: Shelf) -> tuple[Executor, int]:
     """The executor that is meant, and how many workers it has.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If nothing is meant by `workers`.
+    Raises ValueError or TypeError if nothing is meant by `workers`.
     """
     if n_workers is not None:
         whole(1, n_workers=n_workers)

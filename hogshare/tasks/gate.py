@@ -21,13 +21,9 @@ from hogshare.shm.table import ProgressTable
 class Gate:
     """A barrier, asked for workers that are available.
 
-    Parameters
-    ----------
-    barrier : Barrier, str or callable
-        As of `hogshare.solve`; a function may also take the table alone, ``stat -> bool``, and
-        then lets all pass or nobody, as in the paper.
-    seed : int
-        Of the samples of those that draw.
+    barrier : as of `hogshare.solve`; a function may also take the table alone, ``stat -> bool``,
+        and then lets all pass or nobody, as in the paper
+    seed : of the samples of those that draw
     """
 
     def __init__(self, barrier: Any = None, seed: int = 0) -> None:
@@ -49,10 +45,7 @@ class Gate:
     def passing(self, table: ProgressTable, available: Sequence[int]) -> list[int]:
         """Those of the available workers that may have a task.
 
-        Raises
-        ------
-        BarrierError
-            If a function of the user's raises, or answers neither yes nor no.
+        Raises BarrierError if a function of the user's raises, or answers neither yes nor no.
         """
         if self.is_free:
             return list(available)

@@ -98,12 +98,8 @@ def _numbers(start: int, stop: int) -> Block:
 class LoadedParts:
     """A loader for each partition, called where the partition is needed, once by each worker.
 
-    Parameters
-    ----------
-    loaders : sequence of callable
-        ``loader()`` returns ``X`` or ``(X, y)``.
-    bounds : ndarray of int64
-        Once it is known how many rows each has.
+    loaders : ``loader()`` returns ``X`` or ``(X, y)``
+    bounds : ndarray of int64; once it is known how many rows each has
     """
 
     loaders: Sequence[Callable[[], Any]]
@@ -156,10 +152,8 @@ def owner_of(partition: int, n_workers: int, there: Sequence[int]) -> int:
 def parts_of(X: Any, y: Any, loaders: Any, n_parts: int | None, n_workers: int) -> Partitions:
     """Partitions of what the caller gives; of loaders it is still to be found how long they are.
 
-    Raises
-    ------
-    ValueError
-        If it is none of these, or there are fewer partitions than workers or more than rows.
+    Raises ValueError if it is none of these, or there are fewer partitions than workers or more
+    than rows.
     """
     if loaders is not None:
         if X is not None or y is not None or n_parts is not None:

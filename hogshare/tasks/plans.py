@@ -21,25 +21,15 @@ ADDS = (operator.add, operator.iadd, np.add)
 class Plan:
     """Everything about a task that is the same for all tasks of a loop.
 
-    Parameters
-    ----------
-    function : callable or None
-        Of a block or a row, and of the broadcasts' values; None: rows are folded as they are.
-    each : {"block", "row"}
-        What it is called with.
-    with_index : bool
-        Whether row numbers come first.
-    history : bool
-        Whether broadcasts come as handles, which know the versions that rows were last used with.
-    op : callable or None
-        Of two values; None: fold by `aggregate`.
-    aggregate : tuple or None
-        Zero, ``seq_op`` and ``comb_op``.
-    rate : float
-    replace : bool
-        As of `hogshare.tasks.draws.drawn_rows`.
-    counts : bool
-        Whether nothing is asked for but how many rows each partition has.
+    function : of a block or a row, and of the broadcasts' values; None: rows are folded as they are
+    each : {"block", "row"}; what it is called with
+    with_index : whether row numbers come first
+    history : whether broadcasts come as handles, which know the versions that rows were last used
+        with
+    op : of two values; None: fold by `aggregate`
+    aggregate : zero, ``seq_op`` and ``comb_op``
+    replace : as of `hogshare.tasks.draws.drawn_rows`
+    counts : whether nothing is asked for but how many rows each partition has
     """
 
     function: Callable[..., Any] | None
@@ -118,10 +108,6 @@ class GradientOf:
     """A problem's own gradient as the function of a block of its row numbers.
 
     Two of one problem are one: it is sent to workers once.
-
-    Parameters
-    ----------
-    problem : LinearProblem or GradientProblem
     """
 
     def __init__(self, problem: Any) -> None:
@@ -157,10 +143,6 @@ class DifferenceOf(GradientOf):
     A row that was never used has a history of zero. Source: Soori et al. 2019 (ASYNC), ASAGA,
     where gradients of the past are not stored but computed again from the model of then. For
     ``map_with_index(..., history=True)``.
-
-    Parameters
-    ----------
-    problem : LinearProblem or GradientProblem
     """
 
     def __eq__(self, other: object) -> bool:

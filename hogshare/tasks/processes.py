@@ -57,13 +57,7 @@ class _Worker:
 
 
 class Processes(Remote):
-    """The executor of processes.
-
-    Parameters
-    ----------
-    shelf : Shelf
-    n_workers : int
-    """
+    """The executor of processes."""
 
     name = "processes"
 

@@ -17,10 +17,7 @@ NANO = 1e9
 class Progress:
     """What is known of the workers.
 
-    Parameters
-    ----------
-    n_workers : int
-        Rows to begin with: nobody has joined yet.
+    n_workers : rows to begin with: nobody has joined yet
     """
 
     def __init__(self, n_workers: int) -> None:

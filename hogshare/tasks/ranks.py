@@ -37,18 +37,8 @@ PART = "part"  # the kind of a partition's key
 class Job:
     """The ranks of a context, which have all made it; one of them leads.
 
-    Parameters
-    ----------
-    runtime : MPI
-
-    Raises
-    ------
-    ValueError
-        If there is one rank only.
-    RankMissing
-        If a rank does not make it in time.
-    RanksDiffer
-        If ranks have other versions of something.
+    Raises ValueError if there is one rank only; RankMissing if a rank does not make it in time;
+    RanksDiffer if ranks have other versions of something.
     """
 
     def __init__(self, runtime: MPI) -> None:
@@ -69,10 +59,7 @@ class Job:
     def serve(self) -> None:
         """Run tasks until the rank that leads has closed its context.
 
-        Raises
-        ------
-        Exception
-            What that rank has raised, if it has.
+        Raises what that rank has raised, if it has.
         """
         # imported here: it looks at all libraries there are, for a millisecond or two
         from threadpoolctl import threadpool_limits
@@ -95,17 +82,9 @@ class Job:
 class Ranks(Remote):
     """The executor of the rank that leads.
 
-    Parameters
-    ----------
-    shelf : Shelf
-    job : Job
-    n_workers : int or None
-        Ranks that run tasks; None: all but this one.
+    n_workers : ranks that run tasks; None: all but this one
 
-    Raises
-    ------
-    ValueError
-        If there are fewer.
+    Raises ValueError if there are fewer.
     """
 
     name = "mpi"

@@ -38,12 +38,8 @@ class Parcel:
 def serve(channel: Channel, fds: list[int]) -> None:
     """What a member of the crew runs until the context is closed.
 
-    Parameters
-    ----------
-    channel : Channel
-        The crew's, which is not used: a caller that is gone ends this process.
-    fds : list of int
-        The socket.
+    channel : the crew's, which is not used: a caller that is gone ends this process
+    fds : the socket
     """
     store = Store()
     with socket.socket(fileno=os.dup(fds[0])) as sock:

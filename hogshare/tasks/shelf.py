@@ -38,12 +38,7 @@ class Shelf:
 
 
 class Sent:
-    """Which of the caller's things each worker has, where workers have copies.
-
-    Parameters
-    ----------
-    shelf : Shelf
-    """
+    """Which of the caller's things each worker has, where workers have copies."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._known: dict[Any, set[Key]] = {}

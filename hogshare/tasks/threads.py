@@ -37,13 +37,7 @@ STUCK_SECONDS = 2.0  # that closing waits for a task to end
 
 
 class Threads(Executor):
-    """The executor of threads.
-
-    Parameters
-    ----------
-    shelf : Shelf
-    n_workers : int
-    """
+    """The executor of threads."""
 
     name = "threads"
 

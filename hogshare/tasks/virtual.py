@@ -33,16 +33,8 @@ NUMBER_BYTES = 8  # of a row's version, and of a task's few numbers
 class Virtual(Executor):
     """The executor of a simulated run.
 
-    Parameters
-    ----------
-    shelf : Shelf
-    n_workers : int
-    simulator : Simulator
-
-    Raises
-    ------
-    ValueError
-        If the simulator says what has no meaning for tasks, or of workers that there are not.
+    Raises ValueError if the simulator says what has no meaning for tasks, or of workers that there
+    are not.
     """
 
     name = "simulator"

@@ -23,10 +23,7 @@ MAX_PARTS = 512  # of one call, below the system's limit
 def send(sock: socket.socket, thing: Any, fds: Sequence[int] = ()) -> None:
     """Send an object, and descriptors with it; wait until the other end has room for all of it.
 
-    Raises
-    ------
-    OSError
-        If the other end is gone.
+    Raises OSError if the other end is gone.
     """
     found: list[pickle.PickleBuffer] = []
     content = pickle.dumps(thing, 5, buffer_callback=found.append)
@@ -49,10 +46,7 @@ def send(sock: socket.socket, thing: Any, fds: Sequence[int] = ()) -> None:
 def receive(sock: socket.socket) -> tuple[Any, list[int]]:
     """Wait for the next object and its descriptors.
 
-    Raises
-    ------
-    EOFError
-        If the other end is closed.
+    Raises EOFError if the other end is closed.
     """
     head, fds = bytearray(), list[int]()
     while len(head) < HEADER.size:

@@ -49,21 +49,12 @@ class Value:
 class Task:
     """What a worker is asked for; wherever it runs, and how often, it gives the same value.
 
-    Parameters
-    ----------
-    number : int
-        Of the context's tasks.
-    plan, data : Key
-        Of a `Plan` and of `Partitions`.
-    seed, round : int
-        What its draws depend on, with the partitions.
-    sizes : dict of int to int
-        Its partitions, and how many rows each has.
-    starts : dict of int to int
-        Number of the first row of each.
-    values : tuple of Value
-    sleep : float
-        Seconds that a straggler sleeps before it computes.
+    number : of the context's tasks
+    plan, data : of a `Plan` and of `Partitions`
+    seed, round : what its draws depend on, with the partitions
+    sizes : its partitions, and how many rows each has
+    starts : number of the first row of each
+    sleep : seconds that a straggler sleeps before it computes
     """
 
     number: int
@@ -102,19 +93,11 @@ class Order:
 class Outcome:
     """What came of a task.
 
-    Parameters
-    ----------
-    number : int
-        Of the task.
-    value : object
-    n_samples : int
-        Rows that were drawn.
-    seconds : float
-        That it took, sleep included.
-    waited : float
-        Seconds since the worker had ended its last task; 0 for its first.
-    error : (str, str) or None
-        A line and a traceback, if it raised.
+    number : of the task
+    n_samples : rows that were drawn
+    seconds : that it took, sleep included
+    waited : seconds since the worker had ended its last task; 0 for its first
+    error : a line and a traceback, if it raised
     """
 
     number: int
@@ -161,13 +144,8 @@ class Store:
 def work(task: Task, store: Store, blocks: dict[int, Block] | None = None) -> Outcome:
     """Do a task.
 
-    Parameters
-    ----------
-    task : Task
-    store : Store
-        With everything that the task needs.
-    blocks : dict of int to Block, optional
-        Its partitions, where they do not come from the store.
+    store : with everything that the task needs
+    blocks : its partitions, where they do not come from the store
     """
     began = time.perf_counter()
     waited = 0.0 if store.ended is None else began - store.ended

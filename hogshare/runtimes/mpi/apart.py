@@ -32,10 +32,7 @@ Traffic = dict[str, dict[str, Any]]
 def apart(call: Call, here: Machine, making: Making, rows: str, link: Link | None) -> Any:
     """Make a call by a machine of each rank; its report, the same on all.
 
-    Raises
-    ------
-    ValueError
-        If the call asks for what needs shared memory.
+    Raises ValueError if the call asks for what needs shared memory.
     """
     if making.validation is not None:  # before rows are dealt, of which it would be too long
         raise ValueError(f"Stop(validation=...) needs {ONE}: between machines it is not there.")
@@ -73,10 +70,7 @@ def apart(call: Call, here: Machine, making: Making, rows: str, link: Link | Non
 def with_all_labels(call: Call, making: Making) -> Making:
     """The same call, of a problem that knows the labels of all ranks' rows.
 
-    Raises
-    ------
-    ValueError
-        If its rows are its own business.
+    Raises ValueError if its rows are its own business.
     """
     shard = making.problem.shard()
     if shard is None:

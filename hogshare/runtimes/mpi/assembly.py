@@ -21,13 +21,8 @@ from hogshare.runtimes.mpi.wire import EdgeTraffic, leave_behind, take_back
 class Assembly:
     """A machine's seat.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Comm
-        For nothing else.
-    wait : callable
-        ``wait(ready)`` returns when ``ready()`` is true; raises if another rank has failed.
-    traffic : EdgeTraffic
+    comm : for nothing else
+    wait : ``wait(ready)`` returns when ``ready()`` is true; raises if another rank has failed
     """
 
     def __init__(

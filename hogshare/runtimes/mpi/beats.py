@@ -26,12 +26,8 @@ RESTS, BEATS, PARTS = range(3)  # what a word says
 class Neighbour:
     """What one rank knows of another's heart.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Comm
-        For nothing else.
-    rank : int
-        The other's.
+    comm : for nothing else
+    rank : the other's
     """
 
     def __init__(self, comm: Any, rank: int) -> None:
@@ -72,12 +68,8 @@ class Neighbour:
 class Beats:
     """A rank's heart, and its ear on its neighbours'.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Comm
-        For nothing else.
-    neighbours : sequence of int
-        Ranks that messages are exchanged with.
+    comm : for nothing else
+    neighbours : ranks that messages are exchanged with
     """
 
     def __init__(self, comm: Any, neighbours: Sequence[int]) -> None:
@@ -87,10 +79,7 @@ class Beats:
     def poll(self) -> None:
         """Beat, if it is time to, and listen.
 
-        Raises
-        ------
-        RankFailed
-            If a rank that has been heard of is silent for too long.
+        Raises RankFailed if a rank that has been heard of is silent for too long.
         """
         now = time.monotonic()
         if now >= self._next:

@@ -51,18 +51,9 @@ class Failure(NamedTuple):
 class Call:
     """A block in which a rank takes part in a call; what is raised in it is raised on all ranks.
 
-    Parameters
-    ----------
-    talk : Talk
-    number : int
-        Of the call: the same on all ranks.
-    heart : Heart, default=None
-        Started by who knows that all ranks are in the call.
-
-    Attributes
-    ----------
-    is_for_all : bool
-        Whether this rank does what is about the rows and parameters of all ranks.
+    number : of the call: the same on all ranks
+    heart : started by who knows that all ranks are in the call
+    is_for_all : whether this rank does what is about the rows and parameters of all ranks
     """
 
     def __init__(self, talk: Talk, number: int, heart: hearts.Heart | None = None) -> None:
@@ -119,10 +110,7 @@ class Call:
     def agree(self, kind: str = AGREE) -> None:
         """Wait until all ranks have come as far.
 
-        Raises
-        ------
-        Exception
-            What another rank has raised in the meantime.
+        Raises what another rank has raised in the meantime.
         """
         self.spread(kind, self.gather(kind, None) and None)
 
@@ -144,10 +132,7 @@ class Call:
     def take(self, source: int, *kinds: str, seconds: float | None = None) -> Letter | None:
         """Wait for a rank's next letter, which has to be of one of these kinds; None: not in time.
 
-        Raises
-        ------
-        RankFailed
-            If a rank has ended; and whatever another rank has raised in this call.
+        Raises RankFailed if a rank has ended; and whatever another rank has raised in this call.
         """
 
         def ready() -> Letter | None:
@@ -198,10 +183,7 @@ class Call:
     def look(self) -> None:
         """Raise what another rank has raised in this call, or that one has ended.
 
-        Raises
-        ------
-        RankFailed
-            And whatever another rank has raised.
+        Raises RankFailed, and whatever another rank has raised.
         """
         for source in self.talk.others:
             if (failure := self._failure_of(source)) is not None:

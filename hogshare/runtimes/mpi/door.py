@@ -12,10 +12,7 @@ from hogshare.system import extras
 def library() -> Any:
     """The module `mpi4py.MPI`; MPI has begun when it is there.
 
-    Raises
-    ------
-    ImportError
-        If it is not installed, or finds no MPI.
+    Raises ImportError if it is not installed, or finds no MPI.
     """
     try:
         from mpi4py import MPI

@@ -25,12 +25,7 @@ from hogshare.system.interrupts import Holding
 def follow(call: Call, machine: Machine, attach: Callable[[dict[str, Any]], Session]) -> Any:
     """Do as the leader says; returns its report.
 
-    Parameters
-    ----------
-    call : Call
-    machine : Machine
-    attach : callable
-        What the leader says of its run -> its session, as this rank sees it.
+    attach : what the leader says of its run -> its session, as this rank sees it
     """
     leader = machine.leader
     session: Session | None = None

@@ -26,17 +26,9 @@ SILENT_SECONDS = 15.0  # with what a launcher takes to end a halted process less
 class Heart:
     """A rank's heartbeats.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        Of the ranks of the call, for nothing else.
-
-    Attributes
-    ----------
-    before : int
-        The rank that is listened for.
-    silent : float
-        Seconds of this rank in which nothing came from there.
+    comm : of the ranks of the call, for nothing else
+    before : the rank that is listened for
+    silent : seconds of this rank in which nothing came from there
     """
 
     def __init__(self, comm: Any) -> None:

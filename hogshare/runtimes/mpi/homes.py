@@ -51,17 +51,10 @@ HOMES, TABLE = " homes", " table"  # names that no array of a plane has
 class HomesLevel(Level):
     """The level of machines whose workers have homes of one plane.
 
-    Parameters
-    ----------
-    pool : Pool
-        One rank for each machine.
-    session : Session
-    workers_of : sequence of int
-        How many workers each machine has.
-    n_rows : int
-        Rows that all machines train on.
-    network : Network
-        Links between machines besides the real ones, where the plane says nothing of links.
+    pool : one rank for each machine
+    workers_of : how many workers each machine has
+    n_rows : rows that all machines train on
+    network : links between machines besides the real ones, where the plane says nothing of links
     """
 
     def __init__(

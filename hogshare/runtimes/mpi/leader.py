@@ -43,13 +43,7 @@ TICK_SECONDS = 0.005  # between two glances at messages, epochs and those that r
 
 
 class Leader(Runtime):
-    """The runtime of the ranks of one machine, as the one that leads them has it.
-
-    Parameters
-    ----------
-    call : Call
-    machine : Machine
-    """
+    """The runtime of the ranks of one machine, as the one that leads them has it."""
 
     name = "mpi"
     is_private = False  # others have the arena, too
@@ -141,13 +135,7 @@ class Leader(Runtime):
 
 
 class AssigningLeader(Leader):
-    """The runtime of rank 0 in a call that the others lend workers to.
-
-    Parameters
-    ----------
-    call : Call
-    machine : Machine
-    """
+    """The runtime of rank 0 in a call that the others lend workers to."""
 
     def __init__(self, call: Call, machine: Machine) -> None:
         super().__init__(call, machine)

@@ -24,17 +24,9 @@ Tell = Callable[[int], bool]  # tells a machine's caller of so many epochs; True
 class Level(Protocol):
     """A machine's end.
 
-    Attributes
-    ----------
-    pool : Pool
-        One rank for each machine.
-    session : Session
-    beats : Beats
-    traffic : EdgeTraffic
-    deliver : callable
-        An interrupt, while it waits.
-    is_over : bool
-        Whether all machines have ended the run together, so that nothing is under way.
+    pool : one rank for each machine
+    deliver : an interrupt, while it waits
+    is_over : whether all machines have ended the run together, so that nothing is under way
     """
 
     pool: Pool

@@ -48,13 +48,8 @@ class Seat:
 class Machine:
     """The ranks of a job, in order.
 
-    Parameters
-    ----------
-    ranks : tuple of int
-    workers : tuple of int
-        Of each of these ranks.
-    apart : str, default=""
-        Why they share no arena; "": they do.
+    workers : of each of these ranks
+    apart : why they share no arena; "": they do
     """
 
     ranks: tuple[int, ...]
@@ -144,12 +139,7 @@ def share_of(seats: Sequence[Seat], rank: int) -> int:
 def machine_of(seats: Sequence[Seat], workers: Sequence[int], shares: bool) -> Machine:
     """The ranks, and whether they share an arena.
 
-    Parameters
-    ----------
-    seats : sequence of Seat
-    workers : sequence of int
-    shares : bool
-        Whether ranks of one machine may.
+    shares : whether ranks of one machine may
     """
     ranks, counts = tuple(range(len(seats))), tuple(workers)
     if not shares:
@@ -169,10 +159,7 @@ def offer(arena: Arena) -> dict[str, Any]:
 def accept(offered: dict[str, Any]) -> Arena:
     """Open an arena of another rank of the machine.
 
-    Raises
-    ------
-    OSError
-        If the system forbids it.
+    Raises OSError if the system forbids it.
     """
     number = opened(offered["process"], offered["number"])
     try:
@@ -184,10 +171,7 @@ def accept(offered: dict[str, Any]) -> Arena:
 def opened(process: int, number: int) -> int:
     """A descriptor for what another rank's process has open under a number.
 
-    Raises
-    ------
-    OSError
-        If the system forbids it.
+    Raises OSError if the system forbids it.
     """
     try:
         return os.open(f"/proc/{process}/fd/{number}", os.O_RDWR | os.O_CLOEXEC)

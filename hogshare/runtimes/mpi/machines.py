@@ -53,11 +53,7 @@ ONE = "the ranks of one machine"
 class AtEpochs(AtRest):
     """What a machine does when its workers rest: it waits for the others.
 
-    Parameters
-    ----------
-    level : Level
-    tell : callable
-        ``tell(epochs)`` tells this machine's caller; True: it has the run stop.
+    tell : ``tell(epochs)`` tells this machine's caller; True: it has the run stop
     """
 
     def __init__(self, level: Level, tell: Callable[[int], bool]) -> None:
@@ -75,18 +71,11 @@ class AtEpochs(AtRest):
 class Machines(Runtime):
     """The runtime of machines that exchange messages; one rank for each.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Comm
-    look : callable
-        Called while this rank waits for others; raises if one has failed.
-    workers_of : sequence of int
-        How many workers each rank has.
-    rows : {"shard", "all"}, default="shard"
-        Whether the problem of a rank holds rows of its own, or all rows, which are dealt to all
-        workers by turns.
-    network : Network, default=Network()
-        Links between the machines besides the real ones.
+    look : called while this rank waits for others; raises if one has failed
+    workers_of : how many workers each rank has
+    rows : {"shard", "all"}, default="shard"; whether the problem of a rank holds rows of its own,
+        or all rows, which are dealt to all workers by turns
+    network : links between the machines besides the real ones
     """
 
     name = "mpi"
@@ -114,10 +103,7 @@ class Machines(Runtime):
     def here(self, problem: Problem) -> Problem:
         """The machine's part of the rows, which knows how many there are, and how large.
 
-        Raises
-        ------
-        ValueError
-            If a machine has no rows, or a problem by a gradient is in parts.
+        Raises ValueError if a machine has no rows, or a problem by a gradient is in parts.
         """
         if not has_rows(problem):
             if self.rows != "all":
@@ -152,9 +138,7 @@ class Machines(Runtime):
     def settled(self, choices: Choices) -> Choices:
         """With how many machines there are, and how many rows they have.
 
-        Raises
-        ------
-        ValueError
+        Raises ValueError.
         """
         self._check(choices)
         problem, elsewhere = choices.problem, None
@@ -178,12 +162,7 @@ class Machines(Runtime):
         return choices
 
     def _check(self, choices: Choices) -> None:
-        """Refuse what is not there between machines.
-
-        Raises
-        ------
-        ValueError
-        """
+        """Refuse what is not there between machines."""
         plane, stop, rule = choices.plane, choices.stop, choices.rule
         name, is_linear = type(plane).__name__, has_rows(choices.problem)
         lock_free = plane.is_lock_free or plane.is_direct
@@ -215,10 +194,7 @@ class Machines(Runtime):
     def _with_homes(self, choices: Choices) -> Choices:
         """With all machines' workers on one plane, whose blocks are as long everywhere.
 
-        Raises
-        ------
-        ValueError
-            If a group of workers is on several machines.
+        Raises ValueError if a group of workers is on several machines.
         """
         share = np.array([choices.n_training // choices.n_workers])
         choices = dataclasses.replace(

@@ -41,22 +41,13 @@ NOWHERE = np.empty(0, np.int64)
 class Owner:
     """The owner of the global vector.
 
-    Parameters
-    ----------
-    session : Session
-        Of machine 0, for what all have alike: the rule, and the columns as they begin.
-    plan : Plan
-        With the criterion of the run, by which machines by themselves do not stop.
-    start : float64 array
-        The flat vector that all machines begin with.
-    n_rows : int
-        Rows that all machines train on.
-    posts : mapping of int to Post
-        Of every machine.
-    places : int
-        Most values of a message that have a place each.
-    single : bool
-        Whether values are sent in four bytes.
+    session : of machine 0, for what all have alike: the rule, and the columns as they begin
+    plan : with the criterion of the run, by which machines by themselves do not stop
+    start : the flat vector that all machines begin with
+    n_rows : rows that all machines train on
+    posts : of every machine
+    places : most values of a message that have a place each
+    single : whether values are sent in four bytes
     """
 
     def __init__(

@@ -54,12 +54,8 @@ class SitePace(NamedTuple):
 def site_pace(choices: Choices, size: int) -> SitePace:
     """How often a machine of a run offers.
 
-    Parameters
-    ----------
-    choices : Choices
-        With how many machines there are, and how many rows they have.
-    size : int
-        Numbers of a vector that is exchanged.
+    choices : with how many machines there are, and how many rows they have
+    size : numbers of a vector that is exchanged
     """
     problem, rule, machines = choices.problem, choices.rule, choices.n_machines
     cost, row = MESSAGES_NS + COORDINATE_NS * size, row_nanoseconds(problem)

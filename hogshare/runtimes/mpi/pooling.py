@@ -18,11 +18,7 @@ NAP_SECONDS = 0.0005
 class Pool:
     """The ranks of a communicator, one for each machine, as one of them has them.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Comm
-    look : callable
-        Called while this rank waits; raises if another one has failed.
+    look : called while this rank waits; raises if another one has failed
     """
 
     def __init__(self, comm: Any, look: Callable[[], Any]) -> None:

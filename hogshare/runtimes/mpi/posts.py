@@ -46,17 +46,10 @@ def most_places(size: int, value_bytes: int) -> int:
 class Posts:
     """All edges that begin or end at this rank.
 
-    Parameters
-    ----------
-    pool : Pool
-    size : int
-        Numbers of a vector.
-    words : int
-        Numbers of a report or of a decision, at most.
-    values : {"float64", "float32"}
-        As they are sent.
-    network : Network
-        Links between machines besides the real ones.
+    size : numbers of a vector
+    words : numbers of a report or of a decision, at most
+    values : {"float64", "float32"}; as they are sent
+    network : links between machines besides the real ones
     """
 
     def __init__(self, pool: Pool, size: int, words: int, values: str, network: Network) -> None:
@@ -90,10 +83,7 @@ class Posts:
     def poll(self) -> bool:
         """Move what can be moved; whether anything has been.
 
-        Raises
-        ------
-        RankFailed
-            If a rank is silent for too long.
+        Raises RankFailed if a rank is silent for too long.
         """
         self.beats.poll()
         moved = [wire.poll() for wire in self._wires]

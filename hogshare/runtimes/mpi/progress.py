@@ -46,12 +46,7 @@ Owned = tuple[np.ndarray, list[np.ndarray]]
 class Other:
     """Another machine.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Comm
-    rank : int
-    size_in, size_out : int
-        Numbers of a message from there, and of one to it.
+    size_in, size_out : numbers of a message from there, and of one to it
     """
 
     def __init__(self, comm: Any, rank: int, size_in: int, size_out: int) -> None:
@@ -81,16 +76,9 @@ class Other:
 class Progress:
     """A machine's word to the others, and theirs.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Comm
-        For nothing else.
-    homes : Homes
-    machine_of : int64 array of shape (n_workers,)
-        Where each worker is.
-    seen : sequence of Owned
-        The plane's arrays that others read at any moment.
-    traffic : EdgeTraffic
+    comm : for nothing else
+    machine_of : int64 array of shape (n_workers,); where each worker is
+    seen : the plane's arrays that others read at any moment
     """
 
     def __init__(

@@ -28,11 +28,7 @@ def shapes(n_ranks: int) -> Shapes:
 class Pulse:
     """A rank's heart, and its eye on the others'.
 
-    Parameters
-    ----------
-    words : ndarray of int64
-        The array of the run.
-    rank : int
+    words : ndarray of int64; the array of the run
     """
 
     def __init__(self, words: np.ndarray, rank: int) -> None:
@@ -44,10 +40,7 @@ class Pulse:
     def beat(self) -> None:
         """Show that this rank is there, and see whether the others are.
 
-        Raises
-        ------
-        RankFailed
-            If one has not been heard of for too long since it was first.
+        Raises RankFailed if one has not been heard of for too long since it was first.
         """
         now = time.monotonic()
         self._words[self._rank] += 1

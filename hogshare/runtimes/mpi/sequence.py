@@ -29,10 +29,8 @@ class RankMissing(TimeoutError):
 class Sequence:
     """The calls of one communicator.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        It is copied by all of its ranks in the first call, so that messages of one's own meet none.
+    comm : it is copied by all of its ranks in the first call, so that messages of one's own meet
+        none
     """
 
     def __init__(self, comm: Any) -> None:
@@ -46,10 +44,7 @@ class Sequence:
     def next(self, seconds: float) -> Call:
         """The next call; what this rank has missed is reported first.
 
-        Raises
-        ------
-        RankMissing
-            If the first one is not made by all ranks within so many seconds.
+        Raises RankMissing if the first one is not made by all ranks within so many seconds.
         """
         self._missed += missed.taken()
         if self._talk is None:

@@ -38,18 +38,9 @@ Wait = Callable[[Callable[[], bool]], None]  # polls until something is so
 class Site:
     """One machine's side.
 
-    Parameters
-    ----------
-    session : Session
-    start : float64 array
-        The flat vector that all machines begin with.
-    pace : SitePace
-    post : Post
-    places : int
-        Most values of a message that have a place each.
-    single : bool
-        Whether values are sent in four bytes.
-    n_machines : int
+    start : the flat vector that all machines begin with
+    places : most values of a message that have a place each
+    single : whether values are sent in four bytes
     """
 
     def __init__(

@@ -51,16 +51,8 @@ class Letter(NamedTuple):
 class Talk:
     """A rank's messages to and from the others of a communicator.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        For nothing else: a copy of the user's.
-
-    Attributes
-    ----------
-    rank, size : int
-    gone : dict of int to str
-        Ranks that have ended, and how.
+    comm : for nothing else: a copy of the user's
+    gone : ranks that have ended, and how
     """
 
     def __init__(self, comm: Any) -> None:
@@ -108,12 +100,8 @@ class Talk:
     def wait_for(self, ready: Callable[[], T | None], seconds: float | None = None) -> T | None:
         """Poll until something is ready, asleep in between; None if it is not in time.
 
-        Parameters
-        ----------
-        ready : callable
-            What it answers is returned, unless it is None.
-        seconds : float or None
-            None: as long as it takes.
+        ready : what it answers is returned, unless it is None
+        seconds : None: as long as it takes
         """
         began = time.perf_counter()
         while True:

@@ -30,10 +30,7 @@ HELD_OUT = "held out"  # the name of the rows that are, among a shard's arrays
 def united(call: Call, machine: Machine, making: Making) -> Making:
     """The same call of the problem that the shards of all ranks are parts of.
 
-    Raises
-    ------
-    ValueError
-        If there is nothing to put together, or shards do not fit.
+    Raises ValueError if there is nothing to put together, or shards do not fit.
     """
     problem = making.problem
     shard = problem.shard()
@@ -85,10 +82,7 @@ def alike(
 ) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
     """The facts and arrays that all ranks have, who have to have the same.
 
-    Raises
-    ------
-    RanksDiffer
-        If they have not.
+    Raises RanksDiffer if they have not.
     """
     mine = digits(*shard.arrays.values())
     shards = call.spread(SHARD, call.gather(SHARD, mine))
@@ -104,10 +98,7 @@ def alike(
 def laid_out(sizes: Sequence[Mapping[str, Any]]) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
     """Shape and dtype of each array of the whole.
 
-    Raises
-    ------
-    ValueError
-        If shards do not fit.
+    Raises ValueError if shards do not fit.
     """
     found: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
     for name in dict.fromkeys(name for one in sizes for name in one):

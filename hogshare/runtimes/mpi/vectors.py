@@ -24,15 +24,8 @@ from hogshare.runtimes.mpi.words import Decision, Flat, most_words
 class VectorLevel(Level):
     """The level of machines with a vector each: its site, and on rank 0 the owner.
 
-    Parameters
-    ----------
-    pool : Pool
-        One rank for each machine.
-    session : Session
-    pace : SitePace
-    n_rows : int
-        Rows that all machines train on.
-    network : Network
+    pool : one rank for each machine
+    n_rows : rows that all machines train on
     """
 
     def __init__(

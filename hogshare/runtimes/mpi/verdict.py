@@ -20,23 +20,12 @@ from hogshare.system.interrupts import errstate
 class Verdict:
     """The verdict after each epoch.
 
-    Parameters
-    ----------
-    session : Session
-        Of a machine, for what all have alike: the rule, and the columns as they begin.
-    plan : Plan
-        With the criterion of the run, by which machines by themselves do not stop.
-    n_rows : int
-        Rows that all machines train on.
-
-    Attributes
-    ----------
-    columns : float64[N_COLUMN_FIELDS, n_columns]
-        As of `layout`.
-    loss : float
-        Mean of the last epoch.
-    epochs : int
-        That have been judged.
+    session : of a machine, for what all have alike: the rule, and the columns as they begin
+    plan : with the criterion of the run, by which machines by themselves do not stop
+    n_rows : rows that all machines train on
+    columns : float64[N_COLUMN_FIELDS, n_columns]; as of `layout`
+    loss : mean of the last epoch
+    epochs : that have been judged
     """
 
     def __init__(self, session: Session, plan: Plan, n_rows: int) -> None:

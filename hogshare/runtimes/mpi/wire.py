@@ -81,25 +81,15 @@ class EdgeTraffic(Traffic):
 class Wire:
     """The edges of a mailbox that begin or end at this rank.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Comm
-        For nothing else: another wire's messages would have the same tags.
-    box : Mailbox
-        This rank's own.
-    ends : sequence of (int, int)
-        The ranks from which and to which each of its edges goes. An edge of others, and one from a
-        rank to itself (whose `Edge` is in one memory), is left alone.
-    kinds : str or sequence of str
-        Of the edges' messages, in `traffic`: one for all, or of each.
-    traffic : EdgeTraffic or None
-        Where messages are counted when they are sent.
-    values : dtype, default="float64"
-        Of the values on their way. With "float32" whoever posts has rounded them.
-    network : Network, default=Network()
-        Links that stand between the ranks besides the real ones.
-    links : sequence of Link, default=None
-        Of each edge; None: those of the network between its ranks.
+    comm : for nothing else: another wire's messages would have the same tags
+    box : this rank's own
+    ends : the ranks from which and to which each of its edges goes. An edge of others, and one from
+        a rank to itself (whose `Edge` is in one memory), is left alone.
+    kinds : of the edges' messages, in `traffic`: one for all, or of each
+    traffic : where messages are counted when they are sent
+    values : of the values on their way. With "float32" whoever posts has rounded them.
+    network : links that stand between the ranks besides the real ones
+    links : of each edge; None: those of the network between its ranks
     """
 
     def __init__(
