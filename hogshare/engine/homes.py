@@ -235,6 +235,7 @@ class Home:
         self.me, self._here = homes.first + me, me
         self.n_workers = homes.n_workers
         self.arrays: Mapping[str, np.ndarray] = homes.arrays
+        self.boxes = homes.boxes  # the edges of all, in the order of the plane's `edges`
         self._session, self._homes = session, homes
         self._private = session.private(me)
         self._own = session.vector_of(me)  # a group's, where its workers have no copies
@@ -255,11 +256,6 @@ class Home:
     def clock(self) -> int:
         """Blocks as barriers count them: who joins late begins at the others' least."""
         return int(self._row[layout.T_CLOCK])
-
-    @property
-    def boxes(self) -> list[Board]:
-        """The edges of all, in the order of the plane's `edges`."""
-        return self._homes.boxes
 
     @property
     def share(self) -> tuple[int, int]:

@@ -30,7 +30,7 @@ from hogshare.kernels import layout, losses, schedules
 from hogshare.partitioned.blocks import Meaning
 from hogshare.partitioned.calls import Call, Fetched
 from hogshare.partitioned.folding import Weighing
-from hogshare.partitioned.rows import PartitionedRows, failure
+from hogshare.partitioned.rows import PartitionedRows, result_of
 from hogshare.partitioned.turns import Pull, Push, turn
 from hogshare.planes.shared import DESCENT_SPREAD
 from hogshare.problems.linear import effective_l1_ratio
@@ -228,7 +228,7 @@ class Master:
                 for number, fetched in self._come_back():
                     if number not in self._sent or self._sent[number].call.fetched is not fetched:
                         continue  # it has been made again since
-                    push = push_of(fetched)
+                    push = result_of(fetched)
                     sent = self._sent.pop(number)
                     self._rows.taken(sent.call)
                     converged = self._take_in(sent, push) or converged
@@ -441,21 +441,6 @@ def descend(rows: PartitionedRows, meaning: Meaning, settings: Settings, start: 
     """
     rows.state(meaning)
     return Master(rows, meaning, settings, start).run()
-
-
-def push_of(fetched: Fetched) -> Push:
-    """What a turn has brought.
-
-    Raises ValueError, TypeError or MemoryError as the turn has; RuntimeError if the cluster has
-    given it up.
-    """
-    try:
-        push: Push = fetched.result()
-    except (ValueError, TypeError, MemoryError):
-        raise
-    except Exception as error:
-        raise RuntimeError(failure(error)) from error
-    return push
 
 
 def weighing(rows: PartitionedRows, meaning: Meaning) -> Weighing:

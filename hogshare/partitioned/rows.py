@@ -228,13 +228,7 @@ class PartitionedRows:
             if call.fetched is fetched:
                 waiting.discard(call)
                 self.taken(call)
-        try:
-            found = [call.fetched.result() for call in calls if call.fetched is not None]
-        except (ValueError, TypeError, MemoryError):
-            raise
-        except Exception as error:
-            raise RuntimeError(failure(error)) from error
-        return found
+        return [result_of(call.fetched) for call in calls if call.fetched is not None]
 
     def there(self) -> dict[str, int]:
         """Workers that are there and their threads, asked now and then; partitions are settled.
@@ -286,13 +280,22 @@ def added(*parts: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(sum(place[1:], start=place[0]) for place in zip(*parts, strict=True))
 
 
-def failure(error: BaseException) -> str:
-    """What is said where a task could not be done."""
-    return (
-        "a partition could not be fitted on the cluster: "
-        f"{type(error).__name__}: {error}. Who loads it or works on it has failed, as often as the "
-        "cluster tries again; see the workers' logs."
-    )
+def result_of(fetched: Fetched) -> Any:
+    """What a call has come to.
+
+    Raises ValueError, TypeError or MemoryError as the call has; RuntimeError if the cluster has
+    given it up.
+    """
+    try:
+        return fetched.result()
+    except (ValueError, TypeError, MemoryError):
+        raise
+    except Exception as error:
+        raise RuntimeError(
+            "a partition could not be fitted on the cluster: "
+            f"{type(error).__name__}: {error}. Who loads it or works on it has failed, as often as "
+            "the cluster tries again; see the workers' logs."
+        ) from error
 
 
 def _listed(columns: tuple[Any, ...] | None) -> str:

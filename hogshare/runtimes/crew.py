@@ -70,7 +70,7 @@ class Member:
         self._frames = fork_helper.Frames()
         self._inbox: collections.deque[tuple[bytes, bytes]] = collections.deque()
         self._outgoing: collections.deque[tuple[memoryview, list[int]]] = collections.deque()
-        self._pid: int | None = None
+        self.pid: int | None = None  # of the process, once the member is up
         self._up = False
         self._open_tasks = 0
         self._stale_tasks = 0  # those of the open ones that were posted before the last release
@@ -125,11 +125,6 @@ class Member:
         return self._open_tasks > 0
 
     @property
-    def pid(self) -> int | None:
-        """The process id; None until the member is up."""
-        return self._pid
-
-    @property
     def death(self) -> str | None:
         """What has become of the process, in words that go on from its name; None while it lives.
 
@@ -150,16 +145,9 @@ class Member:
             return what_became(self._exit)
         if self._helper.death is None:
             return "is gone, and nothing says why"
-        if self._pid is None:
+        if self.pid is None:
             return f"did not come up: its fork helper {self._helper.death}"
         return f"is gone, and its fork helper, which could say why, {self._helper.death}"
-
-    def _reported(self, pid: int | None, how: int | str) -> None:
-        self._pid = self._pid or pid
-        self._exit = how
-
-    def _hired(self) -> None:
-        self._send(encode(fork_helper.HIRED, None))
 
     def _released(self, idle_seconds: float) -> None:
         self._inbox.clear()
@@ -182,7 +170,7 @@ class Member:
             return  # poll() and death tell
         if sum(len(rest) for rest, _ in self._outgoing) + len(data) > BACKLOG:
             raise BufferError(
-                f"More than {BACKLOG >> 20} MiB wait for worker process {self._pid}; "
+                f"More than {BACKLOG >> 20} MiB wait for worker process {self.pid}; "
                 "pass large arrays in an arena."
             )
         self._outgoing.append((memoryview(data), _duplicates(fds)))
@@ -239,7 +227,7 @@ class Member:
 
     def _take(self, kind: bytes, body: bytes) -> None:
         if kind == fork_helper.UP:
-            self._pid = pickle.loads(body)
+            self.pid = pickle.loads(body)
             self._up = True
             return
         stale = self._stale_tasks > 0
@@ -305,7 +293,8 @@ class _Helper:
             elif (report := pickle.loads(packet)) == "ready":
                 self._ready = True
             elif (member := self.members.get(report[0])) is not None:
-                member._reported(*report[1:])
+                member.pid = member.pid or report[1]
+                member._exit = report[2]
 
     def wait_until(self, condition: Any, seconds: float) -> None:
         """Read reports until the condition holds, the time is over or the helper is gone."""
@@ -373,7 +362,7 @@ class Crew:
             self._hired.update(kept)  # before forking, which ends a helper that has nobody alive
             try:
                 for member in kept:
-                    member._hired()
+                    member._send(encode(fork_helper.HIRED, None))
                 self._fork(n - len(kept), kept)
             except BaseException:
                 self.release(kept)

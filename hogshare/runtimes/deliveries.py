@@ -28,11 +28,11 @@ class VirtualMaster:
     in the model when it has been written, one after the other.
 
     write_seconds : virtual seconds of writing a message
-    push : ``push(seconds)`` puts the end of the present writing into the queue
+    push : ``push(seconds, 0)`` puts the end of the present writing into the queue
     """
 
     def __init__(
-        self, session: Session, write_seconds: float, push: Callable[[float], None]
+        self, session: Session, write_seconds: float, push: Callable[[float, int], None]
     ) -> None:
         self._session, self._counters = session, session.mail.box.counters
         self._seconds, self._push = write_seconds, push
@@ -58,7 +58,7 @@ class VirtualMaster:
             self.serve()
             return True
         if not self._line:
-            self._push(now + self._seconds)
+            self._push(now + self._seconds, 0)
         self._line.extend([me] * (mailed - self._posted[me]))
         self._posted[me] = mailed
         return False
@@ -69,7 +69,7 @@ class VirtualMaster:
         s = self._session
         replay.take_again(s.plan, s.schedule, s.vector, s.mail, worker)
         if self._line:
-            self._push(now + self._seconds)
+            self._push(now + self._seconds, 0)
         return worker
 
     def serve(self) -> None:

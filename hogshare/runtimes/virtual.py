@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from hogshare.barriers import Barrier, name_of
@@ -120,13 +120,13 @@ class Simulation:
         poll = self._poll_seconds()
         # a look of a user's barrier is an event here, however far apart two of them are
         session.patience_ns = max(STUCK_NS, round(PATIENCE_POLLS * poll * NS))
-        self._parking = Parking(session, poll, self._push_look, self._count_looks)
+        self._parking = Parking(session, poll, self._push_of(LOOK), self._count_looks)
         self._master: VirtualMaster | None = None
         if session.has_master:
-            self._master = VirtualMaster(session, simulator.write_seconds, self._push_master)
+            self._master = VirtualMaster(session, simulator.write_seconds, self._push_of(MASTER))
         self._courier: Courier | None = None
         if session.homes is not None:
-            ways = self.traffic, self._seconds, self._push_arrival
+            ways = self.traffic, lambda: self.now, self._push_of(ARRIVE)
             self._courier = Courier(session.homes, simulator.network, *ways)
         size = settings.n_features * settings.n_columns
         itemsize = session.vector.w.dtype.itemsize
@@ -158,7 +158,7 @@ class Simulation:
         Raises SimulationError if workers wait for what cannot happen any more.
         """
         session, limit = self.session, self.simulator.seconds
-        session.clock, session.began = self._nanoseconds, 0
+        session.clock, session.began = lambda: round(self.now * NS), 0
         for seconds, what, worker in self.simulator.churn.schedule(len(self._table)):
             self._joins += what == JOIN
             self._push(seconds, CHURN[what], worker)
@@ -200,25 +200,13 @@ class Simulation:
             loop.close()
         vars(self).clear()
 
-    def _seconds(self) -> float:
-        return self.now
-
-    def _nanoseconds(self) -> int:
-        return round(self.now * NS)
-
     def _push(self, seconds: float, kind: int, worker: int) -> None:
         if seconds < math.inf:
             self._to_come += kind not in (LOOK, WATCH)
             heapq.heappush(self._queue, (seconds, kind, worker))
 
-    def _push_look(self, seconds: float, worker: int) -> None:
-        self._push(seconds, LOOK, worker)
-
-    def _push_master(self, seconds: float) -> None:
-        self._push(seconds, MASTER, 0)
-
-    def _push_arrival(self, seconds: float, edge: int) -> None:
-        self._push(seconds, ARRIVE, edge)
+    def _push_of(self, kind: int) -> Callable[[float, int], None]:
+        return lambda seconds, worker: self._push(seconds, kind, worker)
 
     def _pop(self) -> tuple[float, int, int]:
         event = heapq.heappop(self._queue)

@@ -126,7 +126,6 @@ class Cluster(Remote):
 
     @property
     def workers(self) -> Sequence[int]:
-        """As `Executor.workers`."""
         return [worker for worker, address in enumerate(self._addresses) if address is not None]
 
     def adopt(self, X: Any, y: Any) -> Partitions | None:
@@ -146,7 +145,6 @@ class Cluster(Remote):
         return GraphParts(tuple(zip(*blocks, strict=True)), bounds)
 
     def submit(self, worker: int, task: Task) -> None:
-        """As `Executor.submit`."""
         needs = task.needs - {task.data}
         self._pack(needs)
         self._send(worker, task, self._sent.missing(worker, needs))
@@ -186,7 +184,6 @@ class Cluster(Remote):
         return self._blocks[data, p].future
 
     def poll(self, seconds: float | None) -> list[Event]:
-        """As `Executor.poll`."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
             events: list[Event] = self._members()
@@ -269,7 +266,6 @@ class Cluster(Remote):
             self._client.cancel(old)
 
     def close(self) -> None:
-        """As `Executor.close`."""
         futures = [sending.future for sending in self._tasks.values()]
         self._tasks.clear()
         try:

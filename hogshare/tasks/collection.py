@@ -274,7 +274,7 @@ class Collection:
     @property
     def stat(self) -> ProgressTable:
         """The progress table, as of the context."""
-        return self.dispatch.table
+        return self.dispatch.progress.table
 
     def __repr__(self) -> str:
         return f"<Collection of {self.n_rows} rows in {self.n_partitions} partitions>"

@@ -357,7 +357,7 @@ class AsyncContext:
         accepted since its task was submitted, and 0 of one that is available: so ``max_staleness``
         is a bound that a barrier can keep.
         """
-        return self._dispatch.table
+        return self._dispatch.progress.table
 
     @property
     def seconds(self) -> float:

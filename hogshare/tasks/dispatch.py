@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import BarrierError, name_of
-from hogshare.shm.table import ProgressTable
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
 from hogshare.tasks.broadcasts import Variable, hold_all, let_go_of_all
 from hogshare.tasks.draws import draws_of_task
@@ -119,11 +118,6 @@ class Dispatch:
         for worker in executor.workers:
             self.progress.join(worker, executor.now())
 
-    @property
-    def table(self) -> ProgressTable:
-        """STAT."""
-        return self.progress.table
-
     def give(
         self,
         plan: Plan,
@@ -158,7 +152,7 @@ class Dispatch:
         polls, began, deadline = 0, self.executor.now(), _deadline(self.executor, timeout)
         while True:
             self.pump(0.0)
-            passing = gate.passing(self.table, self.progress.available)
+            passing = gate.passing(self.progress.table, self.progress.available)
             chosen = {me: parts for me in passing if (parts := self._free_parts(data, me))}
             if chosen:
                 return chosen
@@ -244,7 +238,7 @@ class Dispatch:
             return 0.0
         enough = len(self._first) >= FIRST_BLOCKS
         measured = float(np.mean(self._first)) if enough else 0.0
-        done = int(self.table.blocks[worker])
+        done = int(self.progress.table.blocks[worker])
         return self._law(worker, done, len(self.progress), measured)
 
     def _handed(self, flight: Flight, worker: int) -> None:
@@ -422,7 +416,7 @@ class Dispatch:
 
     def describe(self) -> str:
         """Who does what, in a few words."""
-        table = self.table
+        table = self.progress.table
         there = int(table.in_run.sum())
         return (
             f"{there} of {len(table)} workers are there, {table.available_workers} of them "

@@ -63,7 +63,6 @@ class ArrayParts:
     bounds: np.ndarray
 
     def part(self, p: int) -> Block:
-        """As `Partitions.part`."""
         return self.block.between(int(self.bounds[p]), int(self.bounds[p + 1]))
 
     def recipe(self, p: int) -> tuple[Callable[..., Block], tuple[Any, ...]]:
@@ -82,11 +81,9 @@ class RowParts:
     bounds: np.ndarray
 
     def part(self, p: int) -> Block:
-        """As `Partitions.part`."""
         return _numbers(int(self.bounds[p]), int(self.bounds[p + 1]))
 
     def recipe(self, p: int) -> tuple[Callable[..., Block], tuple[Any, ...]]:
-        """As `Partitions.recipe`."""
         return _numbers, (int(self.bounds[p]), int(self.bounds[p + 1]))
 
 
@@ -115,13 +112,11 @@ class LoadedParts:
         return {"loaders": self.loaders, "bounds": self.bounds, "loaded": {}}
 
     def part(self, p: int) -> Block:
-        """As `Partitions.part`."""
         if p not in self.loaded:
             self.loaded[p] = load(p, self.loaders[p])
         return self.loaded[p]
 
     def recipe(self, p: int) -> tuple[Callable[..., Block], tuple[Any, ...]]:
-        """As `Partitions.recipe`."""
         return load, (p, self.loaders[p])
 
 

@@ -75,7 +75,6 @@ class Processes(Remote):
 
     @property
     def workers(self) -> Sequence[int]:
-        """As `Executor.workers`."""
         return sorted(self._workers)
 
     def pid(self, worker: int) -> int:
@@ -87,7 +86,6 @@ class Processes(Remote):
         return found
 
     def submit(self, worker: int, task: Task) -> None:
-        """As `Executor.submit`."""
         there = self._workers[worker]
         self._pack(task.needs)
         with Holding():
@@ -109,7 +107,6 @@ class Processes(Remote):
         return Parcel(content, arena.describe(), arena)
 
     def poll(self, seconds: float | None) -> list[Event]:
-        """As `Executor.poll`."""
         busy = any(there.task is not None for there in self._workers.values())
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
@@ -214,7 +211,6 @@ class Processes(Remote):
             self.poll(rest)
 
     def close(self) -> None:
-        """As `Executor.close`."""
         with Holding():
             self._let_end()
             crew, there = current_crew(), list(self._workers.values())

@@ -106,7 +106,6 @@ class Ranks(Remote):
             self._sent.begin(worker)
 
     def submit(self, worker: int, task: Task) -> None:
-        """As `Executor.submit`."""
         needs = task.needs - {task.data} | {(PART, task.data, p) for p in task.sizes}
         self._pack(needs)
         with Holding():
@@ -122,7 +121,6 @@ class Ranks(Remote):
         return packed("loader", recipe, remedy=self.remedy)
 
     def poll(self, seconds: float | None) -> list[Event]:
-        """As `Executor.poll`."""
         if not self._busy:
             return []
         with Holding() as held:

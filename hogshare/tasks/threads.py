@@ -56,16 +56,13 @@ class Threads(Executor):
 
     @property
     def workers(self) -> Sequence[int]:
-        """As `Executor.workers`."""
         return range(len(self._tasks))
 
     def submit(self, worker: int, task: Task) -> None:
-        """As `Executor.submit`."""
         self._under_way += 1
         self._tasks[worker].put(task)
 
     def poll(self, seconds: float | None) -> list[Event]:
-        """As `Executor.poll`."""
         events: list[Event] = []
         while self._under_way:
             try:
@@ -78,7 +75,6 @@ class Threads(Executor):
         return events
 
     def close(self) -> None:
-        """As `Executor.close`."""
         self._dismiss()
         atexit.unregister(self._dismiss)
         deadline = time.monotonic() + STUCK_SECONDS

@@ -62,16 +62,13 @@ class Virtual(Executor):
 
     @property
     def may_join(self) -> bool:
-        """As `Executor.may_join`."""
         return any(isinstance(event, Joined) for _, _, event in self._events)
 
     @property
     def workers(self) -> Sequence[int]:
-        """As `Executor.workers`."""
         return sorted(self._there)
 
     def submit(self, worker: int, task: Task) -> None:
-        """As `Executor.submit`."""
         network, s = self._simulator.network, self._simulator
         outcome = work(replace(task, sleep=0.0), Store(self._shelf.things))
         down = self._bytes(self._sent.missing(worker, task.needs), task)
@@ -166,7 +163,6 @@ class Virtual(Executor):
         return self._seconds
 
     def close(self) -> None:
-        """As `Executor.close`."""
         self._events, self._task = [], {}
 
 

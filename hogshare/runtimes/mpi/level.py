@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from hogshare.runtimes.mpi.words import Decision
 Tell = Callable[[int], bool]  # tells a machine's caller of so many epochs; True: it has all stop
 
 
-class Level(Protocol):
-    """A machine's end.
+class Level:
+    """What the ends of a machine have alike.
 
     pool : one rank for each machine
     deliver : an interrupt, while it waits
@@ -38,7 +38,7 @@ class Level(Protocol):
 
     def poll(self) -> bool:
         """Do whatever there is to do; whether anything was."""
-        ...
+        raise NotImplementedError
 
     def wait(self, ready: Callable[[], bool]) -> None:
         """Poll until something is so, asleep in between."""
@@ -47,29 +47,6 @@ class Level(Protocol):
                 self.deliver()
                 self.pool.look()
                 time.sleep(NAP_SECONDS)
-
-    def prepare(self) -> None:
-        """Load or compile the kernels that it calls."""
-        ...
-
-    def begin(self, is_heard: bool) -> None:
-        """Begin the run with all others.
-
-        is_heard : whether this machine's caller is told of epochs
-        """
-        ...
-
-    def rest(self, tell: Tell) -> Decision:
-        """Bring an epoch to its end, while the workers rest: one decision for all."""
-        ...
-
-    def end(self) -> None:
-        """Bring the run to its end on all machines, with one model."""
-        ...
-
-    def close(self) -> None:
-        """Give everything back; nobody sends anything more."""
-        ...
 
 
 _never_freed: list[Any] = []

@@ -38,7 +38,6 @@ from hogshare.problems.protocol import Problem, has_rows
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi import beats
 from hogshare.runtimes.mpi.homes import HomesLevel
-from hogshare.runtimes.mpi.level import Level
 from hogshare.runtimes.mpi.paces import SitePace, site_pace
 from hogshare.runtimes.mpi.pooling import NAP_SECONDS, Pool
 from hogshare.runtimes.mpi.vectors import VectorLevel
@@ -56,7 +55,7 @@ class AtEpochs(AtRest):
     tell : ``tell(epochs)`` tells this machine's caller; True: it has the run stop
     """
 
-    def __init__(self, level: Level, tell: Callable[[int], bool]) -> None:
+    def __init__(self, level: HomesLevel | VectorLevel, tell: Callable[[int], bool]) -> None:
         self.level, self.tell = level, tell
 
     def look(self, session: Session, each: Each = map) -> int | None:
@@ -95,7 +94,7 @@ class Machines(Runtime):
         self.workers_of = tuple(workers_of)
         first = sum(self.workers_of[: self.me])
         self.mine = range(first, first + self.workers_of[self.me])
-        self.level: Level | None = None
+        self.level: HomesLevel | VectorLevel | None = None
         self.pace: SitePace | None = None
 
     # -- before
