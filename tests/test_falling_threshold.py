@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hogshare.lab.studies import thresholds
+from hogshare.lab.claims import gaia
 
 SEEDS = range(5)
 EPOCHS, ROWS = 16, 600
@@ -12,7 +12,7 @@ EPOCHS, ROWS = 16, 600
 @pytest.fixture(scope="module")
 def drawn():
     """A problem and its optimum."""
-    return thresholds.drawn(ROWS, 10, seed=1)
+    return gaia.drawn(ROWS, 10, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def optimum(drawn):
 @pytest.fixture(scope="module")
 def runs(drawn):
     """Runs of all seeds by their settings."""
-    return lambda **how: [thresholds.run(drawn[0], EPOCHS, seed, **how) for seed in SEEDS]
+    return lambda **how: [gaia.with_threshold(drawn[0], EPOCHS, seed, **how) for seed in SEEDS]
 
 
 def test_a_fixed_threshold_stalls_and_one_that_falls_does_not(runs, optimum):
@@ -34,10 +34,10 @@ def test_a_fixed_threshold_stalls_and_one_that_falls_does_not(runs, optimum):
     assert apart[0] > 3.0 * apart[1], apart
     middle, end = EPOCHS - 1, 2 * EPOCHS - 1
     for report in falling:  # theorem 1: it grows with the root of T at most
-        by_root = thresholds.regret_over_root(report, ROWS, optimum)
+        by_root = gaia.regret_over_root(report, ROWS, optimum)
         assert by_root[end] <= by_root[middle], by_root
     for report in fixed:
-        by_root = thresholds.regret_over_root(report, ROWS, optimum)
+        by_root = gaia.regret_over_root(report, ROWS, optimum)
         assert by_root[end] > by_root[middle], by_root
 
 

@@ -17,13 +17,13 @@ dictionary of plain data:
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hogshare._version import __version__
+from hogshare.lab.harness.numbers import over_seeds
 from hogshare.system.machine import usable_cores
 
 AGREES, IN_PART, DIFFERS = "agrees", "in part", "differs"
@@ -82,7 +82,7 @@ class Claim:
     measure: Callable[[int, bool], Found]
     agrees: Callable[[Found], bool]
     when: str
-    seconds: tuple[int, int]
+    seconds: tuple[int, int] = (1, 1)
     partly: Callable[[Found], bool] | None = None
     why: str = ""
     verdict: str = AGREES
@@ -108,7 +108,7 @@ def reproduce(
     quick : bool
         At the size that takes seconds, else at the one that takes minutes.
     advance : callable
-        Told what comes next, before each seed.
+        Called before each seed, with words for it.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def reproduce(
         "cores": usable_cores(),
         "version": __version__,
         "numbers": [
-            {"key": key, **_over_seeds([float(one[key]) for one in found])}
+            {"key": key, **over_seeds([float(one[key]) for one in found])}
             for key in claim.numbers
             if key in found[0]
         ],
@@ -182,21 +182,8 @@ def _clock_of(claim: Claim, quick: bool) -> str:
     return claim.clock
 
 
-def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
-    """Median, least and most; what is not finite is None, which JSON has."""
-    unknown = any(map(math.isnan, values))
-    found = statistics.median(values), min(values), max(values)
-    return {
-        **{
-            name: value if math.isfinite(value) and not unknown else None
-            for name, value in zip(("median", "low", "high"), found, strict=True)
-        },
-        "unknown": unknown,
-    }
-
-
 def _median_of(number: Mapping[str, Any]) -> float:
-    """A kept number's median, or what None stands for there."""
+    """A stored number's median, or what None stands for in it."""
     if number["unknown"]:
         return math.nan
     return math.inf if number["median"] is None else float(number["median"])

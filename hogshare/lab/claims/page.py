@@ -1,11 +1,12 @@
-"""A page of results: a section for each paper, a table for each claim."""
+"""How results of claims are written: numbers as a terminal and a page show them, and the page."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
-from hogshare.lab.claims.claim import AGREES, DIFFERS, IN_PART, UNMEASURED
-from hogshare.lab.claims.wording import in_words, range_of, summary_of, told
+from hogshare.io.tables import cell
+from hogshare.lab.claims.claim import AGREES, DIFFERS, IN_PART, UNMEASURED, Claim
 from hogshare.system.words import counted
 
 HEAD = """\
@@ -36,22 +37,49 @@ PAPERS = {
 }
 
 
-def page_of(results: list[dict[str, Any]], picture: str | None = None) -> str:
-    """The page, in Markdown.
+def summary_of(results: list[dict[str, Any]]) -> str:
+    """How many claims agree."""
+    verdicts = [result["verdict"] for result in results]
+    return (
+        f"{verdicts.count(AGREES)} of {len(results)} agree by the papers' own numbers, "
+        f"{verdicts.count(IN_PART)} in part"
+    )
 
-    picture : file beside it that shows the numbers, if there is one
+
+def printed_of(claim: Claim) -> str:
+    """The paper's numbers, in a few words."""
+    printed = dict.fromkeys(one.printed for one in claim.numbers.values())
+    return ", ".join(in_words(one) for one in printed if one is not None) or "in words"
+
+
+def in_words(printed: float | str | None) -> str:
+    """A printed number as it is shown."""
+    return "-" if printed is None else printed if isinstance(printed, str) else f"{printed:g}"
+
+
+def shown(value: float | None) -> str:
+    """A number of ours as it is shown; None stands for infinity: the target is not reached."""
+    return "not reached" if value is None else cell(value)
+
+
+def range_of(one: dict[str, Any]) -> str:
+    """From the least to the most over seeds."""
+    if one["low"] == one["high"] is not None:
+        return "-"
+    return f"{shown(one['low'])} to {shown(one['high'])}"
+
+
+def page_of(results: list[dict[str, Any]], picture: str | None = None) -> str:
+    """The page, in Markdown, a section for each paper and a table for each claim.
+
+    picture : the file that shows the numbers, if there is one
     """
     parts = [HEAD, f"{summary_of(results)}.\n"]
     if picture:
         parts.append(f"![Numbers found over numbers printed]({picture})\n")
     parts.append(_index(results))
-    heading = None
-    for result in results:
-        paper = PAPERS[result["name"].split("-")[0]]
-        if paper != heading:
-            parts.append(f"## {paper}\n")
-            heading = paper
-        parts.append(section_of(result))
+    for paper, of_paper in itertools.groupby(results, lambda one: one["name"].split("-")[0]):
+        parts += [f"## {PAPERS[paper]}\n", *map(section_of, of_paper)]
     return "\n".join(parts)
 
 
@@ -69,6 +97,7 @@ def _index(results: list[dict[str, Any]]) -> str:
 def section_of(result: dict[str, Any]) -> str:
     """A claim's heading, table and sentences."""
     size = "quick" if result["quick"] else "in full"
+    shared = f", on the runs of {result['runs_of']}" if result["runs_of"] else ""
     lines = [
         f"### {result['name']}",
         "",
@@ -77,24 +106,19 @@ def section_of(result: dict[str, Any]) -> str:
         "| number | printed | here | range |",
         "|---|---|---|---|",
         *(
-            f"| {_cell(one['what'])} | {_cell(in_words(one['printed']))} | {told(one['median'])} "
+            f"| {_cell(one['what'])} | {_cell(in_words(one['printed']))} | {shown(one['median'])} "
             f"| {range_of(one)} |"
             for one in result["numbers"]
         ),
         "",
         f"- Here: {result['here']}. Clock: {result['clock']}. "
-        f"{counted(len(result['seeds']), 'seed')}, {size}, {_time(result)}.",
+        f"{counted(len(result['seeds']), 'seed')}, {size}, {result['seconds']:.1f} s on "
+        f"{counted(result['cores'], 'core')}{shared}.",
         f"- {VERDICTS[result['verdict']]}; what is asked is that {result['when']}.",
         *([f"- Note: {result['why']}"] if result["why"] else []),
         "",
     ]
     return "\n".join(lines)
-
-
-def _time(result: dict[str, Any]) -> str:
-    """What measuring took, and where another claim's runs served."""
-    shared = f", on the runs of {result['runs_of']}" if result["runs_of"] else ""
-    return f"{result['seconds']:.1f} s on {counted(result['cores'], 'core')}{shared}"
 
 
 def _cell(text: str) -> str:

@@ -203,7 +203,6 @@ CLAIMS = (
         agrees=lambda x: all(_in_order(law, x) for law in LAWS),
         when="BSP < SSP < pBSP, pSSP < ASP with both laws",
         partly=lambda x: any(_in_order(law, x) for law in LAWS),
-        seconds=(1, 1),
         verdict=IN_PART,
         why="The paper does not print the law of its step times, and one that was chosen for the "
         "order is no evidence of it; that the same law has figure 1e's number is. With exponential "
@@ -221,7 +220,6 @@ CLAIMS = (
         measure=lambda seed, quick: by_law("1a", seed, "spread"),
         agrees=_spread_in_order,
         when="BSP < SSP, pBSP, pSSP < ASP with both laws",
-        seconds=(1, 1),
     ),
     Claim(
         name="psp-1c",
@@ -238,7 +236,6 @@ CLAIMS = (
         agrees=lambda x: x["0 / asp"] == 1.0 and x["rises"] == 0 and near(x["16 / ssp"], 1.0),
         when="sample 0 is ASP, every larger one is slower, and 16 is within a fifth of SSP",
         partly=lambda x: x["0 / asp"] == 1.0 and x["rises"] == 0,
-        seconds=(1, 1),
     ),
     Claim(
         name="psp-1c-few",
@@ -250,7 +247,6 @@ CLAIMS = (
         measure=samples,
         agrees=lambda x: x["sd 1"] < 0.67 * x["sd 0"] and x["sd 2"] < 0.5 * x["sd 0"],
         when="one node takes a third off the standard deviation, two take off half",
-        seconds=(1, 1),
     ),
     Claim(
         name="psp-1d",
@@ -289,7 +285,6 @@ CLAIMS = (
         agrees=lambda x: near(x["gamma"], 10.0),
         when="it is within a fifth of 10 with the gamma law, which was chosen by another figure",
         partly=lambda x: min(x.values()) > 1.0,
-        seconds=(1, 1),
         why="The ratio is that of the slowest of 1,000 step times to the mean, so it is the law's: "
         "6.7 with exponential steps, 1.5 with uniform ones. The paper does not print its law.",
     ),
@@ -311,7 +306,6 @@ CLAIMS = (
         ),
         when="5 % take two fifths or more off BSP and SSP, and leave ASP, pBSP and pSSP four "
         "fifths, which then sink with the share",
-        seconds=(1, 1),
     ),
     Claim(
         name="psp-2b",
@@ -350,7 +344,6 @@ CLAIMS = (
         ),
         when="BSP and SSP make fewer steps the slower, and at 16 times less than half of any "
         "other's",
-        seconds=(1, 1),
     ),
     Claim(
         name="psp-3",
@@ -365,7 +358,6 @@ CLAIMS = (
         agrees=lambda x: _some_lose(x) and x["pssp:10,4"] > 0.0,
         when="BSP and SSP lose more than 10 %; ASP and pBSP change by less than 6 %; pSSP gains",
         partly=lambda x: _some_lose(x),
-        seconds=(1, 1),
         verdict=IN_PART,
         why="That pSSP gains is not seen beyond the noise of seeds: it waits for the slowest of "
         "ten whatever the number of nodes.",

@@ -79,7 +79,7 @@ def run(args: Any) -> int:
         return 0
     named = {"--json": args.json, "--page": args.page, "--plot": args.plot}
     outputs.check_no_print(named, "--json", "--page")
-    found = kept_in(args.json)
+    found = stored_in(args.json)
     if not args.names:
         check_no_names(args, found)
     chosen = select(args.names)
@@ -87,12 +87,10 @@ def run(args: Any) -> int:
     outputs.check(args)
     outputs.check_file(args.page)
     outputs.check_distinct(named)
-    failed: list[str] = []
     try:
-        measure(args, chosen, found, failed)
+        return measure(args, chosen, found)
     finally:  # also of a run that is broken off
-        tell(args, found)
-    return 1 if failed else 0
+        store(args, found)
 
 
 def check_no_names(args: Any, found: dict[str, Any]) -> None:
@@ -107,8 +105,8 @@ def check_no_names(args: Any, found: dict[str, Any]) -> None:
 
 def check_no_loss(args: Any, chosen: list[Any], found: dict[str, Any]) -> None:
     """Refuse that a quick result takes a whole one's place."""
-    kept_whole = {name for name, result in found.items() if not result["quick"]}
-    whole = [claim.name for claim in chosen if claim.name in kept_whole]
+    stored = {name for name, result in found.items() if not result["quick"]}
+    whole = [claim.name for claim in chosen if claim.name in stored]
     if args.quick and whole:
         raise options.WrongCommandLine(
             f"{args.json} has {listed(whole)} in full, which --quick would replace; name another "
@@ -116,13 +114,13 @@ def check_no_loss(args: Any, chosen: list[Any], found: dict[str, Any]) -> None:
         )
 
 
-def measure(args: Any, chosen: list[Any], found: dict[str, Any], failed: list[str]) -> None:
-    """Measure claims, print each, and put it with those that are there.
+def measure(args: Any, chosen: list[Any], found: dict[str, Any]) -> int:
+    """Measure claims, print each, and put it with those that are there; return the exit code.
 
-    What one claim fails by is told, and the others are measured: an hour's work is not for nothing.
+    What one claim fails by is said, and the others are measured: an hour's work is not for nothing.
     """
     from hogshare.lab.claims.claim import reproduce
-    from hogshare.lab.claims.wording import summary_of
+    from hogshare.lab.claims.page import summary_of
 
     seeds = range(args.seed, args.seed + (args.seeds or (QUICK_SEEDS if args.quick else SEEDS)))
     is_shown, done = outputs.PRINT not in (args.json, args.page), []
@@ -133,9 +131,8 @@ def measure(args: Any, chosen: list[Any], found: dict[str, Any], failed: list[st
             except Exception as error:
                 if console.is_debugged():
                     raise
-                told = " ".join(str(error).split()) or type(error).__name__
-                console.say(f"hogshare: error: {claim.name} was not measured: {told}")
-                failed.append(claim.name)
+                why = " ".join(str(error).split()) or type(error).__name__
+                console.say(f"hogshare: error: {claim.name} was not measured: {why}")
                 continue
             found[claim.name] = result
             done.append(result)
@@ -146,9 +143,10 @@ def measure(args: Any, chosen: list[Any], found: dict[str, Any], failed: list[st
     if done:
         took = sum(result["seconds"] for result in done)
         console.say(f"{summary_of(done)}; {took:.0f} s")
+    return int(len(done) < len(chosen))
 
 
-def tell(args: Any, found: dict[str, Any]) -> None:
+def store(args: Any, found: dict[str, Any]) -> None:
     """Write or print what there is, if there is anything."""
     from hogshare import figures
     from hogshare.lab.claims import CLAIMS
@@ -159,22 +157,16 @@ def tell(args: Any, found: dict[str, Any]) -> None:
         return
     if args.json == outputs.PRINT or not args.names:  # in today's words, if they are others
         outputs.tell_json(args.json, {KEY: found})
+    picture = None
     if args.plot:
         figures.save_claims(results, args.plot)
+        if args.page and args.page != outputs.PRINT:
+            picture = os.path.relpath(figures.file_of(args.plot), Path(args.page).parent)
     if args.page:
-        outputs.tell_text(args.page, page_of(results, picture_of(args)))
+        outputs.tell_text(args.page, page_of(results, picture))
 
 
-def picture_of(args: Any) -> str | None:
-    """How a page names the picture that is drawn beside it."""
-    if not args.plot or args.page == outputs.PRINT:
-        return None
-    from hogshare import figures
-
-    return os.path.relpath(figures.file_of(args.plot), Path(args.page).parent)
-
-
-def kept_in(path: str | None) -> dict[str, Any]:
+def stored_in(path: str | None) -> dict[str, Any]:
     """Results that a file has from before, in their claims' words of today.
 
     Raises
@@ -191,41 +183,27 @@ def kept_in(path: str | None) -> dict[str, Any]:
     if not content.strip():
         return {}
     try:
-        kept = dict(json.loads(content)[KEY])
-        if not all(result.keys() >= MEASURED for result in kept.values()):
+        stored = dict(json.loads(content)[KEY])
+        if not all(result.keys() >= MEASURED for result in stored.values()):
             raise KeyError(KEY)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(
             f"{path} has something else than results of hogshare reproduce; name another --json"
         ) from None
-    # of a claim that there is no more its result is kept as it is
+    # the result of a claim that there is no more stays as it is
     return {
         name: renewed(CLAIMS[name], result) if name in CLAIMS else result
-        for name, result in kept.items()
+        for name, result in stored.items()
     }
 
 
 def show_list(claims: list[Any]) -> None:
     """Print a row for each claim."""
-    from hogshare.lab.claims.wording import printed_of
+    from hogshare.lab.claims.page import printed_of
 
     header = ["name", "source", "claim", "printed", "quick s", "full s", "clock"]
-    console.show_table(
-        header,
-        [
-            [
-                claim.name,
-                claim.source,
-                claim.says,
-                printed_of(claim),
-                claim.seconds[0],
-                claim.seconds[1],
-                claim.clock,
-            ]
-            for claim in claims
-        ],
-        title=f"{len(claims)} claims",
-    )
+    rows = [[c.name, c.source, c.says, printed_of(c), *c.seconds, c.clock] for c in claims]
+    console.show_table(header, rows, title=f"{len(claims)} claims")
     console.say(
         "seconds are rough, of 3 seeds quick and of 5 in full, on 2 cores; claims on the same "
         "runs, such as async-2 to async-5, share them"
@@ -234,12 +212,12 @@ def show_list(claims: list[Any]) -> None:
 
 def show(result: dict[str, Any]) -> None:
     """Print a claim's table, and below it what it says."""
-    from hogshare.lab.claims.wording import in_words, range_of, told
+    from hogshare.lab.claims.page import in_words, range_of, shown
 
     console.show_table(
         ["number", "printed", "here", "range"],
         [
-            [one["what"], in_words(one["printed"]), told(one["median"]), range_of(one)]
+            [one["what"], in_words(one["printed"]), shown(one["median"]), range_of(one)]
             for one in result["numbers"]
         ],
         title=f"{result['name']}: {result['source']}",

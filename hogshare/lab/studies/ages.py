@@ -26,8 +26,8 @@ from hogshare.solvers import asaga_tasks, asysg_con, asysg_incon, solve
 
 N_ROWS, N_FEATURES = 1000, 20
 ALPHA = 0.01
-LOOKS = 100  # at the gradient, in K updates, at least
-NEAR = 0.1  # of a look and the next: by how much the fastest part of the gradient falls between
+EVALUATIONS = 100  # of the gradient, in K updates, at least
+NEAR = 0.1  # by how much the fastest part of the gradient falls from one to the next, at most
 PRECISION = 1e-11  # of the optimum, below which a gap says nothing
 
 
@@ -71,15 +71,10 @@ def consistent(known: Known, rows: int, updates: int, age: int, seed: int) -> di
     ``largest_age`` is the one that (10) allows.
     """
     facts = bounds.Constants(gap=known.gap, L=known.L, sigma=known.sigma, n_gradients=rows)
-    step = bounds.con_step_size(facts, updates)
+    step, oldest = bounds.con_step_size(facts, updates), bounds.con_largest_age(facts, updates)
     falls = step * rows * known.L
     norm = _watched(known, asysg_con, updates, age, seed, falls, batch=rows, step=rows * step)
-    oldest = bounds.con_largest_age(facts, updates)
-    return {
-        "norm": norm,
-        "bound": bounds.con_bound(facts, updates),
-        "largest_age": math.inf if oldest is None else oldest,
-    }
+    return _found(norm, bounds.con_bound(facts, updates), oldest)
 
 
 def inconsistent(known: Known, rows: int, writes: int, age: int, seed: int) -> dict[str, float]:
@@ -92,38 +87,29 @@ def inconsistent(known: Known, rows: int, writes: int, age: int, seed: int) -> d
         n_gradients=rows,
         n_coordinates=N_FEATURES,
     )
-    step = bounds.incon_step_size(facts, writes)
-    norm = _watched(
-        known,
-        asysg_incon,
-        writes,
-        age,
-        seed,
-        step * rows * known.L_max / N_FEATURES,
-        batch=rows,
-        step=step,
-        coordinate="uniform",
-    )
-    oldest = bounds.incon_largest_age(facts, writes)
-    return {
-        "norm": norm,
-        "bound": bounds.incon_bound(facts, writes),
-        "largest_age": math.inf if oldest is None else oldest,
-    }
+    step, oldest = bounds.incon_step_size(facts, writes), bounds.incon_largest_age(facts, writes)
+    falls = step * rows * known.L_max / N_FEATURES
+    settings = {"batch": rows, "step": step, "coordinate": "uniform"}
+    norm = _watched(known, asysg_incon, writes, age, seed, falls, **settings)
+    return _found(norm, bounds.incon_bound(facts, writes), oldest)
+
+
+def _found(norm: float, bound: float, oldest: int | None) -> dict[str, float]:
+    return {"norm": norm, "bound": bound, "largest_age": math.inf if oldest is None else oldest}
 
 
 def _watched(
     known: Known, solver: Any, updates: int, age: int, seed: int, falls: float, **settings: Any
 ) -> float:
-    """Mean over so many updates of the squared gradient, looked at every now and then.
+    """Mean over so many updates of the squared gradient, evaluated every now and then.
 
-    Each look stands for what comes until the next. So they are near: else a gradient that falls
-    within a look would count for all of it.
+    Each evaluation stands for what comes until the next. So they are near: else a gradient that
+    falls between two would count as it was at the first.
 
     falls : share of the gradient's fastest part by which an update makes it fall
     """
     norms: list[float] = []
-    spacing = min(updates / LOOKS, NEAR / falls)
+    spacing = min(updates / EVALUATIONS, NEAR / falls)
     clock = Simulator(
         block_time=Constant(1.0),
         watch=lambda seconds, model: norms.append(

@@ -7,13 +7,24 @@ nobody says otherwise. A new one is a row of `FAMILIES`, or of `networks.IMAGES`
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hogshare.lab.studies import networks, ratings, topics
+import numpy as np
+
+from hogshare import datasets
+from hogshare.lab.studies import made, networks
+from hogshare.problems.factorisation import FactorisationProblem, factorisation
 from hogshare.problems.gradient import GradientProblem
+from hogshare.problems.topics import topics
 from hogshare.system.words import listed, nearest
 
 NETWORK = "network:"
+RANK = 8  # of a factorisation
+RATINGS_OF_A_USER, USERS_OF_AN_ITEM = 50, 4  # as 20,000 users and 5,000 items have it
+FIRST_STEP = 0.5  # times the sharpness
+MESSAGE = 64  # ratings of a gradient that goes to a master
+TOPICS, DOCUMENTS = 20, 128  # of a topic model, and of its step
 
 
 class Family(Protocol):
@@ -56,10 +67,74 @@ class Family(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Ratings:
+    """Squared errors of eight factors; of a file's ratings besides biases."""
+
+    reads: str = "ratings"
+    makes: int = 1_000_000
+
+    def data(self, given: Any, n_rows: int, dtype: Any, seed: int) -> tuple[Any, ...]:
+        """Users, items, ratings, and whether there are biases."""
+        if given is None:
+            users = max(1, n_rows // RATINGS_OF_A_USER)
+            sizes = n_rows, users, max(1, users // USERS_OF_AN_ITEM), RANK
+            return *datasets.known_rank(*sizes, seed=seed), False
+        users, items, values = given
+        codes = (np.unique(np.asarray(ids), return_inverse=True)[1] for ids in (users, items))
+        return *codes, np.asarray(values, dtype=dtype), True
+
+    def state(self, data: tuple[Any, ...]) -> FactorisationProblem:
+        """The problem on such ratings."""
+        *triples, biases = data
+        return factorisation(*triples, n_factors=RANK, biases=biases)
+
+    def what(self, problem: GradientProblem) -> str:
+        """Sizes."""
+        facts = problem.facts()
+        return f"factorisation, {facts['users']:,} users, {facts['items']:,} items"
+
+    def batch(self, algorithm: str) -> int:
+        """One at a time, but for a master."""
+        return MESSAGE if algorithm == "con" else 1
+
+    def step(self, problem: GradientProblem) -> float:
+        """Of a rating."""
+        return float(FIRST_STEP / problem.sharpness)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Topics:
+    """Twenty topics, whose steps are online LDA's."""
+
+    reads: str = "documents"
+    makes: int = 5_000
+    n_topics: int = TOPICS
+
+    def data(self, given: Any, n_rows: int, dtype: Any, seed: int) -> Any:
+        """How often each word is in each document."""
+        return made.documents(n_rows, n_topics=self.n_topics, seed=seed) if given is None else given
+
+    def state(self, data: Any) -> GradientProblem:
+        """The problem on such documents."""
+        return topics(data, self.n_topics, random_state=0)
+
+    def what(self, problem: GradientProblem) -> str:
+        """Sizes."""
+        return f"{self.n_topics} topics, {problem.n_params:,} parameters"
+
+    def batch(self, algorithm: str) -> int:
+        """Documents of a step."""
+        return DOCUMENTS
+
+    def step(self, problem: GradientProblem) -> None:
+        """Its own."""
+
+
 FAMILIES: dict[str, Callable[[], Family]] = {
     **{name: lambda name=name: networks.of_images(name) for name in networks.IMAGES},  # type: ignore[misc]
-    "factorisation": ratings.Ratings,
-    "topics": topics.Topics,
+    "factorisation": Ratings,
+    "topics": Topics,
 }
 
 
