@@ -7,11 +7,6 @@ is checked in ``tests/test_theory.py``.
 
 The model is updated by the *sum* of M gradients, ``x -= step * sum_m G_m``. All of this is for any
 smooth function, convex or not, with independent unbiased gradients.
-
-What is known of the problem are `Constants`. Besides them functions take
-
-n_updates : K, updates of the model
-age : T, updates between a read and its application, at most
 """
 
 from __future__ import annotations
@@ -21,30 +16,37 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hogshare.lab.bounds.constants import Constants
+from hogshare.lab.bounds.constants import Constants, documented
 from hogshare.system.ranges import at_least_one, not_negative, positive, whole
 
 ROUNDING = 1e-9  # of an age, by which a root may fall short of the whole number that it is
+SHARED = """
+Parameters
+----------
+known : Constants
+    Of the problem and its gradients.
+n_updates : float
+    K, updates of the model.
+step : float
+    Constant step size for the sum of the gradients.
+age : float
+    T, updates between a read and its application, at most.
+
+Raises
+------
+ValueError
+    If K is below 1, a step not positive, or T negative.
+"""
 
 
+@documented(SHARED)
 def con_step_size(known: Constants, n_updates: float) -> float:
     """Constant step size of Corollary 2, equation (9): ``sqrt(gap / (M L K sigma^2))``.
-
-    Parameters
-    ----------
-    known : Constants
-    n_updates : float
-        K, updates of the model.
 
     Returns
     -------
     float
         For the sum of the gradients, not for their mean.
-
-    Raises
-    ------
-    ValueError
-        If K is below 1.
 
     Examples
     --------
@@ -56,24 +58,14 @@ def con_step_size(known: Constants, n_updates: float) -> float:
     return math.sqrt(known.gap / (known.n_gradients * known.L * n_updates)) / known.sigma
 
 
+@documented(SHARED)
 def con_least_updates(known: Constants, age: float) -> int:
     """Updates from which on Corollary 2 holds, (10): ``K >= 4 M L gap (T + 1)^2 / sigma^2``.
-
-    Parameters
-    ----------
-    known : Constants
-    age : float
-        T, the largest age.
 
     Returns
     -------
     int
         The least K, at least 1.
-
-    Raises
-    ------
-    ValueError
-        If T is negative.
 
     Examples
     --------
@@ -86,6 +78,7 @@ def con_least_updates(known: Constants, age: float) -> int:
     return max(1, math.ceil(4.0 * way * ((age + 1.0) / known.sigma) ** 2))
 
 
+@documented(SHARED)
 def con_largest_age(known: Constants, n_updates: float) -> int | None:
     """Largest age that (10) allows for so many updates.
 
@@ -94,21 +87,10 @@ def con_largest_age(known: Constants, n_updates: float) -> int | None:
     about ``(N - 1) / M`` updates, and of ``N / M`` where a worker's own last gradient is on its way
     too when it reads.
 
-    Parameters
-    ----------
-    known : Constants
-    n_updates : float
-        K, updates of the model.
-
     Returns
     -------
     int or None
         T in updates; None if there are too few updates even for gradients without age.
-
-    Raises
-    ------
-    ValueError
-        If K is below 1.
 
     Examples
     --------
@@ -124,27 +106,17 @@ def con_largest_age(known: Constants, n_updates: float) -> int | None:
     return floor_age(math.sqrt(n_updates / (4.0 * way)) * known.sigma - 1.0)
 
 
+@documented(SHARED)
 def con_bound(known: Constants, n_updates: float) -> float:
     """Bound of Corollary 2, (11): ``4 sqrt(gap L sigma^2 / (M K))``.
 
     Of the mean over the updates of ``E ||grad f(x_k)||^2``, with the step size (9), where (10)
     holds.
 
-    Parameters
-    ----------
-    known : Constants
-    n_updates : float
-        K, updates of the model.
-
     Returns
     -------
     float
         In units of a squared gradient.
-
-    Raises
-    ------
-    ValueError
-        If K is below 1.
 
     Examples
     --------
@@ -156,28 +128,15 @@ def con_bound(known: Constants, n_updates: float) -> float:
     return 4.0 * known.sigma * math.sqrt(known.gap * known.L / (known.n_gradients * n_updates))
 
 
+@documented(SHARED)
 def con_condition(known: Constants, step: float, age: float) -> float:
     """Left side of condition (7) for a constant step; Theorem 1 holds where it is at most 1.
 
-    ``L M step + 2 (L M T step)^2``.
-
-    Parameters
-    ----------
-    known : Constants
-        Of which L and M count.
-    step : float
-        Step size for the sum of the gradients.
-    age : float
-        T, the largest age.
+    ``L M step + 2 (L M T step)^2``. Of the constants L and M count.
 
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError
-        If the step is not positive, or T negative.
 
     Examples
     --------
@@ -191,25 +150,14 @@ def con_condition(known: Constants, step: float, age: float) -> float:
     return way + 2.0 * (age * way) ** 2
 
 
+@documented(SHARED)
 def con_largest_age_of_step(known: Constants, step: float) -> int | None:
-    """Largest age at which a constant step meets condition (7).
-
-    Parameters
-    ----------
-    known : Constants
-        Of which L and M count.
-    step : float
-        Step size for the sum of the gradients.
+    """Largest age at which a constant step meets condition (7); L and M count.
 
     Returns
     -------
     int or None
         T in updates; None if the step is too long even for gradients without age.
-
-    Raises
-    ------
-    ValueError
-        If the step is not positive.
 
     Examples
     --------
@@ -221,6 +169,7 @@ def con_largest_age_of_step(known: Constants, step: float) -> int | None:
     return None if way > 1.0 else floor_age(math.sqrt((1.0 - way) / 2.0) / way)
 
 
+@documented(SHARED)
 def con_bound_of_steps(known: Constants, steps: Sequence[float] | np.ndarray, age: int) -> float:
     """Bound of Theorem 1, (8), for any sequence of steps that meets condition (7).
 
@@ -230,7 +179,6 @@ def con_bound_of_steps(known: Constants, steps: Sequence[float] | np.ndarray, ag
 
     Parameters
     ----------
-    known : Constants
     steps : array-like of shape (n_updates,)
         gamma_k, positive.
     age : int

@@ -5,9 +5,24 @@ Source: Lian, Huang, Li and Liu, NIPS 2015, whose equation numbers these are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from hogshare.system import docstrings
 from hogshare.system.ranges import at_least_one, positive
+
+Formula = TypeVar("Formula", bound=Callable[..., Any])
+
+
+def documented(shared: str) -> Callable[[Formula], Formula]:
+    """Fill a formula's docstring with what a family of them shares: parameters and errors."""
+
+    def complete(formula: Formula) -> Formula:
+        docstrings.complete(formula, [shared])
+        return formula
+
+    return complete
 
 
 @dataclass(frozen=True, kw_only=True)

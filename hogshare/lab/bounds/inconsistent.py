@@ -8,11 +8,6 @@ taken, whose middle term is four times the recalled one: the weaker claim.
 
 One iteration of the analysis writes *one coordinate*, drawn uniformly from n, of the sum of M
 gradients. K and T count these writes: who writes all n coordinates at once makes n of them.
-
-What is known of the problem are `CoordinateConstants`. Besides them functions take
-
-n_writes : K, coordinates written
-age : T, coordinates written between a read and its application, at most
 """
 
 from __future__ import annotations
@@ -20,28 +15,36 @@ from __future__ import annotations
 import math
 
 from hogshare.lab.bounds.consistent import floor_age
-from hogshare.lab.bounds.constants import CoordinateConstants
+from hogshare.lab.bounds.constants import CoordinateConstants, documented
 from hogshare.system.ranges import at_least_one, not_negative, positive
 
+SHARED = """
+Parameters
+----------
+known : CoordinateConstants
+    Of the problem and its gradients.
+n_writes : float
+    K, coordinates written.
+step : float
+    Constant step size for the sum of the gradients.
+age : float
+    T, coordinates written between a read and its application, at most.
 
+Raises
+------
+ValueError
+    If K is below 1, the step not positive, or T negative.
+"""
+
+
+@documented(SHARED)
 def incon_step_size(known: CoordinateConstants, n_writes: float) -> float:
     """Constant step size of Corollary 4, (17): ``sqrt(2 gap n / (K L_T M sigma^2))``.
-
-    Parameters
-    ----------
-    known : CoordinateConstants
-    n_writes : float
-        K, coordinates written.
 
     Returns
     -------
     float
         For the sum of the gradients, not for their mean.
-
-    Raises
-    ------
-    ValueError
-        If K is below 1.
 
     Examples
     --------
@@ -55,26 +58,16 @@ def incon_step_size(known: CoordinateConstants, n_writes: float) -> float:
     return math.sqrt(2.0 * known.gap * known.n_coordinates / way) / known.sigma
 
 
+@documented(SHARED)
 def incon_least_writes(known: CoordinateConstants, age: float) -> int:
     """Writes from which on Corollary 4 holds, (18).
 
     ``K >= 16 gap L_T M (n^(3/2) + 4 T^2) / (sqrt(n) sigma^2)``.
 
-    Parameters
-    ----------
-    known : CoordinateConstants
-    age : float
-        T, the largest age in coordinates written.
-
     Returns
     -------
     int
         The least K, at least 1.
-
-    Raises
-    ------
-    ValueError
-        If T is negative.
 
     Examples
     --------
@@ -90,24 +83,14 @@ def incon_least_writes(known: CoordinateConstants, age: float) -> int:
     return max(1, math.ceil(share * (n * root + 4.0 * age**2)))
 
 
+@documented(SHARED)
 def incon_largest_age(known: CoordinateConstants, n_writes: float) -> int | None:
     """Largest age that (18) allows for so many writes.
-
-    Parameters
-    ----------
-    known : CoordinateConstants
-    n_writes : float
-        K, coordinates written.
 
     Returns
     -------
     int or None
         T in coordinates written; None if there are too few writes even for gradients without age.
-
-    Raises
-    ------
-    ValueError
-        If K is below 1.
 
     Examples
     --------
@@ -126,27 +109,17 @@ def incon_largest_age(known: CoordinateConstants, n_writes: float) -> int | None
     return floor_age(math.sqrt(max(0.0, allowed - least) / 4.0))
 
 
+@documented(SHARED)
 def incon_bound(known: CoordinateConstants, n_writes: float) -> float:
     """Bound of Corollary 4, (19): ``sqrt(72 gap L_T n sigma^2 / (K M))``.
 
     Of the mean over the writes of ``E ||grad f(x_k)||^2``, with the step size (17), where (18)
     holds. It is about three times what (16) gives there.
 
-    Parameters
-    ----------
-    known : CoordinateConstants
-    n_writes : float
-        K, coordinates written.
-
     Returns
     -------
     float
         In units of a squared gradient.
-
-    Raises
-    ------
-    ValueError
-        If K is below 1.
 
     Examples
     --------
@@ -160,28 +133,16 @@ def incon_bound(known: CoordinateConstants, n_writes: float) -> float:
     return known.sigma * math.sqrt(way / (n_writes * known.n_gradients))
 
 
+@documented(SHARED)
 def incon_condition(known: CoordinateConstants, step: float, age: float) -> float:
     """Left side of condition (15); Theorem 3 holds where it is at most 1.
 
-    ``2 M^2 T L_T^2 (sqrt(n) + T - 1) step^2 / n^(3/2) + 2 M L_max step``.
-
-    Parameters
-    ----------
-    known : CoordinateConstants
-        Of which all but gap and sigma count.
-    step : float
-        Step size for the sum of the gradients.
-    age : float
-        T, the largest age in coordinates written.
+    ``2 M^2 T L_T^2 (sqrt(n) + T - 1) step^2 / n^(3/2) + 2 M L_max step``. Of the constants all but
+    gap and sigma count.
 
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError
-        If the step is not positive, or T negative.
 
     Examples
     --------
@@ -198,25 +159,14 @@ def incon_condition(known: CoordinateConstants, step: float, age: float) -> floa
     return 2.0 * aged / (n * root) + 2.0 * M * known.along_one * step
 
 
+@documented(SHARED)
 def incon_largest_age_of_step(known: CoordinateConstants, step: float) -> int | None:
-    """Largest age at which a constant step meets condition (15).
-
-    Parameters
-    ----------
-    known : CoordinateConstants
-        Of which all but gap and sigma count.
-    step : float
-        Step size for the sum of the gradients.
+    """Largest age at which a constant step meets condition (15); gap and sigma do not count.
 
     Returns
     -------
     int or None
         T in coordinates written; None if the step is too long even for gradients without age.
-
-    Raises
-    ------
-    ValueError
-        If the step is not positive.
 
     Examples
     --------
@@ -236,6 +186,7 @@ def incon_largest_age_of_step(known: CoordinateConstants, step: float) -> int | 
     return floor_age(2.0 * most / (linear + math.sqrt(linear**2 + 4.0 * most))) if most else 0
 
 
+@documented(SHARED)
 def incon_bound_of_step(
     known: CoordinateConstants, step: float, n_writes: float, age: float
 ) -> float:
@@ -243,16 +194,6 @@ def incon_bound_of_step(
 
     Of the mean over the writes of ``E ||grad f(x_k)||^2``:
     ``2 n gap / (K M step) + 2 L_T^2 T M step^2 sigma^2 / n + L_max step sigma^2``.
-
-    Parameters
-    ----------
-    known : CoordinateConstants
-    step : float
-        Step size for the sum of the gradients.
-    n_writes : float
-        K, coordinates written.
-    age : float
-        T, the largest age in coordinates written.
 
     Returns
     -------

@@ -19,11 +19,6 @@ factor of (T + 1) / T, if the lag at step 0 is not 0 as it is in a run.
 What a mean lag costs, (13): the average regret of P workers has the shape ``c / sqrt(T)`` plus
 ``4 P sigma L^2`` times the mean lag. That is a shape only (the sign of a constant in the paper's
 (8) is doubtful), so there is no function for it.
-
-What is known of barrier and run is a `SamplingRun`. Besides it functions take
-
-lags : f, the law of one worker's lag: chance of 0, 1, 2, ... blocks
-within : F(r), the chance of a lag of at most r
 """
 
 from __future__ import annotations
@@ -35,11 +30,30 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.lab.bounds.constants import documented
 from hogshare.system.interrupts import errstate
 from hogshare.system.ranges import count, share
 
 FIGURE_SAMPLES = tuple(range(1, 101))  # of the paper's figures 4 and 5
 FIGURE_WITHIN = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
+SHARED = """
+Parameters
+----------
+lags : array-like of shape (n_lags,)
+    f: chances of lags of 0, 1, 2, ... blocks without a barrier; their sum is 1. Of those above the
+    staleness only the sum counts.
+within : float
+    F(r), the chance of a lag of at most r: share of the workers that are within the staleness.
+    At 1, or with a sample of 0, there is no bound; 0 is refused, unless the sample is 0.
+run : SamplingRun
+    What is known of barrier and run.
+
+Raises
+------
+ValueError
+    If `lags` is no law, `within` no share, or there is no law of the lag: nobody is within the
+    staleness (``F(r) = 0``), so that nobody who polls a sample passes.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,26 +126,14 @@ def psp_pass_chance(within: float, sample: int) -> float:
     return float(within**sample)
 
 
+@documented(SHARED)
 def psp_lag_law(lags: Any, run: SamplingRun) -> np.ndarray:
     """Law of the lag when everybody polls a sample: p of Theorem 2.
-
-    Parameters
-    ----------
-    lags : array-like of shape (n_lags,)
-        f: chances of lags of 0, 1, 2, ... blocks without a barrier; their sum is 1. Of those above
-        the staleness only the sum counts.
-    run : SamplingRun
 
     Returns
     -------
     ndarray of shape (n_blocks + 1,), float64
         Chances of lags of 0 to T blocks; their sum is 1.
-
-    Raises
-    ------
-    ValueError
-        If `lags` is no law, or there is no law: nobody is within the staleness (``F(r) = 0``), so
-        that nobody who polls a sample passes.
 
     Examples
     --------
@@ -151,23 +153,14 @@ def psp_lag_law(lags: Any, run: SamplingRun) -> np.ndarray:
     return p
 
 
+@documented(SHARED)
 def psp_mean(lags: Any, run: SamplingRun) -> float:
     """Mean of the lag under Theorem 2's law, exactly.
-
-    Parameters
-    ----------
-    lags, run
-        As in `psp_lag_law`.
 
     Returns
     -------
     float
         In blocks. With a = 1 it grows like ``T / 2``: nothing is guaranteed.
-
-    Raises
-    ------
-    ValueError
-        As `psp_lag_law` does.
 
     Notes
     -----
@@ -185,23 +178,14 @@ def psp_mean(lags: Any, run: SamplingRun) -> float:
     return _moments(lags, run)[0]
 
 
+@documented(SHARED)
 def psp_second_moment(lags: Any, run: SamplingRun) -> float:
     """Second moment of the lag under Theorem 2's law, exactly.
-
-    Parameters
-    ----------
-    lags, run
-        As in `psp_lag_law`.
 
     Returns
     -------
     float
         Mean of the squared lag; less the square of `psp_mean` it is the variance.
-
-    Raises
-    ------
-    ValueError
-        As `psp_lag_law` does.
 
     Examples
     --------
@@ -213,28 +197,17 @@ def psp_second_moment(lags: Any, run: SamplingRun) -> float:
     return _moments(lags, run)[1]
 
 
+@documented(SHARED)
 def psp_mean_bound(within: float, run: SamplingRun) -> float:
     """Upper bound (54) of the mean lag, whatever the law within the staleness.
 
     ``S (r (r + 1) / 2 + a (r + 2) / (1 - a)^2)`` with ``S = 1 / (F(r) + a + ... + a^(T - r))``.
-
-    Parameters
-    ----------
-    within : float
-        F(r). At 1 there is no bound; 0 is refused, unless the sample is 0.
-    run : SamplingRun
-        With a sample of 0 there is no bound.
 
     Returns
     -------
     float
         In blocks; infinity if a = 1. For a small F(r) it *rises* with the sample, to
         ``r (r + 1) / (2 F(r))``: it is a bound, and the mean does not.
-
-    Raises
-    ------
-    ValueError
-        If `within` is no share, or nobody is within the staleness.
 
     Examples
     --------
@@ -250,25 +223,16 @@ def psp_mean_bound(within: float, run: SamplingRun) -> float:
     return scale * (r * (r + 1.0) / 2.0 + a * (r + 2.0) / rest**2)
 
 
+@documented(SHARED)
 def psp_second_moment_bound(within: float, run: SamplingRun) -> float:
     """Upper bound (55) of the lag's second moment; the paper calls it variance.
 
     ``S (r (r + 1) (2 r + 1) / 6 + a (r^2 + 4) / (1 - a)^3)``, S as in `psp_mean_bound`.
 
-    Parameters
-    ----------
-    within, run
-        As in `psp_mean_bound`.
-
     Returns
     -------
     float
         In squared blocks; infinity if a = 1.
-
-    Raises
-    ------
-    ValueError
-        As `psp_mean_bound` does.
 
     Examples
     --------

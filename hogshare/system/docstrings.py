@@ -1,0 +1,56 @@
+"""Docstrings: what many of them would say is written once, and filled into each."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+HEADING = re.compile(r"^(\w[\w ]*)\n-+\n", re.MULTILINE)
+ENTRY = re.compile(r"^\S.*(?:\n(?: .*)?)*", re.MULTILINE)  # with the lines that are indented
+ORDER = ("", "Parameters", "Attributes", "Returns", "Raises", "Warns", "See Also", "Notes")
+
+
+def complete(thing: type | Callable[..., Any], shared: Iterable[str | None]) -> None:
+    """Have a docstring say all, with what it leaves out from the first of others that has it.
+
+    Parameters are described in the order of the signature, and attributes after those of its own;
+    its notes go on with those of the others. With -OO there are no docstrings, and all is left.
+    """
+    if thing.__doc__ is None:
+        return
+    documented = [_sections(text or "") for text in (thing.__doc__, *shared)]
+    sections = documented[0]
+    parameters, attributes = (_entries(documented, name) for name in ("Parameters", "Attributes"))
+    names = inspect.signature(thing).parameters
+    sections["Parameters"] = _joined(parameters[name] for name in names if name in parameters)
+    sections["Attributes"] = _joined(attributes.values())
+    for other in documented[1:]:
+        for name in ("Returns", "Raises"):
+            sections[name] = sections[name] or other[name]
+        if other["Notes"] not in sections["Notes"]:
+            sections["Notes"] += other["Notes"]
+    parts = (f"{name}\n{'-' * len(name)}\n{text}\n" for name, text in sections.items() if text)
+    thing.__doc__ = "".join(parts).removeprefix("\n\n")
+
+
+def _sections(docstring: str) -> dict[str, str]:
+    """The text under each heading, with one line's end; "" has what comes before them."""
+    summary, *parts = HEADING.split(inspect.cleandoc(docstring))
+    found = {"": summary, **dict(zip(parts[::2], parts[1::2], strict=True))}
+    return dict.fromkeys(ORDER, "") | {name: text.strip() + "\n" for name, text in found.items()}
+
+
+def _entries(documented: list[dict[str, str]], section: str) -> dict[str, str]:
+    """What is said of each name, by the first that has it; one entry may be of several names."""
+    found: dict[str, str] = {}
+    for sections in documented:
+        for entry in ENTRY.findall(sections[section]):
+            names = re.split(r" : |\n", entry, maxsplit=1)[0].replace("*", "").split(", ")
+            found |= {name: entry.rstrip() + "\n" for name in names if name not in found}
+    return found
+
+
+def _joined(entries: Iterable[str]) -> str:
+    return "\n".join(dict.fromkeys(entries))
