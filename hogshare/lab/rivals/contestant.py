@@ -1,8 +1,12 @@
-"""What a contestant is: a library's way to fit the problem, its settings and its budgets."""
+"""What a contestant is: a library's way to fit the problem, its settings and its budgets.
+
+A class is a contestant, and so is a class with other attributes: a `Variant`. Both are made for a
+task, and pickled by the class's name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -37,6 +41,11 @@ class Contestant:
     def __init__(self, task: Task) -> None:
         self.task = task
 
+    @classmethod
+    def called(cls, name: str, **attributes: Any) -> Variant:
+        """Another contestant of this class, which differs in attributes alone."""
+        return Variant(cls, name, attributes)
+
     def refusal(self) -> str:
         """Why it does not take part in this task; empty if it does."""
         return ""
@@ -63,3 +72,31 @@ class Contestant:
 
     def close(self, prepared: Any) -> None:
         """Give back what `prepare` has taken from the system."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A contestant by its class, and what is particular to this one."""
+
+    kind: type[Contestant]
+    name: str
+    attributes: Mapping[str, Any]
+
+    def __call__(self, task: Task) -> Contestant:
+        """Make it, as a class is called."""
+        contestant = self.kind(task)
+        vars(contestant).update(self.attributes, name=self.name)
+        return contestant
+
+    @property
+    def library(self) -> str:
+        """The distribution that it needs."""
+        return self.kind.library
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """Losses that it has, where it is of linear models."""
+        return tuple(self.attributes.get("losses", getattr(self.kind, "losses", ())))
+
+
+Kind = type[Contestant] | Variant

@@ -6,23 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from hogshare.lab.rivals import networks, ratings, topics
-from hogshare.lab.rivals.contestant import Contestant
+from hogshare.lab.rivals.contestant import Kind
 from hogshare.lab.rivals.discipline import Discipline
 from hogshare.lab.rivals.linear import compiled, hogwild, ours, scikit, wabbit
-from hogshare.lab.rivals.linear.discipline import Linear
 
-LINEAR: tuple[type[Linear], ...] = (
-    *(ours.HogshareSGD, ours.HogshareAuto, ours.HogshareLogistic, ours.HogshareOneVector),
-    *(scikit.ScikitSGD, scikit.ScikitAveragedSGD, scikit.ScikitSaga, scikit.ScikitSag),
-    *(scikit.ScikitLiblinear, scikit.ScikitLbfgs, scikit.ScikitCholesky, scikit.ScikitLinearSVC),
-    *(compiled.SnapDual, compiled.SnapDualOne, compiled.SnapPrimal, compiled.SnapPrimalOne),
-    *(compiled.SnapSVM, compiled.SnapSVMOne),
-    *(compiled.LiblinearNewton, compiled.LiblinearDual),
-    *(compiled.TickSVRG, compiled.TickSAGA, compiled.TickSDCA),
+LINEAR: tuple[Kind, ...] = (
+    *(*ours.CONTESTANTS, *scikit.CONTESTANTS, *compiled.CONTESTANTS),
     *(wabbit.WabbitSGD, wabbit.WabbitBFGS, hogwild.TorchHogwild),
 )
 # of problems with a name, by what their family reads
-CONTESTANTS: dict[str, tuple[type[Contestant], ...]] = {
+CONTESTANTS: dict[str, tuple[Kind, ...]] = {
     "rows": networks.CONTESTANTS,
     "ratings": ratings.CONTESTANTS,
     "documents": topics.CONTESTANTS,
@@ -39,7 +32,7 @@ def race_of(family: Any, data: Any, seed: int) -> Discipline:
     return topics.TopicsRace(data, family.n_topics, family.batch("sgd"), seed)
 
 
-def of_linear(parts: Sequence[str], loss: str) -> list[type[Contestant]]:
+def of_linear(parts: Sequence[str], loss: str) -> list[Kind]:
     """Contestants for a loss whose name contains one of the parts; all of them without parts.
 
     Raises
@@ -53,7 +46,7 @@ def of_linear(parts: Sequence[str], loss: str) -> list[type[Contestant]]:
     return chosen
 
 
-def select(parts: Sequence[str], kinds: Sequence[type[Contestant]]) -> list[type[Contestant]]:
+def select(parts: Sequence[str], kinds: Sequence[Kind]) -> list[Kind]:
     """Those whose name contains one of the parts; all of them without parts.
 
     Raises

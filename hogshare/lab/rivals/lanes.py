@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from hogshare.lab.rivals.contestant import Contestant, Setting, Task
+from hogshare.lab.rivals.contestant import Kind, Setting, Task
 from hogshare.runtimes.crew import describe_exit
 
 READY_SECONDS = 600.0  # for preparing rows, and for a first fit, which may compile
@@ -49,7 +49,7 @@ class Overdue(RuntimeError):
 class Lane:
     """A contestant in this process: nothing stops it, and if it crashes, so does the race."""
 
-    def __init__(self, kind: type[Contestant], task: Task) -> None:
+    def __init__(self, kind: Kind, task: Task) -> None:
         self._contestant = kind(task)
         self._workers = task.workers
         self._prepared: Any = None
@@ -88,14 +88,14 @@ class ProcessLane:
 
     Parameters
     ----------
-    kind : Contestant class
-        Importable by its name: not one of ``__main__`` or of a function.
+    kind : Contestant class, or a variant of one
+        The class importable by its name: not one of ``__main__`` or of a function.
     task : Task
     limit : float
         Seconds that a fit may take; preparing and a first fit have `READY_SECONDS`.
     """
 
-    def __init__(self, kind: type[Contestant], task: Task, limit: float) -> None:
+    def __init__(self, kind: Kind, task: Task, limit: float) -> None:
         self._kind, self._task, self._limit = kind, task, limit
         self._rows: tuple[Any, Any] | None = None
         self._warm_up: tuple[Setting, float, int] | None = None

@@ -97,7 +97,7 @@ class NetworkContestant(Contestant):
 
 
 class HogshareSGD(NetworkContestant):
-    """`hogshare.solve` in threads with private copies, by momentum."""
+    """`hogshare.solve` in threads with private copies, by momentum or Adam."""
 
     name = "hogshare SGD"
     library = "hogshare"
@@ -132,22 +132,8 @@ class HogshareSGD(NetworkContestant):
         return np.asarray(fitted.model.params)
 
 
-class HogshareOneVector(HogshareSGD):
-    """Momentum, on one vector without locks."""
-
-    name = "hogshare exchange=None"
-    exchange = None
-
-
-class HogshareAdam(HogshareSGD):
-    """Adam, with private copies."""
-
-    name = "hogshare Adam"
-    solver = "adam"
-
-
 class ScikitSGD(NetworkContestant):
-    """scikit-learn's `MLPClassifier`, by momentum."""
+    """scikit-learn's `MLPClassifier`, by momentum or Adam."""
 
     name = "sklearn SGD"
     library = "scikit-learn"
@@ -174,13 +160,6 @@ class ScikitSGD(NetworkContestant):
     def model(self, fitted: Any) -> np.ndarray:
         layers = zip(fitted.coefs_, fitted.intercepts_, strict=True)
         return np.concatenate([part.ravel() for layer in layers for part in layer])
-
-
-class ScikitAdam(ScikitSGD):
-    """The same by Adam."""
-
-    name = "sklearn Adam"
-    solver = "adam"
 
 
 class TorchSGD(NetworkContestant):
@@ -235,14 +214,12 @@ class TorchSGD(NetworkContestant):
         return np.concatenate([part.T.ravel() for part in parts])
 
 
-class TorchAdam(TorchSGD):
-    """The same by Adam."""
-
-    name = "torch Adam"
-    solver = "adam"
-
-
-CONTESTANTS: tuple[type[NetworkContestant], ...] = (
-    *(HogshareSGD, HogshareOneVector, HogshareAdam),
-    *(ScikitSGD, ScikitAdam, TorchSGD, TorchAdam),
+CONTESTANTS = (
+    HogshareSGD,
+    HogshareSGD.called("hogshare exchange=None", exchange=None),  # one vector without locks
+    HogshareSGD.called("hogshare Adam", solver="adam"),
+    ScikitSGD,
+    ScikitSGD.called("sklearn Adam", solver="adam"),
+    TorchSGD,
+    TorchSGD.called("torch Adam", solver="adam"),
 )

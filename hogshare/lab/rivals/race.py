@@ -1,10 +1,10 @@
 """The race: who comes first within a distance of the best, whatever is raced for.
 
-    warm-up   a fit of each contestant (compiling, loading, starting threads), told apart
-    tuning    each setting of each grid climbs a coarse ladder of budgets once; for each target the
-              setting that was first is kept
-    rounds    the contestants take turns; each climbs its whole ladder with the settings that it
-              has kept, every fit from scratch and timed alone
+    warm-up   a fit of each contestant (compiling, loading, starting threads), counted separately
+    tuning    each setting of each grid climbs a coarse ladder of budgets once; each target has the
+              setting that was first
+    rounds    one contestant after the other climbs its whole ladder with the settings of its
+              targets, every fit from scratch and timed alone
 
 Each contestant runs in a lane (`hogshare.lab.rivals.lanes`), by default a process of its own: one
 that crashes or hangs is reported, and the others go on. Only one of them computes at a time.
@@ -25,20 +25,20 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.lab.harness.rounds import in_order
 from hogshare.lab.rivals import standings
-from hogshare.lab.rivals.contestant import Contestant
+from hogshare.lab.rivals.contestant import Kind
 from hogshare.lab.rivals.course import Entry, Plan, Race, sentence
 from hogshare.lab.rivals.discipline import Discipline
 from hogshare.lab.rivals.lanes import Lane, ProcessLane
 from hogshare.system import extras
 
-# tuning climbs every second rung
-COARSE = 2
+COARSE = 2  # tuning climbs every second rung
 
 
 def race(
     discipline: Discipline,
-    kinds: Sequence[type[Contestant]],
+    kinds: Sequence[Kind],
     plan: Plan,
     advance: Callable[[str], None] = lambda _: None,
     isolated: bool = True,
@@ -48,7 +48,7 @@ def race(
     Parameters
     ----------
     discipline : Discipline
-    kinds : sequence of Contestant classes
+    kinds : sequence of Contestant classes, or variants of them
     plan : Plan
     advance : callable, default=nothing
         Called with what is done next, in a few words.
@@ -83,9 +83,7 @@ def race(
                 tune(course, entry)
                 dismiss_losers(entries)
             for k in range(plan.rounds):
-                # in turn, and beginning with another each time: a slow minute hits all alike
-                shift = k % len(entries)
-                for entry in racing(entries[shift:] + entries[:shift]):
+                for entry in racing(in_order(entries, k)):
                     run_round(course, entry, k)
         except BaseException:
             for entry in entries:  # one of them may be in the middle of a fit

@@ -126,8 +126,8 @@ class RatingsContestant(Contestant):
         return [{"step": step, "threads": n} for step in self.steps for n in threads]
 
 
-class HogshareOneVector(RatingsContestant):
-    """On one vector without locks: Hogwild!'s own application."""
+class HogshareDescent(RatingsContestant):
+    """`hogshare.solve` in threads; on one vector without locks, Hogwild!'s own application."""
 
     name = "hogshare exchange=None"
     library = "hogshare"
@@ -141,27 +141,6 @@ class HogshareOneVector(RatingsContestant):
             crew["runtime"] = "caller"
         problem = stated(prepared[0], prepared[1], self.task)
         return descended(problem, setting["step"], int(budget), seed, **crew, **self.choices)
-
-
-class HogshareCopies(HogshareOneVector):
-    """Private copies."""
-
-    name = "hogshare private copies"
-    choices: ClassVar[dict[str, Any]] = {"plane": Shared()}
-
-
-class HogshareBSP(HogshareOneVector):
-    """Private copies that wait for each other."""
-
-    name = "hogshare copies behind BSP"
-    choices: ClassVar[dict[str, Any]] = {"plane": Shared(), "barrier": BSP()}
-
-
-class HogshareMaster(HogshareOneVector):
-    """Messages to a master."""
-
-    name = "hogshare master"
-    choices: ClassVar[dict[str, Any]] = {"plane": Master()}
 
 
 class LibMF(RatingsContestant):
@@ -277,7 +256,15 @@ class ImplicitALS(RatingsContestant):
         return "its models are of clicks, and have no loss of ratings"
 
 
-CONTESTANTS: tuple[type[RatingsContestant], ...] = (
-    *(HogshareOneVector, HogshareCopies, HogshareBSP, HogshareMaster),
-    *(LibMF, CornacMF, SurpriseSVD, ImplicitALS),
+CONTESTANTS = (
+    HogshareDescent,
+    HogshareDescent.called("hogshare private copies", choices={"plane": Shared()}),
+    HogshareDescent.called(
+        "hogshare copies behind BSP", choices={"plane": Shared(), "barrier": BSP()}
+    ),
+    HogshareDescent.called("hogshare master", choices={"plane": Master()}),
+    LibMF,
+    CornacMF,
+    SurpriseSVD,
+    ImplicitALS,
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -133,30 +133,19 @@ class HogshareLDA(TopicsContestant):
 
     name = "hogshare LDA"
     library = "hogshare"
+    one_matrix: ClassVar[bool] = False  # without locks
 
     def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:
-        return self.made(budget, seed).fit(prepared[0])
-
-    def made(self, budget: float, seed: int, **extra: Any) -> Any:
-        """The estimator."""
         from hogshare.estimators import LatentDirichletAllocation
-
-        crew: dict[str, Any] = {"n_jobs": self.task.workers}
-        if self.task.workers > 1:
-            crew["runtime"] = "threads"
-        settings = {**self.task.online, **crew, **extra}
-        return LatentDirichletAllocation(max_iter=int(budget), random_state=seed, **settings)
-
-
-class HogshareOneVector(HogshareLDA):
-    """On one matrix without locks."""
-
-    name = "hogshare exchange=None"
-
-    def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:
         from hogshare.planes.shared import Shared
 
-        return self.made(budget, seed, plane=Shared(exchange=None)).fit(prepared[0])
+        settings = {**self.task.online, "n_jobs": self.task.workers}
+        if self.task.workers > 1:
+            settings["runtime"] = "threads"
+        if self.one_matrix:
+            settings["plane"] = Shared(exchange=None)
+        model = LatentDirichletAllocation(max_iter=int(budget), random_state=seed, **settings)
+        return model.fit(prepared[0])
 
 
 class ScikitLDA(TopicsContestant):
@@ -205,9 +194,9 @@ class GensimLDA(TopicsContestant):
         return np.asarray(fitted.state.get_lambda(), dtype=np.float64)
 
 
-CONTESTANTS: tuple[type[TopicsContestant], ...] = (
+CONTESTANTS = (
     HogshareLDA,
-    HogshareOneVector,
+    HogshareLDA.called("hogshare exchange=None", one_matrix=True),
     ScikitLDA,
     GensimLDA,
 )

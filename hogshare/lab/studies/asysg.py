@@ -67,10 +67,8 @@ def speedups(
         Constant step; None: 0.002 (con) and 0.0001 (incon), which are short enough for 32 workers.
     seeds : int, default=5
         Runs of each number of workers. Each has its data, row order and block times.
-    seed : int, default=0
-        The first one's.
-    advance : callable, default=None
-        Told what comes next before each run.
+    seed, advance
+        As of `hogshare.lab.studies.psp.figure`.
 
     Returns
     -------
@@ -121,7 +119,7 @@ def speedups(
         alone: Report | None = None
         for n in counts:
             (advance or (lambda what: None))(f"({n} workers, seed {k})")
-            report = run(algorithm, problem, n, law, ceiling, step, k)
+            report = run(problem, n, settings, law, k)
             alone = alone or report
             found[n].append(against(alone, report, n))
     points = [
@@ -151,25 +149,17 @@ def draw_problem(seed: int) -> RowProblem:
     )
 
 
-def run(
-    algorithm: str,
-    problem: RowProblem,
-    n_workers: int,
-    law: str,
-    ceiling: float | None,
-    step: float,
-    seed: int,
-) -> Report:
+def run(problem: RowProblem, n_workers: int, settings: Result, law: str, seed: int) -> Report:
     """One run on the virtual clock, with a trace."""
-    simulator = virtual(problem, law, ceiling, by_messages=algorithm == "con", seed=seed)
-    solver: Callable[..., Report] = {"con": asysg_con, "incon": asysg_incon}[algorithm]
+    is_con = settings["algorithm"] == "con"
+    solver: Callable[..., Report] = asysg_con if is_con else asysg_incon
     return solver(
         problem,
         n_workers=n_workers,
         batch=BATCH,
-        step=step,
+        step=settings["step"],
         epochs=EPOCHS,
-        runtime=simulator,
+        runtime=virtual(problem, law, settings["ceiling"], by_messages=is_con, seed=seed),
         trace=POINTS,
         seed=seed,
         theory=False,

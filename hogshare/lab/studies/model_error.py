@@ -64,24 +64,19 @@ def figure(
     Parameters
     ----------
     name : {"1d", "2b"}
-    n_workers : int, default=1000
+    n_workers, poll, seed, advance
+        As of `hogshare.lab.studies.psp.figure`.
     n_parameters : int, default=1000
         Of the linear model.
     seconds : int, default=40
         Virtual seconds of a run, whole ones: the error is taken at each.
     law : str, default="exponential:1"
         Block time, as `hogshare.simulation.blocktimes.parse` reads it.
-    poll : float, default=0.05
-        Virtual seconds after which who may not pass polls again.
     step : float, default=None
         Constant step of every barrier. None: in units of 1 / (parameters + workers) a half, and in
         1d beside it 1.8, and each barrier's best of a quarter to 2, chosen with another seed.
     seeds : int, default=5
         Runs of each setting; each has its own rows, block times and slow workers.
-    seed : int, default=0
-        The first one's.
-    advance : callable, default=None
-        Called before each run, with words for it.
 
     Returns
     -------

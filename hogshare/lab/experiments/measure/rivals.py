@@ -9,13 +9,13 @@ from typing import Any
 from hogshare.cli import console
 from hogshare.io.tables import cell
 from hogshare.lab.experiments.measure.speedup import machine_warnings
-from hogshare.lab.rivals.contestant import Contestant
+from hogshare.lab.rivals.contestant import Kind
 from hogshare.lab.rivals.course import Plan
 from hogshare.lab.rivals.discipline import Discipline
 from hogshare.lab.rivals.race import race
 
 
-def measure(discipline: Discipline, kinds: Sequence[type[Contestant]], args: Any) -> dict[str, Any]:
+def measure(discipline: Discipline, kinds: Sequence[Kind], args: Any) -> dict[str, Any]:
     """Race as the options ask for, with progress on standard error."""
     import joblib
 

@@ -67,7 +67,7 @@ class LiblinearDual(LiblinearNewton):
 
 
 class SnapDual(Linear):
-    """IBM's coordinate ascent on the dual of the log loss, with a model for each thread.
+    """IBM's coordinate ascent on the dual, or descent on the primal, with a model for each thread.
 
     snapml computes in float32 on rows that are sparse by rows (dual) or by columns (primal).
     """
@@ -105,41 +105,6 @@ class SnapDual(Linear):
         if self.task.loss == "hinge":
             return snapml.SupportVectorMachine(loss="hinge", **settings).fit(X, y)
         return snapml.LogisticRegression(dual=self.dual, **settings).fit(X, y)
-
-
-class SnapPrimal(SnapDual):
-    """Coordinate descent on the primal, all workers."""
-
-    name = "snapml primal"
-    dual = False
-
-
-class SnapSVM(SnapDual):
-    """Coordinate ascent on the dual of the hinge loss, all workers."""
-
-    name = "snapml SVM"
-    losses = ("hinge",)
-
-
-class SnapDualOne(SnapDual):
-    """One thread on the dual."""
-
-    name = "snapml dual one thread"
-    one_thread = True
-
-
-class SnapPrimalOne(SnapPrimal):
-    """One thread on the primal."""
-
-    name = "snapml primal one thread"
-    one_thread = True
-
-
-class SnapSVMOne(SnapSVM):
-    """One thread on the dual of the hinge loss."""
-
-    name = "snapml SVM one thread"
-    one_thread = True
 
 
 class TickSVRG(Linear):
@@ -191,13 +156,6 @@ class TickSVRG(Linear):
         return np.asarray(fitted, dtype=np.float64)
 
 
-class TickSAGA(TickSVRG):
-    """SAGA, and with threads ASAGA."""
-
-    name = "tick SAGA"
-    solver = "SAGA"
-
-
 class TickSDCA(TickSVRG):
     """Stochastic dual coordinate ascent, one thread."""
 
@@ -211,3 +169,18 @@ class TickSDCA(TickSVRG):
         model, _, kind, prox = prepared
         solver = kind(l_l2sq=self.task.alpha, **self.common(budget, seed))
         return solver.set_model(model).set_prox(prox.ProxZero()).solve()
+
+
+CONTESTANTS = (
+    SnapDual,
+    SnapDual.called("snapml dual one thread", one_thread=True),
+    SnapDual.called("snapml primal", dual=False),
+    SnapDual.called("snapml primal one thread", dual=False, one_thread=True),
+    SnapDual.called("snapml SVM", losses=("hinge",)),
+    SnapDual.called("snapml SVM one thread", losses=("hinge",), one_thread=True),
+    LiblinearNewton,
+    LiblinearDual,
+    TickSVRG,
+    TickSVRG.called("tick SAGA", solver="SAGA"),  # and with threads ASAGA
+    TickSDCA,
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,20 +14,24 @@ LOOSEST = 0.1  # tolerance of `LogisticRegression`: its first evaluation meets l
 
 
 class HogshareSGD(Linear):
-    """`hogshare.SGDClassifier` as it comes."""
+    """`hogshare.SGDClassifier` as it comes.
+
+    extra : its parameters besides the task's
+    one_vector : whether all workers write one without locks: Hogwild! as published
+    """
 
     name = "hogshare SGD"
     library = "hogshare"
+    extra: ClassVar[Setting] = {}
+    one_vector: ClassVar[bool] = False
 
     def prepare(self, X: Any, y: np.ndarray) -> Any:
         # the estimators import Numba: not before somebody races
         from hogshare.estimators import SGDClassifier
+        from hogshare.planes.shared import Shared
 
-        return X, y, SGDClassifier, self.extra()
-
-    def extra(self) -> Setting:
-        """Its parameters besides the task's."""
-        return {}
+        vector = {"plane": Shared(exchange=None), "runtime": "threads"} if self.one_vector else {}
+        return X, y, SGDClassifier, {**self.extra, **vector}
 
     def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:
         X, y, kind, extra = prepared
@@ -42,26 +46,6 @@ class HogshareSGD(Linear):
             **extra,
         )
         return model.fit(X, y)
-
-
-class HogshareAuto(HogshareSGD):
-    """The same with the step size that it chooses by itself."""
-
-    name = "hogshare auto"
-
-    def extra(self) -> Setting:
-        return {"learning_rate": "auto"}
-
-
-class HogshareOneVector(HogshareSGD):
-    """One vector that all workers write without locks: Hogwild! as published."""
-
-    name = "hogshare exchange=None"
-
-    def extra(self) -> Setting:
-        from hogshare.planes.shared import Shared
-
-        return {"plane": Shared(exchange=None), "runtime": "threads"}
 
 
 class HogshareLogistic(Linear):
@@ -92,3 +76,11 @@ class HogshareLogistic(Linear):
             random_state=seed,
         )
         return model.fit(X, y)
+
+
+CONTESTANTS = (
+    HogshareSGD,
+    HogshareSGD.called("hogshare auto", extra={"learning_rate": "auto"}),
+    HogshareLogistic,
+    HogshareSGD.called("hogshare exchange=None", one_vector=True),
+)

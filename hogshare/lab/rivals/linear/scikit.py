@@ -43,20 +43,14 @@ class ScikitSGD(Linear):
         return model.fit(*prepared)
 
 
-class ScikitAveragedSGD(ScikitSGD):
-    """The same, averaged over all steps."""
-
-    name = "sklearn averaged SGD"
-    average = True
-
-
 class ScikitLogistic(Linear):
     """`LogisticRegression` with one of its solvers, stopped by the number of iterations."""
 
+    name = "sklearn lbfgs"
     library = "scikit-learn"
     losses = ("log_loss",)
     unit = "iterations"
-    solver: ClassVar[str]
+    solver: ClassVar[str] = "lbfgs"
 
     def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:
         from sklearn.linear_model import LogisticRegression
@@ -73,22 +67,6 @@ class ScikitLogistic(Linear):
         return model.fit(*prepared)
 
 
-class ScikitSaga(ScikitLogistic):
-    """SAGA; it finds its step size by itself."""
-
-    name = "sklearn saga"
-    solver = "saga"
-    unit = "epochs"
-
-
-class ScikitSag(ScikitLogistic):
-    """SAG; it finds its step size by itself."""
-
-    name = "sklearn sag"
-    solver = "sag"
-    unit = "epochs"
-
-
 class ScikitLiblinear(ScikitLogistic):
     """LIBLINEAR inside scikit-learn: Newton, or coordinate descent on the dual."""
 
@@ -100,13 +78,6 @@ class ScikitLiblinear(ScikitLogistic):
 
     def prepare(self, X: Any, y: np.ndarray) -> Any:
         return X.astype(np.float64), y
-
-
-class ScikitLbfgs(ScikitLogistic):
-    """L-BFGS."""
-
-    name = "sklearn lbfgs"
-    solver = "lbfgs"
 
 
 class ScikitCholesky(ScikitLogistic):
@@ -145,3 +116,16 @@ class ScikitLinearSVC(Linear):
             random_state=seed,
         )
         return model.fit(*prepared)
+
+
+CONTESTANTS = (
+    ScikitSGD,
+    ScikitSGD.called("sklearn averaged SGD", average=True),
+    # these two find their step sizes by themselves
+    ScikitLogistic.called("sklearn saga", solver="saga", unit="epochs"),
+    ScikitLogistic.called("sklearn sag", solver="sag", unit="epochs"),
+    ScikitLiblinear,
+    ScikitLogistic,
+    ScikitCholesky,
+    ScikitLinearSVC,
+)
