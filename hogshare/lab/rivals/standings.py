@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
+from hogshare.lab.harness.numbers import median
 from hogshare.lab.rivals.course import Entry, Race, Run
 from hogshare.solvers import outcome
 
@@ -85,29 +85,27 @@ def tabulate(
             if run["contestant"] == contestant["name"] and run["suboptimality"] is not None
         ]
         for target in targets:
-            of_round: dict[int, Run] = {}
-            for run in good:
+            fastest: list[Run | None] = [None] * contestant["rounds"]
+            for run in reversed(good):
                 if run["round"] >= 0 and run["suboptimality"] <= target:
-                    of_round.setdefault(run["round"], run)
-            firsts = [of_round[k] for k in sorted(of_round)]
-            missed = contestant["rounds"] - len(firsts)
-            seconds = sorted(run["seconds"] for run in firsts) + [math.inf] * missed
-            middle = statistics.median(seconds) if seconds else math.inf
+                    fastest[run["round"]] = run
+            reached = [run for run in fastest if run is not None]
+            known = [run["seconds"] for run in reached]
             row: dict[str, Any] = {
                 "contestant": contestant["name"],
                 "target": target,
-                "seconds": middle if math.isfinite(middle) else None,
-                "fastest": seconds[0] if firsts else None,
-                "slowest": seconds[-1] if firsts and not missed else None,
+                "seconds": median([*known, *[None] * (len(fastest) - len(known))] or [None]),
+                "fastest": min(known, default=None),
+                "slowest": max(known, default=None) if len(known) == len(fastest) else None,
                 "rounds": contestant["rounds"],
-                "reached": len(firsts),
+                "reached": len(reached),
                 "setting": None,
                 "budget": None,
             }
             if row["seconds"] is not None:
-                typical = min(firsts, key=lambda run: abs(float(run["seconds"]) - middle))
-                row["setting"] = contestant["grid"][typical["setting"]]
-                row["budget"] = typical["budget"]
+                middle = min(reached, key=lambda run: abs(run["seconds"] - row["seconds"]))
+                row["setting"] = contestant["grid"][middle["setting"]]
+                row["budget"] = middle["budget"]
             table.append(row)
     return table
 
