@@ -34,23 +34,14 @@ MOST_STEPS = 1 << 16  # evaluated between two snapshots
 class Algorithm:
     """What has run, in the paper's terms.
 
-    Parameters
-    ----------
-    consistent : bool
-        Whether reads are real past states of the model (AsySG-con), or not (AsySG-incon).
-    n_gradients : int
-        M, gradients summed in an update.
-    step : float or None
-        Constant step for the sum of the gradients; None where it changed during the run.
-    rows_per_gradient : int, default=1
-        Rows of which one gradient is the mean.
-    penalty_on_support : bool or None, default=None
-        Whether a row's gradient holds the l2 penalty on the row's own features only, see
-        `hogshare.theory.gradient_noise`. None: with inconsistent reads and writes of all of them.
-    coordinate : str or None, default=None
-        As of `SGD`: what of the n coordinates an update writes.
-    own_under_way : bool, default=False
-        Whether a worker may read while its own last gradient is on its way to a master.
+    consistent : whether reads are real past states of the model (AsySG-con), or not (AsySG-incon)
+    n_gradients : M, gradients summed in an update
+    step : constant, for the sum of the gradients; None where it changed during the run
+    rows_per_gradient : rows of which one gradient is the mean
+    penalty_on_support : whether a row's gradient has the l2 penalty on the row's own features only,
+        see `hogshare.theory.gradient_noise`; None: with inconsistent reads and writes of all
+    coordinate : as of `SGD`: what of the n coordinates an update writes
+    own_under_way : whether a worker may read while its own last gradient is on its way to a master
     """
 
     consistent: bool
@@ -163,29 +154,18 @@ def theory_section(
     n_training: int | None = None,
     start: Any = None,
 ) -> dict[str, Any]:
-    """Say what the analysis of AsySG expects of a run, as plain data for `Report.theory`.
+    """What the analysis of AsySG expects of a run, as plain data for `Report.theory`.
 
-    Parameters
-    ----------
-    problem : LinearProblem or GradientProblem
-    report : Report
-        Of the run. With a master it has ages, in updates of the model. Otherwise its staleness
+    Numbers by name, and under "sentence" whether linear speedup is to be expected. Where the
+    analysis does not apply there is the sentence alone, which says why.
+
+    report : of the run. With a master it has ages, in updates of the model. Otherwise its staleness
         histogram is taken for them: on the lock-free plane a push is a block of rows, of which
         others complete as many during one of this worker's as they complete write cycles during
-        one cycle of its.
-    algorithm : Algorithm
-    schedule : StepSize or None, default=None
-        How the steps went, up to a factor; None: they were constant.
-    n_training : int or None, default=None
-        Rows of an epoch; None: all of the problem.
-    start : Model, Params or None, default=None
-        Where the run started; None: where runs on the problem do.
-
-    Returns
-    -------
-    dict
-        Numbers by name, and under "sentence" whether linear speedup is to be expected. Where the
-        analysis does not apply there is the sentence alone, which says why.
+        one cycle of its
+    schedule : how the steps went, up to a factor; None: they were constant
+    n_training : rows of an epoch; None: all of the problem
+    start : where the run started; None: where runs on the problem do
     """
     if algorithm.coordinate not in (None, "uniform"):
         return _nothing(

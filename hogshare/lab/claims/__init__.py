@@ -18,17 +18,9 @@ CLAIMS: dict[str, Claim] = {
 
 
 def select(names: Sequence[str]) -> list[Claim]:
-    """Claims by their names, in the table's order.
+    """Claims by their names, in the table's order; WrongCommandLine if a name stands for none.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of claims, what some of them begin with ("psp"), or "all".
-
-    Raises
-    ------
-    WrongCommandLine
-        If a name stands for none.
+    names : of claims, what some of them begin with ("psp"), or "all"
     """
     chosen: set[str] = set()
     for name in names:

@@ -62,10 +62,10 @@ def of_con(problem: str, sizes: dict[bool, dict[str, Any]], seed: int, quick: bo
 
     The step is the network's own, by which one worker learns (`hogshare.lab.studies.networks`).
     """
-    from hogshare.lab.studies.networks import of_images
+    from hogshare.lab.studies.networks import IMAGES
 
     how: dict[str, Any] = {
-        "step": of_images(problem).constant_step,
+        "step": IMAGES[problem].constant_step,
         "ceiling": CEILING,
         "points": 4,
     }

@@ -99,21 +99,10 @@ class Claim:
 def reproduce(
     claim: Claim, seeds: Sequence[int], *, quick: bool, advance: Callable[[str], None]
 ) -> Result:
-    """Measure a claim's numbers with every seed.
+    """Measure a claim's numbers with every seed; the head of this file says what a result has.
 
-    Parameters
-    ----------
-    claim : Claim
-    seeds : sequence of int
-    quick : bool
-        At the size that takes seconds, else at the one that takes minutes.
-    advance : callable
-        Called before each seed, with words for it.
-
-    Returns
-    -------
-    dict
-        See the head of this file.
+    quick : at the size that takes seconds, else at the one that takes minutes
+    advance : called before each seed, with words for it
     """
     began = time.perf_counter()
     found: list[Found] = []
@@ -137,13 +126,7 @@ def reproduce(
 
 
 def renewed(claim: Claim, measured: Result) -> Result:
-    """What was measured, perhaps long ago, in the claim's words of today and by its judgement.
-
-    Raises
-    ------
-    KeyError, TypeError
-        If that is no result of the claim.
-    """
+    """What was measured, perhaps long ago, in the claim's words of today and by its judgement."""
     numbers = {one["key"]: one for one in measured["numbers"] if one["key"] in claim.numbers}
     medians = {key: _median_of(one) for key, one in numbers.items()}
     return {

@@ -169,10 +169,7 @@ def store(args: Any, found: dict[str, Any]) -> None:
 def stored_in(path: str | None) -> dict[str, Any]:
     """Results that a file has from before, in their claims' words of today.
 
-    Raises
-    ------
-    ValueError
-        If it is there and is no file of results.
+    A file of something else is a ValueError.
     """
     from hogshare.lab.claims import CLAIMS
     from hogshare.lab.claims.claim import MEASURED, renewed

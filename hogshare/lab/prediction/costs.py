@@ -95,18 +95,9 @@ class Finished(Protocol):
 
 
 class Run:
-    """The facts of a report that a prediction needs.
+    """The facts of a report that a prediction needs; ValueError if it allows none.
 
-    Parameters
-    ----------
-    report : Report
-    paces : mapping of int to (int, int), default={}
-        By number of workers, where it is known: rows of a block, and rows between two exchanges.
-
-    Raises
-    ------
-    ValueError
-        If nothing can be predicted from it.
+    paces : by number of workers, where it is known: rows of a block, and between two exchanges
     """
 
     def __init__(
@@ -246,19 +237,11 @@ def exchange_seconds(n_coordinates: int, itemsize: int) -> float:
 def told_apart(turns: np.ndarray, exchanges: np.ndarray) -> tuple[float, float, float]:
     """Seconds of a row and of an exchange by least squares, and the latter's relative error.
 
-    Residuals count relative to the quantum's time. Quanta that were interrupted are left out.
+    Residuals count relative to the quantum's time. Quanta that were interrupted are left out. The
+    error is the standard one, and infinite where a row and an exchange cannot be separated.
 
-    Parameters
-    ----------
-    turns : float64 array, shape (n_turns, 4)
-        Of each quantum: blocks, rows, pushes, nanoseconds.
-    exchanges : float64 array, shape (n_turns,)
-
-    Returns
-    -------
-    row, exchange : float
-    error : float
-        Standard error of `exchange` over `exchange`; infinite where they cannot be told apart.
+    turns : float64 (n_quanta, 4), of each quantum its blocks, rows, pushes and nanoseconds
+    exchanges : float64 (n_quanta,)
     """
     per_row = turns[:, NANOSECONDS] / turns[:, ROWS]
     kept = per_row <= OUTLIER * np.median(per_row)

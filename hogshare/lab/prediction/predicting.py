@@ -165,15 +165,8 @@ def predict(
 ) -> Prediction:
     """Predict a run with other numbers of workers; see `Report.predict`.
 
-    Parameters
-    ----------
-    report : Report
-    n_workers : sequence of int
-    epochs : mapping of int to float, default=None
-        Epochs that each number of workers, and one, takes to the objective; NaN: more than known.
-    objective : float, default=None
-    paces : mapping of int to (int, int), default={}
-        As of `Run`.
+    epochs : that each number of workers, and one, takes to the objective; NaN: more than known
+    paces : as of `Run`
     """
     wanted = workers_of(n_workers)
     run = Run(report, paces)
@@ -211,10 +204,7 @@ def predict_with_epochs(
 ) -> Prediction:
     """Predict time to an objective: the run's gradients on a virtual clock say the epochs.
 
-    Raises
-    ------
-    ValueError
-        If the report has no trace, cannot be repeated, or is of another problem.
+    A report without a trace, that cannot be repeated, or of another problem is a ValueError.
     """
     wanted, run = workers_of(n_workers), Run(report)
     trace, again = report.trace, report.again
@@ -273,12 +263,7 @@ def virtual_rows(run: Run, n_workers: int) -> int:
 
 
 def check_problem(known: Mapping[str, Any], problem: Any) -> None:
-    """Refuse another problem than that of the run.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse another problem than that of the run, by a ValueError."""
     told = ("rows", "features", "columns", "nonzeros", "loss", "penalty", "alpha", "params")
     given = problem.facts()
     for name in told:
@@ -290,13 +275,7 @@ def check_problem(known: Mapping[str, Any], problem: Any) -> None:
 
 
 def workers_of(n_workers: Sequence[int] | int) -> tuple[int, ...]:
-    """Numbers of workers to predict for.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or one is no whole number of at least 1.
-    """
+    """Numbers of workers to predict for; ValueError if one is no whole number of at least 1."""
     given = np.atleast_1d(np.asarray(n_workers, dtype=object)).tolist()
     wanted = tuple(int(k) if isinstance(k, np.integer) else k for k in given)
     if not wanted:

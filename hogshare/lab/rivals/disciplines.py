@@ -33,13 +33,7 @@ def race_of(family: Any, data: Any, seed: int) -> Discipline:
 
 
 def of_linear(parts: Sequence[str], loss: str) -> list[Kind]:
-    """Contestants for a loss whose name contains one of the parts; all of them without parts.
-
-    Raises
-    ------
-    ValueError
-        If a part is in nobody's name, or nobody is left for this loss.
-    """
+    """As `select`, of linear models with a loss; ValueError too if nobody is left for it."""
     chosen = [kind for kind in select(parts, LINEAR) if loss in getattr(kind, "losses", ())]
     if not chosen:
         raise ValueError(f"none of these contestants has the loss {loss}")
@@ -49,10 +43,7 @@ def of_linear(parts: Sequence[str], loss: str) -> list[Kind]:
 def select(parts: Sequence[str], kinds: Sequence[Kind]) -> list[Kind]:
     """Those whose name contains one of the parts; all of them without parts.
 
-    Raises
-    ------
-    ValueError
-        If a part is in nobody's name.
+    A part that is in nobody's name is a ValueError.
     """
     for part in parts:
         if not any(part.lower() in kind.name.lower() for kind in kinds):

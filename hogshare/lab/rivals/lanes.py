@@ -104,12 +104,10 @@ class ProcessLane:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def prepare(self, X: Any, y: Any) -> float:
-        """Start the process and hand it the rows; return the seconds of preparing them.
+        """Start the process and send it the rows; return the seconds of preparing them.
 
-        Raises
-        ------
-        ImportError, RuntimeError
-            What the contestant raised, in a sentence; `Died` or `Overdue` if it raised nothing.
+        What the contestant raises is an ImportError or RuntimeError with its sentence; where it
+        raises nothing and is gone, `Died` or `Overdue`.
         """
         self._rows = X, y
         try:
@@ -120,13 +118,7 @@ class ProcessLane:
             raise
 
     def fit(self, setting: Setting, budget: float, seed: int) -> tuple[float, Any]:
-        """Fit once; return the seconds that `Contestant.fit` took, and the model.
-
-        Raises
-        ------
-        ImportError, RuntimeError
-            As `prepare`.
-        """
+        """Fit once; return the seconds that `Contestant.fit` took, and the model, or raise."""
         if self._process is None:
             assert self._rows is not None
             self.prepare(*self._rows)

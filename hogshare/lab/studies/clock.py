@@ -16,15 +16,9 @@ def virtual(
 ) -> Simulator:
     """A simulator whose blocks take what a law says, and reading and writing a little.
 
-    Parameters
-    ----------
-    law : str
-        Block time, as `hogshare.simulation.blocktimes.parse` reads it.
-    ceiling : float or None
-        Workers that keep the model's end of the links busy all the time. None: no number does.
-    by_messages : bool
-        Whether changes are sent to a master, who takes no time for them, and not written.
-    seed : int
+    law : block time, as `hogshare.simulation.blocktimes.parse` reads it
+    ceiling : workers that keep the model's end of the links busy all the time; None: no number does
+    by_messages : whether changes are sent to a master, who takes no time for them, and not written
     """
     block_time = blocktimes.parse(law)
     size = problem.dtype.itemsize * problem.n_features

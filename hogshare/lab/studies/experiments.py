@@ -6,7 +6,6 @@ nobody says otherwise. A new one is a row of `FAMILIES`, or of `networks.IMAGES`
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -131,10 +130,10 @@ class Topics:
         """Its own."""
 
 
-FAMILIES: dict[str, Callable[[], Family]] = {
-    **{name: lambda name=name: networks.of_images(name) for name in networks.IMAGES},  # type: ignore[misc]
-    "factorisation": Ratings,
-    "topics": Topics,
+FAMILIES: dict[str, Family] = {
+    **networks.IMAGES,
+    "factorisation": Ratings(),
+    "topics": Topics(),
 }
 
 
@@ -158,4 +157,4 @@ def family_of(name: str) -> Family:
     if name not in FAMILIES:
         known = ["linear", *FAMILIES, "network:A-B-...-C"]
         raise ValueError(f"{name!r} is not {listed(known)}.{nearest(name, [*known, 'network'])}")
-    return FAMILIES[name]()
+    return FAMILIES[name]

@@ -21,13 +21,8 @@ def mixture(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Normal rows around a few centres of each class, which no hyperplane tells apart.
 
-    With every centre the one on the other side of the origin is the same class's.
-
-    Returns
-    -------
-    X : ndarray of shape (n_rows, n_inputs)
-    y : ndarray of int64 of shape (n_rows,)
-        Classes from 0 on, all of which occur.
+    With every centre the one opposite of it is the same class's. Returned are X (n_rows, n_inputs)
+    and int64 classes from 0 on (n_rows,), all of which occur.
     """
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((CENTRES // 2 * n_classes, n_inputs))
@@ -40,13 +35,8 @@ def mixture(
 
 
 def noisy_classes(n_rows: int, n_inputs: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Normal rows and the sign of a linear function of theirs, to which as much noise is added.
-
-    Returns
-    -------
-    X : ndarray of shape (n_rows, n_inputs)
-    y : ndarray of int64 of shape (n_rows,)
-        1 and -1.
+    """Normal rows (n_rows, n_inputs) and 1 or -1 for each: the sign of a linear function of theirs,
+    to which as much noise is added.
     """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, n_inputs))
@@ -57,17 +47,9 @@ def noisy_classes(n_rows: int, n_inputs: int, seed: int) -> tuple[np.ndarray, np
 def images(
     n_rows: int, shape: tuple[int, int, int], n_classes: int, dtype: Any, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Smooth pictures of each class, moved by a few places, with noise.
+    """Smooth pictures of each class, moved by a few places, with noise; and int64 classes.
 
-    Parameters
-    ----------
-    shape : (int, int, int)
-        Height, width and channels.
-
-    Returns
-    -------
-    X : ndarray of shape (n_rows, height * width * channels)
-    y : ndarray of int64 of shape (n_rows,)
+    shape : height, width and channels; the pictures are flat, (n_rows, height * width * channels)
     """
     rng = np.random.default_rng(seed)
     pictures = rng.standard_normal((CENTRES * n_classes, *shape))
@@ -91,13 +73,7 @@ def _drawn(rng: np.random.Generator, n_rows: int, n_classes: int) -> np.ndarray:
 def documents(
     n_documents: int, n_words: int = 2000, n_topics: int = 20, length: float = 100.0, seed: int = 0
 ) -> sparse.csr_array:
-    """Documents by the model that topics assume.
-
-    Returns
-    -------
-    csr_array of float64 of shape (n_documents, n_words)
-        How often each word is in each document, at least one of them in every document.
-    """
+    """How often each word is in each document, by the model that topics assume; none is empty."""
     rng = np.random.default_rng(seed)
     topics = rng.dirichlet(np.full(n_words, TOPIC_PRIOR), n_topics)
     parts = []

@@ -41,14 +41,9 @@ CIFAR10_FULL: tuple[Layer, ...] = (
 class Network:
     """A network, relu within and a softmax at the end, or a logistic function of one output.
 
-    Parameters
-    ----------
-    name : str
-    layers : tuple of Layer
-        All but that of the outputs.
-    n_inputs, n_outputs : int
-    image : (int, int, int), default=None
-        Height, width and channels of a row, if it is an image.
+    layers : all but that of the outputs
+    makes : rows that are made if nobody says how many
+    image : height, width and channels of a row, if it is an image
     """
 
     name: str
@@ -105,48 +100,22 @@ class Network:
         return self.constant_step
 
 
-IMAGES: dict[str, dict[str, Any]] = {
-    "lenet": {
-        "layers": LENET,
-        "image": (28, 28, 1),
-        "makes": 6_000,
-        "rows_of_a_gradient": 60,
-        "constant_step": 0.01,
-    },
-    "cifar10-full": {
-        "layers": CIFAR10_FULL,
-        "image": (32, 32, 3),
-        "makes": 5_000,
-        "rows_of_a_gradient": 100,
-        "constant_step": 0.01,
-    },
+IMAGES = {
+    one.name: one
+    for one in (
+        Network("lenet", LENET, 28 * 28, 10, 6_000, 60, 0.01, image=(28, 28, 1)),
+        Network("cifar10-full", CIFAR10_FULL, 32 * 32 * 3, 10, 5_000, 100, 0.01, (32, 32, 3)),
+    )
 }
-OUTPUTS = 10  # of both
-BATCH, STEP = 50, 0.05  # of others
-ROWS = 20_000
+ROWS, BATCH, STEP = 20_000, 50, 0.05  # of others
 EXAMPLE = "network:400-100-50-20-10"
 
 
-def of_images(name: str) -> Network:
-    """LENET, or CIFAR10-FULL."""
-    settings = IMAGES[name]
-    height, width, channels = settings["image"]
-    return Network(name, n_inputs=height * width * channels, n_outputs=OUTPUTS, **settings)
-
-
 def of_units(name: str, units: str) -> Network:
-    """A network of layers that are connected wholly.
+    """A network of layers that are connected wholly; ValueError for what is none.
 
-    Parameters
-    ----------
-    name : str
-        As it was written, for messages.
-    units : str
-        Of the inputs, the hidden layers and the outputs, with hyphens between.
-
-    Raises
-    ------
-    ValueError
+    name : as it was written, for messages
+    units : of the inputs, the hidden layers and the outputs, with hyphens between
     """
     parts = units.split("-")
     for part in parts:

@@ -46,11 +46,8 @@ def _even(w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
 def consistency(sync: str, reduces: int, seed: int, n_numbers: int = N_NUMBERS) -> dict[str, float]:
     """Figure 8: what share of eight processes' reduces has used how many of seven inputs.
 
-    Returns
-    -------
-    dict
-        ``all`` and ``five``: shares of reduces with all seven, and with five or more; ``mixed``: 1
-        where the model has numbers of two messages, which no way of waiting may make.
+    ``all`` and ``five`` are shares of reduces with all seven, and with five or more; ``mixed`` is 1
+    where the model has numbers of two messages, which no way of waiting may make.
     """
     problem = problems.user(_even, 8 * reduces, n_numbers)
     report = solve(
@@ -119,17 +116,11 @@ def to_target(
     step: float = 1.0 / 6.0,
     epochs: int = 8,
 ) -> dict[str, float]:
-    """Rounds, bytes of a worker and virtual seconds to a target.
+    """``rounds``, ``megabytes`` of a worker and virtual ``seconds`` to a target.
 
-    Parameters
-    ----------
-    step : float
-        Times the number of workers, whose mean steps are.
+    They are infinite where it is not reached.
 
-    Returns
-    -------
-    dict
-        ``rounds``, ``megabytes``, ``seconds``; infinite where the target is not reached.
+    step : times the number of workers, whose mean steps are
     """
     n = machines.n_workers
     every = max(1, problem.n_rows // (n * ROUNDS_PER_EPOCH))
@@ -222,12 +213,8 @@ def of_network(sync: str, seed: int, epochs: int = 20) -> dict[str, float]:
 def five_nodes(sync: str, rounds: int) -> np.ndarray:
     """Figures 3 and 4: virtual seconds that five workers wait, two of whom are thrice as slow.
 
-    W1, W2 and W3 send along a ring, W4 and W5 to each other, W3 to W4 and W5 to W1.
-
-    Returns
-    -------
-    ndarray of shape (5, 3)
-        For messages, acknowledgements and the barrier.
+    W1, W2 and W3 send along a ring, W4 and W5 to each other, W3 to W4 and W5 to W1. Columns of the
+    result (5, 3) are for messages, acknowledgements and the barrier.
     """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5 * rounds, 3))
