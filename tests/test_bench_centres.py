@@ -7,7 +7,7 @@ import pytest
 
 from hogshare import links
 from hogshare.cli.main import main
-from hogshare.lab.experiments.measure import centres
+from hogshare.lab.experiments.centres import CENTRES
 from hogshare.links import Link
 
 SMALL = "bench centres --data zipf-small --epochs 1 --rounds 1 --every 100"
@@ -46,7 +46,7 @@ def test_ratios_are_to_bsp_and_to_the_first_links():
         a_run("bsp", "wan", [1.0, 0.5, 0.0], 8.0),
         a_run("gaia", "wan", [1.0, 0.9, 0.5], 1.0),
     ]
-    table = centres.tabulate({"settings": settings, "runs": runs, "target": 0.5})
+    table = CENTRES.tabulate({"settings": settings, "runs": runs, "target": 0.5})
     assert [row["speedup"] for row in table] == [1.0, 1.0, 1.0, 4.0]
     assert [row["of_lan"] for row in table] == [1.0, 1.0, 8.0, 2.0]
     assert [row["megabytes"] for row in table] == [2.0, 2.0, 2.0, 4.0]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hogshare.cli.main import main
-from hogshare.lab.experiments.measure import reduce
+from hogshare.lab.experiments.reduce import REDUCE
 
 SMALL = "bench reduce --data zipf-small --workers 4 --epochs 2 --rounds 1 --every 400"
 
@@ -41,7 +41,7 @@ def a_run(graph, number, objective, seconds=1.0, **changes):
 def test_rounds_and_bytes_are_those_up_to_the_target():
     settings = {"graphs": ["ring", "all"], "syncs": ["bsp"]}
     runs = [a_run("ring", 0, [1.0, 0.5, 0.0]), a_run("all", 0, [1.0, 0.9, 0.8])]
-    ring, whole = reduce.tabulate({"settings": settings, "runs": runs, "target": 0.5})
+    ring, whole = REDUCE.tabulate({"settings": settings, "runs": runs, "target": 0.5})
     assert (ring["seconds"], ring["rounds"], ring["megabytes"]) == (1.0, 10, 2.0)
     assert (whole["seconds"], whole["rounds"], whole["megabytes"]) == (None, None, None)
     assert ring["waiting_seconds"]["acknowledgement"] == 0.2 and ring["disagreement"] == 0.25

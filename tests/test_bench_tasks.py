@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hogshare.cli.main import main
-from hogshare.lab.experiments.measure import tasks
+from hogshare.lab.experiments.tasks import TASKS
 
 
 def a_run(method, law, objective, seconds=1.0):
@@ -37,8 +37,8 @@ def test_a_law_is_compared_with_the_first_of_its_method():
         a_run("asgd", "cds:1", [1.0, 0.9]),
     ]
     result = {"settings": settings, "runs": runs}
-    result["targets"] = tasks.targets_of(result)
-    table = {row["contestant"]: row for row in tasks.tabulate(result)}
+    result["targets"] = TASKS.targets_of(result)
+    table = {row["contestant"]: row for row in TASKS.tabulate(result)}
     assert table["sgd, none"]["seconds"] == 1.0 and table["sgd, none"]["slower"] == 1.0
     assert table["sgd, cds:1"]["slower"] == 2.0 and table["asgd, none"]["seconds"] == 0.25
     assert table["asgd, cds:1"]["seconds"] is None and table["asgd, cds:1"]["slower"] is None
@@ -49,7 +49,7 @@ def test_a_law_is_compared_with_the_first_of_its_method():
 
 def test_families_have_targets_of_their_own():
     runs = [a_run("asgd", "none", [1.0, 0.5]), a_run("saga", "none", [1.0, 0.1])]
-    found = tasks.targets_of({"settings": {"target": None}, "runs": runs})
+    found = TASKS.targets_of({"settings": {"target": None}, "runs": runs})
     assert found == {"saga": pytest.approx(0.109), "sgd": pytest.approx(0.505)}
 
 

@@ -17,8 +17,9 @@ from hogshare.cli import console, fit, kinds, warm
 from hogshare.cli.main import build_parser, main, sentence
 from hogshare.io.models import modelfile, saving
 from hogshare.kernels import cache, jit
-from hogshare.lab import experiments as bench
-from hogshare.lab.experiments.measure import speedup
+from hogshare.lab.experiments import speedup
+from hogshare.lab.experiments.reduce import REDUCE
+from hogshare.lab.harness.experiment import crowded
 from hogshare.lab.studies import simulate
 from hogshare.report import Report
 
@@ -601,11 +602,11 @@ def test_progress_goes_to_standard_error(capsys, seams, monkeypatch):
 
 
 def test_a_bench_has_its_commands_settings_for_whoever_else_measures():
-    settings = bench.settings_of("reduce", workers=3)
+    settings = REDUCE.defaults(workers=3)
     assert settings["workers"] == 3 and settings["graphs"] == ["ring", "root", "all"]
     assert settings["law"] == "lognormal:1,0.2" and settings["target"] is None
-    with pytest.raises(TypeError, match="worker: no setting of bench reduce"):
-        bench.settings_of("reduce", worker=3)
+    with pytest.raises(TypeError, match="worker: no setting of reduce"):
+        REDUCE.defaults(worker=3)
 
 
 # -- the sums of bench speedup, on runs that are made up
@@ -645,7 +646,7 @@ def test_speedups_by_their_definition():
         a_run(1, 0, [1.0, 0.5, 0.25], seconds=1.0),
         a_run(2, 0, [1.0, 0.75, 0.5], seconds=0.5, staleness=3),
     ]
-    one, two = speedup.tabulate(a_result(runs))
+    one, two = speedup.SPEEDUP.tabulate(a_result(runs))
     assert (one["iterations"], one["seconds"]) == (100, 1.0)
     assert (one["iteration_speedup"], one["time_speedup"]) == (1.0, 1.0)
     assert (two["iterations"], two["seconds"]) == (200, 1.0)
@@ -657,20 +658,20 @@ def test_speedups_by_their_definition():
 def test_speedups_are_medians_and_interpolated():
     runs = [a_run(1, r, [1.0, 0.0], seconds=s) for r, s in enumerate([1.0, 2.0, 9.0])]
     runs += [a_run(2, r, [1.0, 0.0], seconds=s) for r, s in enumerate([0.5, 1.0, 7.0])]
-    one, two = speedup.tabulate(a_result(runs))
+    one, two = speedup.SPEEDUP.tabulate(a_result(runs))
     assert one["seconds"] == 1.0
     assert two["seconds"] == 0.5
     assert (two["iteration_speedup"], two["time_speedup"]) == (2.0, 2.0)
 
 
 def test_mini_batches_make_fewer_iterations():
-    (row,) = speedup.tabulate(a_result([a_run(1, 0, [1.0, 0.5])], workers=[1], batch=10))
+    (row,) = speedup.SPEEDUP.tabulate(a_result([a_run(1, 0, [1.0, 0.5])], workers=[1], batch=10))
     assert row["iterations"] == 10
 
 
 def test_an_update_by_the_master_takes_several():
     runs = [a_run(1, 0, [1.0, 0.5])]
-    (row,) = speedup.tabulate(a_result(runs, workers=[1], batch=5, gradients=4))
+    (row,) = speedup.SPEEDUP.tabulate(a_result(runs, workers=[1], batch=5, gradients=4))
     assert row["iterations"] == 5
 
 
@@ -685,14 +686,14 @@ def test_the_algorithm_in_words():
 
 def test_speedups_against_the_smallest_count():
     runs = [a_run(2, 0, [1.0, 0.5]), a_run(4, 0, [1.0, 0.5], seconds=0.5)]
-    _, four = speedup.tabulate(a_result(runs, workers=[2, 4]))
+    _, four = speedup.SPEEDUP.tabulate(a_result(runs, workers=[2, 4]))
     assert (four["iteration_speedup"], four["time_speedup"]) == (2.0, 2.0)
 
 
 def test_a_target_that_was_not_reached(capsys):
     runs = [a_run(1, 0, [1.0, 0.5]), a_run(2, 0, [1.0, None])]
     result = a_result(runs)
-    result["table"] = speedup.tabulate(result)
+    result["table"] = speedup.SPEEDUP.tabulate(result)
     assert result["table"][1]["seconds"] is None
     assert result["table"][1]["time_speedup"] is None
     result["settings"] |= {
@@ -701,7 +702,7 @@ def test_a_target_that_was_not_reached(capsys):
         "repeats": 1,
     }
     result |= {"warm_up_seconds": 1.0, "what": "hinge, l2 0.0001", "paper": []}
-    speedup.show(result)
+    speedup.SPEEDUP.show(result)
     captured = capsys.readouterr()
     assert "time speedup" in captured.out
     assert "did not reach the target" in captured.err
@@ -717,9 +718,9 @@ def test_default_target_is_reached_by_every_run_of_one_worker():
 
 def test_a_noisy_machine_is_told():
     runs = [a_run(1, r, [1.0], seconds=s) for r, s in enumerate([1.0, 1.05, 1.1])]
-    assert speedup.noise_warnings(a_result(runs, workers=[1])) == []
+    assert speedup.doubts(a_result(runs, workers=[1])) == []
     runs[0]["seconds_per_epoch"] = 2.0
-    (warning,) = speedup.noise_warnings(a_result(runs, workers=[1]))
+    (warning,) = speedup.doubts(a_result(runs, workers=[1]))
     assert "noisy machine" in warning
 
 
@@ -727,8 +728,8 @@ def test_more_workers_than_cores_are_told(monkeypatch):
     import joblib
 
     monkeypatch.setattr(joblib, "cpu_count", lambda: 3)
-    assert speedup.machine_warnings([1, 2, 3]) == []
-    (warning,) = speedup.machine_warnings([1, 4])
+    assert crowded({"workers": [1, 2, 3]}) == []
+    (warning,) = crowded({"workers": [1, 4]})
     assert "4 workers on 3 usable cores" in warning
     assert speedup.default_workers() == [1, 2, 3]
 
@@ -1386,9 +1387,9 @@ def test_a_model_of_an_unknown_class(capsys, tmp_path, rows_file):
 
 def test_a_report_is_what_the_bench_reads():
     report = Report(model=None, n_epochs=2, seconds={"run": 1.0}, workers=[{"pushes": 3}, {}])
-    kept = speedup.facts(report, 2, 0)
-    assert kept["seconds_per_epoch"] == 0.5
-    assert kept["pushes"] == 3
+    facts = speedup.facts(report)
+    assert facts["seconds_per_epoch"] == 0.5
+    assert facts["pushes"] == 3
 
 
 # -- the machine's constants

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from hogshare.datasets import dense
-from hogshare.lab import experiments as bench
 from hogshare.lab.claims.claim import AGREES, BOTH, IN_PART, REAL, Claim, Found, Number, near, over
-from hogshare.lab.experiments.measure import tasks, trials
+from hogshare.lab.experiments import shared, tasks
 
 PAPER = "Soori et al. 2019"
 LAWS = ("cds:0", "cds:0.3", "cds:0.6", "cds:1")
@@ -38,8 +37,7 @@ def settings_of(n_rows: int, seed: int, quick: bool, **others: Any) -> dict[str,
     from hogshare.simulation import LogNormal, Simulator
 
     clock = Simulator(block_time=LogNormal(1e-3 * COMPUTING * BASE_MS, SIGMA), seed=seed)
-    return bench.settings_of(
-        "tasks",
+    return tasks.TASKS.defaults(
         alpha=1.0 / n_rows,
         base_ms=BASE_MS,
         runtime=clock if quick else "processes",
@@ -55,17 +53,11 @@ def raced(seed: int, quick: bool, targets: Any = None, **others: Any) -> dict[st
     """What the bench finds with one seed; targets are its own if none are given."""
     X, y = dense(n_samples=4000, n_features=200, seed=seed)
     settings = settings_of(len(y), seed, quick, **others)
-    problem = trials.problem_of(X, y, settings)
+    problem = shared.stated(X, y, settings)
     if not quick:  # processes start, and compile, before anything is timed
         briefly = {**settings, "epochs": 1, "base_ms": 0.0}
-        tasks.run_once(problem, briefly, tasks.contestants(settings)[0], seed)
-    result: dict[str, Any] = {
-        "settings": settings,
-        "runs": trials.runs_of(tasks, problem, settings),
-    }
-    result["targets"] = targets or tasks.targets_of(result)
-    result["table"] = tasks.tabulate(result)
-    return result
+        tasks.run_once(problem, briefly, tasks.TASKS.contestants(settings)[0], seed)
+    return tasks.TASKS.measure_once(problem, settings, targets)
 
 
 @functools.cache

@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from hogshare.lab import experiments as bench
 from hogshare.lab.claims.claim import DIFFERS, IN_PART, Claim, Found, Number, near
-from hogshare.lab.experiments.measure import speedup
+from hogshare.lab.experiments import speedup
 
 PAPER = "Lian et al. 2015"
 CEILING = 5.0  # workers that keep the model's end of the links busy: where LENET's times bend
@@ -16,8 +15,7 @@ CLOCK = "gradients of a network on a virtual clock, log-normal block times"
 
 def settings_of(problem: str, algorithm: str, seed: int, **others: Any) -> dict[str, Any]:
     """Those of ``hogshare bench speedup --runtime simulator``."""
-    return bench.settings_of(
-        "speedup",
+    return speedup.SPEEDUP.defaults(
         problem=problem,
         dtype="float32",
         algorithm=algorithm,
@@ -43,18 +41,13 @@ def speedups(
     settings = settings_of(
         problem, algorithm, seed, batch=rows or family.batch(algorithm), **others
     )
-    runs = [
-        speedup.facts(speedup.run_once(stated, settings, n, seed, speedup.SIMULATOR), n, 0)
-        for n in settings["workers"]
-    ]
-    result: dict[str, Any] = {"settings": settings, "runs": runs, "data": {"rows": n_rows}}
-    result["target"] = speedup.default_target(runs)
+    result = speedup.SPEEDUP.measure_once(stated, settings)
     found = {}
-    for row in speedup.tabulate(result)[1:]:
+    for row in result["table"][1:]:
         for what in ("iteration", "time"):
             value = row[f"{what}_speedup"]
             found[f"{what} {row['workers']}"] = 0.0 if value is None else value
-    return found | {"learned": result["target"] / runs[0]["trace"]["objective"][0]}
+    return found | {"learned": result["target"] / result["runs"][0]["trace"]["objective"][0]}
 
 
 def of_con(problem: str, sizes: dict[bool, dict[str, Any]], seed: int, quick: bool) -> Found:

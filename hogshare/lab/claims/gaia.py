@@ -9,9 +9,9 @@ import numpy as np
 
 from hogshare import datasets, problems
 from hogshare.engine.stops import Stop
-from hogshare.lab import experiments as bench
 from hogshare.lab.claims.claim import DIFFERS, IN_PART, Claim, Found, Number, near, over
-from hogshare.lab.experiments.measure import centres, trials
+from hogshare.lab.experiments import centres, shared
+from hogshare.lab.harness.experiment import reached_by_all
 from hogshare.lab.studies.made import noisy_classes
 from hogshare.planes import Mirrors
 from hogshare.problems.protocol import RowProblem
@@ -54,8 +54,8 @@ def stated(name: str, seed: int, quick: bool) -> tuple[Any, dict[str, Any]]:
     n = 3 if quick else 11
     if one["problem"] == "linear":
         X, y = datasets.load("zipf-small")
-        step = centres.STEP * trials.default_step(X)
-        problem = trials.problem_of(X, y, bench.settings_of("centres"))
+        step = centres.STEP * shared.default_step(X)
+        problem = shared.stated(X, y, centres.CENTRES.defaults())
         return problem, {**one, "step": step, "centres": n}
     family = family_of(one["problem"])
     problem = family.state(family.data(None, n_rows, "float64", seed))
@@ -73,8 +73,8 @@ def run_of(problem: Any, seed: int, quick: bool, /, **others: Any) -> dict[str, 
         "queue": QUEUE,
         "block_ms": 20.0 if quick else 100.0,
     }
-    settings = bench.settings_of("centres", seed=seed, **(here | others))
-    return {"settings": settings, "runs": trials.runs_of(centres, problem, settings)}
+    settings = centres.CENTRES.defaults(seed=seed, **(here | others))
+    return centres.CENTRES.measure_once(problem, settings)
 
 
 @functools.cache
@@ -82,8 +82,7 @@ def application(name: str, seed: int, quick: bool) -> dict[tuple[str, str], Any]
     """An application on the links of `LINKS`."""
     problem, settings = stated(name, seed, quick)
     result = run_of(problem, seed, quick, **settings, methods=list(METHODS))
-    rows = centres.tabulate({**result, "target": trials.default_target(result["runs"])})
-    return {(row["method"], row["links"]): row for row in rows}
+    return {(row["method"], row["links"]): row for row in result["table"]}
 
 
 def measured(quick: bool) -> tuple[str, ...]:
@@ -151,10 +150,10 @@ def latency(seed: int, quick: bool) -> Found:
         name: run_of(problem, seed, True, **settings, links=links, **how)
         for name, how in ways.items()
     }
-    target = trials.default_target([run for one in results.values() for run in one["runs"]])
+    target = reached_by_all([run for one in results.values() for run in one["runs"]])
     found = {}
     for name, result in results.items():
-        first, *others = centres.tabulate({**result, "target": target})
+        first, *others = centres.CENTRES.tabulate({**result, "target": target})
         for row in others:
             key = f"{name}, {row['links']}"
             found[key] = over(row["seconds"], first["seconds"])

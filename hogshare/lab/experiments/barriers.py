@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from hogshare.cli import options
@@ -41,7 +40,6 @@ SETTINGS = (
         "(default: asp, bsp, ssp:4, pbsp:1, pbsp:10, pssp:10,4 and a throttled release)",
         type=options.barrier,
         several=True,
-        metavar="BARRIER",
     ),
     shared.WORKERS,
     Setting(
@@ -88,13 +86,6 @@ def settle(problem: Any, settings: Settings) -> Settings:
     }
 
 
-def law_of(settings: Settings) -> Any:
-    """Who is slow."""
-    from hogshare.stragglers import parse
-
-    return parse(settings["stragglers"], 1e-3 * settings["base_ms"], settings["seed"])
-
-
 def run_once(problem: Any, settings: Settings, contestant: tuple[str], seed: int) -> Report:
     """Solve once behind a barrier."""
     from hogshare import Shared, StepSize, Stop, barriers, solve
@@ -110,7 +101,7 @@ def run_once(problem: Any, settings: Settings, contestant: tuple[str], seed: int
         seed=seed,
         trace=settings["points"],
         block=settings["block"],
-        stragglers=law_of(settings),
+        stragglers=shared.late(settings),
     )
 
 
@@ -163,16 +154,6 @@ def doubts(result: dict[str, Any]) -> list[str]:
     ]
 
 
-def words(result: dict[str, Any]) -> Iterable[str]:
-    """What the table is about."""
-    settings = result["settings"]
-    yield (
-        f"{settings['workers']} workers, {result['law']}, blocks of {settings['block']} rows; "
-        f"{settings['data']}, {settings['loss']}; medians of {settings['rounds']} rounds (fastest "
-        "to slowest); blocks of a worker: least, mean, most"
-    )
-
-
 BARRIERS = Experiment(
     name="barriers",
     help="what barriers make of stragglers",
@@ -183,20 +164,17 @@ BARRIERS = Experiment(
     contestants=lambda settings: [(name,) for name in settings["barriers"]],
     problem=shared.linear_problem,
     settle=settle,
-    about=lambda problem, settings: {"law": repr(law_of(settings))},
-    briefly={"epochs": 1, "stragglers": "none", "base_ms": 0.0},
+    about=lambda problem, settings: {"law": repr(shared.late(settings))},
     run_once=run_once,
     facts=facts,
     numbers=NUMBERS,
-    words=words,
-    doubts_before=lambda settings: (
-        [] if settings["base_ms"] else shared.machine_doubts([settings["workers"]])
-    ),
+    caption="{workers} workers, {law}, blocks of {block} rows; {data}, {loss}; medians of {rounds} "
+    "rounds (fastest to slowest); blocks of a worker: least, mean, most",
     doubts=doubts,
     panels=(
         panels.objective("seconds"),
         panels.bars("seconds"),
         panels.bars("waiting_ms_per_round", "ms that a worker waits a round"),
     ),
-    title=lambda result: f"{result['settings']['workers']} workers, {result['law']}",
+    title="{workers} workers, {law}",
 )

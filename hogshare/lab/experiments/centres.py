@@ -1,15 +1,27 @@
-"""``hogshare bench centres``: centres that send each other what matters, on slow links."""
+"""``hogshare bench centres``: centres that send each other what matters, on slow links.
+
+A contestant is a method and links, as in "gaia, wan". "bsp" sends every change in step, "ssp" every
+change with gaia's clock difference, "gaia" what is significant: ssp over gaia is what the filter
+alone gains. `speedup` is how many times sooner than bsp on the same links a method comes to the
+target, and `of_lan` how many times as long as on the first links it takes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hogshare.cli import options, outputs
+from hogshare.cli import options
 from hogshare.lab.experiments import problems as experiments
 from hogshare.lab.experiments import shared
+from hogshare.lab.harness import panels
+from hogshare.lab.harness.experiment import Experiment, Settings
+from hogshare.lab.harness.numbers import Compared, Number, Row, first_of, ratio
+from hogshare.lab.harness.settings import Group, Setting
 
-HELP = "centres that send each other what matters, on slow links"
+if TYPE_CHECKING:
+    from hogshare.report import Report
 
 DESCRIPTION = """\
 Train the same problem in several centres with links between them, and compare the time and the
@@ -23,98 +35,89 @@ examples:
   hogshare bench centres --centres 11 --links lan regions --block-ms 50 --soft 0.001
   hogshare bench centres --links links.json --plot centres.png"""
 
+STEP = 0.1  # of a linear problem, of one model's: changes of all centres are summed, and come late
+JITTER = 0.2  # sigma of a block's log-normal time
 
-def add_options(parser: Any) -> None:
-    """Add the options of ``centres``."""
-    experiments.add_options(parser)
-    options.add_loss_options(parser, "log_loss", "log_loss")
-    parser.add_argument(
-        "--batch",
+SETTINGS: tuple[Setting | Group, ...] = (
+    experiments.PROBLEM,
+    shared.LOSS,
+    Setting(
+        "batch",
+        "of a gradient, where the problem is not linear (default: by the problem)",
         type=options.positive_int,
         metavar="ROWS",
-        help="of a gradient, where the problem is not linear (default: by the problem)",
-    )
-    parser.add_argument(
-        "--methods",
-        nargs="+",
+    ),
+    Setting(
+        "methods",
+        "bsp, ssp, gaia",
+        ["bsp", "gaia"],
         choices=("bsp", "ssp", "gaia"),
-        metavar="METHOD",
-        default=["bsp", "gaia"],
-        help="bsp, ssp, gaia (default: bsp gaia)",
-    )
-    parser.add_argument(
-        "--links",
-        nargs="+",
+        several=True,
+    ),
+    Setting(
+        "links",
+        "lan; wan and slowest: 15 and 60 times slower; regions: as on a globe; such as "
+        "15x:100ms; or a JSON file with matrices of latency and bandwidth",
+        ["lan", "wan", "slowest"],
+        several=True,
         metavar="LINKS",
-        default=["lan", "wan", "slowest"],
-        help="lan; wan and slowest: 15 and 60 times slower; regions: as on a globe; such as "
-        "15x:100ms; or a JSON file with matrices of latency and bandwidth (default: lan wan "
-        "slowest)",
-    )
-    parser.add_argument(
-        "--runtime",
+    ),
+    Setting(
+        "runtime",
+        "a virtual clock, or links emulated between workers",
+        "simulator",
         choices=("simulator", "threads", "processes"),
-        default="simulator",
-        help="a virtual clock, or links emulated between workers (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--centres", type=options.positive_int, default=3, help="(default: %(default)s)"
-    )
-    parser.add_argument(
-        "--workers", type=options.positive_int, help="of all centres (default: one for each)"
-    )
-    parser.add_argument(
-        "--threshold",
-        type=options.not_negative,
-        default=0.01,
-        help="of gaia: a change matters that is more than so much of the value, over the root of "
-        "the clock (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--soft", type=options.not_negative, help="of gaia: on links that are idle (default: none)"
-    )
-    parser.add_argument(
-        "--clock-difference",
-        type=options.not_negative_int,
-        default=0,
+    ),
+    Setting("centres", "", 3, options.positive_int),
+    Setting("workers", "of all centres (default: one for each)", type=options.positive_int),
+    Setting(
+        "threshold",
+        "of gaia: a change matters that is more than so much of the value, over the root of the "
+        "clock",
+        0.01,
+        options.not_negative,
+    ),
+    Setting("soft", "of gaia: on links that are idle (default: none)", type=options.not_negative),
+    Setting(
+        "clock_difference",
+        "of gaia and ssp: by which a centre may be ahead of the slowest",
+        0,
+        options.not_negative_int,
         metavar="CLOCKS",
-        help="of gaia and ssp: by which a centre may be ahead of the slowest "
-        "(default: %(default)s)",
-    )
-    parser.add_argument(
-        "--delay",
-        type=options.not_negative,
-        default=0.1,
+    ),
+    Setting(
+        "delay",
+        "that a link may be busy before it names what is to come",
+        0.1,
+        options.not_negative,
         metavar="SECONDS",
-        help="that a link may be busy before it names what is to come (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--queue",
-        type=options.positive_int,
-        default=3,
+    ),
+    Setting(
+        "queue",
+        "of a link that may be under way, at least 2",
+        3,
+        options.positive_int,
         metavar="MESSAGES",
-        help="of a link that may be under way, at least 2 (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--every",
+    ),
+    Setting(
+        "every",
+        "rows of a worker in a clock (default: by the curvature)",
         type=options.positive_int,
         metavar="ROWS",
-        help="rows of a worker in a clock (default: by the curvature)",
-    )
-    parser.add_argument(
-        "--block-ms",
-        type=options.positive,
-        default=20.0,
+    ),
+    Setting(
+        "block_ms",
+        "of a block: virtual ones, or slept besides",
+        20.0,
+        options.positive,
         metavar="MS",
-        help="of a block: virtual ones, or slept besides (default: %(default)g)",
-    )
-    shared.add_trial_options(parser, epochs=5, points=16, step=f"a tenth of {shared.STEP}")
+    ),
+    *shared.trials(epochs=5, count=16, step=f"a tenth of {shared.STEP}"),
+)
 
 
-def run(args: Any) -> int:
-    """Measure, print, and store what was asked for."""
-    from hogshare import figures
-    from hogshare.lab.experiments.measure import centres
+def check(args: Any) -> None:
+    """Refuse what does not go together, and links that there are not."""
     from hogshare.links import regions
 
     if args.centres < 2:
@@ -123,39 +126,151 @@ def run(args: Any) -> int:
         raise options.WrongCommandLine(
             f"--workers {args.workers} is less than --centres {args.centres}: each needs one"
         )
-    for name in args.links:
-        if not regions.is_preset(name):
-            if not Path(name).is_file():
-                raise options.WrongCommandLine(
-                    f"--links {name}: no such file, and none of {', '.join(regions.PRESETS)}, "
-                    "or as in 15x:100ms"
-                )
-            n = len(regions.read(name))
-            if n != args.centres:
-                raise options.WrongCommandLine(
-                    f"--links {name} is of {n} centres, and there are {args.centres}"
-                )
+    for name in (name for name in args.links if not regions.is_preset(name)):
+        if not Path(name).is_file():
+            raise options.WrongCommandLine(
+                f"--links {name}: no such file, and none of {', '.join(regions.PRESETS)}, "
+                "or as in 15x:100ms"
+            )
+        n = len(regions.read(name))
+        if n != args.centres:
+            raise options.WrongCommandLine(
+                f"--links {name} is of {n} centres, and there are {args.centres}"
+            )
     experiments.check(args, shared.of_linear(args))
     if args.queue < 2:
         raise options.WrongCommandLine("--queue 1: the last place is for words, take at least 2")
     if args.problem == experiments.LINEAR and args.batch:
         raise options.WrongCommandLine("--batch is not for --problem linear: see --every")
-    shared.check_files(args)
-    problem = problem_of(args)
-    settings = shared.settings_of(args, centres.SETTINGS)
-    outputs.store(args, centres.measure(problem, settings), centres.show, figures.save_centres)
-    return 0
 
 
 def problem_of(args: Any) -> Any:
-    """The problem that centres train; settles batch and step."""
-    from hogshare.lab.experiments.measure import centres, trials
-
+    """The problem that centres train; settles workers, batch and step."""
+    args.workers = args.workers or args.centres
     if args.problem == experiments.LINEAR:
-        X, y = shared.rows_of(args)
-        args.step = args.step or centres.STEP * trials.default_step(X)
-        return trials.problem_of(X, y, vars(args))
+        return shared.linear_problem(args, STEP)
     family, problem = shared.named_problem(args, "sgd")
     if args.step is None:
-        args.step = centres.step_in_centres(problem, family.step(problem), args.centres)
+        args.step = step_in_centres(problem, family.step(problem), args.centres)
     return problem
+
+
+def step_in_centres(problem: Any, step: float | None, n_centres: int) -> float | None:
+    """Return the step in centres, of one for a single model.
+
+    Mean gradients of all centres are summed: each takes a share. One of single rows mostly meets
+    nobody else's.
+    """
+    return step / n_centres if step is not None and problem.by_mean else step
+
+
+def run_once(problem: Any, settings: Settings, contestant: tuple[str, str], seed: int) -> Report:
+    """Solve once on centres."""
+    from hogshare import SGD, Simulator, StepSize, gaia, stragglers
+    from hogshare.problems.protocol import has_rows
+    from hogshare.simulation.blocktimes import LogNormal
+
+    method, name = contestant
+    n, workers = settings["centres"], settings["workers"] or settings["centres"]
+    seconds, step = 1e-3 * settings["block_ms"], settings["step"]
+    where: dict[str, Any] = {"runtime": settings["runtime"]}
+    if settings["runtime"] == "simulator":
+        where["runtime"] = Simulator(block_time=LogNormal(mean=seconds, sigma=JITTER))
+    else:
+        where["stragglers"] = stragglers.LogNormal(JITTER, base=seconds, seed=seed)
+    if shared.has_own_steps(problem):
+        where["block"] = settings["every"] or settings["batch"]
+    elif not has_rows(problem):
+        where["rule"] = SGD(batch=settings["batch"])
+    sends: dict[str, Any] = {"threshold": 0.0, "clock_difference": 0}
+    if method == "ssp":
+        sends["clock_difference"] = settings["clock_difference"]
+    if method == "gaia":
+        sends = {name: settings[name] for name in ("threshold", "soft", "clock_difference")}
+    return gaia(
+        problem,
+        centres=n,
+        n_workers=workers,
+        every=settings["every"] or "auto",
+        delay=settings["delay"],
+        queue=settings["queue"],
+        links=name,
+        step=None if step is None else StepSize("constant", eta0=step),
+        epochs=settings["epochs"],
+        trace=settings["points"],
+        seed=seed,
+        **where,
+        **sends,
+    )
+
+
+def facts(report: Report) -> Row:
+    """What JSON has of a run."""
+    exchanges = report.exchanges
+    if exchanges is None:
+        raise ValueError("one worker in one centre sends nothing: take more --centres")
+    return {
+        "seconds": report.run_seconds,
+        "blocks": sum(worker["blocks"] for worker in report.workers),
+        "bytes": exchanges.bytes,
+        "barriers": exchanges.traffic["barrier"]["messages"],
+        "significant_share": exchanges.significant_share,
+        "small_share": exchanges.small_share,
+        "blocked_reads": int(exchanges.holds[:, 1].sum()),
+        "passes": int(exchanges.passes.sum()),
+        "waiting_seconds": exchanges.waits.mean(axis=0).tolist(),
+    }
+
+
+def over_bsp(row: Row, rows: Sequence[Row], result: Row) -> float | None:
+    """How many times sooner than bsp on the same links."""
+    bsp = (one["seconds"] for one in rows if (one["method"], one["links"]) == ("bsp", row["links"]))
+    return ratio(next(bsp, None), row["seconds"])
+
+
+def of_lan(row: Row, rows: Sequence[Row], result: Row) -> float | None:
+    """How many times as long as on the first links."""
+    return ratio(row["seconds"], first_of("method", row, rows)["seconds"])
+
+
+DELAYS = "barriers, blocked reads"
+NUMBERS = (
+    Number("seconds", lambda run: run.first("seconds"), header="{clock}s"),
+    Compared("speedup", by=over_bsp, header="times bsp"),
+    Compared("of_lan", by=of_lan, header="times the first links"),
+    Number("megabytes", lambda run: run.until("bytes", 1e-6), header="MB"),
+    Number("significant_share", header="significant", form=".1%"),
+    Number("small_share", header="at most 1 %", form=".1%"),
+    Number("barriers", lambda run: float(run["barriers"]), header=DELAYS, form=".0f"),
+    Number("blocked_reads", lambda run: float(run["blocked_reads"]), header=DELAYS, form=".0f"),
+    Number("clock_seconds", lambda run: run["waiting_seconds"][0], header="s waited for clocks"),
+)
+
+
+CENTRES = Experiment(
+    name="centres",
+    help="centres that send each other what matters, on slow links",
+    description=DESCRIPTION,
+    examples=EXAMPLES,
+    settings=SETTINGS,
+    check=check,
+    axes=("method", "links"),
+    contestants=lambda settings: [
+        (method, link) for link in settings["links"] for method in settings["methods"]
+    ],
+    problem=problem_of,
+    about=lambda problem, settings: {
+        "what": settings["loss" if settings["problem"] == experiments.LINEAR else "problem"]
+    },
+    run_once=run_once,
+    facts=facts,
+    numbers=NUMBERS,
+    caption="{centres} centres of {workers} workers, blocks of {block_ms:g} ms; threshold "
+    "{threshold:g}; {data}, {what}; medians of {rounds} rounds, {runtime}",
+    panels=(
+        panels.objective("seconds", "{clock}seconds", scale="symlog"),
+        panels.objective("blocks", "MB between centres", of=panels.megabytes),
+        panels.bars("seconds"),
+    ),
+    title="{centres} centres, {data}",
+)

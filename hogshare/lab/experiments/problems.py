@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hogshare.cli import options, ratings, rows
+from hogshare.lab.harness.settings import Group
 
 if TYPE_CHECKING:
     from hogshare.lab.studies.experiments import Family
@@ -46,6 +47,9 @@ def add_options(parser: Any) -> None:
         help="how many are made where --data names none (default: by the problem)",
     )
     options.add_data_options(parser)
+
+
+PROBLEM = Group(add_options, ("problem", "data", "dtype"))
 
 
 def check(args: Any, linear: dict[str, bool]) -> None:

@@ -1,13 +1,25 @@
-"""``hogshare bench reduce``: graphs and ways of waiting of replicas."""
+"""``hogshare bench reduce``: graphs and ways of waiting of replicas.
+
+A contestant is a graph and a way of waiting, as in "root, notify-ack". Rounds and bytes to the
+target are those of the run so far, in proportion to its blocks: every worker sends as much in each.
+The result has ``graphs`` besides: of each its degree, gap, and rounds until workers agree.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
-from hogshare.cli import options, outputs
+from hogshare.cli import options
+from hogshare.io.tables import cell
 from hogshare.lab.experiments import shared
+from hogshare.lab.harness import panels
+from hogshare.lab.harness.experiment import Experiment, Settings
+from hogshare.lab.harness.numbers import Number, Row, median
+from hogshare.lab.harness.settings import Setting
 
-HELP = "graphs and ways of waiting of replicas"
+if TYPE_CHECKING:
+    from hogshare.report import Report
 
 DESCRIPTION = """\
 Run the same problem on replicas over several graphs, with several ways of waiting, and compare
@@ -22,83 +34,209 @@ examples:
   hogshare bench reduce --workers 25 --stragglers lognormal:0.5 --graphs root --syncs notify-ack bsp
   hogshare bench reduce --workers 64 --runtime simulator --link 0.001,1e6 --graphs ring root all"""
 
+REDUCES_PER_EPOCH = 16  # of a worker, unless --every says how many rows
 
-def add_options(parser: Any) -> None:
-    """Add the options of ``reduce``."""
-    shared.add_rows_options(parser, "digits")
-    parser.add_argument(
-        "--graphs",
-        nargs="+",
-        type=options.graph,
-        metavar="GRAPH",
-        default=["ring", "root", "all"],
-        help="who sends to whom: all, star, ring, root, random, exponential, one-peer, hypercube "
-        "(default: ring root all)",
-    )
-    parser.add_argument(
-        "--syncs",
-        nargs="+",
+SETTINGS = (
+    *shared.linear_rows("digits"),
+    Setting(
+        "graphs",
+        "who sends to whom: all, star, ring, root, random, exponential, one-peer, hypercube",
+        ["ring", "root", "all"],
+        options.graph,
+        several=True,
+    ),
+    Setting(
+        "syncs",
+        "notify-ack, bsp, async: reduces wait for their in-neighbours, for everybody, for nobody",
+        ["notify-ack"],
         choices=("notify-ack", "bsp", "async"),
-        metavar="SYNC",
-        default=["notify-ack"],
-        help="notify-ack, bsp, async: reduces wait for their in-neighbours, for everybody, for "
-        "nobody (default: notify-ack)",
-    )
-    parser.add_argument(
-        "--every",
+        several=True,
+    ),
+    Setting(
+        "every",
+        "rows of a worker between two reduces (default: by which it has 16 in an epoch)",
         type=options.positive_int,
         metavar="ROWS",
-        help="rows of a worker between two reduces (default: by which it has 16 in an epoch)",
-    )
-    parser.add_argument(
-        "--workers", type=options.positive_int, default=8, help="(default: %(default)s)"
-    )
-    parser.add_argument(
-        "--runtime",
+    ),
+    shared.WORKERS,
+    Setting(
+        "runtime",
+        "who runs the workers",
+        "threads",
         choices=("threads", "processes", "simulator"),
-        default="threads",
-        help="who runs the workers (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--law",
-        type=options.block_time,
-        default=shared.LAW,
-        help="of the simulator: how long a block takes (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--link",
+    ),
+    shared.LAW_OF_BLOCKS,
+    Setting(
+        "link",
+        "of the simulator: seconds, and bytes per second, of every edge (default: at once)",
         type=options.link,
         metavar="LATENCY,BANDWIDTH",
-        help="of the simulator: seconds, and bytes per second, of every edge (default: at once)",
-    )
-    parser.add_argument(
-        "--stragglers",
-        type=options.stragglers,
-        default="none",
-        help="who is slow, as of barriers (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--base-ms",
-        type=options.not_negative,
-        default=5.0,
-        metavar="MS",
-        help="what every worker sleeps in every block (default: %(default)g)",
-    )
-    shared.add_trial_options(parser, epochs=5, points=16)
+    ),
+    Setting("stragglers", "who is slow, as of barriers", "none", options.stragglers),
+    shared.base_ms("what every worker sleeps in every block"),
+    *shared.trials(epochs=5, count=16),
+)
 
 
-def run(args: Any) -> int:
-    """Measure, print, and store what was asked for."""
-    from hogshare import figures
-    from hogshare.lab.experiments.measure import reduce
-
+def check(args: Any) -> None:
+    """Refuse links of threads and processes, and a worker alone."""
     if args.runtime != "simulator" and args.link:
         raise options.WrongCommandLine("--link is of --runtime simulator")
     if args.workers < 2:
         raise options.WrongCommandLine("--workers 1: a worker alone averages with nobody")
-    shared.check_files(args)
-    X, y = shared.rows_of(args)
-    settings = shared.settings_of(args, reduce.SETTINGS)
-    result = reduce.measure(X, y, settings)
-    outputs.store(args, result, reduce.show, figures.save_reduces)
-    return 0
+
+
+def settle(problem: Any, settings: Settings) -> Settings:
+    """The settings with the rows between two reduces."""
+    share = problem.n_rows // settings["workers"]
+    return {**settings, "every": settings["every"] or max(1, share // REDUCES_PER_EPOCH)}
+
+
+def graphs_of(problem: Any, settings: Settings) -> dict[str, Any]:
+    """Return what each graph promises.
+
+    Raises
+    ------
+    ValueError
+        If there is none of so many workers.
+    """
+    from hogshare import Replicas, topology
+
+    found = {}
+    for name in settings["graphs"]:
+        weights = Replicas(name).weights_of(settings["workers"])
+        graphs = topology.graphs_of(name, settings["workers"])
+        found[name] = {
+            "degree": max(int(topology.out_degrees(graph).max()) for graph in graphs),
+            "gap": float(topology.spectral_gap(weights[0])) if len(weights) == 1 else None,
+            "rounds_to_agreement": topology.predicted_rounds(weights),
+        }
+    return {"graphs": found}
+
+
+def run_once(problem: Any, settings: Settings, contestant: tuple[str, str], seed: int) -> Report:
+    """Solve once on a graph."""
+    from hogshare import StepSize, stochastic_reduce
+
+    graph, sync = contestant
+    return stochastic_reduce(
+        problem,
+        graph=graph,
+        sync=sync,
+        every=settings["every"],
+        n_workers=settings["workers"],
+        step=StepSize("constant", eta0=settings["step"]),
+        epochs=settings["epochs"],
+        theory=False,
+        seed=seed,
+        trace=settings["points"],
+        **who_runs(settings),
+    )
+
+
+def who_runs(settings: Settings) -> dict[str, Any]:
+    """Return runtime and stragglers, or a virtual clock with its links."""
+    from hogshare import Simulator
+    from hogshare.simulation import Link, Network, blocktimes
+
+    if settings["runtime"] != "simulator":
+        return {"runtime": settings["runtime"], "stragglers": shared.late(settings)}
+    law = blocktimes.parse(settings["law"])
+    if not settings["link"]:
+        return {"runtime": Simulator(block_time=law)}
+    latency, bandwidth = settings["link"]
+    network = Network(Link(latency=latency, bandwidth=bandwidth))
+    return {"runtime": Simulator(block_time=law, network=network)}
+
+
+def facts(report: Report) -> Row:
+    """What JSON has of a run."""
+    from hogshare.planes.replicas.reduces import CAUSES
+
+    reduces = report.reduces
+    if reduces is None:
+        raise ValueError("one worker averages with nobody: take more --workers")
+    return {
+        "seconds": report.run_seconds,
+        "rounds": int(reduces.rounds.max()),
+        "bytes": reduces.bytes,
+        "blocks": sum(worker["blocks"] for worker in report.workers),
+        "whole_share": reduces.whole_share,
+        "used": reduces.consistency.sum(axis=0).tolist(),
+        "torn": int(reduces.torn.sum()),
+        "missing": int(reduces.missing.sum()),
+        "waiting_seconds": dict(zip(CAUSES, reduces.waits.mean(axis=0).tolist(), strict=True)),
+    }
+
+
+def by_cause(waits: list[dict[str, float]]) -> dict[str, float | None]:
+    """Medians of seconds, by what was waited for."""
+    return {cause: median([one[cause] for one in waits]) for cause in waits[0]}
+
+
+NUMBERS = (
+    Number("seconds", lambda run: run.first("seconds"), header="seconds"),
+    Number("rounds", lambda run: run.until("rounds"), header="rounds", form=round),
+    Number("megabytes", lambda run: run.until("bytes", 1e-6), header="MB"),
+    Number("whole_share", header="whole reduces", form=".2%"),
+    Number("torn", over=max, header="torn"),
+    Number("missing"),
+    Number(
+        "waiting_seconds",
+        over=by_cause,
+        header="s waited for messages, acknowledgements, barrier",
+        form=lambda waits: ", ".join(map(cell, waits.values())),
+    ),
+    Number("disagreement", lambda r: r["trace"]["disagreement"][-1], header="disagreement"),
+    Number("run_seconds", lambda run: run["seconds"]),
+)
+
+
+def notes(result: dict[str, Any]) -> Iterable[str]:
+    """What each graph promises."""
+    for name, graph in result["graphs"].items():
+        gap = "" if graph["gap"] is None else f", gap {graph['gap']:.4g}"
+        yield (
+            f"{name}: {graph['degree']} messages of a worker in a round{gap}, a thousand times "
+            f"nearer to agreement in {graph['rounds_to_agreement']:.0f} rounds"
+        )
+
+
+def draw_inputs(ax: Any, result: dict[str, Any]) -> None:
+    """Draw the share of reduces by how many inputs they have used, of each first run."""
+    first = [run for run in result["runs"] if run["round"] == 0]
+    width = 0.9 / len(first)
+    for place, run in enumerate(first):
+        total = max(1, sum(run["used"]))
+        where = [used + width * place for used in range(len(run["used"]))]
+        ax.bar(where, [used / total for used in run["used"]], width=width)
+    ax.set_xlabel("in-neighbours' messages that a reduce has used")
+    ax.set_ylabel("share of reduces")
+
+
+REDUCE = Experiment(
+    name="reduce",
+    help="graphs and ways of waiting of replicas",
+    description=DESCRIPTION,
+    examples=EXAMPLES,
+    settings=SETTINGS,
+    check=check,
+    axes=("graph", "sync"),
+    contestants=lambda settings: [
+        (graph, sync) for graph in settings["graphs"] for sync in settings["syncs"]
+    ],
+    problem=shared.linear_problem,
+    settle=settle,
+    about=graphs_of,
+    run_once=run_once,
+    facts=facts,
+    numbers=NUMBERS,
+    caption="{workers} workers, a reduce every {every} rows; {data}, {loss}; medians of {rounds} "
+    "rounds; whole reduces, waits and disagreement of whole runs",
+    notes=notes,
+    panels=(
+        panels.objective("seconds"),
+        panels.objective("blocks", "MB sent by all workers", of=panels.megabytes),
+        draw_inputs,
+    ),
+)

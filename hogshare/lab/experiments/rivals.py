@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hogshare.cli import options, outputs
+from hogshare import figures
+from hogshare.cli import console, options
+from hogshare.io.tables import cell
 from hogshare.lab.experiments import problems as experiments
 from hogshare.lab.experiments import shared
+from hogshare.lab.harness.command import Command, warn
+from hogshare.lab.harness.experiment import crowded
+from hogshare.lab.harness.settings import Group, Setting
 
 if TYPE_CHECKING:
+    from hogshare.lab.rivals.contestant import Kind
     from hogshare.lab.rivals.discipline import Discipline
-
-HELP = "time to sub-optimality against other libraries"
 
 DESCRIPTION = """\
 Race against other libraries to a relative distance from the optimum, (F(w) - F*) / F*, where F(w) =
@@ -20,81 +27,89 @@ mean loss + alpha / 2 |w|^2, without an intercept; or with a network, a factoris
 once, and then takes its turn in every round: fits from scratch with growing budgets, each timed
 alone. Medians over rounds. A library that is not installed, or fails, is told with the reason."""
 
-EXAMPLES = "example: hogshare bench rivals --data zipf --workers 2 --only hogshare,sklearn"
-
-
-def add_options(parser: Any) -> None:
-    """Add the options of ``rivals``."""
-    experiments.add_options(parser)
-    parser.add_argument(
-        "--loss", choices=("log_loss", "hinge"), default="log_loss", help="(default: %(default)s)"
-    )
-    parser.add_argument(
-        "--alpha",
+SETTINGS = (
+    experiments.PROBLEM,
+    Group(lambda parser: parser.set_defaults(dtype="float32")),
+    Setting("loss", "", "log_loss", choices=("log_loss", "hinge")),
+    Setting(
+        "alpha",
+        "strength of the l2 penalty (default: 1 / number of rows)",
         type=options.positive,
-        help="strength of the l2 penalty (default: 1 / number of rows)",
-    )
-    parser.add_argument(
-        "--targets",
-        type=options.targets,
-        help="distances from the best: of linear models relative ones from the optimum (default: "
+    ),
+    Setting(
+        "targets",
+        "distances from the best: of linear models relative ones from the optimum (default: "
         "1e-1,1e-2,1e-3), of networks shares of held-out rows that are told wrong (0.1,0.05,0.03), "
         "of factorisations and topics relative ones from the objective and the completion "
         "perplexity after many passes of ours (0.1,0.01 and 0.1,0.05,0.02)",
-    )
-    parser.add_argument(
-        "--workers",
+        type=options.targets,
+    ),
+    Setting(
+        "workers",
+        "threads or processes that contestants may use (default: usable cores)",
         type=options.positive_int,
-        help="threads or processes that contestants may use (default: usable cores)",
-    )
-    parser.add_argument(
-        "--rounds", type=options.positive_int, default=5, help="(default: %(default)s)"
-    )
-    parser.add_argument(
-        "--limit",
+    ),
+    Setting("rounds", "", 5, options.positive_int),
+    Setting(
+        "limit",
+        "of a contestant's tuning, and again of its rounds",
+        20.0,
+        options.positive,
         metavar="SECONDS",
-        type=options.positive,
-        default=20.0,
-        help="of a contestant's tuning, and again of its rounds (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--only",
+    ),
+    Setting(
+        "only",
+        "contestants whose names contain one of these (default: all)",
+        (),
+        options.names,
         metavar="NAME,...",
-        type=options.names,
-        default=(),
-        help="contestants whose names contain one of these (default: all)",
-    )
-    parser.add_argument("--seed", type=options.seed, default=0, help="(default: 0)")
-    outputs.add_options(parser)
-    parser.set_defaults(dtype="float32")
+    ),
+    Setting("seed", "", 0, options.seed),
+)
 
 
-def run(args: Any) -> int:
-    """Race, print, and store what was asked for."""
-    from hogshare import figures
-    from hogshare.lab.experiments.measure import rivals
-
+def check(args: Any) -> None:
+    """Refuse options that do not go with the problem."""
     linear = {"--loss": args.loss != "log_loss", "--alpha": args.alpha is not None}
     experiments.check(args, linear)
-    race = linear_race if args.problem == experiments.LINEAR else named_race
-    kinds, discipline = race(args)
-    result = rivals.measure(discipline, kinds, args)
-    outputs.store(args, result, rivals.show, figures.save_race)
-    return 0
 
 
-def linear_race(args: Any) -> tuple[Any, Discipline]:
+def measure(args: Any) -> dict[str, Any]:
+    """Race as the options ask for, with progress on standard error."""
+    import joblib
+
+    from hogshare.lab.rivals.course import Plan
+    from hogshare.lab.rivals.race import race
+
+    kinds, discipline = (linear if args.problem == experiments.LINEAR else named)(args)
+    plan = Plan(
+        targets=args.targets,
+        workers=args.workers or joblib.cpu_count(),
+        rounds=args.rounds,
+        limit=args.limit,
+        seed=args.seed,
+    )
+    warn(crowded({"workers": plan.workers}))
+    # a reference, and for each a warm-up, a tuning and its rounds, if nobody drops out
+    steps = 1 + len(kinds) * (2 + plan.rounds)
+    with console.progress(steps, "race") as progress:
+        result = race(discipline, kinds, plan, progress.advance)
+    result["settings"] |= {"problem": args.problem, "data": args.data}
+    warn(result["notes"])
+    return result
+
+
+def linear(args: Any) -> tuple[Sequence[Kind], Discipline]:
     """Who races with linear models, and for what."""
     from hogshare.lab.rivals import disciplines
     from hogshare.lab.rivals.linear.discipline import LinearRace
 
     kinds = disciplines.of_linear(args.only, args.loss)  # fail before the work, not after it
-    shared.check_files(args)
     args.targets = args.targets or (1e-1, 1e-2, 1e-3)
-    return kinds, LinearRace(*shared.rows_of(args), args.loss, args.alpha)
+    return kinds, LinearRace(*shared.load(args), args.loss, args.alpha)
 
 
-def named_race(args: Any) -> tuple[Any, Discipline]:
+def named(args: Any) -> tuple[Sequence[Kind], Discipline]:
     """Who races with a problem that has a name, and for what."""
     from hogshare.lab.rivals import disciplines
     from hogshare.lab.studies.experiments import family_of
@@ -106,6 +121,133 @@ def named_race(args: Any) -> tuple[Any, Discipline]:
             "the same: leave out --data"
         )
     kinds = disciplines.select(args.only, disciplines.CONTESTANTS[reads])
-    shared.check_files(args)
     args.targets = args.targets or disciplines.TARGETS[reads]
     return kinds, disciplines.race_of(*experiments.data_of(args), args.seed)
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print a line for each contestant, the fastest to the tightest target first."""
+    targets = result["settings"]["targets"]
+    lines = sorted((line_of(result, who) for who in result["contestants"]), key=rank)
+    console.show_table(
+        ["contestant", *(f"to {target:g}" for target in targets), "with", "remark"],
+        [
+            [line["name"], *map(time_of, line["rows"]), line["with"], line["remark"]]
+            for line in lines
+        ],
+        title=f"seconds to {result['measure']}: {result['settings']['data']}",
+    )
+    settings, reference = result["settings"], result["reference"]
+    console.say(
+        f"{result['what']}, {settings['workers']} worker{'s' * (settings['workers'] != 1)}, "
+        f"{result['data']['dtype']}; reference {reference['objective']:.9g} by "
+        f"{reference['found_by']}; medians of {settings['rounds']} rounds (fastest to slowest); "
+        "warm-up and conversion not counted"
+    )
+
+
+def line_of(result: dict[str, Any], who: dict[str, Any]) -> dict[str, Any]:
+    """Gather what one line of the table says."""
+    rows = [row for row in result["table"] if row["contestant"] == who["name"]]
+    reached = [row for row in rows if row["seconds"] is not None]
+    remark = who["reason"]
+    if not remark and who["rounds"] < result["settings"]["rounds"]:
+        remark = f"time was up after {who['rounds']} of {result['settings']['rounds']} rounds"
+    fits = [run for run in result["runs"] if run["contestant"] == who["name"]]
+    failures = [run["error"] for run in fits if run["error"]]
+    if failures and not who["reason"]:
+        told = f"{len(failures)} of {len(fits)} fits failed: {failures[-1]}"
+        remark = f"{remark}; {told}" if remark else told
+    return {
+        "name": who["name"],
+        "rows": rows,
+        "with": manner(reached[-1], who["unit"]) if reached else "-",
+        "remark": remark or "",
+    }
+
+
+def manner(row: dict[str, Any], unit: str) -> str:
+    """Say which setting and budget reached the tightest target that was reached."""
+    settings = [f"{name} {cell(value)}" for name, value in row["setting"].items()]
+    return ", ".join([*settings, f"{unit} {cell(row['budget'])}"])
+
+
+def time_of(row: dict[str, Any]) -> str:
+    """Median, and the spread if there is one."""
+    if row["seconds"] is None:
+        return "-"
+    slowest = "-" if row["slowest"] is None else f"{row['slowest']:.3g}"
+    return f"{row['seconds']:.3g} ({row['fastest']:.3g} to {slowest})"
+
+
+def rank(line: dict[str, Any]) -> tuple[float, ...]:
+    """Order of lines: by the time to the tightest target, then to the next."""
+    return tuple(
+        math.inf if row["seconds"] is None else row["seconds"] for row in reversed(line["rows"])
+    )
+
+
+def draw(result: dict[str, Any], path: str) -> None:
+    """Draw the race and write it to a file.
+
+    Distance from the optimum against seconds and, for contestants that count epochs, against
+    epochs: medians over rounds for each budget, with the setting that each kept for the tightest
+    target it reached.
+    """
+    figure, (by_second, by_epoch) = figures.side_by_side(2, width=6.0, height=5.0)
+    lines = [f"C{colour}{dash}" for dash in ("-", "--", ":") for colour in range(10)]
+    for i, who in enumerate(who for who in result["contestants"] if who["kept"]):
+        curve = curve_of(result["runs"], who)
+        style = {"marker": ".", "label": who["name"]}
+        line = lines[i % len(lines)]
+        by_second.plot([p[1] for p in curve], [p[2] for p in curve], line, **style)
+        if who["unit"] == "epochs":
+            by_epoch.plot([p[0] for p in curve], [p[2] for p in curve], line, **style)
+    for ax, unit in ((by_second, "seconds"), (by_epoch, "epochs")):
+        for target in result["settings"]["targets"]:
+            ax.axhline(target, color="black", linewidth=0.8, linestyle=":")
+        ax.set_xlabel(unit)
+        ax.set_ylabel(result["measure"])
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.grid(alpha=0.3)
+    figure.legend(*by_second.get_legend_handles_labels(), loc="outside right upper", fontsize=8)
+    figure.suptitle(f"{result['settings']['data']}, {result['what']}")
+    figures.save(figure, path)
+
+
+def curve_of(runs: Sequence[dict[str, Any]], who: dict[str, Any]) -> list[tuple[float, ...]]:
+    """Budget, seconds and distance of a contestant: medians over rounds, in order of work."""
+    setting = min(who["kept"], key=lambda kept: float(kept["target"]))["setting"]
+    budgets: dict[float, list[dict[str, Any]]] = {}
+    for run in runs:
+        ours = run["contestant"] == who["name"] and run["setting"] == setting
+        if ours and run["round"] >= 0 and run["suboptimality"] is not None:
+            budgets.setdefault(run["budget"], []).append(run)
+    return [
+        (
+            budget,
+            statistics.median(run["seconds"] for run in fits),
+            # at the optimum itself a logarithm has no place
+            max(1e-12, statistics.median(run["suboptimality"] for run in fits)),
+        )
+        for budget, fits in budgets.items()
+    ]
+
+
+class Rivals(Command):
+    """The race, as a part of the command."""
+
+    result = staticmethod(measure)
+    show = staticmethod(show)
+    draw = staticmethod(draw)
+
+
+RIVALS = Rivals(
+    name="rivals",
+    help="time to sub-optimality against other libraries",
+    description=DESCRIPTION,
+    examples="example: hogshare bench rivals --data zipf --workers 2 --only hogshare,sklearn",
+    settings=SETTINGS,
+    check=check,
+)

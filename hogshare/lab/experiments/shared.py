@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogshare.cli import options, outputs, rows
+from hogshare.cli import options, rows
 from hogshare.lab.experiments import problems as experiments
 from hogshare.lab.harness.settings import Group, Setting
 
@@ -18,6 +18,12 @@ DATA = Group(options.add_data_options, ("dtype",))
 WORKERS = Setting("workers", "", 8, options.positive_int)
 ROUNDS = Setting("rounds", "", 3, options.positive_int)
 SEED = Setting("seed", "of law and first round", 0, options.seed)
+LAW_OF_BLOCKS = Setting(
+    "law",
+    "of the simulator: how long a block takes, such as exponential:1",
+    LAW,
+    options.block_time,
+)
 
 
 def linear_rows(data: str) -> tuple[Setting | Group, ...]:
@@ -32,6 +38,11 @@ def plane(exchange: str) -> tuple[Setting, ...]:
         Setting("exchange", exchange, "auto", options.exchange),
         Setting("adds", adds, "plain", choices=("plain", "atomic")),
     )
+
+
+def base_ms(what: str) -> Setting:
+    """Milliseconds that are slept, so that many workers can be measured on few cores."""
+    return Setting("base_ms", what, 5.0, options.not_negative, metavar="MS")
 
 
 def points(count: int) -> Setting:
@@ -63,10 +74,10 @@ def stated(X: Any, y: Any, settings: dict[str, Any]) -> Any:
     return problems.linear(X, y, **{name: settings[name] for name in LINEAR})
 
 
-def linear_problem(args: Any) -> Any:
-    """The linear problem of a command line; settles the step."""
+def linear_problem(args: Any, share: float = 1.0) -> Any:
+    """The linear problem of a command line; settles the step, as a share of the default."""
     X, y = load(args)
-    args.step = args.step or default_step(X)
+    args.step = args.step or share * default_step(X)
     return stated(X, y, vars(args))
 
 
@@ -95,93 +106,15 @@ def of_linear(args: Any) -> dict[str, bool]:
     }
 
 
+def late(settings: dict[str, Any]) -> Any:
+    """Who is slow."""
+    from hogshare.stragglers import parse
+
+    return parse(settings["stragglers"], 1e-3 * settings["base_ms"], settings["seed"])
+
+
 def has_own_steps(problem: Any) -> bool:
     """Whether a problem says its steps itself, each of a block of rows."""
     from hogshare.problems.protocol import by_gradient
 
     return by_gradient(problem) and problem.has_steps
-
-
-def machine_doubts(workers: list[int]) -> list[str]:
-    """Return what makes time speedups meaningless before anything has run."""
-    import joblib
-
-    cores = joblib.cpu_count()
-    if workers[-1] <= cores:
-        return []
-    return [
-        f"{workers[-1]} workers on {cores} usable core{'s' * (cores != 1)}: "
-        "iteration speedups stay meaningful, time speedups do not"
-    ]
-
-
-def add_rows_options(parser: Any, data: str) -> None:
-    """Add what benches of linear problems have in common: rows, loss and penalty."""
-    parser.add_argument("--data", default=data, help=f"{options.DATA_HELP} (default: %(default)s)")
-    options.add_data_options(parser)
-    options.add_loss_options(parser, "log_loss", "log_loss")
-
-
-def add_plane_options(parser: Any, exchange: str) -> None:
-    """Add the options of the shared plane; `exchange` is the help of ``--exchange``."""
-    parser.add_argument("--exchange", type=options.exchange, default="auto", help=exchange)
-    parser.add_argument(
-        "--adds",
-        choices=("plain", "atomic"),
-        default="plain",
-        help="how workers add to the one vector of --exchange none (default: %(default)s)",
-    )
-
-
-def add_trial_options(parser: Any, epochs: int, points: int, step: str = STEP) -> None:
-    """Add what benches of runs have in common: steps, lengths, targets, rounds."""
-    parser.add_argument("--step", type=options.positive, help=f"constant (default: {step})")
-    parser.add_argument(
-        "--epochs",
-        type=options.positive_int,
-        default=epochs,
-        help="of a run (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--target",
-        type=options.finite,
-        help="objective to come down to, penalty included (default: where the worst run has made "
-        "99%% of its gain)",
-    )
-    add_round_options(parser, points)
-
-
-def add_round_options(parser: Any, points: int) -> None:
-    """Add what benches of contestants in turn have in common: rounds, points, seed, files."""
-    parser.add_argument(
-        "--rounds", type=options.positive_int, default=3, help="(default: %(default)s)"
-    )
-    parser.add_argument(
-        "--points",
-        type=options.positive_int,
-        default=points,
-        help="points of the trace in an epoch (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seed", type=options.seed, default=0, help="of law and first round (default: 0)"
-    )
-    outputs.add_options(parser)
-
-
-def check_files(args: Any) -> None:
-    """Refuse files that cannot be written, and those that are read as well."""
-    outputs.check(args)
-    labels = {"--labels": args.labels}
-    written = {"--json": args.json, "--plot": args.plot}
-    outputs.check_distinct({**rows.files_read(args, "--data", **labels), **written})
-
-
-def rows_of(args: Any) -> tuple[Any, Any]:
-    """Load what is measured on."""
-    X, y, *_ = rows.load(args, args.data)
-    return X, rows.need_labels(y, args.data)
-
-
-def settings_of(args: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
-    """What a measurement takes of the command line."""
-    return {name: getattr(args, name) for name in wanted}

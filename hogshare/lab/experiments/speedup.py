@@ -1,17 +1,32 @@
-"""``hogshare bench speedup``: what more workers gain."""
+"""``hogshare bench speedup``: what more workers gain.
+
+Definitions (as Lian et al. 2015 measure): with p workers, an iteration is one step on a mini-batch,
+counted over all workers; iteration speedup = p * iterations(1) / iterations(p); time speedup =
+seconds(1) / seconds(p), both up to the same objective. Of ``incon`` it is a write cycle, of ``con``
+an update by the master, which takes `gradients` mini-batches. Departures: with private copies a
+step changes the copy, and many steps travel in one push, so iterations are counted as steps, not as
+pushes; on the one shared vector the two are the same. A trace counts what has been computed: of
+``con`` up to two messages of each worker are under way besides. On the virtual clock seconds are
+virtual ones.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from hogshare.cli import console, options, outputs, ranks
+from hogshare.cli import options
 from hogshare.lab.experiments import problems as experiments
 from hogshare.lab.experiments import shared
+from hogshare.lab.harness import panels
+from hogshare.lab.harness.experiment import LAST_PART, Experiment, Settings
+from hogshare.lab.harness.numbers import Compared, Number, Row, ratio
+from hogshare.lab.harness.settings import Group, Setting
 
-ASYSG_STEP = 0.01
-PASSES = ("factorisation", "topics")  # which take rows' steps by themselves
-
-HELP = "iteration speedup and time speedup over the number of workers"
+if TYPE_CHECKING:
+    from hogshare.report import Report
 
 DESCRIPTION = """\
 Run the same problem with several numbers of workers and compare what each needs to come down to a
@@ -30,171 +45,109 @@ examples:
   hogshare bench speedup --problem network:400-100-50-20-10 --algorithm incon --runtime simulator
   hogshare bench speedup --problem lenet --data mnist-digits --algorithm con --gradients 2"""
 
+ASYSG_STEP = 0.01
+PASSES = ("factorisation", "topics")  # which take rows' steps by themselves
+SIMULATOR = "simulator"
+VIRTUAL_WORKERS = [1, 2, 4, 8, 16, 32]
 
-def add_options(parser: Any) -> None:
-    """Add the options of ``speedup``."""
-    experiments.add_options(parser)
-    options.add_loss_options(parser, "log_loss", "log_loss")
-    parser.add_argument(
-        "--algorithm",
+# a spread of the repeats' speed, (slowest - fastest) / median, above which medians say little
+LARGE_SPREAD = 0.3
+
+# of incon in an epoch: what others have written of the blocks that they have in hand is in the
+# vector and not counted, which with large blocks would flatter many workers by a tenth of an epoch
+BLOCKS_PER_WORKER = 100
+
+SETTINGS: tuple[Setting | Group, ...] = (
+    experiments.PROBLEM,
+    shared.LOSS,
+    Setting(
+        "algorithm",
+        "sgd: descent on the plane of --exchange; incon, con: AsySG of Lian et al. 2015, "
+        "lock-free on one vector or with a master",
+        "sgd",
         choices=("sgd", "incon", "con"),
-        default="sgd",
-        help="sgd: descent on the plane of --exchange; incon, con: AsySG of Lian et al. 2015, "
-        "lock-free on one vector or with a master (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--gradients",
-        metavar="M",
-        type=options.positive_int,
-        default=1,
-        help="mini-batches that the master of con sums in an update (default: %(default)s); M of "
+    ),
+    Setting(
+        "gradients",
+        "mini-batches that the master of con sums in an update (default: %(default)s); M of "
         "incon is --batch",
-    )
-    parser.add_argument(
-        "--coordinate",
+        1,
+        options.positive_int,
+        metavar="M",
+    ),
+    Setting(
+        "coordinate",
+        "let incon write one coordinate per mini-batch, drawn so (default: it writes all)",
         choices=("uniform", "support", "unbiased"),
-        help="let incon write one coordinate per mini-batch, drawn so (default: it writes all)",
-    )
-    parser.add_argument(
-        "--step",
-        type=options.positive,
-        help="a constant step size: of sgd and incon for a sum over --batch rows, of con and of "
+    ),
+    Setting(
+        "step",
+        "a constant step size: of sgd and incon for a sum over --batch rows, of con and of "
         f"networks for their mean (default: scikit-learn's schedule for sgd, {ASYSG_STEP} for the "
         "others; by the problem where it has a name)",
-    )
-    shared.add_plane_options(
-        parser,
+        type=options.positive,
+    ),
+    *shared.plane(
         "auto: private copies, exchanged as often as is best; a number: after so many rows; "
-        "none: one vector for all workers, the lock-free algorithm (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--barrier",
-        type=options.barrier,
-        default="asp",
-        help="when a worker may go on, such as bsp, ssp:4 or pssp:10,4 (default: %(default)s: "
+        "none: one vector for all workers, the lock-free algorithm"
+    ),
+    Setting(
+        "barrier",
+        "when a worker may go on, such as bsp, ssp:4 or pssp:10,4 (default: %(default)s: "
         "nobody waits)",
-    )
-    parser.add_argument(
-        "--batch",
+        "asp",
+        options.barrier,
+    ),
+    Setting(
+        "batch",
+        "rows of a step (default: 1, or by the problem where it has a name)",
         type=options.positive_int,
-        help="rows of a step (default: 1, or by the problem where it has a name)",
-    )
-    parser.add_argument(
-        "--workers",
-        type=options.worker_counts,
-        help="such as 1,2,4; speedups are against the smallest (default: 1, 2, 4, ... cores; of "
+    ),
+    Setting(
+        "workers",
+        "such as 1,2,4; speedups are against the smallest (default: 1, 2, 4, ... cores; of "
         "the simulator to 32)",
-    )
-    parser.add_argument(
-        "--runtime",
-        choices=("threads", "processes", options.RANKS, "simulator"),
-        default="threads",
-        help="who runs the workers; mpi: ranks that mpiexec starts; simulator: one after the other "
-        "on a virtual clock, with real gradients and drawn block times (default: %(default)s)",
-    )
-    add_clock_options(parser)
-    parser.add_argument(
-        "--epochs", type=options.positive_int, default=10, help="of a run (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--target",
-        type=options.finite,
-        help="objective to come down to, penalty included (default: where the smallest number of "
-        "workers has made 99%% of its gain, in its worst repeat; larger numbers then may run half "
-        "as many epochs again)",
-    )
-    parser.add_argument(
-        "--repeats", type=options.positive_int, default=5, help="(default: %(default)s)"
-    )
-    parser.add_argument(
-        "--points",
-        type=options.positive_int,
-        default=8,
-        help="points of the trace in an epoch (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seed", type=options.seed, default=0, help="of the first repeat (default: 0)"
-    )
-    outputs.add_options(parser)
-    parser.set_defaults(lent={})
-
-
-def add_clock_options(parser: Any) -> None:
-    """Add the options of ``--runtime simulator``."""
-    parser.add_argument(
-        "--law",
-        type=options.block_time,
-        default=shared.LAW,
-        help="of the simulator: how long a block takes, such as exponential:1 "
-        "(default: %(default)s)",
-    )
-    parser.add_argument(
-        "--ceiling",
+        type=options.worker_counts,
+    ),
+    Setting(
+        "runtime",
+        "who runs the workers; mpi: ranks that mpiexec starts; simulator: one after the other "
+        "on a virtual clock, with real gradients and drawn block times",
+        "threads",
+        choices=("threads", "processes", options.RANKS, SIMULATOR),
+    ),
+    shared.LAW_OF_BLOCKS,
+    Setting(
+        "ceiling",
+        "of the simulator: so many workers keep the model's end of the links busy (default: "
+        "no number does)",
         type=options.positive,
         metavar="WORKERS",
-        help="of the simulator: so many workers keep the model's end of the links busy (default: "
-        "no number does)",
-    )
+    ),
+    Setting("epochs", "of a run", 10, options.positive_int),
+    Setting(
+        "target",
+        "objective to come down to, penalty included (default: where the smallest number of "
+        "workers has made 99%% of its gain, in its worst repeat; larger numbers then may run half "
+        "as many epochs again)",
+        type=options.finite,
+    ),
+    Setting("repeats", "", 5, options.positive_int),
+    shared.points(8),
+    Setting("seed", "of the first repeat", 0, options.seed),
+)
 
 
-def run(args: Any) -> int:
-    """Measure, print, and store what was asked for; with others, if there are ranks of MPI."""
-    return (
-        ranks.run(args, by_this_process) if args.runtime == options.RANKS else by_this_process(args)
-    )
-
-
-def by_this_process(args: Any) -> int:
-    """As `run_speedup`, by this process."""
-    from hogshare import figures
-    from hogshare.lab.experiments.measure import speedup
-    from hogshare.lab.studies.papers import tables_of
-
-    check_algorithm(args)
-    shared.check_files(args)
-    problem, what = problem_of(args)
-    settings = shared.settings_of(args, speedup.SETTINGS)
-    settings["workers"] = args.workers or speedup.default_workers(args.runtime)
-    if args.runtime != speedup.SIMULATOR:
-        for warning in speedup.machine_warnings(settings["workers"]):
-            console.say(f"hogshare: warning: {warning}")
-    result = speedup.measure(problem, settings, args.lent.get("runtime"))
-    result |= {"what": what, "paper": tables_of(args.algorithm, args.problem)}
-    for warning in speedup.noise_warnings(result):
-        console.say(f"hogshare: warning: {warning}")
-    outputs.store(args, result, speedup.show, figures.save_speedup)
-    return 0
-
-
-def problem_of(args: Any) -> tuple[Any, str]:
-    """The problem that speedups are of, and what it is in words; settles batch and step."""
-    from hogshare.lab.experiments.measure import trials
-
-    if args.problem == experiments.LINEAR:
-        args.batch = args.batch or 1
-        if args.algorithm != "sgd" and args.step is None:
-            args.step = ASYSG_STEP
-        problem = trials.problem_of(*shared.rows_of(args), vars(args))
-        return problem, f"{args.loss}, {args.penalty} {args.alpha:g}"
-    family, problem = shared.named_problem(args, args.algorithm)
-    what = family.what(problem)
-    if args.step is None:
-        args.step = family.step(problem)
-        if args.step is not None and args.algorithm == "con" and not problem.by_mean:
-            args.step *= args.batch  # for the mean over a batch, as of one row for itself
-    return problem, what
-
-
-def check_algorithm(args: Any) -> None:
+def check(args: Any) -> None:
     """Refuse options of one algorithm, problem or runtime with another."""
     experiments.check(args, {**shared.of_linear(args), "--coordinate": args.coordinate is not None})
-    elsewhere = {
+    others = {
         "--exchange": (args.exchange != "auto", ("sgd",)),
         "--adds atomic": (args.adds != "plain", ("sgd", "incon")),
         "--gradients": (args.gradients != 1, ("con",)),
         "--coordinate": (args.coordinate is not None, ("incon",)),
     }
-    for name, (given, algorithms) in elsewhere.items():
+    for name, (given, algorithms) in others.items():
         if given and args.algorithm not in algorithms:
             raise options.WrongCommandLine(
                 f"{name} goes with --algorithm {' or '.join(algorithms)}, not {args.algorithm}"
@@ -205,5 +158,262 @@ def check_algorithm(args: Any) -> None:
         )
     of_the_clock = {"--law": args.law != shared.LAW, "--ceiling": args.ceiling is not None}
     for name, given in of_the_clock.items():
-        if given and args.runtime != "simulator":
+        if given and args.runtime != SIMULATOR:
             raise options.WrongCommandLine(f"{name} goes with --runtime simulator")
+
+
+def problem_of(args: Any) -> Any:
+    """The problem that speedups are of; settles batch and step."""
+    if args.problem == experiments.LINEAR:
+        args.batch = args.batch or 1
+        if args.algorithm != "sgd" and args.step is None:
+            args.step = ASYSG_STEP
+        return shared.stated(*shared.load(args), vars(args))
+    family, problem = shared.named_problem(args, args.algorithm)
+    if args.step is None:
+        args.step = family.step(problem)
+        if args.step is not None and args.algorithm == "con" and not problem.by_mean:
+            args.step *= args.batch  # for the mean over a batch, as of one row for itself
+    return problem
+
+
+def about(problem: Any, settings: Settings) -> dict[str, Any]:
+    """What the problem is, in prose, and the paper's tables."""
+    from hogshare.lab.studies.experiments import family_of
+    from hogshare.lab.studies.papers import tables_of
+
+    name = settings["problem"]
+    if name == experiments.LINEAR:
+        what = f"{settings['loss']}, {settings['penalty']} {settings['alpha']:g}"
+    else:
+        what = family_of(name).what(problem)
+    return {"what": what, "paper": tables_of(settings["algorithm"], name)}
+
+
+def default_workers(runtime: str = "threads") -> list[int]:
+    """Return 1, 2, 4, ... and the number of usable cores, or to 32 on the virtual clock."""
+    import joblib
+
+    if runtime == SIMULATOR:
+        return VIRTUAL_WORKERS
+    cores = joblib.cpu_count()
+    return sorted({2**k for k in range(cores.bit_length()) if 2**k <= cores} | {cores})
+
+
+def settle(problem: Any, settings: Settings) -> Settings:
+    """The settings with the numbers of workers."""
+    return {**settings, "workers": settings["workers"] or default_workers(settings["runtime"])}
+
+
+def contestants(settings: Settings) -> list[tuple[int]]:
+    """The numbers of workers."""
+    return [(count,) for count in settings["workers"]]
+
+
+def warmed(settings: Settings) -> list[tuple[int]]:
+    """On the virtual clock all numbers of workers have the same kernels, and nobody starts."""
+    return contestants(settings)[: 1 if settings["runtime"] == SIMULATOR else None]
+
+
+def run_once(problem: Any, settings: Settings, contestant: tuple[int], seed: int) -> Report:
+    """Solve once with a number of workers."""
+    from hogshare.problems.gradient import NotFinite
+
+    (count,) = contestant
+    try:
+        return _solved(problem, settings, count, seed)
+    except NotFinite as error:
+        raise ValueError(
+            f"with {count} worker{'s' * (count != 1)} the model leaves the numbers: take a --step "
+            f"below {settings['step']:g}"
+        ) from error
+
+
+def _solved(problem: Any, settings: Settings, count: int, seed: int) -> Report:
+    from hogshare import SGD, Stop, asysg_con, asysg_incon, barriers, solve
+    from hogshare.lab.studies.clock import virtual
+
+    epochs, by = settings["epochs"], settings["runtime"]
+    is_virtual = by == SIMULATOR
+    if settings["target"] is None and count != settings["workers"][0]:
+        # what more workers lose per epoch is then measured, instead of "not reached"
+        epochs += math.ceil(epochs / 2)
+    batch, step = settings["batch"], settings["step"]
+    if is_virtual:
+        by_messages = settings["algorithm"] == "con"
+        by = virtual(problem, settings["law"], settings["ceiling"], by_messages, seed)
+    common: dict[str, Any] = {
+        "barrier": barriers.parse(settings["barrier"]),
+        "runtime": by,
+        "n_workers": count,
+        "stop": Stop(epochs=epochs, tol=None),
+        "seed": seed,
+        "trace": settings["points"],
+    }
+    if shared.has_own_steps(problem):
+        return solve(problem, plane=plane_of(settings), block=batch, **common)
+    if settings["algorithm"] == "sgd":
+        return solve(problem, rule=SGD(batch=batch), plane=plane_of(settings), step=step, **common)
+    common |= {"batch": batch, "step": step, "theory": False}
+    if settings["algorithm"] == "con":
+        return asysg_con(problem, gradients=settings["gradients"], **common)
+    drawn, adds = settings["coordinate"], settings["adds"]
+    if is_virtual and drawn is None:
+        common["block"] = batch  # of which each is read for itself
+    elif drawn is None and problem.has_rows:
+        common["block"] = max(batch, problem.n_rows // (BLOCKS_PER_WORKER * count))
+    return asysg_incon(problem, coordinate=drawn, adds=adds, **common)
+
+
+def plane_of(settings: Settings) -> Any:
+    """Where the model of an algorithm lives."""
+    from hogshare import Master, Shared
+
+    if settings["algorithm"] == "con":
+        return Master(gradients=settings["gradients"])
+    exchange = settings["exchange"] if settings["algorithm"] == "sgd" else None
+    return Shared(exchange=exchange, adds=settings["adds"])
+
+
+def facts(report: Report) -> Row:
+    """What JSON has of a run."""
+    plain = report.to_dict()
+    seconds = report.seconds.get("virtual", report.seconds["run"])
+    return {
+        "n_epochs": plain["n_epochs"],
+        "seconds": plain["seconds"],
+        "seconds_per_epoch": seconds / max(1, report.n_epochs),
+        "pushes": sum(int(worker.get("pushes") or 0) for worker in report.workers),
+        **{name: plain[name] for name in ("staleness_mean", "staleness_p95", "staleness_max")},
+    }
+
+
+def default_target(runs: Sequence[Row]) -> float:
+    """Return where the smallest number of workers has gained all but a hundredth, at its worst.
+
+    The objective at the very end would be the natural choice, but where a run converges early it
+    lies on a flat tail, and when a flat tail crosses a value is chance.
+    """
+    fewest = min(run["workers"] for run in runs)
+    traces = [run["trace"]["objective"] for run in runs if run["workers"] == fewest]
+    if any(trace[0] is None or trace[-1] is None for trace in traces):
+        raise ValueError("the objective of the smallest number of workers is not finite")
+    return float(max(end + LAST_PART * (start - end) for start, *_, end in traces))
+
+
+def iterations(row: Row, rows: Sequence[Row], result: dict[str, Any]) -> float | None:
+    """How many an epoch has, times the epochs."""
+    settings = result["settings"]
+    per_epoch = result["data"]["rows"] / (settings["batch"] * settings["gradients"])
+    return None if row["epochs"] is None else row["epochs"] * per_epoch
+
+
+def iteration_speedup(row: Row, rows: Sequence[Row], result: dict[str, Any]) -> float | None:
+    """Over the smallest number of workers."""
+    return ratio(rows[0]["epochs"], row["epochs"], row["workers"] / rows[0]["workers"])
+
+
+NUMBERS = (
+    Number("epochs", lambda run: run.first("epochs")),
+    Compared("iterations", by=iterations, header="iterations", form=round),
+    Compared("iteration_speedup", by=iteration_speedup, header="iteration speedup"),
+    Number("seconds", lambda run: run.first("seconds"), header="seconds"),
+    Compared(
+        "time_speedup",
+        by=lambda row, rows, result: ratio(rows[0]["seconds"], row["seconds"]),
+        header="time speedup",
+    ),
+    Number("seconds_per_epoch"),
+    Number("staleness_mean", header="staleness mean"),
+    Number("staleness_max", over=max, header="staleness max"),
+    Number("objective_at_end", lambda r: r["trace"]["objective"][-1], header="objective at end"),
+)
+
+
+def doubts(result: dict[str, Any]) -> list[str]:
+    """Return what makes the measured times doubtful: repeats that differ too much."""
+    found: list[str] = []
+    if result["settings"]["runtime"] == SIMULATOR:
+        return found
+    for count in result["settings"]["workers"]:
+        times = [run["seconds_per_epoch"] for run in result["runs"] if run["workers"] == count]
+        spread = (max(times) - min(times)) / statistics.median(times)
+        if spread > LARGE_SPREAD:
+            found.append(
+                f"noisy machine: with {count} worker{'s' * (count != 1)} the repeats' speed "
+                f"differs by {spread:.0%}; close other programs, or ask for more --repeats"
+            )
+    return found
+
+
+def notes(result: dict[str, Any]) -> Iterable[str]:
+    """What the table is about, and the paper's."""
+    settings = result["settings"]
+    yield (
+        f"{result['what']}, {algorithm_of(settings)}, {runtime_of(settings)}; medians of "
+        f"{settings['repeats']} repeats; warm-up (compiling, starting workers) of "
+        f"{result['warm_up_seconds']:.1f} s not counted"
+    )
+    for table in result["paper"]:
+        iterations = table["iteration"] or ["-"] * len(table["workers"])
+        cells = zip(table["workers"], iterations, table["time"], strict=True)
+        printed = "; ".join(f"{n}: {iteration}, {seconds}" for n, iteration, seconds in cells)
+        yield f"the paper's speedups, iterations and time ({table['what']}): {printed}"
+
+
+def runtime_of(settings: Settings) -> str:
+    """Who ran the workers, in prose."""
+    if settings["runtime"] != SIMULATOR:
+        return str(settings["runtime"])
+    ceiling, clock = settings["ceiling"], f"virtual clock, blocks of {settings['law']}"
+    return clock if ceiling is None else f"{clock}, {ceiling:g} workers keep the master's end busy"
+
+
+def algorithm_of(settings: Settings) -> str:
+    """What was run, in prose."""
+    if settings["algorithm"] == "con":
+        what = f"AsySG-con, M = {settings['gradients']}, batch {settings['batch']}"
+    elif settings["algorithm"] == "incon":
+        what = f"AsySG-incon, M = {settings['batch']}"
+        what += f", coordinate {settings['coordinate']}" if settings["coordinate"] else ""
+    else:
+        what = f"exchange {settings['exchange'] or 'none'}"
+    return what if settings["step"] is None else f"{what}, step {settings['step']:g}"
+
+
+def draw_speedups(ax: Any, result: dict[str, Any]) -> None:
+    """Draw both speedups against the number of workers."""
+    workers = [row["workers"] for row in result["table"]]
+    ax.plot(workers, workers, color="grey", linewidth=0.8, linestyle="--", label="ideal")
+    for key, label in (("iteration_speedup", "iterations"), ("time_speedup", "time")):
+        rows = [row for row in result["table"] if row[key] is not None]
+        ax.plot([r["workers"] for r in rows], [r[key] for r in rows], marker="o", label=label)
+    ax.set_xticks(workers)
+    ax.set_xlabel("workers")
+    ax.set_ylabel("speedup")
+    ax.legend()
+
+
+SPEEDUP = Experiment(
+    name="speedup",
+    help="iteration speedup and time speedup over the number of workers",
+    description=DESCRIPTION,
+    examples=EXAMPLES,
+    settings=SETTINGS,
+    check=check,
+    axes=("workers",),
+    contestants=contestants,
+    warmed=warmed,
+    problem=problem_of,
+    settle=settle,
+    about=about,
+    run_once=run_once,
+    facts=facts,
+    target_of=default_target,
+    numbers=NUMBERS,
+    notes=notes,
+    doubts=doubts,
+    rounds="repeats",
+    panels=(panels.objective("epochs"), panels.objective("seconds"), draw_speedups),
+    title="{data}, {what}",
+)

@@ -1,13 +1,24 @@
-"""``hogshare bench tasks``: ASYNC's methods on tasks, with stragglers."""
+"""``hogshare bench tasks``: ASYNC's methods on tasks, with stragglers.
+
+A contestant is a method and a law of stragglers, as in "asgd, cds:0.6". "sgd" and "asgd" have one
+target, "saga" and "asaga" another. Waiting is what a worker waits in the mean, per update of the
+model and per round, which is one task of each worker (Soori et al. 2019, table III, has the first).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import statistics
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from hogshare.cli import options, outputs
+from hogshare.cli import options
 from hogshare.lab.experiments import shared
+from hogshare.lab.harness.experiment import Experiment, Settings
+from hogshare.lab.harness.numbers import Compared, Number, Row, first_of, ratio
+from hogshare.lab.harness.settings import Setting
 
-HELP = "ASYNC's methods on tasks, with stragglers"
+if TYPE_CHECKING:
+    from hogshare.report import Report
 
 DESCRIPTION = """\
 Run ASYNC's methods on asynchronous tasks with stragglers among the workers, and compare the time to
@@ -21,84 +32,155 @@ examples:
   hogshare bench tasks --stragglers cds:0 cds:0.3 cds:0.6 cds:1
   hogshare bench tasks --workers 32 --stragglers pcs --available 22 --plot pcs.png"""
 
+METHODS = {"sgd": "sgd", "asgd": "sgd", "saga": "saga", "asaga": "saga"}  # and their families
 
-def add_options(parser: Any) -> None:
-    """Add the options of ``tasks``."""
-    shared.add_rows_options(parser, "digits")
-    parser.add_argument(
-        "--methods",
-        nargs="+",
-        choices=("sgd", "asgd", "saga", "asaga"),
-        metavar="METHOD",
-        default=["sgd", "asgd", "saga", "asaga"],
-        help="sgd, asgd, saga, asaga (default: all)",
-    )
-    parser.add_argument(
-        "--workers", type=options.positive_int, default=8, help="(default: %(default)s)"
-    )
-    parser.add_argument(
-        "--runtime",
-        choices=("threads", "processes"),
-        default="threads",
-        help="who runs tasks (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--stragglers",
-        nargs="+",
-        type=options.stragglers,
+SETTINGS = (
+    *shared.linear_rows("digits"),
+    Setting(
+        "methods",
+        "sgd, asgd, saga, asaga (default: all)",
+        list(METHODS),
+        choices=tuple(METHODS),
+        several=True,
+    ),
+    shared.WORKERS,
+    Setting("runtime", "who runs tasks", "threads", choices=("threads", "processes")),
+    Setting(
+        "stragglers",
+        "who is slow, as of barriers, one after the other; what the first takes is what the "
+        "others are compared with",
+        ["cds:0", "cds:1"],
+        options.stragglers,
+        several=True,
         metavar="LAW",
-        default=["cds:0", "cds:1"],
-        help="who is slow, as of barriers, one after the other; what the first takes is what the "
-        "others are compared with (default: cds:0 cds:1)",
-    )
-    parser.add_argument(
-        "--base-ms",
-        type=options.not_negative,
-        default=5.0,
-        metavar="MS",
-        help="what every task sleeps (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--rate",
-        type=options.share,
-        default=0.1,
-        help="share of its rows that a task draws (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--partitions",
-        type=options.positive_int,
-        help="of the rows (default: one for each worker)",
-    )
-    parser.add_argument(
-        "--available",
+    ),
+    shared.base_ms("what every task sleeps"),
+    Setting("rate", "share of its rows that a task draws", 0.1, options.share),
+    Setting("partitions", "of the rows (default: one for each worker)", type=options.positive_int),
+    Setting(
+        "available",
+        "asgd and asaga hand out tasks when so many workers wait (default: to any)",
         type=options.positive_int,
         metavar="WORKERS",
-        help="asgd and asaga hand out tasks when so many workers wait (default: to any)",
-    )
-    parser.add_argument(
-        "--epochs", type=options.positive, default=8.0, help="of a run (default: %(default)g)"
-    )
-    parser.add_argument(
-        "--target",
-        type=options.finite,
-        help="objective to come down to, penalty included (default: for sgd and asgd, and for saga "
+    ),
+    Setting("epochs", "of a run", 8.0, options.positive),
+    Setting(
+        "target",
+        "objective to come down to, penalty included (default: for sgd and asgd, and for saga "
         "and asaga, where the worst run has made 99%% of its gain)",
-    )
-    shared.add_round_options(parser, points=8)
+        type=options.finite,
+    ),
+    *(shared.ROUNDS, shared.points(8), shared.SEED),
+)
 
 
-def run(args: Any) -> int:
-    """Measure, print, and store what was asked for."""
-    from hogshare import figures
-    from hogshare.lab.experiments.measure import tasks
-
+def check(args: Any) -> None:
+    """Refuse to wait for workers that there are not."""
     if args.available and args.available > args.workers:
         raise options.WrongCommandLine(
             f"--available {args.available} is more than --workers {args.workers}: they would wait "
             "for ever"
         )
-    shared.check_files(args)
-    X, y = shared.rows_of(args)
-    settings = shared.settings_of(args, tasks.SETTINGS)
-    outputs.store(args, tasks.measure(X, y, settings), tasks.show, figures.save_tasks)
-    return 0
+
+
+def run_once(problem: Any, settings: Settings, contestant: tuple[str, str], seed: int) -> Report:
+    """Solve once by a method on tasks."""
+    from hogshare import Throttled, asaga_tasks, asgd, saga_rounds, sgd_rounds
+
+    method, law = contestant
+    solve = {"sgd": sgd_rounds, "asgd": asgd, "saga": saga_rounds, "asaga": asaga_tasks}[method]
+    waits = {}
+    if method != METHODS[method] and settings["available"]:
+        waits = {"barrier": Throttled(settings["available"])}
+    return solve(
+        problem,
+        workers=settings["runtime"],
+        n_workers=settings["workers"],
+        partitions=settings["partitions"] or settings["workers"],
+        rate=settings["rate"],
+        epochs=settings["epochs"],
+        stragglers=shared.late({**settings, "stragglers": law}),
+        trace=settings["points"],
+        seed=seed,
+        **waits,
+    )
+
+
+def facts(report: Report) -> Row:
+    """What JSON has of a run."""
+    return {
+        "seconds": report.run_seconds,
+        "tasks": sum(worker["blocks"] for worker in report.workers),
+        "updates": int(report.settings["updates"]),
+        "waiting_seconds": [one["waiting_seconds"] for one in report.to_dict()["workers"]],
+    }
+
+
+def slower(row: Row, rows: Sequence[Row], result: Row) -> float | None:
+    """How many times as long a method takes as with the first law."""
+    return ratio(row["seconds"], first_of("method", row, rows)["seconds"])
+
+
+def per_update(run: Row) -> float:
+    """Return the milliseconds that a worker waits in the mean, per update."""
+    return 1e3 * (statistics.mean(run["waiting_seconds"]) / max(1, run["updates"]))
+
+
+def per_round(run: Row) -> float:
+    """Return the same per round."""
+    mean, workers = statistics.mean(run["waiting_seconds"]), len(run["waiting_seconds"])
+    return 1e3 * (mean * workers / max(1, run["tasks"]))
+
+
+NUMBERS = (
+    Number("target", lambda run: run.target),
+    Number("seconds", lambda run: run.first("seconds"), header="seconds"),
+    Compared("slower", by=slower, header="times the first"),
+    Number("epochs", lambda run: run.first("epochs"), header="epochs"),
+    Number("tasks_per_second", lambda run: run["tasks"] / run["seconds"], header="tasks/s"),
+    Number("waiting_ms_per_update", per_update, header="wait ms/update"),
+    Number("waiting_ms_per_round", per_round, header="wait ms/round"),
+)
+
+
+def over_laws(key: str, label: str) -> Any:
+    """A panel: a number of each method over the laws of stragglers."""
+
+    def draw(ax: Any, result: dict[str, Any]) -> None:
+        laws = result["settings"]["stragglers"]
+        for method in result["settings"]["methods"]:
+            rows = [r for r in result["table"] if r["method"] == method and r[key] is not None]
+            places = [laws.index(row["law"]) for row in rows]
+            ax.plot(places, [row[key] for row in rows], marker="o", label=method)
+        ax.set_xticks(range(len(laws)), laws)
+        ax.set_ylim(bottom=0.0)
+        ax.set_ylabel(label)
+        ax.legend()
+
+    return draw
+
+
+TASKS = Experiment(
+    name="tasks",
+    help="ASYNC's methods on tasks, with stragglers",
+    description=DESCRIPTION,
+    examples=EXAMPLES,
+    settings=SETTINGS,
+    check=check,
+    axes=("method", "law"),
+    heading="method, stragglers",
+    contestants=lambda settings: [
+        (method, law) for law in settings["stragglers"] for method in settings["methods"]
+    ],
+    problem=lambda args: shared.stated(*shared.load(args), vars(args)),
+    run_once=run_once,
+    facts=facts,
+    family_of=lambda run: METHODS[run["method"]],
+    numbers=NUMBERS,
+    caption="{workers} workers ({runtime}), tasks on {rate:g} of their rows that sleep {base_ms:g} "
+    "ms besides; {data}, {loss}; medians of {rounds} rounds",
+    panels=(
+        over_laws("seconds", "seconds to the target"),
+        over_laws("waiting_ms_per_round", "ms that a worker waits a round"),
+    ),
+)

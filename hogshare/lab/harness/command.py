@@ -81,32 +81,6 @@ class Command(abc.ABC):
         """Draw it and write the picture to a file."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Study(Command):
-    """A command by its functions.
-
-    measure : ``measure(args)``, the result
-    print : prints a result
-    picture : ``picture(result, path)``
-    """
-
-    measure: Callable[[Any], Result]
-    print: Callable[[Result], None]
-    picture: Callable[[Result, str], None]
-
-    def result(self, args: Any) -> Result:
-        """Measure what a command line asks for."""
-        return self.measure(args)
-
-    def show(self, result: Result) -> None:
-        """Print the result."""
-        self.print(result)
-
-    def draw(self, result: Result, path: str) -> None:
-        """Draw the result."""
-        self.picture(result, path)
-
-
 def check_files(args: Any) -> None:
     """Refuse files that cannot be written, and those that are read as well."""
     outputs.check(args)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hogshare import figures
@@ -28,6 +28,8 @@ Settings = dict[str, Any]
 Contestant = tuple[Any, ...]
 
 LAST_PART = 0.01  # share of the gain that a default target leaves out
+# of the runs that warm up
+BRIEFLY = {"epochs": 1, "target": 0.0, "base_ms": 0.0, "stragglers": "none"}
 
 
 def reached_by_all(runs: Sequence[Row]) -> float:
@@ -52,19 +54,18 @@ class Experiment(Command):
     run_once : ``run_once(problem, settings, contestant, seed)``
     facts : ``facts(report)``, what JSON has of a run besides its contestant, round and trace
     numbers : of the table
-    words : ``words(result)``, sentences below the table
+    caption : format of a sentence below the table, with what the result and its settings have
+    notes : ``notes(result)``, more sentences
     settle : ``settle(problem, settings)``, the settings with those that follow from others
     about : ``about(problem, settings)``, what the result has besides
-    briefly : settings of the run that warms up
     warmed : ``warmed(settings)``, who warms up; the first contestant if nobody else is named
     family_of : ``family_of(run)``, of those that have a target of their own
     target_of : ``target_of(runs)``, where none is given
-    doubts_before : ``doubts_before(settings)``, what makes times doubtful before anything has run
-    doubts : ``doubts(result)``, the same by what was measured
+    doubts : ``doubts(result)``, what makes the measured times doubtful
     heading : of the contestants' column
     rounds : the setting that says how many; a run has its number without the s
     panels : of the picture
-    title : ``title(result)``, of the picture
+    title : of the picture, a format as `caption`
     """
 
     axes: tuple[str, ...]
@@ -73,25 +74,24 @@ class Experiment(Command):
     run_once: Callable[[Any, Settings, Contestant, int], Report]
     facts: Callable[[Report], Row]
     numbers: Sequence[Number]
-    words: Callable[[Result], Iterable[str]]
     settle: Callable[[Any, Settings], Settings] = lambda problem, settings: settings
     about: Callable[[Any, Settings], Result] = lambda problem, settings: {}
-    briefly: Mapping[str, Any] = field(default_factory=lambda: {"epochs": 1})
+    caption: str = ""
+    notes: Callable[[Result], Iterable[str]] = lambda result: ()
     warmed: Callable[[Settings], list[Contestant]] | None = None
     family_of: Callable[[Row], str] | None = None
     target_of: Callable[[Sequence[Row]], float] = reached_by_all
-    doubts_before: Callable[[Settings], list[str]] = lambda settings: []
     doubts: Callable[[Result], list[str]] = lambda result: []
     heading: str = ""
     rounds: str = "rounds"
     panels: Sequence[panels.Panel] = (panels.objective("seconds"), panels.bars("seconds"))
-    title: Callable[[Result], str] = lambda result: str(result["settings"]["data"])
+    title: str = "{workers} workers, {data}"
 
     def result(self, args: Any) -> Result:
         """Measure what a command line asks for."""
         problem = self.problem(args)
         wanted = self.settle(problem, settings.values_of(args, self.settings))
-        warn(self.doubts_before(wanted))
+        warn(crowded(wanted))
         workers = args.lent.get("runtime")
         result = self.measure(problem, wanted, {} if workers is None else {"runtime": workers})
         warn(self.doubts(result))
@@ -124,7 +124,7 @@ class Experiment(Command):
         with console.progress(len(warmed) + len(racing) * count, self.name) as progress:
             began = time.perf_counter()
             for one in warmed:
-                self.run_once(problem, {**within, **self.briefly}, one, settings["seed"])
+                self.run_once(problem, within | BRIEFLY, one, settings["seed"])
                 progress.advance("(warming up)")
             warm_up = time.perf_counter() - began
 
@@ -134,28 +134,22 @@ class Experiment(Command):
                 last[:] = [self.run_once(problem, within, one, seed)]
                 return self.run_facts(last[0], one, number, time.process_time() - began)
 
-            by_name = {self.name_of(one): one for one in racing}
+            by_name = {panels.name_in(self.names_of(one)): one for one in racing}
             found = rounds.in_rounds(
                 list(by_name), count, run, progress.advance, self.rounds.removesuffix("s")
             )
         known = {
-            "settings": settings,
-            "data": {
-                "rows": problem.n_rows,
-                "columns": problem.n_features,
-                "nonzeros": problem.nnz,
-            },
             "versions": last[0].versions,
             "machine": last[0].machine,
             "warm_up_seconds": warm_up,
             **about,
         }
-        return self.summed({**known, "runs": [run for runs in found for run in runs]})
+        return known | self._summed(problem, settings, [run for runs in found for run in runs])
 
     def measure_once(
         self, problem: Any, settings: Settings, targets: Mapping[str, float] | None = None
     ) -> Result:
-        """Run every contestant once, with neither a warm-up nor progress: settings, runs, table.
+        """Run every contestant once, with neither a warm-up nor progress.
 
         targets : those of another result, by family
         """
@@ -163,7 +157,7 @@ class Experiment(Command):
         for one in self.contestants(settings):
             report = self.run_once(problem, settings, one, settings["seed"])
             runs.append(self.run_facts(report, one, 0, 0.0))
-        return self.summed({"settings": settings, "runs": runs}, targets)
+        return self._summed(problem, settings, runs, targets)
 
     def run_facts(
         self, report: Report, contestant: Contestant, number: int, cpu_seconds: float
@@ -182,18 +176,19 @@ class Experiment(Command):
     def names_of(self, contestant: Contestant) -> Row:
         """What a contestant is made of, and what it is called if that is several things."""
         parts = dict(zip(self.axes, contestant, strict=True))
-        return {"contestant": self.name_of(contestant), **parts} if len(parts) > 1 else parts
+        return {"contestant": ", ".join(contestant), **parts} if len(parts) > 1 else parts
 
-    @staticmethod
-    def name_of(contestant: Contestant) -> str:
-        """What a contestant is called."""
-        return ", ".join(map(str, contestant))
-
-    def summed(self, result: Result, targets: Mapping[str, float] | None = None) -> Result:
-        """A result of runs with its targets and its table."""
+    def _summed(
+        self,
+        problem: Any,
+        settings: Settings,
+        runs: list[Row],
+        targets: Mapping[str, float] | None = None,
+    ) -> Result:
+        data = {"rows": problem.n_rows, "columns": problem.n_features, "nonzeros": problem.nnz}
+        result: Result = {"settings": settings, "data": data, "runs": runs}
         found = self.targets_of(result) if targets is None else dict(targets)
-        known = {"target": found[""]} if self.family_of is None else {"targets": found}
-        result = {**result, **known}
+        result |= {"target": found[""]} if self.family_of is None else {"targets": found}
         return {**result, "table": self.tabulate(result)}
 
     def targets_of(self, result: Result) -> dict[str, float]:
@@ -222,14 +217,14 @@ class Experiment(Command):
         table: list[Row] = []
         for one in self.contestants(result["settings"]):
             row = self.names_of(one)
+            table.append(row)
             runs = [
                 Run(run, targets[self._family(run)])
                 for run in result["runs"]
                 if all(run[axis] == row[axis] for axis in self.axes)
             ]
             for number in self.numbers:
-                row |= number.found(runs, row, table)
-            table.append(row)
+                row |= number.found(runs, table, result)
         return table
 
     def show(self, result: Result) -> None:
@@ -247,7 +242,7 @@ class Experiment(Command):
             [[name, *cells] for name, cells in zip(names, rows, strict=True)],
             title=title,
         )
-        for sentence in self.words(result):
+        for sentence in filter(None, (self._written(self.caption, result), *self.notes(result))):
             console.say(sentence)
         if any(row["seconds"] is None for row in table):
             console.say(
@@ -259,5 +254,29 @@ class Experiment(Command):
         picture, axes = figures.side_by_side(len(self.panels))
         for panel, ax in zip(self.panels, axes, strict=True):
             panel(ax, result)
-        picture.suptitle(self.title(result))
+        picture.suptitle(self._written(self.title, result))
         figures.save(picture, path)
+
+    @staticmethod
+    def _written(text: str, result: Result) -> str:
+        return text.format(**{**result, **result["settings"]})
+
+
+def crowded(settings: Settings) -> list[str]:
+    """Return what makes times meaningless before anything has run: workers that share cores.
+
+    Those that sleep leave cores to others, and a virtual clock needs none.
+    """
+    import joblib
+
+    is_idle = settings.get("base_ms") or settings.get("block_ms")
+    if is_idle or settings.get("runtime") == "simulator":
+        return []
+    workers, cores = settings["workers"], joblib.cpu_count()
+    count = workers if isinstance(workers, int) else max(workers)
+    if count <= cores:
+        return []
+    return [
+        f"{count} workers on {cores} usable core{'s' * (cores != 1)}: "
+        "iteration speedups stay meaningful, time speedups do not"
+    ]

@@ -89,8 +89,8 @@ class Number:
     header: str = ""
     form: str | Callable[[Any], Any] | None = None
 
-    def found(self, runs: Sequence[Run], row: Row, before: Sequence[Row]) -> Row:
-        """What a contestant's row gets, whose earlier numbers and rows are there."""
+    def found(self, runs: Sequence[Run], rows: Sequence[Row], result: Row) -> Row:
+        """What the last of the rows gets, which has its earlier numbers."""
         values = [run[self.key] if self.of is None else self.of(run) for run in runs]
         return {self.key: self.over(values)}
 
@@ -106,7 +106,7 @@ class Number:
 class Spread(Number):
     """The median, which has the number's key, with the keys ``fastest`` and ``slowest``."""
 
-    def found(self, runs: Sequence[Run], row: Row, before: Sequence[Row]) -> Row:
+    def found(self, runs: Sequence[Run], rows: Sequence[Row], result: Row) -> Row:
         """All three; the slowest is None if one run has none."""
         assert self.of is not None
         values = [self.of(run) for run in runs]
@@ -126,16 +126,21 @@ class Spread(Number):
 
 @dataclass(frozen=True)
 class Compared(Number):
-    """A number that compares a row with those before it, itself among them.
+    """A number of a row by what it has already, by the rows before it, or by the settings.
 
-    against : ``against(row, rows)``, where `row` is the last of `rows`
+    by : ``by(row, rows, result)``, where `row` is the last of `rows`
     """
 
-    against: Callable[[Row, Sequence[Row]], Any] = lambda row, rows: None
+    by: Callable[[Row, Sequence[Row], Row], Any] = lambda row, rows, result: None
 
-    def found(self, runs: Sequence[Run], row: Row, before: Sequence[Row]) -> Row:
+    def found(self, runs: Sequence[Run], rows: Sequence[Row], result: Row) -> Row:
         """The number."""
-        return {self.key: self.against(row, [*before, row])}
+        return {self.key: self.by(rows[-1], rows, result)}
+
+
+def first_of(axis: str, row: Row, rows: Sequence[Row]) -> Row:
+    """Return the first row that has the same part of a contestant."""
+    return next(one for one in rows if one[axis] == row[axis])
 
 
 def columns_of(numbers: Sequence[Number], rows: Sequence[Row]) -> tuple[list[str], list[list[Any]]]:

@@ -31,9 +31,9 @@ def in_rounds(
     run : callable
         ``run(contestant, round)``, rounds from 0.
     advance : callable, default=None
-        Notified after each run, with words for it.
+        Notified after each run, with what it was.
     called : str, default="round"
-        A round, in those words.
+        What a round is called then.
 
     Returns
     -------

@@ -31,7 +31,7 @@ class Setting:
     type : ``type(text)`` makes the value; None: it is text
     choices : all that it may be
     several : whether it takes several, and is a list
-    metavar : what stands for a value in the usage
+    metavar : what stands for a value in the usage; of several ``graphs`` it is GRAPH
     is_required : whether the command does not go without
     """
 
@@ -62,7 +62,7 @@ class Setting:
             choices=self.choices,
             default=self.default,
             nargs="+" if self.several else None,
-            metavar=self.metavar,
+            metavar=self.metavar or (self.name.upper().removesuffix("S") if self.several else None),
             required=self.is_required,
             help=self._help(),
         )
