@@ -197,13 +197,20 @@ def test_gaia_that_does_not_come_to_the_target_is_not_fast(monkeypatch):
 def test_who_misses_the_target_has_no_speedup(monkeypatch):
     ends = {1: [2.0, 1.0, 0.5], 8: [2.0, 1.9, 1.8]}
 
-    def facts(report, workers, repeat):
-        trace = {"epochs": [0.0, 1.0, 2.0], "blocks": [0, 10, 20], "seconds": [0.0, 1.0, 2.0]}
-        run = {"workers": workers, "repeat": repeat, "trace": {**trace, "objective": ends[workers]}}
-        return {**run, "seconds_per_epoch": 1.0, "staleness_mean": 0.0, "staleness_max": 0}
+    class Finished:
+        def __init__(self, workers):
+            trace = {"epochs": [0.0, 1.0, 2.0], "blocks": [0, 10, 20], "seconds": [0.0, 1.0, 2.0]}
+            self.plain = {"trace": {**trace, "objective": ends[workers]}, "notes": []}
 
-    monkeypatch.setattr(asysg.speedup, "run_once", lambda *given: None)
-    monkeypatch.setattr(asysg.speedup, "facts", facts)
+        def to_dict(self):
+            return self.plain
+
+    changed = dataclasses.replace(
+        asysg.speedup.SPEEDUP,
+        run_once=lambda problem, settings, contestant, seed: Finished(*contestant),
+        facts=lambda report: {"seconds_per_epoch": 1.0, "staleness_mean": 0.0, "staleness_max": 0},
+    )
+    monkeypatch.setattr(asysg.speedup, "SPEEDUP", changed)
     found = asysg.speedups("network:4-3-3", "con", 0, 20, workers=[1, 8], step=0.1)
     assert found["iteration 8"] == found["time 8"] == 0.0
     assert found["learned"] == pytest.approx((0.5 + 0.01 * 1.5) / 2.0)

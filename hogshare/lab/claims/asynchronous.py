@@ -212,6 +212,9 @@ def _is_level(method: str, rounds: str, found: Found) -> bool:
     return level and low < middle < high and high > 1.2
 
 
+on_eight = functools.partial(Claim, here=EIGHT, clock=BOTH, seconds=(9, 600))
+on_cluster = functools.partial(Claim, here=CLUSTER, clock=BOTH, seconds=(9, 900))
+
 CLAIMS = (
     Claim(
         name="async-1",
@@ -235,11 +238,10 @@ CLAIMS = (
         "measured, how they compare on a cluster is not.",
         clock=REAL,
     ),
-    Claim(
+    on_eight(
         name="async-2",
         source=f"{PAPER}, figure 3",
         says="With one worker late by 100 %, ASGD is up to twice as fast as SGD in rounds.",
-        here=EIGHT,
         numbers={
             law: Number(f"seconds to the target, SGD over ASGD, delay {delay_of(law)}", told)
             for law, told in zip(LAWS, (None, None, None, "up to 2"), strict=True)
@@ -248,47 +250,37 @@ CLAIMS = (
         agrees=lambda x: near(x[LAWS[-1]], 2.0) and x[LAWS[-1]] > 1.15 * x[LAWS[0]],
         when="at 100 % it is within a fifth of 2, and above 1.15 times what it is without a delay",
         partly=lambda x: x[LAWS[-1]] > max(1.0, x[LAWS[0]]),
-        seconds=(9, 600),
         why="Tasks of equal length allow 1.875 (8 in the time of 2, against 7.5): beyond that the "
         "lengths of real tasks differ, for which rounds wait as well.",
-        clock=BOTH,
     ),
-    Claim(
-        name="async-3",
-        runs_of="async-2",
-        source=f"{PAPER}, figures 3 and 5",
-        says="A late worker does not slow ASGD down; SGD in rounds slows with it.",
-        here=EIGHT,
-        numbers=times_by_delay("asgd", "sgd"),
-        measure=later,
-        agrees=functools.partial(_is_level, "asgd", "sgd"),
-        when="ASGD takes below 1.1 times as long at every delay, and SGD longer the longer it "
-        "is, above 1.2 times at 100 %",
-        seconds=(9, 600),
-        why="One of 8 workers at half its speed leaves 7.5 of 8: 1.07 is what tasks that only "
-        "sleep would take.",
-        clock=BOTH,
+    *(
+        on_eight(
+            name=name,
+            runs_of="async-2",
+            source=f"{PAPER}, {figures}",
+            says=f"A late worker does not slow {WRITTEN[f'a{one}']} down; {WRITTEN[one]} in rounds "
+            "slows with it.",
+            numbers=times_by_delay(f"a{one}", one),
+            measure=later,
+            agrees=functools.partial(_is_level, f"a{one}", one),
+            when=f"{WRITTEN[f'a{one}']} takes below 1.1 times as long at every delay, and "
+            f"{WRITTEN[one]} longer the longer it is, above 1.2 times at 100 %",
+            why=why,
+        )
+        for name, figures, one, why in (
+            (
+                *("async-3", "figures 3 and 5", "sgd"),
+                "One of 8 workers at half its speed leaves 7.5 of 8: 1.07 is what tasks that only "
+                "sleep would take.",
+            ),
+            ("async-4", "figure 5", "saga", ""),
+        )
     ),
-    Claim(
-        name="async-4",
-        runs_of="async-2",
-        source=f"{PAPER}, figure 5",
-        says="A late worker does not slow ASAGA down; SAGA in rounds slows with it.",
-        here=EIGHT,
-        numbers=times_by_delay("asaga", "saga"),
-        measure=later,
-        agrees=functools.partial(_is_level, "asaga", "saga"),
-        when="ASAGA takes below 1.1 times as long at every delay, and SAGA longer the longer it "
-        "is, above 1.2 times at 100 %",
-        seconds=(9, 600),
-        clock=BOTH,
-    ),
-    Claim(
+    on_eight(
         name="async-5",
         runs_of="async-2",
         source=f"{PAPER}, figures 4 and 6",
         says="What workers wait grows with the delay in rounds, and not asynchronously.",
-        here=EIGHT,
         numbers={
             f"{method} {law}": Number(
                 f"ms that a worker waits per round, delay {delay_of(law)}, {WRITTEN[method]}"
@@ -304,17 +296,14 @@ CLAIMS = (
         ),
         when="asynchronous waits grow by less than a fifth and half a millisecond, those in rounds "
         "by more than 5 ms",
-        seconds=(9, 600),
-        clock=BOTH,
     ),
     *(
-        Claim(
+        on_cluster(
             name=name,
             runs_of=of,
             source=f"{PAPER}, figure {figure}",
             says=f"Among a production cluster's stragglers {WRITTEN[f'a{one}']} is {times} times "
             f"as fast as {WRITTEN[one]} in rounds.",
-            here=CLUSTER,
             numbers={
                 "free": Number(f"seconds, {WRITTEN[one]} over {WRITTEN[f'a{one}']}"),
                 "22": Number("the same, tasks handed out when 22 workers wait", f"{times}"),
@@ -323,12 +312,10 @@ CLAIMS = (
             agrees=functools.partial(_is_within, "22", least, 4.0),
             when=f"with 22 workers that wait, as the paper's runs have it, it is {times}",
             partly=lambda x: min(x.values()) > 1.0,
-            seconds=(9, 900),
             verdict=verdict,
             verdict_quick=IN_PART,
             why="Sleeping tasks allow up to 7.0; on clusters other costs are added to both, on a "
             "virtual clock (quick: 4.5 and 4.3 with 22 workers that wait) none. " + more,
-            clock=BOTH,
         )
         for name, of, figure, one, least, times, verdict, more in (
             (
@@ -342,12 +329,11 @@ CLAIMS = (
             ),
         )
     ),
-    Claim(
+    on_cluster(
         name="async-8",
         runs_of="async-6",
         source=f"{PAPER}, table III",
         says="Workers wait 2 to 6 times as long in rounds as asynchronously.",
-        here=CLUSTER,
         numbers={
             "saga round": Number("wait per round, SAGA over ASAGA", "4.4 and 6.0"),
             "sgd round": Number("wait per round, SGD over ASGD", "1.8 and 3.7"),
@@ -358,14 +344,12 @@ CLAIMS = (
         agrees=lambda x: 4.4 <= x["saga round"] <= 6.0 and 1.8 <= x["sgd round"] <= 3.7,
         when="per round they are within what is printed: 4.4 to 6.0 of SAGA, 1.8 to 3.7 of SGD",
         partly=lambda x: min(x["saga round"], x["sgd round"]) > 1.0,
-        seconds=(9, 900),
         verdict=IN_PART,
         why="Waits in rounds are more times as long than printed, as asynchronous ones are shorter "
         "than a cluster's. A round is a task of each of the 32 workers in both columns. Waits in "
         "rounds are those of the slowest of 32; asynchronously a worker waits until 22 are there, "
         "and on a virtual clock for nothing else, where a cluster also hands out tasks. Per update "
         "of the model the ratio is 32 times as large, since a round makes one update.",
-        clock=BOTH,
     ),
     Claim(
         name="async-9",

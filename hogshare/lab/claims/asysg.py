@@ -112,14 +112,14 @@ CON_WHEN = (
 )
 
 
-def rates(run: Any, updates: tuple[int, ...], seed: int, quick: bool) -> Found:
+def rates(reads: str, updates: tuple[int, ...], seed: int, quick: bool) -> Found:
     """Slopes of the mean squared gradient in K and in M, its share of the bound, what age does.
 
-    run : `hogshare.lab.studies.ages.consistent` or `inconsistent`
+    reads : "consistent" ones, with the step (9), or "inconsistent", (17), a coordinate a write
     """
     from hogshare.lab.studies import ages
 
-    known = ages.drawn(seed)
+    run, known = getattr(ages, reads), ages.drawn(seed)
     sizes, rows = [k if quick else 4 * k for k in updates], [1, 4, 16]
     by_updates = [run(known, 1, k, 0, seed) for k in sizes]
     by_rows = [run(known, m, sizes[-1], 0, seed) for m in rows]
@@ -137,20 +137,6 @@ def rates(run: Any, updates: tuple[int, ...], seed: int, quick: bool) -> Found:
         "age, least": min(changes),
         "oldest": max(oldest),
     }
-
-
-def consistent(seed: int, quick: bool) -> Found:
-    """Corollary 2, with the step (9)."""
-    from hogshare.lab.studies import ages
-
-    return rates(ages.consistent, (500, 2000, 8000), seed, quick)
-
-
-def inconsistent(seed: int, quick: bool) -> Found:
-    """Corollary 4, with the step (17), writes of one coordinate."""
-    from hogshare.lab.studies import ages
-
-    return rates(ages.inconsistent, (1000, 4000, 16000), seed, quick)
 
 
 RATE_NUMBERS = {
@@ -172,13 +158,15 @@ def _falls(found: Found) -> bool:
     return max(found["K"], found["M"]) < 0.0 and is_flat and found["bound"] <= 1.0
 
 
-RATE_WHEN = (
-    "slopes are within a fifth of -0.5, nothing is above the bound, and the largest age changes "
-    "less than a fifth"
-)
-RATE_HERE = (
-    "logistic loss on 1,000 x 20 normal rows, workers of equal speed on a virtual clock, as many "
-    "as make the largest age that the condition allows, at most half of an epoch's updates"
+of_rate = functools.partial(
+    Claim,
+    here="logistic loss on 1,000 x 20 normal rows, workers of equal speed on a virtual clock, as "
+    "many as make the largest age that the condition allows, at most half of an epoch's updates",
+    numbers=RATE_NUMBERS,
+    agrees=_is_rate,
+    when="slopes are within a fifth of -0.5, nothing is above the bound, and the largest age "
+    "changes less than a fifth",
+    partly=_falls,
 )
 
 
@@ -258,29 +246,19 @@ CLAIMS = (
         "cost nothing. On 16 real ones the one vector of this network costs more to share between "
         "caches than its gradients take, and time gains little.",
     ),
-    Claim(
+    of_rate(
         name="asysg-rate",
         source=f"{PAPER}, corollary 2",
         says="With the step (9) the mean squared gradient falls as one over the root of M K, below "
         "(11), at every age that (10) allows.",
-        here=RATE_HERE,
-        numbers=RATE_NUMBERS,
-        measure=consistent,
-        agrees=_is_rate,
-        when=RATE_WHEN,
-        partly=_falls,
+        measure=functools.partial(rates, "consistent", (500, 2000, 8000)),
         seconds=(20, 250),
     ),
-    Claim(
+    of_rate(
         name="asysg-coordinate-rate",
         source=f"{PAPER}, corollary 4",
         says="With the step (17) and writes of single coordinates it falls so too, below (19).",
-        here=RATE_HERE,
-        numbers=RATE_NUMBERS,
-        measure=inconsistent,
-        agrees=_is_rate,
-        when=RATE_WHEN,
-        partly=_falls,
+        measure=functools.partial(rates, "inconsistent", (1000, 4000, 16000)),
         seconds=(40, 400),
         verdict_quick=IN_PART,
         why="The bound is loose: the norm is a tenth of it. Quick, with a quarter of the updates, "

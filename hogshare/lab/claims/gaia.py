@@ -217,8 +217,10 @@ def _over_bsp(found: Found) -> list[float]:
     return [value for key, value in found.items() if not key.endswith("filter")]
 
 
+on_links = functools.partial(Claim, here=HERE, seconds=(75, 4000))
+
 CLAIMS = (
-    Claim(
+    on_links(
         name="gaia-1",
         source=f"{PAPER}, section 3",
         says="More than 95 % of the updates change a value by less than 1 %.",
@@ -227,36 +229,32 @@ CLAIMS = (
         measure=small_shares,
         agrees=lambda x: min(x.values()) > 0.95,
         when="the share is above 0.95 in every application",
-        seconds=(75, 4000),
         why="A clock here is 20 to 1,000 rows of a small set, and moves the values that it "
         "touches by more than a clock of the paper's large applications. Most changes of the "
         "sparse and of the layered models are small nevertheless; a factor of a factorisation is "
         "in a few ratings, of which each moves it by several per cent.",
         verdict=DIFFERS,
     ),
-    Claim(
+    on_links(
         name="gaia-2",
         runs_of="gaia-1",
         source=f"{PAPER}, abstract",
         says="On a WAN training in step (BSP) takes up to 53.7 times as long as on a LAN.",
-        here=HERE,
         numbers=numbers("seconds to the target over those on the LAN, BSP", SLOWER, "up to 53.7"),
         measure=functools.partial(of_the_lan, "bsp"),
         agrees=lambda x: near(max(x.values()), 53.7),
         when="the largest is within a fifth of 53.7",
         partly=lambda x: min(x.values()) > 1.0,
-        seconds=(75, 4000),
         verdict=IN_PART,
         why="How much longer is what messages take beside computing: 0.2 to 0.4 MB here against "
         "blocks of 20 to 100 ms. Models of hundreds of megabytes come nearer to the printed "
         "number.",
     ),
-    Claim(
+    on_links(
         name="gaia-3",
         runs_of="gaia-1",
         source=f"{PAPER}, abstract",
         says="On a WAN Gaia is 1.8 to 53.5 times as fast as systems in step.",
-        here=HERE,
         numbers={
             **numbers("seconds to the target, BSP over Gaia", SLOWER, "1.8 to 53.5"),
             **numbers("the same, all changes with difference 3 over Gaia", SLOWER, None, " filter"),
@@ -266,7 +264,6 @@ CLAIMS = (
         when="BSP takes 1.8 to 53.5 times as long as Gaia in every application, on the WAN and on "
         "the slowest links",
         partly=lambda x: min(_over_bsp(x)) > 1.0,
-        seconds=(75, 4000),
         why="Most of the gain is from not waiting at every clock: what sends all changes with the "
         "same clock difference is as fast on the WAN to within a tenth, and the filter counts "
         "where links are full (three times in the logistic model on the slowest). The range ends "
@@ -275,19 +272,17 @@ CLAIMS = (
         "the network and 1.6 with topics, which is below the range, with a queue of 3; they have "
         "not been measured with one of 5.",
     ),
-    Claim(
+    on_links(
         name="gaia-4",
         runs_of="gaia-1",
         source=f"{PAPER}, abstract",
         says="On a WAN Gaia takes 0.94 to 1.40 times as long as on a LAN.",
-        here=HERE,
         numbers=numbers(
             "seconds to the target over those on the LAN, Gaia", SLOWER, "0.94 to 1.40"
         ),
         measure=functools.partial(of_the_lan, "gaia"),
         agrees=lambda x: max(on_the_wan(x)) <= 1.4 and min(on_the_wan(x)) >= 0.94,
         when="every application takes 0.94 to 1.40 times as long on the WAN",
-        seconds=(75, 4000),
         why="Beside bandwidth these links have 50 ms of latency, which the paper leaves out, and a "
         "clock difference of 3 hides 60 ms of it (in full, with clocks of 100 ms, all) if as many "
         "messages and two more may be under way. With a queue of 3 and in full the network has "
