@@ -13,9 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from hogshare import asaga_tasks, problems, sgd_rounds
 from hogshare.datasets import dense
 from hogshare.lab.claims.claim import AGREES, BOTH, IN_PART, REAL, Claim, Found, Number, near, over
 from hogshare.lab.experiments import shared, tasks
+from hogshare.shm.mailbox import HEADER_BYTES
+from hogshare.simulation import LogNormal, Simulator
+from hogshare.tasks.draws import draws_of_task
 
 PAPER = "Soori et al. 2019"
 LAWS = ("cds:0", "cds:0.3", "cds:0.6", "cds:1")
@@ -34,8 +38,6 @@ CLUSTER = HERE.format("32 workers of which 6 are late by 1.5 to 2.5 tasks and 2 
 
 def settings_of(n_rows: int, seed: int, quick: bool, **others: Any) -> dict[str, Any]:
     """Those of ``hogshare bench tasks``."""
-    from hogshare.simulation import LogNormal, Simulator
-
     clock = Simulator(block_time=LogNormal(1e-3 * COMPUTING * BASE_MS, SIGMA), seed=seed)
     return tasks.TASKS.defaults(
         alpha=1.0 / n_rows,
@@ -130,9 +132,6 @@ def table_3(seed: int, quick: bool) -> Found:
 
 def rounds_by_hand(seed: int, quick: bool) -> Found:
     """Figure 2: SGD in rounds beside a plain loop of NumPy on the same draws."""
-    from hogshare import problems, sgd_rounds
-    from hogshare.tasks.draws import draws_of_task
-
     n, rounds, step = 4000, 200 if quick else 2000, 0.05
     X, y = dense(n_samples=n, n_features=200, seed=seed)
     targets = X @ np.linspace(-1.0, 1.0, X.shape[1]) + y
@@ -158,10 +157,6 @@ def rounds_by_hand(seed: int, quick: bool) -> Found:
 
 def history(seed: int, quick: bool) -> Found:
     """Sections III to V: what ASAGA's tasks cost in bytes, and versions that are kept."""
-    from hogshare import asaga_tasks, problems
-    from hogshare.shm.mailbox import HEADER_BYTES
-    from hogshare.simulation import LogNormal, Simulator
-
     n, n_features, rate = 4000, 200, 0.1
     X, y = dense(n_samples=n, n_features=n_features, seed=seed)
     workers = 8

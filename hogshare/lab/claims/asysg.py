@@ -7,6 +7,9 @@ from typing import Any
 
 from hogshare.lab.claims.claim import DIFFERS, IN_PART, Claim, Found, Number, near
 from hogshare.lab.experiments import speedup
+from hogshare.lab.studies import ages
+from hogshare.lab.studies.experiments import family_of
+from hogshare.lab.studies.networks import IMAGES
 
 PAPER = "Lian et al. 2015"
 CEILING = 5.0  # workers that keep the model's end of the links busy: where LENET's times bend
@@ -34,8 +37,6 @@ def speedups(
     And what is left at the target of the objective, as a share of the first: whether who is timed
     has learned anything.
     """
-    from hogshare.lab.studies.experiments import family_of
-
     family = family_of(problem)
     stated = family.state(family.data(None, n_rows, "float32", seed))
     settings = settings_of(
@@ -55,8 +56,6 @@ def of_con(problem: str, sizes: dict[bool, dict[str, Any]], seed: int, quick: bo
 
     The step is the network's own, by which one worker learns (`hogshare.lab.studies.networks`).
     """
-    from hogshare.lab.studies.networks import IMAGES
-
     how: dict[str, Any] = {
         "step": IMAGES[problem].constant_step,
         "ceiling": CEILING,
@@ -117,8 +116,6 @@ def rates(reads: str, updates: tuple[int, ...], seed: int, quick: bool) -> Found
 
     reads : "consistent" ones, with the step (9), or "inconsistent", (17), a coordinate a write
     """
-    from hogshare.lab.studies import ages
-
     run, known = getattr(ages, reads), ages.drawn(seed)
     sizes, rows = [k if quick else 4 * k for k in updates], [1, 4, 16]
     by_updates = [run(known, 1, k, 0, seed) for k in sizes]

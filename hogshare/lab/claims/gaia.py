@@ -12,6 +12,7 @@ from hogshare.engine.stops import Stop
 from hogshare.lab.claims.claim import DIFFERS, IN_PART, Claim, Found, Number, near, over
 from hogshare.lab.experiments import centres, shared
 from hogshare.lab.harness.experiment import reached_by_all
+from hogshare.lab.studies.experiments import family_of
 from hogshare.lab.studies.made import noisy_classes
 from hogshare.planes import Mirrors
 from hogshare.problems.protocol import RowProblem
@@ -47,8 +48,6 @@ HERE = (
 
 def stated(name: str, seed: int, quick: bool) -> tuple[Any, dict[str, Any]]:
     """An application's problem, and its settings."""
-    from hogshare.lab.studies.experiments import family_of
-
     one = APPLICATIONS[name] | (SMALLER.get(name, {}) if quick else {})
     n_rows = one.pop("rows", None)
     n = 3 if quick else 11

@@ -5,7 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 
+from hogshare import datasets, problems
+from hogshare.engine.stops import Stop
+from hogshare.lab import bounds
 from hogshare.lab.claims.claim import DIFFERS, REAL, Claim, Found, Number, near, over
+from hogshare.lab.studies import ages
+from hogshare.planes import Shared
+from hogshare.solvers import prox_asaga, solve
 
 HOGWILD = "Niu et al. 2011"
 THREADS = (1, 2, 4, 8)
@@ -15,12 +21,6 @@ EXCESS = 1e-10  # of the objective over the optimum
 
 def hogwild(seed: int, quick: bool) -> Found:
     """Two threads against one to the same objective, on one vector and with copies."""
-    from hogshare import datasets, problems
-    from hogshare.engine.stops import Stop
-    from hogshare.lab import bounds
-    from hogshare.planes import Shared
-    from hogshare.solvers import solve
-
     n_rows, n_features = (20_000, 20_000) if quick else (101_210, 47_236)
     X, y = datasets.zipf_classification(n_samples=n_rows, n_features=n_features, seed=seed)
     problem = problems.linear(X, y, loss="hinge", alpha=1.0 / n_rows, fit_intercept=False)
@@ -43,10 +43,6 @@ def hogwild(seed: int, quick: bool) -> Found:
 
 def proximal(seed: int, quick: bool) -> Found:
     """Epochs and seconds to a high precision by the number of threads, of those of one."""
-    from hogshare import datasets, problems
-    from hogshare.engine.stops import Stop
-    from hogshare.solvers import prox_asaga, solve
-
     n_rows, n_features = (10_000, 2_000) if quick else (30_000, 10_000)
     X, y = datasets.zipf_classification(n_samples=n_rows, n_features=n_features, seed=seed)
     problem = problems.linear(
@@ -70,8 +66,6 @@ def proximal(seed: int, quick: bool) -> Found:
 
 def linear_rate(seed: int, quick: bool) -> Found:
     """Slopes of the gap's logarithm at several ages, over that without age."""
-    from hogshare.lab.studies import ages
-
     n_rows = 300 if quick else 1000
     known = ages.drawn(seed, n_rows)
     slopes = {

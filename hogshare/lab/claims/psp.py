@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.lab import bounds
 from hogshare.lab.claims.claim import DIFFERS, IN_PART, NONE, Claim, Found, Number, near
-from hogshare.lab.studies.model_error import LONG, SHORT
+from hogshare.lab.studies import model_error, psp
 
 PAPER = "Wang et al. 2017"
 NODES = "1,000 nodes for 40 virtual seconds, a sample of 1 %, staleness 4, steps exponential"
@@ -27,33 +28,36 @@ FACTORS = (1, 4, 16)  # by which 5 % of the nodes are slower
 RANDOM_LAWS = 2000
 # nodes, parameters and seconds of a quick figure with gradients; a sample is 1 % of the nodes
 SMALL = {"1d": (200, 100, 20.0), "2b": (100, 100, 20.0)}
-STEPS = {"long": LONG, "short": SHORT}  # in units of 1 / (parameters + nodes)
+STEPS = {
+    "long": model_error.LONG,
+    "short": model_error.SHORT,
+}  # in units of 1 / (parameters + nodes)
 
 
 @functools.cache
 def figure(name: str, seed: int) -> dict[str, Any]:
     """A figure of one seed, made once for all claims on it."""
-    from hogshare.lab.studies import psp
-
     return psp.figure(name, seeds=1, seed=seed)
 
 
-def along(name: str, seed: int, what: str = "steps") -> dict[tuple[str, str, Any], float]:
-    """A quantity of a figure's points by law, barrier and x."""
+def along(
+    name: str, seed: int, what: str = "steps", law: str = LAWS["exponential"]
+) -> dict[tuple[str, Any], float]:
+    """A quantity of a figure's points under a law, by barrier and x."""
     return {
-        (series["law"], series["barrier"], point["x"]): point[what]["mean"]
+        (series["barrier"], point["x"]): point[what]["mean"]
         for series in figure(name, seed)["series"]
+        if series["law"] == law
         for point in series["points"]
     }
 
 
 def by_law(name: str, seed: int, what: str) -> Found:
     """A quantity of every barrier, under both laws of `LAWS`."""
-    found = along(name, seed, what)
     return {
-        f"{short} {barrier}": found[law, barrier, None]
+        f"{short} {barrier}": value
         for short, law in LAWS.items()
-        for barrier in BARRIERS
+        for (barrier, _), value in along(name, seed, what, law).items()
     }
 
 
@@ -71,64 +75,53 @@ def _in_order(law: str, found: Found) -> bool:
     return bsp < ssp < min(pbsp, pssp) and max(pbsp, pssp) < asp
 
 
-def _spread_in_order(found: Found) -> bool:
-    def is_ordered(law: str) -> bool:
-        spread = {barrier: found[f"{law} {barrier}"] for barrier in BARRIERS}
-        others = [spread[barrier] for barrier in ("ssp:4", *SAMPLED)]
-        return spread["bsp"] < min(others) and max(others) < spread["asp"]
-
-    return all(is_ordered(law) for law in LAWS)
+def _spread_in_order(law: str, found: Found) -> bool:
+    bsp, *others, asp = (found[f"{law} {barrier}"] for barrier in BARRIERS)
+    return bsp < min(others) and max(others) < asp
 
 
 def samples(seed: int, quick: bool) -> Found:
-    """Figure 1c: the mean step by the size of the sample, beside ASP and SSP of figure 1a."""
-    steps = along("1c", seed)
-    mean = {x: steps[LAWS["exponential"], f"pbsp:{x}", None] for x in (0, 1, 2, 4, 8, 16, 32, 64)}
-    sd = along("1c", seed, "sd")
-    beside = along("1a", seed)
-    progress = list(mean.values())
+    """Figure 1c: the mean step by the size of the sample, over ASP and SSP of figure 1a."""
+    steps, sd, others = along("1c", seed), along("1c", seed, "sd"), along("1a", seed)
+    mean = {x: steps[f"pbsp:{x}", None] for x in psp.SAMPLES}
     return {
-        "0 / asp": mean[0] / beside[LAWS["exponential"], "asp", None],
-        "16 / ssp": mean[16] / beside[LAWS["exponential"], "ssp:4", None],
-        "rises": sum(b >= a for a, b in itertools.pairwise(progress)),
+        "0 / asp": mean[0] / others["asp", None],
+        "16 / ssp": mean[16] / others["ssp:4", None],
+        "rises": sum(b >= a for a, b in itertools.pairwise(mean.values())),
         "64": mean[64],
-        **{f"sd {x}": sd[LAWS["exponential"], f"pbsp:{x}", None] for x in (0, 1, 2)},
+        **{f"sd {x}": sd[f"pbsp:{x}", None] for x in (0, 1, 2)},
     }
 
 
 def updates(seed: int, quick: bool) -> Found:
     """Figure 1e: updates at the server, ASP over BSP, by law."""
-    found = along("1e", seed, "updates")
-    laws = {**LAWS, "uniform": "uniform:0.5,1.5"}
-    return {short: found[law, "asp", None] / found[law, "bsp", None] for short, law in laws.items()}
+    found = {}
+    for short, law in {**LAWS, "uniform": "uniform:0.5,1.5"}.items():
+        sent = along("1e", seed, "updates", law)
+        found[short] = sent["asp", None] / sent["bsp", None]
+    return found
 
 
 def slow_nodes(seed: int, quick: bool) -> Found:
     """Figure 2a: progress with a share of nodes four times as slow, of that with none."""
-    found = {(b, x): value for (_, b, x), value in along("2a", seed, "ratio").items()}
+    found = along("2a", seed, "ratio")
     return {f"{b} {share}": found[b, share / 100] for b in BARRIERS for share in (5, 15, 30)}
 
 
 def slower_and_slower(seed: int, quick: bool) -> Found:
     """Figure 2c: mean steps where 5 % of the nodes are 1, 4 and 16 times as slow."""
     steps = along("2c", seed)
-    return {
-        f"{barrier} {x}": steps[LAWS["exponential"], barrier, float(x)]
-        for barrier in BARRIERS
-        for x in FACTORS
-    }
+    return {f"{b} {x}": steps[b, float(x)] for b in BARRIERS for x in FACTORS}
 
 
 def more_nodes(seed: int, quick: bool) -> Found:
     """Figure 3: change of the mean step from 100 to 1,000 nodes, in per cent."""
-    found = {(b, x): value for (_, b, x), value in along("3", seed, "ratio").items()}
+    found = along("3", seed, "ratio")
     return {barrier: 100.0 * (found[barrier, 1000.0] - 1.0) for barrier in BARRIERS}
 
 
-def bounds(seed: int, quick: bool) -> Found:
+def moments(seed: int, quick: bool) -> Found:
     """Theorem 2: exact moments of random laws of lag against (54) and (55)."""
-    from hogshare.lab import bounds
-
     rng = np.random.default_rng(seed)
     violations, nearest = 0, [0.0, 0.0]
     for _ in range(RANDOM_LAWS if quick else 10 * RANDOM_LAWS):
@@ -151,8 +144,6 @@ def bounds(seed: int, quick: bool) -> Found:
 
 def errors(name: str, seed: int, quick: bool, step: float | None = None) -> dict[str, Any]:
     """Points of a figure with gradients, by barrier; steps are in units of `STEPS`."""
-    from hogshare.lab.studies import model_error
-
     n, parameters, seconds = SMALL[name] if quick else (1000, 1000, 40.0)
     result = model_error.figure(
         name,
@@ -218,7 +209,7 @@ CLAIMS = (
         here=f"{NODES}; and gamma (mean 1, shape 0.6)",
         numbers=numbers_by_law("steps between the first and the last node"),
         measure=lambda seed, quick: by_law("1a", seed, "spread"),
-        agrees=_spread_in_order,
+        agrees=lambda x: all(_spread_in_order(law, x) for law in LAWS),
         when="BSP < SSP, pBSP, pSSP < ASP with both laws",
     ),
     Claim(
@@ -373,7 +364,7 @@ CLAIMS = (
             "mean": Number("largest mean, as a share of its bound"),
             "second moment": Number("largest second moment, as a share of its bound"),
         },
-        measure=bounds,
+        measure=moments,
         agrees=lambda x: x["violations"] == 0,
         when="no law is beyond a bound",
         seconds=(1, 30),

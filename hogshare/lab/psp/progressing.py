@@ -237,7 +237,7 @@ def progress(
     barrier = barrier_of(barrier)
     plan = _plan(barrier, n_workers)
     factors = _slowness(slowness, n_workers)
-    _check(law, n_workers, seconds, blocks, poll, seed, plan, factors)
+    _check(law, seconds, blocks, poll, seed, plan, factors)
     assert isinstance(seed, int)
     marks = _marks(times)
     changes = _changes(joins, leaves, n_workers)
@@ -245,12 +245,7 @@ def progress(
     code, a, b, trace = law.numbers()
     rate = float(np.sum(1.0 / factors)) / law.mean if law.mean > 0.0 else math.inf
     setting = virtual.Setting(
-        barrier=plan["barrier"],
-        sample=plan["sample"],
-        staleness=plan["staleness"],
-        share=plan["share"],
-        hold=plan["hold"],
-        available=plan["available"],
+        **plan,
         code=code,
         a=a,
         b=b,
@@ -296,7 +291,6 @@ def _slowness(slowness: Any, n_workers: int) -> np.ndarray:
 
 def _check(
     law: Any,
-    n_workers: int,
     seconds: Any,
     blocks: Any,
     poll: Any,
@@ -349,9 +343,9 @@ def _changes(
     joins: Mapping[int, float] | None, leaves: Mapping[int, float] | None, n_workers: int
 ) -> list[tuple[float, int, int]]:
     """Who leaves or joins, in order."""
-    changes = []
+    joins, leaves, changes = joins or {}, leaves or {}, []
     for name, given, kind in (("joins", joins, virtual.JOINED), ("leaves", leaves, virtual.LEFT)):
-        for worker, time in (given or {}).items():
+        for worker, time in given.items():
             if not is_worker(worker, n_workers):
                 raise ValueError(
                     f"{name} names worker {worker!r}, and there are {n_workers}: 0 to "
@@ -359,8 +353,7 @@ def _changes(
                 )
             not_negative(**{f"{name}[{worker}]": time})
             changes.append((float(time), kind, worker))
-    for worker in (joins or {}).keys() & (leaves or {}).keys():
-        assert joins is not None and leaves is not None
+    for worker in joins.keys() & leaves.keys():
         if not joins[worker] < leaves[worker]:
             raise ValueError(
                 f"worker {worker} must join before it leaves; got {joins[worker]!r} and "

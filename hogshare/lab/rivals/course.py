@@ -66,10 +66,6 @@ class Race:
             return math.inf
         return float(self.discipline.distance(run["objective"], self.lowest))
 
-    def reaches(self, run: Run, target: float) -> bool:
-        """Whether a fit is within the target."""
-        return self.distance(run) <= target
-
     def fit(self, entry: Entry, setting: int, budget: float, round_: int) -> Run:
         """Fit once, timed, and judge the model; an exception becomes part of the run."""
         seed = self.plan.seed + round_ + 1
@@ -109,7 +105,7 @@ class Race:
             run = self.fit(entry, setting, budget, round_)
             self.runs.append(run)
             yield run
-            if run["error"] or self.reaches(run, target) or i + 1 == len(ladder):
+            if run["error"] or self.distance(run) <= target or i + 1 == len(ladder):
                 return
             growth = 1.0 if entry.contestant.unit == "tolerance" else ladder[i + 1] / budget
             if time.perf_counter() - begin + growth * run["seconds"] > allowance:

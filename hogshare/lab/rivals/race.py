@@ -76,12 +76,11 @@ def race(
             for kind in kinds
         ]
         try:
-            for entry in entries:
-                start(course, entry)
-                dismiss_losers(entries)
-            for entry in racing(entries):
-                tune(course, entry)
-                dismiss_losers(entries)
+            for stage in (start, tune):
+                for entry in racing(entries):
+                    stage(course, entry)
+                    if entry.reason:  # it is out: its memory is for the others
+                        entry.lane.close()
             for k in range(plan.rounds):
                 for entry in racing(in_order(entries, k)):
                     run_round(course, entry, k)
@@ -102,13 +101,6 @@ def race(
 def racing(entries: Sequence[Entry]) -> list[Entry]:
     """Those that are still in the race."""
     return [entry for entry in entries if not entry.reason]
-
-
-def dismiss_losers(entries: Sequence[Entry]) -> None:
-    """Free the memory of those who are out."""
-    for entry in entries:
-        if entry.reason:
-            entry.lane.close()
 
 
 def start(course: Race, entry: Entry) -> None:
@@ -154,7 +146,7 @@ def tune(course: Race, entry: Entry) -> None:
                 break
             closest = min(closest, course.distance(run))
             for target in targets:
-                if course.reaches(run, target) and run["seconds"] < best.get(target, math.inf):
+                if course.distance(run) <= target and run["seconds"] < best.get(target, math.inf):
                     best[target] = run["seconds"]
                     entry.kept[target] = setting
             if run["seconds"] > best.get(targets[-1], math.inf):
