@@ -185,7 +185,7 @@ class Report(Document):
         Constants, conditions and bounds of the algorithm's analysis for this run, and in
         ``sentence`` whether linear speedup is to be expected; see ``docs/theory.md``. None where
         there is no such analysis, or it was not asked for.
-    again : Again or None
+    again : Repeatable or None
         What `solve` was called with, to run it on a virtual clock; for `predict`. Not part of the
         JSON.
     recording : Recording or None

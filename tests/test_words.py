@@ -390,7 +390,7 @@ def test_a_start_is_called_what_it_is_in_fit(model, expected, rows):
 @pytest.mark.parametrize("klass", ESTIMATORS)
 def test_what_to_do_about_a_divergence_is_something_there_is(klass):
     model = klass()
-    with model._in_own_words():
+    with words.speaking(model._words):
         told = SAGA().remedy(StepSize()) + SDCA().remedy(StepSize())
     assert "SAGA(" not in told
     assert all(name in told for name in ["learning_rate"] if hasattr(model, name))

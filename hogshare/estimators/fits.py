@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from sklearn import get_config
 from sklearn.base import _fit_context
 
-from hogshare.estimators import docstrings
 from hogshare.estimators.ranks import with_all_ranks
 from hogshare.kernels import telling
+from hogshare.system import docstrings
 from hogshare.system.interrupts import leaves_numpy
 from hogshare.system.words import speaking
 

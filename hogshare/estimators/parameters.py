@@ -18,9 +18,9 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
-from hogshare.estimators import docstrings
 from hogshare.runtimes.choice import RUNTIMES
 from hogshare.solvers.choices import KNOWN
+from hogshare.system import docstrings
 from hogshare.system.ranges import is_integer, is_number
 from hogshare.system.words import nearest
 

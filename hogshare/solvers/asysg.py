@@ -19,11 +19,13 @@ from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.report import Report
 from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize
-from hogshare.solvers.choices import problem_of, step_of, stop_of
+from hogshare.solvers.choices import problem_of, step_of
+from hogshare.solvers.papers import algorithm, stop_after
 from hogshare.solvers.refusals import PROPORTIONAL
 from hogshare.solvers.solving import solve
 
 
+@algorithm
 def asysg_con(
     problem: Problem,
     *others: Never,
@@ -42,10 +44,6 @@ def asysg_con(
 
     Parameters
     ----------
-    problem : LinearProblem or GradientProblem
-        What to minimise.
-    *others
-        Nothing: all other arguments are named.
     n_workers : int, default=-1
         Workers; -1 means all usable cores. The master comes on top, and computes little.
     batch : int, default=1
@@ -62,12 +60,8 @@ def asysg_con(
         Drop gradients that are more than so many updates old. None: none is dropped.
     damped : bool, default=False
         Multiply a gradient by ``1 / (1 + age)``.
-    stop : Stop, int or None, default=None
-        Another criterion than the number of epochs, which is then its own.
     theory : bool, default=True
         Whether the report says what the paper's analysis expects of the run, as in `asysg_incon`.
-    **settings
-        Further arguments of `hogshare.solve`: `barrier`, `runtime`, `trace`, `seed`, ...
 
     Returns
     -------
@@ -105,7 +99,7 @@ def asysg_con(
     >>> sum(worker["pushes"] for worker in report.workers)
     570
     """
-    problem, steps, stop = problem_of(problem, others), _steps_of(step), _stop_of(stop, epochs)
+    problem, steps, stop = problem_of(problem, others), _steps_of(step), stop_after(epochs, stop)
     if steps.kind not in PROPORTIONAL:
         raise ValueError(
             f"StepSize({steps.kind!r}) has no factor that is the step of a mean over the rows: use "
@@ -157,11 +151,6 @@ def _steps_of(step: Any) -> StepSize:
     return step_of(step) or StepSize("constant")
 
 
-def _stop_of(stop: Any, epochs: int) -> Stop:
-    """A criterion of its own, or so many epochs."""
-    return Stop(epochs=epochs) if stop is None else stop_of(stop)
-
-
 def _rows_to_learn_from(problem: Problem, stop: Stop) -> int:
     """Rows of an epoch, without those that are held out."""
     held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
@@ -185,6 +174,7 @@ def _records_gradients(problem: Problem, theory: bool, settings: dict[str, Any])
     return not has_rows(problem) or unsmooth(problem) is None
 
 
+@algorithm
 def asysg_incon(
     problem: Problem,
     *others: Never,
@@ -202,12 +192,6 @@ def asysg_incon(
 
     Parameters
     ----------
-    problem : LinearProblem or GradientProblem
-        What to minimise.
-    *others
-        Nothing: all other arguments are named.
-    n_workers : int, default=-1
-        Workers; -1 means all usable cores.
     batch : int, default=1
         M of the paper: gradients computed between two writes. They are summed, so a step size for
         the mean has to be divided by M; but for networks, whose steps are by the mean.
@@ -218,23 +202,13 @@ def asysg_incon(
         with few; "unbiased" the same times their number, see `SGD`.
     step : StepSize or float, default=0.01
         Step size; a number is a constant one, as in the paper.
-    epochs : int, default=10
-        Passes over the rows.
     adds : {"plain", "atomic"}, default="plain"
         How a coordinate is updated.
-    stop : Stop, int or None, default=None
-        Another criterion than the number of epochs, which is then its own.
     theory : bool, default=True
         Whether the report says what the paper's analysis expects of the run (`Report.theory`):
         constants, step size, condition, measured ages, and whether linear speedup is to be
         expected. Some passes over the rows after the run, in none of its times; with `trace` the
         gradient at each snapshot besides.
-    **settings
-        Further arguments of `hogshare.solve`.
-
-    Returns
-    -------
-    Report
 
     Notes
     -----
@@ -263,7 +237,7 @@ def asysg_incon(
     >>> sum(worker["pushes"] for worker in report.workers)
     1430
     """
-    problem, steps, stop = problem_of(problem, others), _steps_of(step), _stop_of(stop, epochs)
+    problem, steps, stop = problem_of(problem, others), _steps_of(step), stop_after(epochs, stop)
     report = solve(
         problem,
         rule=SGD(batch=batch, coordinate=coordinate),

@@ -10,10 +10,12 @@ from hogshare.planes import Mirrors
 from hogshare.problems.protocol import Problem
 from hogshare.report import Report
 from hogshare.rules.steps import StepSize
-from hogshare.solvers.choices import problem_of, stop_of
+from hogshare.solvers.choices import problem_of
+from hogshare.solvers.papers import algorithm, stop_after
 from hogshare.solvers.solving import solve
 
 
+@algorithm
 def gaia(
     problem: Problem,
     *others: Never,
@@ -31,10 +33,6 @@ def gaia(
 
     Parameters
     ----------
-    problem : LinearProblem or GradientProblem
-        What to minimise.
-    *others
-        Nothing: all other arguments are named.
     centres : int or list of int, default=3
         How many, or the centre of each worker, as of `Mirrors`.
     threshold : float or array of shape (n_params,), default=0.01
@@ -45,12 +43,6 @@ def gaia(
         Of all centres; None: one for each.
     barrier : Barrier, callable or str, default=SSP(0)
         When a worker may go on, among those of its centre.
-    step : StepSize, float or str, default=StepSize("optimal")
-        As of `solve`.
-    epochs : int, default=10
-        How many passes, where `stop` says nothing.
-    stop : Stop or int, default=None
-        As of `solve`.
     **settings
         Further arguments of `Mirrors` (`inside`, `every`, `significance`, `decay`, `soft`, `delay`,
         `queue`, `graph`, `links`, `when_lost`, `flush`, `rows`) and of `solve`.
@@ -95,7 +87,7 @@ def gaia(
         n_workers=plane.least_workers if n_workers is None else n_workers,
         barrier=barrier,
         step=step,
-        stop=Stop(epochs=epochs) if stop is None else stop_of(stop),
+        stop=stop_after(epochs, stop),
         **settings,
     )
     report.theory = promises(plane)

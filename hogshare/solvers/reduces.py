@@ -13,10 +13,12 @@ from hogshare.planes.replicas import Replicas
 from hogshare.problems.protocol import Problem
 from hogshare.report import Report
 from hogshare.rules.steps import StepSize
-from hogshare.solvers.choices import problem_of, stop_of
+from hogshare.solvers.choices import problem_of
+from hogshare.solvers.papers import algorithm, stop_after
 from hogshare.solvers.solving import solve
 
 
+@algorithm
 def stochastic_reduce(
     problem: Problem,
     *others: Never,
@@ -38,15 +40,9 @@ def stochastic_reduce(
 
     Parameters
     ----------
-    problem : Problem
-        What to minimise.
-    *others
-        Nothing: all other arguments are named.
     graph : str, array, networkx graph, callable or list, default="root"
         Who sends to whom, as of `Replicas`: "all", "star", "ring", "root", "random", "exponential",
         "one-peer", "hypercube", or a graph of one's own.
-    n_workers : int, default=-1
-        Workers; -1 means all usable cores.
     every : "auto" or int, default="auto"
         Rows of a worker between two reduces.
     sync : {"notify-ack", "bsp", "async"}, default="notify-ack"
@@ -58,15 +54,9 @@ def stochastic_reduce(
         What a message holds.
     fold : {"mean", "sum"}, default="mean"
         Whether models are averaged, or changes added up.
-    step : StepSize, float, str or None, default=None
-        Step size; a number is a constant one.
-    epochs : int, default=10
-        Passes over the rows.
     barrier : Barrier, str or None, default=None
         Another of `hogshare.barriers` besides, as in ``"pssp:10,4"``; then ``sync="async"`` leaves
         all waiting to it.
-    stop : Stop, int or None, default=None
-        Another criterion than the number of epochs, which is then its own.
     theory : bool, default=True
         Whether the report says in `Report.theory` what the graph promises: degree, gap, rounds
         until workers agree, and what they had.
@@ -119,7 +109,7 @@ def stochastic_reduce(
         n_workers=n_workers,
         step=step,
         barrier=barrier,
-        stop=Stop(epochs=epochs) if stop is None else stop_of(stop),
+        stop=stop_after(epochs, stop),
         **settings,
     )
     if theory and report.reduces is not None:

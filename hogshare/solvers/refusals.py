@@ -78,7 +78,10 @@ def refuse(
         return step
     step = step or StepSize()
     check(problem, rule, step, stop, start)
-    check_gradients(problem, gradients)
+    if gradients:
+        from hogshare.problems.linear.gradients import check_smooth
+
+        check_smooth(problem)
     check_criterion(problem, stop)
     return step
 
@@ -173,14 +176,6 @@ def check(problem: RowProblem, rule: Rule, step: StepSize, stop: Stop, start: Mo
             raise ValueError(f"{own('The start model')} has a coef too large for {problem.dtype}.")
         if start.memory is not None:
             rule.memory.check(problem, start.memory)
-
-
-def check_gradients(problem: RowProblem, gradients: bool) -> None:
-    """Refuse gradients where there is none."""
-    if gradients:
-        from hogshare.problems.linear.gradients import check_smooth
-
-        check_smooth(problem)
 
 
 def check_kept(runner: Runtime, files: Mapping[str, Any]) -> None:

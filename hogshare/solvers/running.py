@@ -34,7 +34,7 @@ from hogshare.runtimes.ending import known
 from hogshare.runtimes.hooks import OnEpoch, side_by_side
 from hogshare.runtimes.protocol import Runtime
 from hogshare.solvers import outcome
-from hogshare.solvers.again import Again
+from hogshare.solvers.repeats import Repeatable
 from hogshare.stragglers import Stragglers
 from hogshare.system import memory
 from hogshare.system.callers import warn
@@ -48,46 +48,21 @@ COPIES = 4  # of a model that a fit makes in float64, at least: 27 to 58 bytes a
 
 @dataclass(kw_only=True)
 class Run:
-    """A run that has been settled.
-
-    Parameters
-    ----------
-    choices : Choices
-    runner : Runtime
-    notes : list of str
-        For the report; more come.
-    began : float
-        When the call began, by `time.perf_counter`.
-    start : Model or None
-        Where the caller has it start.
-    saved : Saved or None
-        The run that it goes on with.
-    checkpoint : Checkpoint or None
-    facts : dict
-        What run it is, for checkpoints.
-    stragglers : Stragglers or None
-    on_epoch : callable, EpochEnds or None
-    gradients : bool
-        Whether the trace has the gradient's norm.
-    seed : object
-        As it was given.
-    again : Again
-        What the call was, for predictions.
-    """
+    """A run that has been settled."""
 
     choices: Choices
     runner: Runtime
-    notes: list[str]
-    began: float
-    start: Model | None
-    saved: Saved | None
+    notes: list[str]  # for the report; more come
+    began: float  # when the call did, by `time.perf_counter`
+    start: Model | None  # where the caller has it start
+    saved: Saved | None  # the run that it goes on with
     checkpoint: Checkpoint | None
-    facts: dict[str, Any]
+    facts: dict[str, Any]  # what run it is, for checkpoints
     stragglers: Stragglers | None
     on_epoch: OnEpoch | EpochEnds | None
-    gradients: bool
-    seed: Any
-    again: Again
+    gradients: bool  # whether the trace has the gradient's norm
+    seed: Any  # as it was given
+    again: Repeatable
     seconds: dict[str, float] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:

@@ -11,9 +11,11 @@ from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
 from hogshare.rules.saga import SAGA
 from hogshare.solvers.choices import linear_of
+from hogshare.solvers.papers import algorithm, stop_after
 from hogshare.solvers.solving import solve
 
 
+@algorithm
 def asaga(
     problem: RowProblem,
     *others: Never,
@@ -31,26 +33,12 @@ def asaga(
     problem : LinearProblem
         What to minimise: any loss (the paper's are smooth; see `hogshare.SAGA` for losses with
         kinks), and a penalty without an l1 part.
-    *others
-        Nothing: all other arguments are named.
-    n_workers : int, default=-1
-        Workers; -1 means all usable cores.
     step : float or "auto", default="auto"
         Step size: a number is constant, as in the paper, whose experiments use 1 / (3 L) and the
         like; what its theorem asks for is in the notes. "auto" is that of `hogshare.SAGA`, and does
         not depend on the number of workers.
-    epochs : int, default=10
-        Passes over the rows.
     adds : {"atomic", "plain"}, default="atomic"
         How a coordinate of the vector is updated. The average is always added to atomically.
-    stop : Stop, int or None, default=None
-        Another criterion than the number of epochs, which is then its own.
-    **settings
-        Further arguments of `hogshare.solve`.
-
-    Returns
-    -------
-    Report
 
     Raises
     ------
@@ -96,6 +84,7 @@ def asaga(
     )
 
 
+@algorithm
 def prox_asaga(
     problem: RowProblem,
     *others: Never,
@@ -112,25 +101,11 @@ def prox_asaga(
     ----------
     problem : LinearProblem
         What to minimise: any loss, as for `asaga`, and any penalty.
-    *others
-        Nothing: all other arguments are named.
-    n_workers : int, default=-1
-        Workers; -1 means all usable cores.
     step : float or "auto", default="auto"
         As of `asaga`.
-    epochs : int, default=10
-        Passes over the rows.
     adds : {"atomic", "plain"}, default="atomic"
         How a coordinate of the vector is updated; what is added is the difference to where the
         proximal step leads.
-    stop : Stop, int or None, default=None
-        Another criterion than the number of epochs, which is then its own.
-    **settings
-        Further arguments of `hogshare.solve`.
-
-    Returns
-    -------
-    Report
 
     Raises
     ------
@@ -162,6 +137,6 @@ def prox_asaga(
         rule=SAGA(step=None if isinstance(step, str) else step),
         plane=Shared(exchange=None, adds=adds),
         n_workers=n_workers,
-        stop=Stop(epochs=epochs) if stop is None else stop,
+        stop=stop_after(epochs, stop),
         **settings,
     )

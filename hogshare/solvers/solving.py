@@ -26,7 +26,6 @@ from hogshare.rules.steps import StepSize
 from hogshare.runtimes.choice import choose, work_of
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.runtimes.protocol import Runtime
-from hogshare.solvers.again import again
 from hogshare.solvers.choices import (
     check_settings,
     plane_of,
@@ -36,9 +35,10 @@ from hogshare.solvers.choices import (
     step_of,
     stop_of,
 )
+from hogshare.solvers.joint import together
 from hogshare.solvers.refusals import check_groups, check_kept, refuse
+from hogshare.solvers.repeats import repeatable
 from hogshare.solvers.running import Run
-from hogshare.solvers.together import together
 from hogshare.stragglers import Stragglers, check_workers, stragglers_of
 from hogshare.system import ranges
 from hogshare.system.interrupts import leaves_numpy
@@ -283,7 +283,7 @@ def solve(
         on_epoch=on_epoch,
         gradients=gradients,
         seed=seed,
-        again=again(solve, choices, OrderSeed(order_seed), given or saved is not None),
+        again=repeatable(solve, choices, OrderSeed(order_seed), given or saved is not None),
     )
     return run.to_the_end()
 

@@ -18,12 +18,38 @@ from hogshare.problems.protocol import Problem, has_rows
 from hogshare.report import Report, Trace
 from hogshare.solvers import outcome
 from hogshare.solvers.choices import problem_of
+from hogshare.system import docstrings
 from hogshare.system.interrupts import errstate
 from hogshare.system.ranges import positive, whole
 from hogshare.tasks.context import AsyncContext
 from hogshare.tasks.executors import job_of
 from hogshare.tasks.results import Result
 from hogshare.tasks.steps import StepRule, step_rule
+
+# what the docstrings of all methods say, where they do not say otherwise
+SAID = """
+Parameters
+----------
+problem : LinearProblem or GradientProblem
+    What to minimise.
+*others
+    Nothing: all other arguments are named.
+workers, n_workers
+    Who runs tasks, see `hogshare.AsyncContext`.
+rate : float, default=0.1
+    Share of its rows that a task draws.
+epochs : float, default=10
+    Passes over the rows, counted by those that are drawn.
+barrier : Barrier, str or callable, optional
+    When a worker may have its next task, see `Collection.barrier`; by default at once.
+**settings
+    ``barrier``, ``partitions`` and ``trace`` (snapshots in an epoch), and further arguments of
+    `AsyncContext`: ``seed``, ``stragglers``, ``cutoff``, ``retries``, ``memory``.
+
+Returns
+-------
+Report
+"""
 
 
 class Diverged(FloatingPointError):
@@ -32,6 +58,7 @@ class Diverged(FloatingPointError):
 
 def by_ranks(method: Callable[..., Report]) -> Callable[..., Report]:
     """Have a method be called by all ranks of a job, where they are meant: all get its report."""
+    docstrings.complete(method, [SAID])
 
     @functools.wraps(method)
     def call(problem: Any, *others: Never, workers: Any = "processes", **settings: Any) -> Report:

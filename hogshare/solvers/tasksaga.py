@@ -32,15 +32,9 @@ def saga_rounds(
 
     Parameters
     ----------
-    problem, *others, workers, n_workers, rate, epochs, **settings
-        As of `hogshare.solvers.sgd_rounds`.
     step : float or callable, optional
         A number is constant, as in the paper. By default a third of one over the largest curvature
         of a row, of linear problems.
-
-    Returns
-    -------
-    Report
 
     Notes
     -----
@@ -95,17 +89,9 @@ def asaga_tasks(
 
     Parameters
     ----------
-    problem, *others, workers, n_workers, rate, epochs, **settings
-        As of `hogshare.solvers.sgd_rounds`.
     step : float or callable, optional
         A number is divided by the number of workers and constant, as in the paper. By default a
         third of one over the largest curvature of a row, of linear problems.
-    barrier : Barrier, str or callable, optional
-        When a worker may have its next task, see `Collection.barrier`; by default at once.
-
-    Returns
-    -------
-    Report
 
     Notes
     -----

@@ -27,27 +27,10 @@ def sgd_rounds(
 
     Parameters
     ----------
-    problem : LinearProblem or GradientProblem
-        What to minimise.
-    *others
-        Nothing: all other arguments are named.
-    workers, n_workers
-        Who runs tasks, see `hogshare.AsyncContext`.
-    rate : float, default=0.1
-        Share of its rows that a task draws.
     step : float or callable, optional
         A number is the first of steps that fall as one over the root of the round's number, as in
         the paper; or a rule of `hogshare.tasks.steps`. By default one over the largest curvature of
         a row, of linear problems.
-    epochs : float, default=10
-        Passes over the rows, counted by those that are drawn.
-    **settings
-        ``barrier``, ``partitions`` and ``trace`` (snapshots in an epoch), and further arguments of
-        `AsyncContext`: ``seed``, ``stragglers``, ``cutoff``, ``retries``, ``memory``.
-
-    Returns
-    -------
-    Report
 
     Notes
     -----
@@ -95,18 +78,10 @@ def asgd(
 
     Parameters
     ----------
-    problem, *others, workers, n_workers, rate, epochs, **settings
-        As of `sgd_rounds`.
     step : float or callable, optional
         A number is divided by the number of workers, and falls as one over the root of the number
         of updates per worker, as in the paper; or a rule of `hogshare.tasks.steps`, such as
         ``steps.damped(steps.constant(0.1))``. By default as of `sgd_rounds`.
-    barrier : Barrier, str or callable, optional
-        When a worker may have its next task, see `Collection.barrier`; by default at once.
-
-    Returns
-    -------
-    Report
 
     Notes
     -----

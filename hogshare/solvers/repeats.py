@@ -1,4 +1,4 @@
-"""What a run was called with, so that its report can have it done again on a virtual clock."""
+"""What a run was called with, so that its report can have it repeated on a virtual clock."""
 
 from __future__ import annotations
 
@@ -23,39 +23,23 @@ SNAPSHOTS = 4  # of an epoch, between which a crossing is interpolated
 
 
 @dataclass(frozen=True, kw_only=True)
-class Again:
-    """A call of `solve`, without the problem: plain data, so that a report may be pickled.
+class Repeatable:
+    """A call of `solve`, without the problem: plain data, so that a report may be pickled."""
 
-    Parameters
-    ----------
-    solve : callable
-        `hogshare.solve`; here, because it makes these.
-    rule, plane, barrier, step, shuffle, block : as of `solve`
-    seed : int
-        Of the row order itself.
-    obstacle : str
-        Why it cannot be done again, if so.
-    """
-
-    solve: Callable[..., Report]
+    solve: Callable[..., Report]  # passed in, because it makes these
     rule: Rule
     plane: Plane
     barrier: BuiltIn | None
     step: StepSize
     shuffle: bool
     block: int | None
-    seed: int
-    obstacle: str = ""
+    seed: int  # of the row order itself
+    obstacle: str = ""  # why it cannot be repeated, if so
 
     def pace(self, problem: Problem, n_workers: int, trace: int) -> tuple[int, int]:
         """Rows of a block, and rows between two exchanges, of a real run with so many workers.
 
-        Parameters
-        ----------
-        problem : Problem
-        n_workers : int
-        trace : int
-            Snapshots per epoch.
+        trace : snapshots per epoch
         """
         assert self.barrier is not None
         choices = Choices(
@@ -86,16 +70,7 @@ class Again:
     ) -> float | None:
         """Epochs until the objective comes down to a value; None if `most` do not do.
 
-        Parameters
-        ----------
-        objective : float
-        problem : Problem
-        n_workers : int
-        simulator : Simulator
-        block : int
-            Rows of a block.
-        most : int
-            Epochs.
+        block : its rows
         """
         reached = None
 
@@ -128,26 +103,16 @@ class Again:
         return reached if crossed is None else crossed
 
 
-def again(solve: Callable[..., Report], c: Choices, seed: int, begins_late: bool) -> Again:
-    """Keep what `solve` was called with.
-
-    Parameters
-    ----------
-    solve : callable
-    c : Choices
-    seed : int
-        Of the row order itself.
-    begins_late : bool
-        Whether it begins from a start model or a checkpoint.
-    """
+def repeatable(solve: Callable[..., Report], c: Choices, seed: int, late: bool) -> Repeatable:
+    """What `solve` was called with; `late` where that went on from a start or a checkpoint."""
     obstacle = ""
     if not isinstance(c.barrier, BuiltIn):
         obstacle = "its barrier is a function"
-    elif begins_late:
+    elif late:
         obstacle = "it began from a start model or a checkpoint, which a report does not keep"
     elif c.stop.validation is not None:
         obstacle = "it held rows out for validation, and which ones a report does not keep"
-    return Again(
+    return Repeatable(
         solve=solve,
         rule=c.rule,
         plane=c.plane,

@@ -24,20 +24,12 @@ LEADERS = ("on_epoch", "checkpoint", "resume")  # what only one process has need
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A call of `solve` by a joint runtime (`hogshare.runtimes.joint.Making`).
-
-    Parameters
-    ----------
-    solve : callable
-    problem : Problem
-    arguments : dict
-        All others, by name.
-    """
+class JointCall:
+    """A call of `solve` by a joint runtime (`hogshare.runtimes.joint.Making`)."""
 
     solve: Callable[..., Report]
     problem: Problem
-    arguments: dict[str, Any]
+    arguments: dict[str, Any]  # all others, by name
 
     @property
     def validation(self) -> np.ndarray | None:
@@ -57,10 +49,10 @@ class Asked:
         a["stop"] = dataclasses.replace(a["stop"], validation=None)
         return a
 
-    def of(self, problem: Problem, validation: np.ndarray | None) -> Asked:
+    def of(self, problem: Problem, validation: np.ndarray | None) -> JointCall:
         """The same call of another problem."""
         stop = dataclasses.replace(stop_of(self.arguments.get("stop")), validation=validation)
-        return Asked(self.solve, problem, {**self.arguments, "stop": stop})
+        return JointCall(self.solve, problem, {**self.arguments, "stop": stop})
 
     def by(self, runtime: Runtime | str, n_workers: int | None) -> Report:
         """Make it, by a runtime."""
@@ -96,9 +88,9 @@ def together(solve: Callable[..., Report]) -> Callable[..., Report]:
         if joint is None:
             return solve(problem, *others, **arguments)
 
-        def asked() -> Asked:
+        def asked() -> JointCall:
             given = {name: value for name, value in arguments.items() if name != "runtime"}
-            return Asked(solve, problem_of(problem, others), given)
+            return JointCall(solve, problem_of(problem, others), given)
 
         report: Report = joint.make(asked)
         return report
