@@ -206,7 +206,9 @@ class SGDClassifier(Accuracy, SGDMixin, _SGDClassifier):
         `classes` are for `partial_fit`, whose `max_iter` is None.
         """
         if is_collection(X):
-            self._pass_collections(X, y, sample_weight, max_iter, init)
+            from hogshare.estimators.partitioned_fits import fit_sgd
+
+            fit_sgd(self, X, y, sample_weight, init if max_iter else None)
             return
         anew = max_iter is not None
         X, y, seen = self._check_rows(X, own_type(y), reset=anew or not hasattr(self, "classes_"))

@@ -67,19 +67,10 @@ def by_conjugate_gradients(
     start: Model,
     max_iter: int,
 ) -> tuple[Model, int, float]:
-    """Solve a problem of the squared error and l2.
+    """Solve a problem of one column, by the squared error and l2, whose rows are `X`.
 
-    Parameters
-    ----------
-    problem : RowProblem
-        Of one column.
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
-        Its rows.
-    enough, gap, floor : float
-        When the model is good enough: see `missed`.
-    start : Model
-    max_iter : int
-        Iterations at the most. Each passes over the rows twice.
+    enough, gap, floor : when the model is good enough: see `missed`
+    max_iter : iterations at the most, each of which passes over the rows twice
 
     Returns
     -------

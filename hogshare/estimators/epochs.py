@@ -20,18 +20,9 @@ class EpochTasks:
     called `fit`. The task of an epoch begins when the one before it ends; where a run stops before
     its last epoch, the task that had begun ends empty, as scikit-learn's own do.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Its callbacks are called.
-    problem : RowProblem
-        For the objective that `verbose` prints.
-    X, y, sample_weight
-        What hooks are given.
-    max_iter : int or None
-        Epochs at the most; None for `partial_fit`, which calls no hooks.
-    attributes : callable
-        Fitted attributes that belong to a model.
+    X, y, sample_weight : what hooks are given
+    max_iter : epochs at the most; None for `partial_fit`, which calls no hooks
+    attributes : of a model, those of the fitted estimator
     """
 
     def __init__(
@@ -111,13 +102,18 @@ class EpochTasks:
         self.root.call_on_fit_task_end(**self.data, reconstruction_attributes={})
 
     def _print(self, epoch: int, model: Model) -> None:
-        """scikit-learn's lines. The objective is the model's, not the mean along the epoch."""
+        """The objective is the model's, not the mean along the epoch."""
         objective = self.problem.objective(model.coef, model.intercept)
-        bias = ", ".join(f"{value:.6f}" for value in model.intercept)
         seconds = time.perf_counter() - self.began
-        print(  # noqa: T201
-            f"-- Epoch {epoch}\n"
-            f"Norm: {np.linalg.norm(model.coef):.2f}, NNZs: {np.count_nonzero(model.coef)}, "
-            f"Bias: {bias}, T: {int(model.t) - 1}, Objective: {objective:f}\n"
-            f"Total training time: {seconds:.2f} seconds."
-        )
+        print_epoch(epoch, model, f"Objective: {objective:f}")
+        print(f"Total training time: {seconds:.2f} seconds.")  # noqa: T201
+
+
+def print_epoch(epoch: int, model: Model, objective: str) -> None:
+    """scikit-learn's lines of `verbose`."""
+    bias = ", ".join(f"{value:.6f}" for value in model.intercept)
+    print(  # noqa: T201
+        f"-- Epoch {epoch}\n"
+        f"Norm: {np.linalg.norm(model.coef):.2f}, NNZs: {np.count_nonzero(model.coef)}, "
+        f"Bias: {bias}, T: {int(model.t) - 1}, {objective}"
+    )

@@ -24,27 +24,14 @@ def point(template: dict[str, Any], C: float, ratio: float | None, **others: Any
 
 @dataclass(frozen=True)
 class Path:
-    """What is fitted one after the other: a fold's rows with one share of l1 and every `C`.
+    """What is fitted one after the other: a fold's rows with one share of l1 and every `C`."""
 
-    Attributes
-    ----------
-    template : dict
-        Attributes of all estimators: parameters, and `classes_` (all labels, also those that the
-        fold's rows lack).
-    penalty : str
-    ratio : float or None
-    Cs : ndarray of shape (n_cs,)
-    X, y, sample_weight
-        All rows.
-    train, test : ndarray of int or bool
-        Which of them are fitted, and which the models are scored on.
-    """
-
+    # parameters of all estimators, and `classes_`: all labels, also those that the fold's rows lack
     template: dict[str, Any]
     penalty: str
     ratio: float | None
     Cs: np.ndarray
-    X: Any
+    X: Any  # all rows, of which `train` and `test` name some
     y: np.ndarray
     sample_weight: np.ndarray | None
     train: np.ndarray

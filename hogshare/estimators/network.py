@@ -220,7 +220,7 @@ class Network(Exporting):
         return self
 
     def _tell(self: Any, by: str, reason: str, began: float) -> None:
-        self.report_ = report_of(self, by, reason, began, solver=self.solver, model=None)
+        self.report_ = report_of(self, by, reason, began, solver=self.solver)
 
     def _fit_stochastic(
         self: Any,
@@ -282,15 +282,8 @@ class Network(Exporting):
 class Training:
     """The epochs of one fit.
 
-    Parameters
-    ----------
-    estimator : Network
-    n_rows : int
-        That are trained on.
-    held_out : tuple
-        Rows, targets and weights by which the fit may end; None each.
-    incremental : bool
-        Whether it is one epoch of `partial_fit`.
+    held_out : rows, targets and weights by which the fit may end; None each
+    incremental : whether it is one epoch of `partial_fit`
     """
 
     def __init__(

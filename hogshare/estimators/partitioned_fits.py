@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from hogshare.barriers import barrier_of, name_of
+from hogshare.estimators.epochs import print_epoch
 from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.workers import SCALE, Shape, chooses_runtime, strength, warn_unconverged
 from hogshare.partitioned import (
@@ -42,9 +43,11 @@ MAX_INT = np.iinfo(np.int32).max
 INSTEAD = "What fits in this machine's memory may be handed over as X.compute()."
 
 
-def fit_sgd(est: Any, X: Any, y: Any, sample_weight: Any, init: tuple[Any, Any]) -> None:
+def fit_sgd(est: Any, X: Any, y: Any, sample_weight: Any, init: Any) -> None:
     """Fit an SGD estimator, and set its attributes."""
     began, classifies = time.perf_counter(), is_classifier(est)
+    if init is None:
+        refuse("partial_fit", "use fit, which goes over all partitions, or partial_fit of arrays")
     check_sgd(est)
     check_workers(est)
     plane = plane_of(est.plane)
@@ -76,7 +79,7 @@ def fit_sgd(est: Any, X: Any, y: Any, sample_weight: Any, init: tuple[Any, Any])
             seed=int(check_random_state(est.random_state).randint(MAX_INT)),
             average=int(est.average),
             exchange=None if plane.is_automatic else plane.interval(None),
-            most=most_of(est),
+            most=None if est.n_jobs in (None, -1) else int(est.n_jobs),  # quanta at one time
             heard=say if est.verbose else None,
         )
         setup = time.perf_counter() - began
@@ -85,7 +88,7 @@ def fit_sgd(est: Any, X: Any, y: Any, sample_weight: Any, init: tuple[Any, Any])
         describe(est, rows)
     if classes is not None:
         est.classes_ = classes
-    t = 1.0 + found.n_epochs * rows_of(report)
+    t = 1.0 + found.n_epochs * report.settings["problem"]["rows"]
     est._keep(report, lambda model: est._fitted(model, t))
     if found.absurd:
         warn(
@@ -93,11 +96,6 @@ def fit_sgd(est: Any, X: Any, y: Any, sample_weight: Any, init: tuple[Any, Any])
             ConvergenceWarning,
         )
     est._warn(report, est.max_iter)
-
-
-def rows_of(report: Report) -> int:
-    """Number of rows that a report tells of."""
-    return int(report.settings["problem"]["rows"])
 
 
 def report_on(
@@ -245,11 +243,6 @@ def fit_ridge(est: Any, X: Any, y: Any, sample_weight: Any) -> None:
         )
 
 
-def refuse_partial_fit() -> NoReturn:
-    """`partial_fit` of a collection, which would be another kind of pass."""
-    refuse("partial_fit", "use fit, which goes over all partitions, or partial_fit of arrays")
-
-
 def refuse(what: str, instead: str) -> NoReturn:
     """Say that something is not to be had of a Dask collection.
 
@@ -288,11 +281,6 @@ def check_workers(est: Any) -> None:
         refuse(f"barrier={est.barrier!r}", "use barrier=None; nobody gets an epoch ahead")
 
 
-def most_of(est: Any) -> int | None:
-    """How many turns may be on their way at one time; None: one for each thread."""
-    return None if est.n_jobs is None or est.n_jobs < 0 else int(est.n_jobs)
-
-
 def check_labels(classes: np.ndarray) -> None:
     """Refuse what are no labels.
 
@@ -329,9 +317,4 @@ def describe(est: Any, rows: PartitionedRows) -> None:
 
 def say(epoch: int, value: float, model: Model) -> None:
     """What `verbose` prints after an epoch."""
-    bias = ", ".join(f"{one:.6f}" for one in model.intercept)
-    print(  # noqa: T201
-        f"-- Epoch {epoch}\nNorm: {np.linalg.norm(model.coef):.2f}, "
-        f"NNZs: {np.count_nonzero(model.coef)}, Bias: {bias}, T: {int(model.t) - 1}, "
-        f"Avg. loss and penalty: {value:f}"
-    )
+    print_epoch(epoch, model, f"Avg. loss and penalty: {value:f}")

@@ -43,16 +43,7 @@ def with_all_ranks(method: Method) -> Method:
 
 
 class Fit:
-    """A fit that is led (`hogshare.runtimes.joint.Led`).
-
-    Parameters
-    ----------
-    estimator : estimator
-    method : callable
-        What fits it.
-    arguments : dict
-        Of the method, by name.
-    """
+    """A method that fits an estimator, led (`hogshare.runtimes.joint.Led`)."""
 
     def __init__(
         self, estimator: Any, method: Callable[..., Any], arguments: dict[str, Any]

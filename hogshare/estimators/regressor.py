@@ -173,7 +173,9 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
     ) -> None:
         """Validate and learn; `init` None goes on from the present model."""
         if is_collection(X):
-            self._pass_collections(X, y, sample_weight, max_iter, init)
+            from hogshare.estimators.partitioned_fits import fit_sgd
+
+            fit_sgd(self, X, y, sample_weight, init if max_iter else None)
             return
         X, y, seen = self._check_rows(X, y, reset=reset)
         with errstate(over="ignore"):  # what is too large for these rows is refused below

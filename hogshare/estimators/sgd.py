@@ -178,21 +178,6 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         """Validate; scikit-learn's step sizes do not go by how large rows are."""
         return check_rows(self, X, y, sizes=self.learning_rate == "auto", reset=reset)
 
-    def _pass_collections(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        max_iter: int | None,
-        init: tuple[Any, Any] | None,
-    ) -> None:
-        """Learn from Dask collections, where they are."""
-        from hogshare.estimators.partitioned_fits import fit_sgd, refuse_partial_fit
-
-        if max_iter is None or init is None:
-            refuse_partial_fit()
-        fit_sgd(self, X, y, sample_weight, init)
-
     def _held_out(self, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         """Mask of the rows that early stopping scores; None without early stopping."""
         if not self.early_stopping:

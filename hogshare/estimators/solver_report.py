@@ -13,8 +13,6 @@ from hogshare.io.documents import Document
 from hogshare.problems.model import Model
 from hogshare.solvers import outcome
 
-UNSAID: Any = object()
-
 
 @dataclass(kw_only=True)
 class SolverReport(Document):
@@ -170,28 +168,15 @@ def report_of(
     converged: bool | None = None,
     *,
     solver: str | None = None,
-    model: Any = UNSAID,
 ) -> SolverReport:
     """Report a fit that is over, from the fitted attributes.
 
-    Parameters
-    ----------
-    estimator : estimator
-    by : str
-        Who solved; empty where nobody did.
-    reason : str
-        Why, in words: what follows "because".
-    began : float
-        When, by `time.perf_counter`.
-    converged : bool or None, default=None
-        As of `SolverReport`.
-    solver : str, default=None
-        Who, in a word; None: the estimator's `solver_`.
-    model : Any, default=its coefficients and intercepts
-        What was fitted.
+    began : by `time.perf_counter`
+    solver : as of the report; None: the estimator's `solver_`
     """
     seconds = time.perf_counter() - began
-    if model is UNSAID:
+    model = None
+    if hasattr(estimator, "coef_"):
         model = Model(np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_))
     return SolverReport(
         solver=solver or estimator.solver_,

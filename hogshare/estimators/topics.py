@@ -337,7 +337,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
 
     def _tell(self, reason: str, began: float) -> None:
         by = "scikit-learn's loop over compiled passes"
-        self.report_ = report_of(self, by, reason, began, solver=self.learning_method, model=None)
+        self.report_ = report_of(self, by, reason, began, solver=self.learning_method)
 
     # -- passes over documents, in the place of scikit-learn's -----------------------------------
 

@@ -36,15 +36,7 @@ class Shape(NamedTuple):
 
 
 class Meant(Options):
-    """The constraint of scikit-learn's kind that a parameter is something that can be read.
-
-    Parameters
-    ----------
-    read : callable
-        Of `hogshare.solvers.choices` and the like: raises ValueError or TypeError.
-    told : str
-        What it reads.
-    """
+    """The constraint that a parameter is `told`, which `read` reads: else it raises an error."""
 
     def __init__(self, read: Callable[[Any], Any], told: str) -> None:
         super().__init__(object, set())

@@ -112,36 +112,50 @@ def asysg_con(
             f"batch={batch} is more than the {n_training} rows there are to learn from; a gradient "
             "is the mean over that many rows."
         )
-    report = solve(
+    analysis = {
+        "consistent": True,
+        "n_gradients": gradients,
+        "step": steps.eta0 if steps.kind == "constant" else None,
+        "rows_per_gradient": batch,
+        "penalty_on_support": True,
+        "own_under_way": is_free(barrier_of(settings.get("barrier"))),
+    }
+    return _solved(
         problem,
+        analysis if theory else None,
+        steps,
+        settings,
         rule=rule,
         plane=Master(gradients=gradients, cutoff=cutoff, damped=damped),
         n_workers=n_workers,
         step=dataclasses.replace(steps, eta0=steps.eta0 / _summed(problem, batch)),
         stop=stop,
         block=batch,
-        **{
-            "gradients": _records_gradients(problem, theory, settings),
-            "barrier": ASP(),  # the paper's, whatever the problem
-            **settings,
-        },
     )
-    if theory:
+
+
+def _solved(
+    problem: Problem,
+    analysis: dict[str, Any] | None,
+    schedule: StepSize,
+    settings: dict[str, Any],
+    **choices: Any,
+) -> Report:
+    """Solve by the paper's choices, and have the report say what its analysis expects."""
+    traced = analysis is not None and settings.get("trace") is not None
+    gradients = traced and (not has_rows(problem) or unsmooth(problem) is None)
+    # the paper's barrier, whatever the problem
+    settings = {"gradients": gradients, "barrier": ASP(), **settings}
+    report = solve(problem, **choices, **settings)
+    if analysis is not None:
         from hogshare.lab.bounds.sections import Algorithm, theory_section
 
         report.theory = theory_section(
             problem,
             report,
-            Algorithm(
-                consistent=True,
-                n_gradients=gradients,
-                step=steps.eta0 if steps.kind == "constant" else None,
-                rows_per_gradient=batch,
-                penalty_on_support=True,
-                own_under_way=is_free(barrier_of(settings.get("barrier"))),
-            ),
-            schedule=steps,
-            n_training=n_training,
+            Algorithm(**analysis),
+            schedule=schedule,
+            n_training=_rows_to_learn_from(problem, choices["stop"]),
             start=settings.get("start"),
         )
     return report
@@ -165,13 +179,6 @@ def _summed(problem: Problem, batch: int) -> int:
 def _of_a_sum(problem: Problem, steps: StepSize, batch: int) -> float | None:
     """A constant step for the sum of a mini-batch's gradients."""
     return steps.eta0 * _summed(problem, batch) / batch if steps.kind == "constant" else None
-
-
-def _records_gradients(problem: Problem, theory: bool, settings: dict[str, Any]) -> bool:
-    """Whether the trace shall hold the gradient's norm, for the theory section."""
-    if not theory or settings.get("trace") is None:
-        return False
-    return not has_rows(problem) or unsmooth(problem) is None
 
 
 @algorithm
@@ -238,33 +245,20 @@ def asysg_incon(
     1430
     """
     problem, steps, stop = problem_of(problem, others), _steps_of(step), stop_after(epochs, stop)
-    report = solve(
+    analysis = {
+        "consistent": False,
+        "n_gradients": batch,
+        "coordinate": coordinate,
+        "step": _of_a_sum(problem, steps, batch),
+    }
+    return _solved(
         problem,
+        analysis if theory else None,
+        steps,
+        settings,
         rule=SGD(batch=batch, coordinate=coordinate),
         plane=Shared(exchange=None, adds=adds),
         n_workers=n_workers,
         step=steps,
         stop=stop,
-        **{
-            "gradients": _records_gradients(problem, theory, settings),
-            "barrier": ASP(),  # the paper's, whatever the problem
-            **settings,
-        },
     )
-    if theory:
-        from hogshare.lab.bounds.sections import Algorithm, theory_section
-
-        report.theory = theory_section(
-            problem,
-            report,
-            Algorithm(
-                consistent=False,
-                n_gradients=batch,
-                coordinate=coordinate,
-                step=_of_a_sum(problem, steps, batch),
-            ),
-            schedule=steps,
-            n_training=_rows_to_learn_from(problem, stop),
-            start=settings.get("start"),
-        )
-    return report
