@@ -16,6 +16,7 @@ import numpy as np
 from hogshare import figures
 from hogshare.io import tables
 from hogshare.io.documents import Document
+from hogshare.system.docstrings import with_properties
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,11 +101,7 @@ class Trace:
 
 def _setting(name: str, meaning: str) -> Any:
     """One of a report's settings as an attribute; None where it has none of that name."""
-
-    def get(self: Report) -> Any:
-        return self.settings.get(name)
-
-    return property(get, doc=meaning)
+    return property(lambda report: report.settings.get(name), doc=meaning)
 
 
 def _evaluated(name: str, meaning: str) -> Any:
@@ -116,6 +113,7 @@ def _evaluated(name: str, meaning: str) -> Any:
     return property(get, doc=meaning)
 
 
+@with_properties
 @dataclass(kw_only=True)
 class Report(Document):
     """What :func:`hogshare.solve` returns.
@@ -192,37 +190,6 @@ class Report(Document):
         Who did which block from which version, if that was asked for; for :func:`hogshare.replay`.
         Not part of the JSON.
 
-    Attributes
-    ----------
-    problem, rule, plane, step, stop : dict
-        What was solved and how, with its numbers by name: ``report.rule["name"]`` is "SAGA". `step`
-        is None for a rule that has none.
-    barrier : str
-        As it is written.
-    stragglers : str or None
-        The law, if workers were slow on purpose.
-    runtime : str
-        Who ran the workers: "caller", "threads", "processes" or "simulator".
-    n_workers : int
-    simulator : dict or None
-        Of a simulated run, what the Simulator was made of.
-    seed : int or None
-        The one that was given, if it was a number.
-    block_rows, exchange_rows : int
-        Rows of a block, and rows between two exchanges of private copies.
-    consistency : int64 array of shape (n_workers, largest in-degree + 1) or None
-        On `Replicas`: ``consistency[i, k]`` reduces of worker i have used k inputs; see `reduces`.
-    run_seconds : float or None
-        Seconds of the run, virtual ones of a simulated run: those of the headline.
-    last_loss : float or None
-        Mean loss of the last epoch, if losses were tracked.
-    objective : float or None
-        At the end, by the last evaluation or the last snapshot of the trace.
-    gradient, gap, relative_gap, gain : float or None
-        What the last evaluation found, of what was asked for.
-    staleness_mean, staleness_p95, staleness_max : float, int, int
-        Of `staleness`.
-
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -265,12 +232,14 @@ class Report(Document):
     again: Any = None
     recording: Any = None
 
-    problem = _setting("problem", "What was minimised, by name.")
-    rule = _setting("rule", "The rule's name and numbers.")
-    plane = _setting("plane", "The plane's name and numbers.")
+    problem = _setting("problem", "What was minimised, with its numbers by name.")
+    rule = _setting("rule", 'The rule\'s numbers by name: ``report.rule["name"]`` is "SAGA".')
+    plane = _setting("plane", "The plane's numbers by name.")
     barrier = _setting("barrier", "The barrier as it is written.")
     stragglers = _setting("stragglers", "The law of slow workers; None without.")
-    runtime = _setting("runtime", "Who ran the workers.")
+    runtime = _setting(
+        "runtime", 'Who ran the workers: "caller", "threads", "processes", "simulator" and so on.'
+    )
     step = _setting("step", "The schedule of step sizes; None without.")
     stop = _setting("stop", "When the run was to end.")
     seed = _setting("seed", "The seed that was given, if it was a number.")

@@ -12,8 +12,10 @@ import numpy as np
 from hogshare.io.documents import Document
 from hogshare.problems.model import Model
 from hogshare.solvers import outcome
+from hogshare.system.docstrings import with_properties
 
 
+@with_properties
 @dataclass(kw_only=True)
 class SolverReport(Document):
     """How a model came about that no workers have fitted.
@@ -52,11 +54,6 @@ class SolverReport(Document):
         0: nothing was done epoch by epoch.
     rule, plane, barrier, step : None
         There was none.
-    workers, checks : list
-        Empty.
-    stop_reason : str
-        The sentence that is printed.
-    run_seconds : float
 
     Examples
     --------

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
+
+Kind = TypeVar("Kind", bound=type)
 
 HEADING = re.compile(r"^(\w[\w ]*)\n-+\n", re.MULTILINE)
 ENTRY = re.compile(r"^\S.*(?:\n(?: .*)?)*", re.MULTILINE)  # with the lines that are indented
@@ -32,7 +34,21 @@ def complete(thing: type | Callable[..., Any], shared: Iterable[str | None]) -> 
         if other["Notes"] not in sections["Notes"]:
             sections["Notes"] += other["Notes"]
     parts = (f"{name}\n{'-' * len(name)}\n{text}\n" for name, text in sections.items() if text)
-    thing.__doc__ = "".join(parts).removeprefix("\n\n")
+    thing.__doc__ = "".join(parts).strip() + "\n"
+
+
+def with_properties(kind: Kind) -> Kind:
+    """Describe a class's properties among its attributes, each by its own docstring."""
+    entries = ["Attributes", "----------"]
+    for name, value in vars(kind).items():
+        if isinstance(value, property) and value.__doc__:
+            kinds = getattr(value.fget, "__annotations__", {}).get("return", "")
+            entries.append(f"{name} : {kinds.replace(' | ', ' or ')}" if kinds else name)
+            entries += [
+                f"    {line}".rstrip() for line in inspect.cleandoc(value.__doc__).split("\n")
+            ]
+    complete(kind, ["\n".join(entries)])
+    return kind
 
 
 def _sections(docstring: str) -> dict[str, str]:
