@@ -838,7 +838,7 @@ def test_ids_that_are_like_names_are_pairs(capsys, tmp_path):
         ("a,b,3\na,nan,4\n", "line 2: the item is 'nan', which is no id"),
         ("NaN,b,3\na,c,4\n", "line 1: the user is 'NaN', which is no id"),
         ("user,item,rating\n", "no ratings"),
-        ("", "no rows"),
+        ("", "the file is empty"),
     ],
 )
 def test_what_is_no_rating_is_told(capsys, tmp_path, text, told):

@@ -217,7 +217,7 @@ def fit(args: Any, gathered: Any = None) -> int:
     from hogshare.io.models import modelfile, saving
 
     read = rows.files_read(args, "DATA", **{"--labels": args.labels})
-    written = {"--model": args.model, "--json": args.json, "--checkpoint": args.checkpoint}
+    written = {"--model": args.model, "--checkpoint": args.checkpoint, "--json": args.json}
     outputs.check_all(read, written, "--json")
     loaded = rows.Loaded(None, None, None)
     if args.estimator == ratings.ESTIMATOR:
