@@ -10,44 +10,30 @@ from typing import TYPE_CHECKING
 from hogshare.system import lazy
 
 if TYPE_CHECKING:
-    from hogshare.estimators.classifier import SGDClassifier
-    from hogshare.estimators.factorisation import MatrixFactorization
-    from hogshare.estimators.lasso import ElasticNet, Lasso
-    from hogshare.estimators.logistic import LogisticRegression
-    from hogshare.estimators.logistic_cv import LogisticRegressionCV
-    from hogshare.estimators.mlp import MLPClassifier, MLPRegressor
-    from hogshare.estimators.regressor import SGDRegressor
-    from hogshare.estimators.ridge import Ridge, RidgeClassifier
-    from hogshare.estimators.topics import LatentDirichletAllocation
+    from hogshare.estimators.classifier import SGDClassifier as SGDClassifier
+    from hogshare.estimators.factorisation import MatrixFactorization as MatrixFactorization
+    from hogshare.estimators.lasso import ElasticNet as ElasticNet
+    from hogshare.estimators.lasso import Lasso as Lasso
+    from hogshare.estimators.logistic import LogisticRegression as LogisticRegression
+    from hogshare.estimators.logistic_cv import LogisticRegressionCV as LogisticRegressionCV
+    from hogshare.estimators.mlp import MLPClassifier as MLPClassifier
+    from hogshare.estimators.mlp import MLPRegressor as MLPRegressor
+    from hogshare.estimators.regressor import SGDRegressor as SGDRegressor
+    from hogshare.estimators.ridge import Ridge as Ridge
+    from hogshare.estimators.ridge import RidgeClassifier as RidgeClassifier
+    from hogshare.estimators.topics import LatentDirichletAllocation as LatentDirichletAllocation
 
-_PLACES = {
-    "ElasticNet": "lasso",
-    "Lasso": "lasso",
-    "LatentDirichletAllocation": "topics",
-    "LogisticRegression": "logistic",
-    "LogisticRegressionCV": "logistic_cv",
-    "MLPClassifier": "mlp",
-    "MLPRegressor": "mlp",
-    "MatrixFactorization": "factorisation",
-    "Ridge": "ridge",
-    "RidgeClassifier": "ridge",
-    "SGDClassifier": "classifier",
-    "SGDRegressor": "regressor",
-}
-
-__all__ = [
-    "ElasticNet",
-    "Lasso",
-    "LatentDirichletAllocation",
-    "LogisticRegression",
-    "LogisticRegressionCV",
-    "MLPClassifier",
-    "MLPRegressor",
-    "MatrixFactorization",
-    "Ridge",
-    "RidgeClassifier",
-    "SGDClassifier",
-    "SGDRegressor",
-]
-
-__getattr__, __dir__ = lazy.names(__name__, _PLACES)
+__getattr__, __dir__, __all__ = lazy.names(
+    __name__,
+    {
+        "classifier": "SGDClassifier",
+        "factorisation": "MatrixFactorization",
+        "lasso": "ElasticNet Lasso",
+        "logistic": "LogisticRegression",
+        "logistic_cv": "LogisticRegressionCV",
+        "mlp": "MLPClassifier MLPRegressor",
+        "regressor": "SGDRegressor",
+        "ridge": "Ridge RidgeClassifier",
+        "topics": "LatentDirichletAllocation",
+    },
+)

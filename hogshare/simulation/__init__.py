@@ -19,79 +19,46 @@ from typing import TYPE_CHECKING
 from hogshare.system import lazy
 
 if TYPE_CHECKING:
-    from hogshare.lab.prediction.prediction import Prediction
-    from hogshare.lab.psp.progressing import Progress, progress, slow
-    from hogshare.lab.psp.tuning import Candidate, Tuned, tune
-    from hogshare.links.link import Link
-    from hogshare.links.network import MODEL, Network
-    from hogshare.simulation.blocktimes import (
-        Constant,
-        Exponential,
-        Gamma,
-        LogNormal,
-        Measured,
-        Uniform,
-    )
-    from hogshare.simulation.churn import Churn
-    from hogshare.simulation.membership import Membership
-    from hogshare.simulation.overlay import Drawn, Overlay, SizeEstimate, Window
-    from hogshare.simulation.placement import Placement
-    from hogshare.simulation.simulator import SimulationError, Simulator
+    from hogshare.lab.prediction.prediction import Prediction as Prediction
+    from hogshare.lab.psp.progressing import Progress as Progress
+    from hogshare.lab.psp.progressing import progress as progress
+    from hogshare.lab.psp.progressing import slow as slow
+    from hogshare.lab.psp.tuning import Candidate as Candidate
+    from hogshare.lab.psp.tuning import Tuned as Tuned
+    from hogshare.lab.psp.tuning import tune as tune
+    from hogshare.links.link import Link as Link
+    from hogshare.links.network import MODEL as MODEL
+    from hogshare.links.network import Network as Network
+    from hogshare.simulation.blocktimes import Constant as Constant
+    from hogshare.simulation.blocktimes import Exponential as Exponential
+    from hogshare.simulation.blocktimes import Gamma as Gamma
+    from hogshare.simulation.blocktimes import LogNormal as LogNormal
+    from hogshare.simulation.blocktimes import Measured as Measured
+    from hogshare.simulation.blocktimes import Uniform as Uniform
+    from hogshare.simulation.churn import Churn as Churn
+    from hogshare.simulation.membership import Membership as Membership
+    from hogshare.simulation.overlay import Drawn as Drawn
+    from hogshare.simulation.overlay import Overlay as Overlay
+    from hogshare.simulation.overlay import SizeEstimate as SizeEstimate
+    from hogshare.simulation.overlay import Window as Window
+    from hogshare.simulation.placement import Placement as Placement
+    from hogshare.simulation.simulator import SimulationError as SimulationError
+    from hogshare.simulation.simulator import Simulator as Simulator
 
-_PLACES = {
-    "Candidate": "lab.psp.tuning",
-    "Churn": "simulation.churn",
-    "Constant": "simulation.blocktimes",
-    "Drawn": "simulation.overlay",
-    "Exponential": "simulation.blocktimes",
-    "Gamma": "simulation.blocktimes",
-    "Link": "links.link",
-    "LogNormal": "simulation.blocktimes",
-    "MODEL": "links.network",
-    "Measured": "simulation.blocktimes",
-    "Membership": "simulation.membership",
-    "Network": "links.network",
-    "Overlay": "simulation.overlay",
-    "Placement": "simulation.placement",
-    "Prediction": "lab.prediction.prediction",
-    "Progress": "lab.psp.progressing",
-    "SimulationError": "simulation.simulator",
-    "Simulator": "simulation.simulator",
-    "SizeEstimate": "simulation.overlay",
-    "Tuned": "lab.psp.tuning",
-    "Uniform": "simulation.blocktimes",
-    "Window": "simulation.overlay",
-    "progress": "lab.psp.progressing",
-    "slow": "lab.psp.progressing",
-    "tune": "lab.psp.tuning",
-}
-
-__all__ = [
-    "MODEL",
-    "Candidate",
-    "Churn",
-    "Constant",
-    "Drawn",
-    "Exponential",
-    "Gamma",
-    "Link",
-    "LogNormal",
-    "Measured",
-    "Membership",
-    "Network",
-    "Overlay",
-    "Placement",
-    "Prediction",
-    "Progress",
-    "SimulationError",
-    "Simulator",
-    "SizeEstimate",
-    "Tuned",
-    "Uniform",
-    "Window",
-    "progress",
-    "slow",
-    "tune",
-]
-
-__getattr__, __dir__ = lazy.names(__name__, _PLACES, within="hogshare")
+__getattr__, __dir__, __all__ = lazy.names(
+    __name__,
+    {
+        "lab.prediction.prediction": "Prediction",
+        "lab.psp.progressing": "Progress progress slow",
+        "lab.psp.tuning": "Candidate Tuned tune",
+        "links.link": "Link",
+        "links.network": "MODEL Network",
+        "simulation.blocktimes": "Constant Exponential Gamma LogNormal Measured Uniform",
+        "simulation.churn": "Churn",
+        "simulation.membership": "Membership",
+        "simulation.overlay": "Drawn Overlay SizeEstimate Window",
+        "simulation.placement": "Placement",
+        "simulation.simulator": "SimulationError Simulator",
+    },
+    within="hogshare",
+)

@@ -11,43 +11,29 @@ from typing import TYPE_CHECKING
 from hogshare.system import lazy
 
 if TYPE_CHECKING:
-    from hogshare.solvers.asysg import asysg_con, asysg_incon
-    from hogshare.solvers.centres import gaia
-    from hogshare.solvers.reduces import stochastic_reduce
-    from hogshare.solvers.replaying import replay
-    from hogshare.solvers.saga import asaga, prox_asaga
-    from hogshare.solvers.solving import solve
-    from hogshare.solvers.tasksaga import asaga_tasks, saga_rounds
-    from hogshare.solvers.tasksgd import asgd, sgd_rounds
+    from hogshare.solvers.asysg import asysg_con as asysg_con
+    from hogshare.solvers.asysg import asysg_incon as asysg_incon
+    from hogshare.solvers.centres import gaia as gaia
+    from hogshare.solvers.reduces import stochastic_reduce as stochastic_reduce
+    from hogshare.solvers.replaying import replay as replay
+    from hogshare.solvers.saga import asaga as asaga
+    from hogshare.solvers.saga import prox_asaga as prox_asaga
+    from hogshare.solvers.solving import solve as solve
+    from hogshare.solvers.tasksaga import asaga_tasks as asaga_tasks
+    from hogshare.solvers.tasksaga import saga_rounds as saga_rounds
+    from hogshare.solvers.tasksgd import asgd as asgd
+    from hogshare.solvers.tasksgd import sgd_rounds as sgd_rounds
 
-_PLACES = {
-    "asaga": "saga",
-    "asaga_tasks": "tasksaga",
-    "asgd": "tasksgd",
-    "asysg_con": "asysg",
-    "asysg_incon": "asysg",
-    "gaia": "centres",
-    "prox_asaga": "saga",
-    "replay": "replaying",
-    "saga_rounds": "tasksaga",
-    "sgd_rounds": "tasksgd",
-    "solve": "solving",
-    "stochastic_reduce": "reduces",
-}
-
-__all__ = [
-    "asaga",
-    "asaga_tasks",
-    "asgd",
-    "asysg_con",
-    "asysg_incon",
-    "gaia",
-    "prox_asaga",
-    "replay",
-    "saga_rounds",
-    "sgd_rounds",
-    "solve",
-    "stochastic_reduce",
-]
-
-__getattr__, __dir__ = lazy.names(__name__, _PLACES)
+__getattr__, __dir__, __all__ = lazy.names(
+    __name__,
+    {
+        "asysg": "asysg_con asysg_incon",
+        "centres": "gaia",
+        "reduces": "stochastic_reduce",
+        "replaying": "replay",
+        "saga": "asaga prox_asaga",
+        "solving": "solve",
+        "tasksaga": "asaga_tasks saga_rounds",
+        "tasksgd": "asgd sgd_rounds",
+    },
+)

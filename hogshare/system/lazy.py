@@ -9,20 +9,21 @@ from typing import Any
 
 
 def names(
-    package: str, places: Mapping[str, str], within: str | None = None
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Make a package's ``__getattr__`` and ``__dir__``.
+    package: str, modules: Mapping[str, str], within: str | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Make a package's ``__getattr__``, ``__dir__`` and ``__all__``.
 
     Parameters
     ----------
     package : str
         Its full name.
-    places : mapping of str to str
-        Module, by its name within the package, of each public name. Where both are the same the
-        module itself is meant.
+    modules : mapping of str to str
+        Public names, with blanks between, by the module within the package that has them. A name
+        that is the module's own means the module itself.
     within : str, default=None
         The package within which modules are named, if it is another.
     """
+    places = {name: module for module, those in modules.items() for name in those.split()}
 
     def get(name: str) -> Any:
         if name not in places:
@@ -32,4 +33,5 @@ def names(
         setattr(sys.modules[package], name, value)
         return value
 
-    return get, lambda: sorted(getattr(sys.modules[package], "__all__", ()))
+    public = sorted(places)
+    return get, public.copy, public
