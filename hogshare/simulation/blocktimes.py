@@ -6,10 +6,10 @@ however the workers interleave. `hogshare.kernels.blocktimes` draws.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,10 +33,13 @@ class BlockTime(ABC):
     """
 
     mean: float
+    code: ClassVar[int]  # of `hogshare.kernels.blocktimes`
+    given: ClassVar[tuple[str, ...]] = ("mean",)  # its numbers, one or two
 
-    @abstractmethod
     def numbers(self) -> Numbers:
         """Code, two numbers and the trace, as `hogshare.kernels.blocktimes` takes them."""
+        first, second = (*(float(getattr(self, name)) for name in self.given), 0.0)[:2]
+        return self.code, first, second, _NO_TRACE
 
     def draw(self, seed: int, worker: int, block: int) -> float:
         """Virtual seconds that a block takes.
@@ -69,16 +72,14 @@ class Constant(BlockTime):
     0.5
     """
 
+    code = codes.CONSTANT
+    given = ("seconds",)
     seconds: float
     mean: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         not_negative(seconds=self.seconds)
         object.__setattr__(self, "mean", float(self.seconds))
-
-    def numbers(self) -> Numbers:
-        """As `BlockTime.numbers`."""
-        return codes.CONSTANT, float(self.seconds), 0.0, _NO_TRACE
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,11 @@ class Exponential(BlockTime):
     True
     """
 
+    code = codes.EXPONENTIAL
     mean: float = 1.0
 
     def __post_init__(self) -> None:
         positive(mean=self.mean)
-
-    def numbers(self) -> Numbers:
-        """As `BlockTime.numbers`."""
-        return codes.EXPONENTIAL, float(self.mean), 0.0, _NO_TRACE
 
 
 @dataclass(frozen=True)
@@ -126,16 +124,14 @@ class LogNormal(BlockTime):
     0.02
     """
 
+    code = codes.LOG_NORMAL
+    given = ("mean", "sigma")
     mean: float
     sigma: float
 
     def __post_init__(self) -> None:
         positive(mean=self.mean)
         not_negative(sigma=self.sigma)
-
-    def numbers(self) -> Numbers:
-        """As `BlockTime.numbers`."""
-        return codes.LOG_NORMAL, float(self.mean), float(self.sigma), _NO_TRACE
 
 
 @dataclass(frozen=True)
@@ -157,15 +153,13 @@ class Gamma(BlockTime):
     Gamma(mean=1.0, shape=4.0)
     """
 
+    code = codes.GAMMA
+    given = ("mean", "shape")
     mean: float
     shape: float
 
     def __post_init__(self) -> None:
         positive(mean=self.mean, shape=self.shape)
-
-    def numbers(self) -> Numbers:
-        """As `BlockTime.numbers`."""
-        return codes.GAMMA, float(self.mean), float(self.shape), _NO_TRACE
 
 
 @dataclass(frozen=True)
@@ -184,6 +178,8 @@ class Uniform(BlockTime):
     True
     """
 
+    code = codes.UNIFORM
+    given = ("low", "high")
     low: float
     high: float
     mean: float = field(init=False, repr=False, compare=False)
@@ -193,10 +189,6 @@ class Uniform(BlockTime):
         if self.low > self.high:
             raise ValueError(f"low must not be above high; got {self.low!r} and {self.high!r}.")
         object.__setattr__(self, "mean", 0.5 * (float(self.low) + float(self.high)))
-
-    def numbers(self) -> Numbers:
-        """As `BlockTime.numbers`."""
-        return codes.UNIFORM, float(self.low), float(self.high), _NO_TRACE
 
 
 @dataclass(frozen=True)
@@ -298,7 +290,5 @@ def written(law: BlockTime) -> str:
     """Write a law as `parse` reads it; a measured one has no such form and is shown by its mean."""
     for name, kind in _NAMED.items():
         if isinstance(law, kind):
-            numbers = law.numbers()[1:3]
-            given = numbers[:1] if name in ("constant", "exponential") else numbers
-            return f"{name}:{','.join(f'{value:g}' for value in given)}"
+            return f"{name}:{','.join(f'{getattr(law, each):g}' for each in law.given)}"
     return f"measured (mean {law.mean:g} s)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
@@ -14,43 +14,46 @@ LARGEST = 1 << 60  # whole number: kernels multiply and add what they are given,
 LONGEST = 1e6  # seconds of one thing, of a clock that counts nanoseconds in 64 bits
 
 
-def positive(**values: float) -> None:
-    """Raise ValueError unless every value is a finite number above zero."""
-    for name, value in values.items():
-        if not is_number(value) or not 0.0 < float(value) < math.inf:
-            raise ValueError(f"{own(name)} must be a positive finite number; got {value!r}.")
+def _check(accepts: Callable[[float], bool], what: str) -> Callable[..., None]:
+    """Make a check of values by name, which are to be numbers of that kind."""
+
+    def check(**values: float) -> None:
+        for name, value in values.items():
+            if not is_number(value) or not accepts(float(value)):
+                raise ValueError(f"{own(name)} must be {what}; got {value!r}.")
+
+    check.__doc__ = f"Raise ValueError unless every value is {what}."
+    return check
 
 
-def not_negative(**values: float) -> None:
-    """Raise ValueError unless every value is a finite number of at least zero."""
-    for name, value in values.items():
-        if not is_number(value) or not 0.0 <= float(value) < math.inf:
-            raise ValueError(f"{own(name)} must be a finite number, at least 0; got {value!r}.")
-
-
-def at_least_one(**values: float) -> None:
-    """Raise ValueError unless every value is a finite number of at least one."""
-    for name, value in values.items():
-        if not is_number(value) or not 1.0 <= float(value) < math.inf:
-            raise ValueError(f"{own(name)} must be a finite number, at least 1; got {value!r}.")
-
-
-def share(**values: float) -> None:
-    """Raise ValueError unless every value is a number between zero and one."""
-    for name, value in values.items():
-        if not is_number(value) or not 0.0 <= float(value) <= 1.0:
-            raise ValueError(f"{own(name)} must be a share, between 0 and 1; got {value!r}.")
+positive = _check(lambda value: 0.0 < value < math.inf, "a positive finite number")
+not_negative = _check(lambda value: 0.0 <= value < math.inf, "a finite number, at least 0")
+at_least_one = _check(lambda value: 1.0 <= value < math.inf, "a finite number, at least 1")
+share = _check(lambda value: 0.0 <= value <= 1.0, "a share, between 0 and 1")
+finite = _check(math.isfinite, "a finite number")
 
 
 def whole(least: int = 0, /, **values: int) -> None:
     """Raise ValueError unless every value is a whole number, of whatever type, from `least` on."""
     for name, value in values.items():
-        if not is_number(value) or not _is_whole(value) or value < least:
-            raise ValueError(
-                f"{own(name)} must be a whole number, at least {least}; got {value!r}."
-            )
-        if value > LARGEST:
-            raise ValueError(f"{own(name)} must be at most {LARGEST}; got {value!r}.")
+        _check_whole(name, value, least, is_number(value) and isinstance(value, Integral))
+
+
+def count(least: int, **values: int) -> None:
+    """Raise ValueError unless every value is an int, which JSON can write, of at least `least`."""
+    for name, value in values.items():
+        is_other = is_integer(value) and not is_count(value) and int(value) >= least
+        meant = f", which is no int of Python's: write {int(value)}" if is_other else ""
+        _check_whole(name, value, least, is_count(value), meant)
+
+
+def _check_whole(name: str, value: Any, least: int, fits: bool, meant: str = "") -> None:
+    if not fits or value < least:
+        raise ValueError(
+            f"{own(name)} must be a whole number, at least {least}; got {value!r}{meant}."
+        )
+    if value > LARGEST:
+        raise ValueError(f"{own(name)} must be at most {LARGEST}; got {value!r}.")
 
 
 def keep_rows(thing: object, name: str) -> None:
@@ -80,27 +83,6 @@ def keep_whole(least: int, thing: object, *names: str) -> None:
     whole(least, **{name: getattr(thing, name) for name in names})
     for name in names:
         object.__setattr__(thing, name, int(getattr(thing, name)))
-
-
-def count(least: int, **values: int) -> None:
-    """Raise ValueError unless every value is an int, which JSON can write, of at least `least`."""
-    for name, value in values.items():
-        if not is_count(value) or value < least:
-            meant = ""
-            if is_integer(value) and int(value) >= least:
-                meant = f", which is no int of Python's: write {int(value)}"
-            raise ValueError(
-                f"{own(name)} must be a whole number, at least {least}; got {value!r}{meant}."
-            )
-        if value > LARGEST:
-            raise ValueError(f"{own(name)} must be at most {LARGEST}; got {value!r}.")
-
-
-def finite(**values: float) -> None:
-    """Raise ValueError unless every value is a finite number."""
-    for name, value in values.items():
-        if not is_number(value) or not math.isfinite(float(value)):
-            raise ValueError(f"{own(name)} must be a finite number; got {value!r}.")
 
 
 def seconds(**values: float) -> None:
@@ -160,10 +142,6 @@ def is_integer(value: object) -> bool:
 def is_count(value: object) -> bool:
     """Whether this is an int, and no bool."""
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, Integral)
 
 
 def is_number(value: Any) -> bool:
