@@ -60,12 +60,7 @@ def put(text: str) -> None:
 
 
 def check_output() -> None:
-    """Refuse to print data where standard output is closed: before the work that they cost.
-
-    Raises
-    ------
-    OSError
-    """
+    """Refuse to print data where standard output is closed: before the work that they cost."""
     if sys.stdout is None:
         raise OSError(errno.EBADF, "it is closed; >/dev/null drops what would be printed", OUTPUT)
 

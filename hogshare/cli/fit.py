@@ -268,12 +268,7 @@ def checked(args: Any, loaded: rows.Loaded) -> tuple[str, Any, Any]:
 
 
 def check_memory(data: str, n_features: int, n_vectors: int, called: str = "classes") -> None:
-    """Refuse a model that does not fit into memory, whoever is to fit it.
-
-    Raises
-    ------
-    MemoryError
-    """
+    """Refuse a model that does not fit into memory, whoever is to fit it."""
     from hogshare.io import libsvm
     from hogshare.system import memory
 

@@ -108,12 +108,7 @@ def given(args: Any) -> dict[str, Any]:
 
 
 def check(args: Any) -> None:
-    """Refuse a command line that makes no sense, whatever the rows are.
-
-    Raises
-    ------
-    WrongCommandLine
-    """
+    """Refuse a command line that makes no sense, whatever the rows are."""
     kind, named = KINDS[args.estimator], given(args)
     for name, value in named.items():
         flag = options.flag_of(name)
@@ -170,12 +165,7 @@ def _check_tasks(args: Any) -> None:
 
 
 def check_task(args: Any, task: str) -> None:
-    """Refuse options that are for the other task.
-
-    Raises
-    ------
-    WrongCommandLine
-    """
+    """Refuse options that are for the other task."""
     named = given(args)
     if task == "regression" and "class_weight" in named:
         raise options.WrongCommandLine("--class-weight is for classes, and this is a regression")

@@ -98,12 +98,7 @@ def class_labels(y: Any) -> Any:
 
 
 def check_counts(X: Any, data: str) -> None:
-    """Refuse rows that count nothing.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse rows that count nothing."""
     values = X.data if hasattr(X, "indptr") else X
     if values.size and values.min() < 0:
         raise ValueError(

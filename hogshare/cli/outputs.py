@@ -31,12 +31,10 @@ def check(args: Any) -> None:
 
     Raises
     ------
-    OSError
-        If a file cannot be written.
     ImportError
         If a plot is asked for and matplotlib is not installed.
-    WrongCommandLine
-        If matplotlib does not write that kind of plot.
+    OSError, WrongCommandLine
+        If a file cannot be written, or matplotlib does not write that kind of plot.
     """
     check_file(args.json)
     if not args.plot:
@@ -57,19 +55,8 @@ def check(args: Any) -> None:
 def check_all(read: dict[str, str | None], written: dict[str, str | None], *printed: str) -> None:
     """Refuse files that a command would read and write, before it does.
 
-    Parameters
-    ----------
-    read, written : dict of str to str or None
-        Files by how the command line calls them.
-    *printed : str
-        Those that are written of which - prints.
-
-    Raises
-    ------
-    WrongCommandLine
-        As `check_distinct` and `check_no_print`.
-    OSError
-        If one cannot be written.
+    `read` and `written` are files by how the command line calls them; `printed` are those of the
+    second that - prints.
     """
     check_distinct({**read, **written})
     check_no_print(written, *printed)
@@ -84,19 +71,7 @@ def check_file(path: str | None) -> None:
 
 
 def check_no_print(named: dict[str, str | None], *printed: str) -> None:
-    """Refuse to print what is no text, and two things on one output.
-
-    Parameters
-    ----------
-    named : dict of str to str or None
-        Files by how the command line calls them.
-    *printed : str
-        Those of them that - prints.
-
-    Raises
-    ------
-    WrongCommandLine
-    """
+    """Refuse to print what is no text, and two things on one output; as `check_all`."""
     for flag, path in named.items():
         if path == PRINT and flag not in printed:
             raise options.WrongCommandLine(
@@ -120,17 +95,7 @@ def is_printed(path: str | None) -> bool:
 
 
 def check_distinct(named: dict[str, str | None]) -> None:
-    """Refuse that two files are one, of which the later would overwrite the earlier.
-
-    Parameters
-    ----------
-    named : dict of str to str or None
-        Files by how the command line calls them; None and - are none.
-
-    Raises
-    ------
-    WrongCommandLine
-    """
+    """Refuse that two files are one, of which the later would overwrite the earlier."""
     given = [(flag, path) for flag, path in named.items() if path not in (None, PRINT)]
     for (flag, path), (other, second) in itertools.combinations(given, 2):
         if files.overwrite_each_other(str(path), str(second)):

@@ -128,12 +128,7 @@ def writer(path: str) -> Iterator[Any]:
 
 
 def check_probabilities(estimator: Any, proba: bool) -> None:
-    """Refuse probabilities of a model that has none.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse probabilities of a model that has none."""
     if proba and not hasattr(estimator, "predict_proba"):
         loss = f" with loss {estimator.loss}" if hasattr(estimator, "loss") else ""
         raise ValueError(

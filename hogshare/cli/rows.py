@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hogshare.cli import console, options
+from hogshare.cli import console, options, outputs
 from hogshare.system.words import counted
 
 if TYPE_CHECKING:
@@ -74,25 +74,13 @@ def located(args: Any) -> str | None:
 def files_read(args: Any, data: str, **others: str | None) -> dict[str, str | None]:
     """Files that a command reads, by how its command line calls them.
 
-    Inputs of which one would use up the other are refused, and so is an output that feeds its
-    input.
-
-    Parameters
-    ----------
-    args : Namespace
-    data : str
-        How the command line calls the rows.
-    **others : str or None
-        What else is read.
-
-    Returns
-    -------
-    dict of str to str or None
-        Without pipes, devices and data sets that have a name.
+    `data` is how it calls the rows, and `others` what else is read. Pipes, devices and data sets
+    that have a name are None.
 
     Raises
     ------
     WrongCommandLine
+        If one input would use up another, or an output feeds its input.
     """
     where = args.data
     with contextlib.suppress(OSError, ValueError):
@@ -110,7 +98,7 @@ def files_read(args: Any, data: str, **others: str | None) -> dict[str, str | No
                     f"{seen[key]} and {flag} are one pipe, which is read once only"
                 )
             seen[key] = flag
-        elif _printed_to() == key:
+        elif outputs.is_printed(name and path_of(name)):
             raise options.WrongCommandLine(f"{flag} and standard output are one file")
     return {flag: _file(path) for flag, path in named.items()}
 
@@ -130,17 +118,6 @@ def _status(name: str | None) -> os.stat_result | None:
         return os.fstat(0) if name in (STDIN, "/dev/stdin") else os.stat(name)
     except (OSError, ValueError):
         return None
-
-
-def _printed_to() -> tuple[int, int] | None:
-    """The file that standard output is, if it is one."""
-    try:
-        status = os.fstat(sys.__stdout__.fileno()) if sys.__stdout__ else None
-    except (OSError, ValueError):
-        return None
-    if status is None or not stat.S_ISREG(status.st_mode):
-        return None
-    return status.st_dev, status.st_ino
 
 
 def load(args: Any, data: str, labelled: bool = True, gathered: Gathered | None = None) -> Loaded:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.io import npz
+from hogshare.io.sources import Source
 from hogshare.system import files
 from hogshare.system.interrupts import Holding
 
@@ -42,7 +43,7 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]
     """
     try:
         text = json.dumps(header)
-        _check_depth(header)
+        _check_depth(header, DEPTH)
     except TypeError as error:
         raise ValueError(f"a parameter cannot be stored: {error}") from error
     if len(text) > LONGEST:
@@ -98,26 +99,27 @@ def read(
     OSError
         If it cannot be opened.
     """
+    with Source(path) as source:
 
-    def take(archive: npz.Archive) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        if "header" not in archive.names:
-            raise ValueError(f"{path}: not {what} (it has no header)")
-        header = _header(path, what, archive.read("header"), form, versions)
-        names = dict.fromkeys(choose(header))
-        return header, {name: archive.read(name) for name in names if name in archive.names}
+        def take(archive: npz.Archive) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+            if "header" not in archive.names:
+                raise ValueError(f"{source.name}: not {what} (it has no header)")
+            header = _header(source.name, what, archive.read("header"), form, versions)
+            names = dict.fromkeys(choose(header))
+            return header, {name: archive.read(name) for name in names if name in archive.names}
 
-    header, arrays = npz.use(path, what, take)
+        header, arrays = npz.use(source, what, take)
     return header, arrays
 
 
 def _header(
-    path: str | Path, what: str, text: np.ndarray, form: str, versions: Collection[int]
+    path: str, what: str, text: np.ndarray, form: str, versions: Collection[int]
 ) -> dict[str, Any]:
     try:
         if text.nbytes > LONGEST:
             raise ValueError("its header is too long")
         header: dict[str, Any] = json.loads(text.tobytes())
-        _check_depth(header)
+        _check_depth(header, DEPTH)
         if header["format"] != form:
             raise ValueError(f"its header says {header['format']!r}")
         if header["format_version"] not in versions:
@@ -135,9 +137,8 @@ def _header(
     return header
 
 
-def _check_depth(value: Any, left: int | None = None) -> None:
+def _check_depth(value: Any, left: int) -> None:
     """Refuse what is nested so deeply that to compare or to print it may be an error."""
-    left = DEPTH if left is None else left
     if not left:
         raise ValueError("its header is nested too deeply")
     if isinstance(value, dict | list):

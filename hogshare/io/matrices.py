@@ -36,7 +36,7 @@ def read(source: Source, wanted: Wanted) -> Rows:
     """
     path = source.name
     if wanted.kind == "npz":
-        X, y = read_npz(source, wanted.dtype)
+        X, y = _npz(source, wanted.dtype)
     else:
         X, y = _numbers(path, npz.read_array(source, "a .npy array"), wanted.dtype), None
     if X.ndim != 2:
@@ -48,17 +48,19 @@ def read(source: Source, wanted: Wanted) -> Rows:
     return Rows(X, y)
 
 
-def read_npz(path: str | Path | Source, dtype: Any = np.float64) -> tuple[Any, np.ndarray | None]:
-    """Read rows, and labels if there are any, from a ``.npz`` file or a source that is open.
+def read_npz(path: str | Path, dtype: Any = np.float64) -> tuple[Any, np.ndarray | None]:
+    """Read rows, and labels if there are any, from a ``.npz`` file.
 
     Three kinds are known: arrays ``X`` and ``y``; the parts ``data``, ``indices``, ``indptr`` and
     ``shape`` of a CSR matrix, of any integer size, with ``y``; what :func:`scipy.sparse.save_npz`
     writes (without labels).
     """
-    if not isinstance(path, Source):
-        with Source(path) as source:
-            return read_npz(source, dtype)
-    source, path = path, path.name
+    with Source(path) as source:
+        return _npz(source, dtype)
+
+
+def _npz(source: Source, dtype: Any) -> tuple[Any, np.ndarray | None]:
+    path = source.name
     parts = npz.read_arrays(source, "a .npz archive of arrays", _named)
     y = parts.get("y")
     if "X" in parts:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -43,8 +42,35 @@ class Head:
         return size
 
 
-def read_array(path: str | Path | Source, what: str) -> np.ndarray:
-    """Read the array of a ``.npy`` file, or of a source that is open.
+def read_array(source: Source, what: str) -> np.ndarray:
+    """Read the array of a ``.npy`` file; raises as `use`."""
+
+    def take(file: BinaryIO, size: int) -> np.ndarray:
+        if file.read(2) == b"PK":
+            raise ValueError("it holds several arrays, as .npz does")
+        file.seek(0)
+        head = _head(file)
+        # `numpy.save` may have put something behind it, which is not read
+        length = min(size, head.length + head.nbytes)
+        file.seek(0)
+        return _read(file, length, size, source.name)
+
+    array: np.ndarray = _taken(source, what, take)
+    return array
+
+
+def read_arrays(source: Source, what: str, choose: Choose) -> dict[str, np.ndarray]:
+    """Read those arrays of a ``.npz`` archive that are chosen of all names; raises as `use`."""
+
+    def take(archive: Archive) -> dict[str, np.ndarray]:
+        return {name: archive.read(name) for name in choose(archive.names)}
+
+    arrays: dict[str, np.ndarray] = use(source, what, take)
+    return arrays
+
+
+def use(source: Source, what: str, take: Callable[[Archive], Any]) -> Any:
+    """Return what is taken from a ``.npz`` archive while it is open.
 
     Raises
     ------
@@ -52,55 +78,6 @@ def read_array(path: str | Path | Source, what: str) -> np.ndarray:
         If it is not `what`: the message begins with the file's name, as of all here.
     MemoryError
         If there is not as much memory.
-    OSError
-        If it cannot be opened.
-    """
-
-    def take(file: BinaryIO, size: int) -> np.ndarray:
-        if file.read(2) == b"PK":
-            raise ValueError("it holds several arrays, as .npz does")
-        file.seek(0)
-        head = _head(file)
-        # `numpy.save` may have put something behind it, which is not looked at
-        length = min(size, head.length + head.nbytes)
-        file.seek(0)
-        return _read(file, length, size, _name(path))
-
-    return _taken(path, what, take)
-
-
-def read_arrays(path: str | Path | Source, what: str, choose: Choose) -> dict[str, np.ndarray]:
-    """Read arrays of a ``.npz`` archive.
-
-    Parameters
-    ----------
-    path : str or Path
-    what : str
-        What the file should be, in words.
-    choose : callable
-        Given the names of all arrays, those to read. Others are not looked at.
-
-    Returns
-    -------
-    dict of str to ndarray
-
-    Raises
-    ------
-    ValueError, MemoryError, OSError
-        As `read_array`.
-    """
-
-    def take(archive: Archive) -> dict[str, np.ndarray]:
-        return {name: archive.read(name) for name in choose(archive.names)}
-
-    arrays: dict[str, np.ndarray] = use(path, what, take)
-    return arrays
-
-
-def use(path: str | Path | Source, what: str, take: Callable[[Archive], Any]) -> Any:
-    """Return what is taken from a ``.npz`` archive while it is open; raises as `read_array`.
-
-    One that is replaced meanwhile stays the one that was opened.
     """
 
     def opened(file: BinaryIO, size: int) -> Any:
@@ -108,17 +85,20 @@ def use(path: str | Path | Source, what: str, take: Callable[[Archive], Any]) ->
             raise ValueError("a single array")
         archive = zipfile.ZipFile(file)
         try:
-            return take(Archive(archive, size, _name(path)))
+            return take(Archive(archive, size, source.name))
         finally:
             with Holding():  # its destructor closes it once more, and an interrupt in one is lost
                 archive.close()
                 del archive
 
-    return _taken(path, what, opened)
+    return _taken(source, what, opened)
 
 
 class Archive:
-    """An open archive, of which arrays are read by their names."""
+    """An open archive, of which arrays are read by their names.
+
+    One that is replaced meanwhile stays the one that was opened.
+    """
 
     def __init__(self, archive: zipfile.ZipFile, size: int, path: str) -> None:
         self._archive, self._size, self._path = archive, size, path
@@ -134,48 +114,35 @@ class Archive:
 
     def read(self, name: str) -> np.ndarray:
         """Read an array."""
-        what = f"{self._path}: the array {name}"
-        return _member(self._archive, self._members[name], self._size, what)
+        info = self._members[name]
+        if info.compress_type not in METHODS:
+            raise ValueError(f"{info.filename} is compressed in a way that NumPy never uses")
+        longest = info.file_size if info.compress_type == zipfile.ZIP_STORED else 0
+        if max(info.compress_size, longest) > self._size:
+            raise ValueError(f"{info.filename} is longer than the file")
+        with self._archive.open(info) as stream:
+            return _read(stream, info.file_size, self._size, f"{self._path}: the array {name}")
 
 
-def _name(path: str | Path | Source) -> str:
-    return path.name if isinstance(path, Source) else str(path)
-
-
-def _taken(path: str | Path | Source, what: str, take: Callable[[BinaryIO, int], Any]) -> Any:
-    """Open a file, unless it is, and take something from it; a pipe is read into memory before.
+def _taken(source: Source, what: str, take: Callable[[BinaryIO, int], Any]) -> Any:
+    """Take something from a file; a pipe is read into memory before.
 
     Damaged bytes lead the readers of zip files and of array headers into errors of a dozen kinds
     (even OSError, for a seek to nowhere), so once the file is open every error is the content's.
     """
-    if not isinstance(path, Source):
-        with Source(path) as source:
-            return _taken(source, what, take)
-    file, size = path.whole()
-    path = path.name
+    file, size = source.whole()
     try:
         return take(file, size)
     except MemoryError as error:
-        told = str(error)
-        if told.startswith(str(path)):
+        if str(error).startswith(source.name):
             raise
-        raise MemoryError(f"{path}: asks for more memory than there is") from error
+        raise MemoryError(f"{source.name}: asks for more memory than there is") from error
     except Exception as error:
         text = str(error)
-        if isinstance(error, ValueError) and text.startswith(f"{path}: "):
+        if isinstance(error, ValueError) and text.startswith(f"{source.name}: "):
             raise
         why = f" ({text})" if text else ""
-        raise ValueError(f"{path}: not {what}, or cut off{why}") from error
-
-
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int, what: str) -> np.ndarray:
-    if info.compress_type not in METHODS:
-        raise ValueError(f"{info.filename} is compressed in a way that NumPy never uses")
-    longest = info.file_size if info.compress_type == zipfile.ZIP_STORED else 0
-    if max(info.compress_size, longest) > size:
-        raise ValueError(f"{info.filename} is longer than the file")
-    with archive.open(info) as stream:
-        return _read(stream, info.file_size, size, what)
+        raise ValueError(f"{source.name}: not {what}, or cut off{why}") from error
 
 
 def _read(stream: Any, length: int, size: int, what: str) -> np.ndarray:

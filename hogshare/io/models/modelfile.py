@@ -128,12 +128,7 @@ def _values(
 
 
 def check(model: SavedModel) -> None:
-    """Refuse a model whose parts do not fit together.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a model whose parts do not fit together."""
     if not (model.zero_based is None or isinstance(model.zero_based, bool)):
         raise ValueError(f"zero_based: {model.zero_based!r}")
     if not (model.label_column is None or type(model.label_column) in (str, int)):

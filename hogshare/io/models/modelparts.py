@@ -72,12 +72,7 @@ class SavedModel:
 
 
 def check(model: SavedModel) -> None:
-    """Refuse a model whose parts do not fit together.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a model whose parts do not fit together."""
     CHECKS.get(model.class_name, check_coefficients)(model)
     names = model.attributes.get("feature_names_in_")
     if names is not None and _shape(names) != (model.n_features,):
@@ -87,12 +82,7 @@ def check(model: SavedModel) -> None:
 
 
 def check_coefficients(model: SavedModel) -> None:
-    """Refuse coefficients that do not fit together.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse coefficients that do not fit together."""
     has = model.attributes
     coef = has.get("coef_")
     shape: tuple[int, ...] = getattr(coef, "shape", ())
@@ -117,12 +107,7 @@ def check_coefficients(model: SavedModel) -> None:
 
 
 def check_lines(model: SavedModel) -> None:
-    """Refuse users and items that do not fit together.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse users and items that do not fit together."""
     has: Mapping[str, Any] = {"seen_": None, **model.attributes}
     lengths, widths = [], set()
     for side, ids in (("user", "users_"), ("item", "items_")):
@@ -160,12 +145,7 @@ def check_lines(model: SavedModel) -> None:
 
 
 def check_topics(model: SavedModel) -> None:
-    """Refuse topics that do not fit together.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse topics that do not fit together."""
     has = model.attributes
     topics = has.get("components_")
     shape = _shape(topics)
@@ -194,12 +174,7 @@ def check_topics(model: SavedModel) -> None:
 
 
 def check_layers(model: SavedModel) -> None:
-    """Refuse layers of a network that do not fit together.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse layers of a network that do not fit together."""
     has = model.attributes
     shapes = _check_layers(has, "coefs_", "intercepts_")
     if shapes[0][0] != model.n_features:
