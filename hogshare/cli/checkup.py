@@ -39,21 +39,10 @@ PAGE = 4096
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check has found.
-
-    Parameters
-    ----------
-    what : str
-        What was looked at.
-    state : {"fine", "note", "wrong"}
-        Whether fits run as they should; "note" is what somebody may want to know or change.
-    fact : str
-    advice : str, default=""
-        What to do.
-    """
+    """What a check has found, and what to do about it."""
 
     what: str
-    state: str
+    state: str  # whether fits run as they should; a note is what somebody may want to know
     fact: str
     advice: str = ""
 

@@ -16,27 +16,13 @@ LABELS = ("label", "labels", "target", "class", "y")
 
 @dataclass(frozen=True)
 class Expected:
-    """What a model expects of the rows that it is to predict.
-
-    Attributes
-    ----------
-    n_features : int
-        Columns.
-    zero_based : bool or None
-        Whether indices began at 0 in the file that it was fitted to; None if nobody knows.
-    name : str
-        Its file.
-    names : tuple of str or None
-        Of columns, if the file had any.
-    label : str, int or None
-        The column of the labels in that file, by its name or its place from 1.
-    """
+    """What a model expects of the rows that it is to predict, by the file that it was fitted to."""
 
     n_features: int
-    zero_based: bool | None
-    name: str
-    names: tuple[str, ...] | None = None
-    label: str | int | None = None
+    zero_based: bool | None  # whether indices began at 0 in it; None if nobody knows
+    name: str  # of the model's own file
+    names: tuple[str, ...] | None = None  # of columns, if there were any
+    label: str | int | None = None  # the labels' column, by its name or its place from 1
 
 
 def to_fit(args: Any, name: str, labelled: bool = True) -> Choose:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from hogshare.cli import console, options
+from hogshare.cli import console
 from hogshare.system.words import counted
 
 
@@ -19,7 +19,6 @@ def add_parser(commands: Any) -> None:
         "processes, MPI and optional parts, as a fit meets them. Exit code 1 if something is "
         "wrong; notes are for your information.",
         epilog="examples:\n  hogshare doctor\n  mpiexec -n 2 hogshare doctor --json",
-        formatter_class=options.HelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)

@@ -55,7 +55,6 @@ def add_parser(commands: Any) -> None:
         help="train a model and store it",
         description=DESCRIPTION,
         epilog=EXAMPLES,
-        formatter_class=options.HelpFormatter,
     )
     parser.add_argument("data", metavar="DATA", help=options.DATA_HELP)
     parser.add_argument("--model", metavar="OUT.npz", required=True, help="model file to write")

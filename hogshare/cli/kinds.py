@@ -17,27 +17,13 @@ PARAMETERS = {
 
 @dataclass(frozen=True)
 class Kind:
-    """An estimator, or one for each task.
+    """An estimator, or one for each task."""
 
-    Attributes
-    ----------
-    classes : dict of str
-        Names of public classes by task.
-    options : tuple of str
-        Options that make sense for it, by their names in the parsed command line.
-    labelled : bool, default=True
-        Whether it learns from labels.
-    always : dict
-        Parameters that the command sets.
-    losses : tuple of str
-        What --loss may be, if not what it may be for the task.
-    """
-
-    classes: dict[str, str]
-    options: tuple[str, ...]
-    labelled: bool = True
-    always: dict[str, Any] = field(default_factory=dict)
-    losses: tuple[str, ...] = ()
+    classes: dict[str, str]  # names of public classes by task
+    options: tuple[str, ...]  # that make sense for it, by their names in the parsed command line
+    labelled: bool = True  # whether it learns from labels
+    always: dict[str, Any] = field(default_factory=dict)  # parameters that the command sets
+    losses: tuple[str, ...] = ()  # of --loss, if not those of the task
 
 
 KINDS = {

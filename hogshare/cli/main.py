@@ -59,7 +59,6 @@ def build_parser() -> argparse.ArgumentParser:
         prog="hogshare",
         description=DESCRIPTION,
         epilog=EXAMPLES,
-        formatter_class=options.HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"hogshare {__version__}")
     parser.set_defaults(prints=lambda args: True)  # but for commands that write files alone
@@ -74,17 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code.
-
-    Parameters
-    ----------
-    argv : sequence of str, default=None
-        The arguments, without the program's name; None takes those of the process.
-
-    Returns
-    -------
-    int
-    """
+    """Run the command with these arguments, or those of the process; return its exit code."""
     console.fill_streams()
     try:
         args = build_parser().parse_args(argv)

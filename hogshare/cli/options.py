@@ -6,10 +6,11 @@ A value of the wrong kind is argparse's business: one sentence and exit code 2.
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
 LOSSES = {
@@ -35,6 +36,9 @@ FACTORISATION = "factorisation"  # what has ratings in place of rows and labels
 
 class Parser(argparse.ArgumentParser):
     """argparse's, whose errors name what was probably meant."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"formatter_class": HelpFormatter, **settings})
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and leave."""
@@ -162,31 +166,66 @@ def names(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-_interval = number(int, lambda n: n >= 1, "auto, none or a whole number of at least 1")
+def or_none(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Make a type for argparse: the same, where ``none`` stands for None."""
+    return lambda text: None if text == "none" else parse(text)
 
 
-def part(name: str) -> Callable[[str], str]:
-    """Make a type for argparse: a word for a part of a run, as `hogshare.solve` reads it."""
-
-    def parse(text: str) -> str:
-        from hogshare.solvers.choices import KNOWN
-        from hogshare.system.words import listed, nearest
-
-        word, known = text.strip().lower(), KNOWN[name]
-        if word not in known:
-            raise argparse.ArgumentTypeError(
-                f"{text!r} is not {listed(known)}.{nearest(text, known)}"
-            )
-        return word
-
-    return parse
+poll = or_none(positive)  # seconds; none: to pass at the very moment
+tolerance = or_none(not_negative)  # none: never to stop early
+_interval = or_none(number(int, lambda n: n >= 1, "auto, none or a whole number of at least 1"))
 
 
 def exchange(text: str) -> str | int | None:
     """Parse ``auto``, ``none`` (one vector for all) or rows between exchanges."""
-    if text == "auto":
-        return "auto"
-    return None if text == "none" else _interval(text)
+    return "auto" if text == "auto" else _interval(text)
+
+
+def pair(
+    first: Callable[[str], float], second: Callable[[str], float], words: str
+) -> Callable[[str], tuple[float, float]]:
+    """Make a type for argparse: two numbers with a comma between."""
+
+    def parse(text: str) -> tuple[float, float]:
+        parts = text.split(",")
+        if len(parts) != 2:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {words}")
+        return first(parts[0]), second(parts[1])
+
+    return parse
+
+
+link = pair(not_negative, positive, "a latency and a bandwidth, such as 0.001,1e6")
+slow_workers = pair(share, positive, "a share and a factor, such as 0.05,4")
+
+
+def known_name(text: str, known: Iterable[str]) -> str:
+    """Return a name as it is spelt among those that are known, whatever its capitals."""
+    from hogshare.system.words import listed, nearest
+
+    known = tuple(known)
+    found = [name for name in known if name.lower() == text.strip().lower()]
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {listed(known)}.{nearest(text, known)}")
+    return found[0]
+
+
+def part(name: str) -> Callable[[str], str]:
+    """Make a type for argparse: a name for a part of a run, as `hogshare.solve` reads it."""
+
+    def parse(text: str) -> str:
+        from hogshare.solvers.choices import KNOWN
+
+        return known_name(text, KNOWN[name])
+
+    return parse
+
+
+def graph(text: str) -> str:
+    """Check a graph's name, such as ``root``, and return it."""
+    from hogshare.topology import GRAPHS
+
+    return known_name(text, GRAPHS)
 
 
 def delimiter(text: str) -> str:
@@ -199,59 +238,14 @@ def delimiter(text: str) -> str:
     return mark
 
 
-def barrier(text: str) -> str:
-    """Check a barrier's words, such as ``ssp:4``, and return them."""
-    from hogshare import barriers
-
-    return checked(barriers.parse, text)
+def read_by(module: str) -> Callable[[str], str]:
+    """Make a type for argparse: what a module's `parse` takes, as it was written."""
+    return lambda text: checked(importlib.import_module(module).parse, text)
 
 
-def block_time(text: str) -> str:
-    """Check the words of a law of block times, such as ``uniform:0.5,1.5``, and return them."""
-    from hogshare.simulation import blocktimes
-
-    return checked(blocktimes.parse, text)
-
-
-def graph(text: str) -> str:
-    """Check a graph's name, such as ``root``, and return it."""
-    from hogshare.system.words import listed, nearest
-    from hogshare.topology import GRAPHS
-
-    word, known = text.strip().lower(), tuple(GRAPHS)
-    if word not in known:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {listed(known)}.{nearest(text, known)}")
-    return word
-
-
-def link(text: str) -> tuple[float, float]:
-    """Parse a link's seconds of latency and bytes per second, such as ``0.001,1e6``."""
-    parts = text.split(",")
-    if len(parts) != 2:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a latency and a bandwidth, such as 0.001,1e6"
-        )
-    return not_negative(parts[0]), positive(parts[1])
-
-
-def slow_workers(text: str) -> tuple[float, float]:
-    """Parse a share of slow workers and how slow they are, such as ``0.05,4``."""
-    parts = text.split(",")
-    if len(parts) != 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share and a factor, such as 0.05,4")
-    return share(parts[0]), positive(parts[1])
-
-
-def poll(text: str) -> float | None:
-    """Parse seconds between polls, where ``none`` means to pass at the very moment."""
-    return None if text == "none" else positive(text)
-
-
-def stragglers(text: str) -> str:
-    """Check the words of a law of stragglers, such as ``cds:0.6``, and return them."""
-    from hogshare import stragglers as laws
-
-    return checked(laws.parse, text)
+barrier = read_by("hogshare.barriers")  # such as ssp:4
+block_time = read_by("hogshare.simulation.blocktimes")  # such as uniform:0.5,1.5
+stragglers = read_by("hogshare.stragglers")  # such as cds:0.6
 
 
 def checked(parse: Callable[[str], object], text: str) -> str:
@@ -261,11 +255,6 @@ def checked(parse: Callable[[str], object], text: str) -> str:
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text.strip().lower()
-
-
-def tolerance(text: str) -> float | None:
-    """Parse a tolerance, where ``none`` means never to stop early."""
-    return None if text == "none" else not_negative(text)
 
 
 class HelpFormatter(argparse.HelpFormatter):

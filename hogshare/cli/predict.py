@@ -38,7 +38,6 @@ def add_parser(commands: Any) -> None:
         help="predict with a stored model",
         description=DESCRIPTION,
         epilog=EXAMPLES,
-        formatter_class=options.HelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL", help="model file, as hogshare fit writes it")
     parser.add_argument("data", metavar="DATA", help=options.DATA_HELP)

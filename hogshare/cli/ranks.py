@@ -24,14 +24,9 @@ ARRAYS = ("data", "columns", "lengths", "y")
 def run(args: Any, command: Callable[..., int], part: Part | None = None) -> int:
     """Run a command by all ranks; its exit code.
 
-    Parameters
-    ----------
-    args : Namespace
-    command : callable
-        ``command(args)`` or ``command(args, gathered)``: with the workers of all ranks in
-        ``args.lent``, and the rows of all parts, if there are any.
-    part : callable, default=None
-        ``part(args, place, of)``: rows that a rank reads, or None: it leaves that to rank 0.
+    ``command(args)``, or ``command(args, gathered)`` if there are rows of all parts, has the
+    workers of all ranks in ``args.lent``. ``part(args, place, of)`` are rows that a rank reads, or
+    None: it leaves that to rank 0.
     """
     from hogshare.runtimes.mpi.runtime import MPI
 
@@ -47,13 +42,7 @@ def run(args: Any, command: Callable[..., int], part: Part | None = None) -> int
 
 
 class Command:
-    """A command that is led (`hogshare.runtimes.joint.Led`).
-
-    Parameters
-    ----------
-    args, command, part
-        As of `run`.
-    """
+    """A command that is led (`hogshare.runtimes.joint.Led`)."""
 
     def __init__(self, args: Any, command: Callable[..., int], part: Part | None) -> None:
         self.args, self.command, self.part = args, command, part

@@ -28,24 +28,13 @@ STDIN = "-"  # the name that means standard input
 
 
 class Loaded(NamedTuple):
-    """Rows, labels or None, and what a model records of their file.
-
-    Attributes
-    ----------
-    X, y : array
-    zero_based : bool or None
-        Whether indices of the file begin at 0; None: it has none.
-    names : tuple of str or None
-        Names of the rows' columns.
-    label : str, int or None
-        The name of the labels' column, or its place from 1.
-    """
+    """Rows, labels or None, and what a model records of their file."""
 
     X: Any
     y: Any
-    zero_based: bool | None
-    names: tuple[str, ...] | None = None
-    label: str | int | None = None
+    zero_based: bool | None  # whether its indices begin at 0; None: it has none
+    names: tuple[str, ...] | None = None  # of the rows' columns
+    label: str | int | None = None  # the labels' column, by its name or its place from 1
 
 
 def path_of(data: str) -> str:

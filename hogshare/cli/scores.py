@@ -8,13 +8,7 @@ from hogshare.cli import labels
 
 
 class Score:
-    """The score of an estimator on rows that come in parts.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-    """
+    """The score of a fitted estimator on rows that come in parts."""
 
     def __init__(self, estimator: Any) -> None:
         self.classes = getattr(estimator, "classes_", None)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from hogshare.cli import console, options
-from hogshare.system.words import listed, nearest
 
 DTYPES = ("float32", "float64")  # of rows; others are converted
 # rows and columns of data that SAGA suits, and of such as text is, which SDCA suits
@@ -55,7 +54,6 @@ def add_parser(commands: Any) -> None:
         "Exit code 1 if nothing can be kept.",
         epilog="example: hogshare warm SGDClassifier Ridge --dtype float32\n"
         "example: hogshare warm --rule saga --exchange none --barrier ssp:4",
-        formatter_class=options.HelpFormatter,
     )
     parser.add_argument(
         "estimators",
@@ -90,12 +88,7 @@ def add_parser(commands: Any) -> None:
 
 def estimator(text: str) -> str:
     """Return an estimator's name as it is spelt."""
-    for name in ESTIMATORS:
-        if text.lower() == name.lower():
-            return name
-    raise argparse.ArgumentTypeError(
-        f"{text!r} is not {listed(ESTIMATORS)}.{nearest(text, ESTIMATORS)}"
-    )
+    return options.known_name(text, ESTIMATORS)
 
 
 def run(args: Any) -> int:

@@ -25,13 +25,8 @@ DEPTH = 32  # of lists and mappings in each other that a header may have
 def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write an archive, or leave what was there.
 
-    Parameters
-    ----------
-    path : str or Path
-    header : mapping
-        As JSON knows it; with ``format`` and ``format_version``, which `read` looks at.
-    arrays : mapping of str to array_like
-        Numbers, booleans or words.
+    The header is as JSON knows it, with ``format`` and ``format_version``, which `read` checks;
+    arrays are of numbers, booleans or words.
 
     Raises
     ------
@@ -82,13 +77,7 @@ def read(
     form, versions : str and collection of int
         What its header must say under ``format``, and one of under ``format_version``.
     choose : callable
-        Given the header, the names of the arrays that are read, if they are there; whatever else
-        the file has is not looked at.
-
-    Returns
-    -------
-    header : dict
-    arrays : dict of ndarray
+        Given the header, the names of the arrays that are read, if there are such; nothing else is.
 
     Raises
     ------

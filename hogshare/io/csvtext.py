@@ -46,22 +46,8 @@ Part = tuple[np.ndarray, np.ndarray | None]  # rows of some lines, and their lab
 class Table:
     """A text of rows, whose first lines are parsed when it is made; iterate for its parts.
 
-    Parameters
-    ----------
-    source : Source
-    wanted : Wanted
-    now : bool, default=False
-        Hand out rows as soon as they are there.
-
-    Attributes
-    ----------
-    delimiter : str
-    is_doubtful : bool
-        Whether the first line was taken for names although a cell of it is a number.
-    names : tuple of str or None
-    width : int
-        Number of columns.
-    choice : Choice
+    With `now` they come as soon as they are there. It is `is_doubtful` if the first line was taken
+    for names although a cell of it is a number; `width` is the number of columns.
 
     Raises
     ------
@@ -239,13 +225,7 @@ class Table:
 
 
 def read(source: Source, wanted: Wanted) -> Rows:
-    """All rows and, if there are any, labels.
-
-    Raises
-    ------
-    ValueError
-        If there are no rows, or the text is malformed.
-    """
+    """All rows and, if there are any, labels; a ValueError if there are none, or they are wrong."""
     table = Table(source, wanted)
     values, numbers, words = Growing(table.dtype), Growing(np.float64), []
     part = None

@@ -13,13 +13,7 @@ import numpy as np
 
 
 class Growing:
-    """An array that grows.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Of floats or integers with a sign.
-    """
+    """An array of floats or of integers with a sign that grows."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = np.dtype(dtype)

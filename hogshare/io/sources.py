@@ -45,10 +45,7 @@ CHECK_BYTES = 1 << 25  # that are read between two checks of the memory that is 
 class Source:
     """An open file, pipe or standard input; a context manager that closes it.
 
-    Parameters
-    ----------
-    path : str or Path
-        ``/dev/stdin`` is what this process was given as its standard input, from where that stands.
+    ``/dev/stdin`` is what this process was given as its standard input, from where that stands.
 
     Attributes
     ----------
@@ -110,13 +107,8 @@ class Source:
     def head(self, enough: Callable[[bytes, bool], Any], most: int = 1 << 16) -> Any:
         """Return what is made of the beginning, which stays to be read.
 
-        Parameters
-        ----------
-        enough : callable
-            Given the first bytes and whether those are all, returns what it makes of them; None
-            asks for more. It is not asked to wait for bytes that it does not want.
-        most : int
-            Bytes after which no more are read.
+        `enough` is given the first bytes and whether those are all, and returns what it makes of
+        them; None asks for more, up to `most`. It does not wait for bytes that it does not want.
         """
         while True:
             done = len(self._ahead) >= most
@@ -135,15 +127,10 @@ class Source:
         return self._read(n, now)
 
     def narrow(self, place: int, of: int) -> None:
-        """Have the text be one of several sections of a plain file, which have its lines.
+        """Have the text be one of several sections of a plain file, by its place from 0.
 
         A line is in the section in which it begins. So each reader of a large text has to read,
         and to parse, its own part only.
-
-        Parameters
-        ----------
-        place, of : int
-            Which section, from 0, of how many.
         """
         if not self.is_plain_file:
             raise ValueError(f"{self.name}: only a plain file is read in sections")
@@ -166,12 +153,7 @@ class Source:
         return at if offset else 0
 
     def lines(self, now: bool = False) -> Iterator[Lines]:
-        """Iterate over the text, in blocks of whole lines.
-
-        Parameters
-        ----------
-        now : bool, default=False
-            Hand out lines as soon as they are there.
+        """Iterate over the text, in blocks of whole lines; with `now` as soon as they are there.
 
         Raises
         ------
@@ -211,12 +193,8 @@ class Source:
     def whole(self) -> tuple[BinaryIO, int]:
         """A stream of all bytes that can be read at any place, and how many they are.
 
-        What is no plain file stays in memory, so that it can be asked for again.
-
-        Raises
-        ------
-        MemoryError
-            If what is no plain file does not fit into memory.
+        What is no plain file stays in memory, so that it can be asked for again, or is a
+        MemoryError.
         """
         if self.is_plain_file:
             if self._stream is self._raw:
@@ -307,23 +285,12 @@ class Source:
 
 @dataclass(frozen=True)
 class Lines:
-    """Some lines of a text.
-
-    Attributes
-    ----------
-    text : bytes
-    number : int
-        Of the first line, from 1.
-    name : str
-        What errors call the text.
-    packed : str
-        The suffix of its compression.
-    """
+    """Some lines of a text."""
 
     text: bytes
-    number: int
-    name: str
-    packed: str = ""
+    number: int  # of the first line, from 1
+    name: str  # by which errors call the text
+    packed: str = ""  # the suffix of its compression
 
     def place(self, position: int) -> str:
         """Name the line that begins at a position, in words."""

@@ -10,7 +10,7 @@ from typing import Any
 from hogshare.links.link import Link
 from hogshare.shm.mailbox import HEADER_BYTES
 from hogshare.system.once import once
-from hogshare.system.ranges import is_number, is_worker
+from hogshare.system.ranges import is_number, of_run
 
 MODEL = -1  # the model's end of a link, beside workers from 0
 KINDS = ("model", "update", "control")
@@ -97,12 +97,7 @@ class Network:
         ValueError
         """
         named = {end for edge in self.edges for end in edge if end != MODEL} | set(self._of_class)
-        for worker in named:
-            if not is_worker(worker, n_workers):
-                raise ValueError(
-                    f"the network names worker {worker!r}, and the run has {n_workers}: 0 to "
-                    f"{n_workers - 1}."
-                )
+        of_run("the network", named, n_workers)
 
 
 def message_bytes(payload: int, n_columns: int) -> int:

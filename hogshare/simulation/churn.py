@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hogshare.system.ranges import is_worker, not_negative, seconds, whole
+from hogshare.system.ranges import not_negative, of_run, seconds, whole
 
 JOIN, LEAVE, DIE = "joins", "leaves", "deaths"
 
@@ -73,12 +73,7 @@ class Churn:
         ValueError
         """
         for name in (JOIN, LEAVE, DIE):
-            for worker in getattr(self, name):
-                if not is_worker(worker, n_workers):
-                    raise ValueError(
-                        f"{name} of Churn names worker {worker!r}, and the run has {n_workers}: 0 "
-                        f"to {n_workers - 1}."
-                    )
+            of_run(f"{name} of Churn", getattr(self, name), n_workers)
         for name in (LEAVE, DIE):
             for worker, when in getattr(self, name).items():
                 if when < self.joins.get(worker, 0.0):

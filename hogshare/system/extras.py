@@ -22,12 +22,8 @@ def command_for(library: str, *besides: str) -> str:
     for it and looks nowhere else. Where none is, as with a checkout on the path, the library is
     named alone: pip would look for this package in an index, and take whatever has its name.
 
-    Parameters
-    ----------
-    library : str
-        Of `EXTRAS`, or one that pip knows by this name, as those that races are against.
-    *besides : str
-        What else is needed, and comes with no extra.
+    A library is one of `EXTRAS`, or one that pip knows by this name, as those that races are
+    against; what comes with no extra is named `besides`.
 
     Examples
     --------

@@ -82,13 +82,8 @@ def overwrite_each_other(one: str | Path, other: str | Path) -> bool:
 def replace(path: Path, content: bytes | memoryview, private: bool = False) -> None:
     """Put content in a file's place so that nobody ever sees half of it.
 
-    Parameters
-    ----------
-    path : Path
-    content : bytes or memoryview
-    private : bool, default=False
-        Let nobody else read it. Otherwise it keeps the permissions of the file that it replaces,
-        or has those that a new file would get.
+    If it is `private` nobody else may read it. Otherwise it has the permissions of the file that
+    it replaces, or those that a new file would get.
 
     Raises
     ------

@@ -36,8 +36,7 @@ class Unsafe(OSError):
 
 
 def cache_root() -> Path:
-    """The user's folder of all that is kept: one folder per version of the kernels, and what the
-    machine's constants were measured to be.
+    """The user's folder of kernels, one folder per version, and of the machine's constants.
 
     Raises
     ------
@@ -58,14 +57,8 @@ def cache_root() -> Path:
 def require(folder: Path, made: bool = False, make: bool = False) -> None:
     """Find out that a folder of ours is safe.
 
-    Parameters
-    ----------
-    folder : Path
-    made : bool, default=False
-        Whether it is one that we alone make, in another one of ours. Otherwise it is one that the
-        user may have put there, or have named.
-    make : bool, default=False
-        Make what is missing: folders of ours for this user alone.
+    It is `made` by us alone, in another one of ours, or else one that the user may have put there,
+    or have named. With `make`, what is missing is made: folders of ours for this user alone.
 
     Raises
     ------

@@ -193,13 +193,8 @@ class Holding:
 class errstate:
     """NumPy's `errstate`, which an interrupt leaves changed for good where it comes at its ends.
 
-    Signals are held in the block. So it is for what ends soon; what may take long is called through
-    `outside`, where they are not.
-
-    Parameters
-    ----------
-    **kinds : str
-        As of `numpy.errstate`.
+    Signals wait in the block. So it is for what ends soon; what may take long is called through
+    `outside`, where they do not.
     """
 
     def __init__(self, **kinds: Any) -> None:

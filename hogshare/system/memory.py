@@ -17,32 +17,18 @@ FOLD = 500  # times its size that a file may ask for beyond
 def free(*, swap: bool = True, private: bool = True) -> int | None:
     """Bytes that can still be used, as Linux tells; None where nobody tells.
 
-    What the machine has, what the control groups of this process (of either version) allow, and
-    what the limits of the process do.
-
-    Parameters
-    ----------
-    swap : bool, default=True
-        Whether pages may be swapped out for it.
-    private : bool, default=True
-        Whether it will be this process's own; the limit on data does not count what is shared.
+    What the machine has (with `swap`, pages may be swapped out for it), what the control groups of
+    this process (of either version) allow, and what its limits do, of which the one on data does
+    not count what is shared and not `private`.
     """
     offers = [*_of_the_machine(swap), *_of_the_groups(), *_of_the_limits(private)]
     return max(0, min(offers)) if offers else None
 
 
 def require(nbytes: int, what: str) -> None:
-    """Refuse to allocate more than there is; little is not looked at.
+    """Raise MemoryError rather than allocate more than there is; little is not checked.
 
-    Parameters
-    ----------
-    nbytes : int
-    what : str
-        What needs it: the beginning of the error's sentence.
-
-    Raises
-    ------
-    MemoryError
+    `what` needs it: the beginning of the error's sentence.
     """
     if nbytes < LITTLE:
         return
@@ -56,13 +42,7 @@ def require(nbytes: int, what: str) -> None:
 def require_for_file(nbytes: int, size: int, what: str) -> None:
     """Refuse what a file asks for if it is more than there is, or if no file of its size needs it.
 
-    Parameters
-    ----------
-    nbytes : int
-    size : int
-        Of the file, in bytes.
-    what : str
-        What needs it, with the file's name: the beginning of the error's sentence.
+    `size` is the file's, in bytes; `what` needs it, with the file's name.
 
     Raises
     ------
@@ -107,11 +87,11 @@ def _of_the_groups() -> list[int]:
                 names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
             else:
                 continue
-            here = folder / path.lstrip("/")
+            own = folder / path.lstrip("/")
             offers += [
-                room
-                for group in (here, *here.parents)
-                if group.is_relative_to(folder) and (room := _room(group, *names)) is not None
+                left
+                for group in (own, *own.parents)
+                if group.is_relative_to(folder) and (left := _room(group, *names)) is not None
             ]
     return offers
 

@@ -12,13 +12,8 @@ class once(Generic[T]):
     """As `functools.cached_property` is from Python 3.12 on: without a lock.
 
     Python 3.11 holds one while the value is computed, of all instances of the class together: two
-    fits would wait for each other, and a forked child for a thread that it does not have. Here two
-    threads that ask at the same time compute it twice.
-
-    Parameters
-    ----------
-    function : callable
-        ``function(instance)`` computes the value.
+    fits would wait for each other, and a forked child for a thread that it does not have. With this
+    two threads that ask at the same time compute it twice.
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:

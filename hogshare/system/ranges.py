@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
@@ -132,6 +132,16 @@ def meaning(what: str) -> Iterator[None]:
 def is_worker(value: object, n_workers: int) -> bool:
     """Whether this is the number of one of so many workers, of whatever integer type."""
     return is_integer(value) and 0 <= int(value) < n_workers  # type: ignore[call-overload]
+
+
+def of_run(whose: str, workers: Iterable[object], n_workers: int) -> None:
+    """Raise ValueError unless all are numbers of workers that the run has."""
+    for worker in workers:
+        if not is_worker(worker, n_workers):
+            raise ValueError(
+                f"{whose} names worker {worker!r}, and the run has {n_workers}: 0 to "
+                f"{n_workers - 1}."
+            )
 
 
 def is_integer(value: object) -> bool:

@@ -43,12 +43,7 @@ MATRICES = {kind.__name__: kind for kind in (sp.csr_array, sp.csr_matrix)}
 def write(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     """Return a value as JSON; its arrays are added to `arrays`.
 
-    Parameters
-    ----------
-    value : object
-    name : str
-        Its array's, if it is one; those of what it holds have this name and their places.
-    arrays : dict of ndarray
+    If it is an array that has this name; arrays within it have the name and their places.
 
     Raises
     ------

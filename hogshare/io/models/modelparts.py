@@ -36,39 +36,21 @@ OF_ADAM = {*OF_BOTH, "beta_1", "beta_2", "epsilon", "t", "ms", "vs"}
 
 @dataclass(kw_only=True)
 class SavedModel:
-    """What a model file holds.
+    """What a model file has."""
 
-    Parameters
-    ----------
-    class_name : str
-        Name of the estimator's class.
-    n_features : int
-        Columns that the model expects; 0 of one that is asked for pairs of ids.
-    params : dict
-        The estimator's parameters.
-    attributes : dict
-        What a fit has left, by the names of the estimator's attributes.
-    requests : dict
-        What the estimator asks of scikit-learn's metadata routing: by method, by name.
-    zero_based : bool or None
-        Whether column 0 of the model was index 0 in the LIBSVM text that it was fitted to (True) or
-        index 1 (False). None where the rows were no such text, or the file is from before this was
-        kept.
-    label_column : str, int or None
-        Which column of the CSV file that it was fitted to had the labels: its name, or its place
-        from 1. None where there was none.
-    versions : dict
-        Versions of the libraries that made the model.
-    """
-
-    class_name: str
-    n_features: int
+    class_name: str  # of the estimator
+    n_features: int  # columns that the model expects; 0 of one that is asked for pairs of ids
     params: dict[str, Any] = field(default_factory=dict)
+    # what a fit has left, by the names of the estimator's attributes
     attributes: dict[str, Any] = field(default_factory=dict)
+    # what the estimator asks of scikit-learn's metadata routing: by method, by name
     requests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # whether column 0 of the model was index 0 in the LIBSVM text that it was fitted to, or index
+    # 1; None where the rows were no such text, or the file is older than this
     zero_based: bool | None = None
+    # of the CSV file that it was fitted to: its name, or its place from 1
     label_column: str | int | None = None
-    versions: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)  # of the libraries that made the model
 
 
 def check(model: SavedModel) -> None:
@@ -166,10 +148,7 @@ def check_topics(model: SavedModel) -> None:
         prior: Any = has.get(name)
         if not (_is_float(prior) or type(prior) is int) or not 0.0 < prior < LARGEST_PRIOR:
             raise ValueError(f"{name} is {prior!r}, which is no prior")
-    for name in ("n_batch_iter_", "n_iter_"):
-        count = has.get(name)
-        if type(count) is not int or not 0 <= count < 1 << 62:
-            raise ValueError(f"{name} is {count!r}, which counts nothing")
+    _check_counts(has, "n_batch_iter_", "n_iter_")
     _check_generator(has.get("random_state_"))
 
 
@@ -187,10 +166,8 @@ def check_layers(model: SavedModel) -> None:
     classes = has.get("classes_")
     if classes is not None and _shape(classes) not in ((max(2, n_outputs),), (n_outputs,)):
         raise ValueError("classes_ are not those of coefs_")
-    for name in ("n_iter_", "t_", "_no_improvement_count"):
-        count = has.get(name, 0)
-        if type(count) is not int or not 0 <= count < 1 << 62:
-            raise ValueError(f"{name} is {count!r}, which counts nothing")
+    counts = dict.fromkeys(("n_iter_", "t_", "_no_improvement_count"), 0)
+    _check_counts({**counts, **has}, *counts)
     for name in ("loss_curve_", "validation_scores_"):
         curve = has.get(name)
         if curve is not None and not (type(curve) is list and all(map(_is_float, curve))):
@@ -240,6 +217,14 @@ def _check_optimizer(numbers: Any, shapes: list[tuple[int, ...]]) -> None:
             fits = fits and 0.0 <= value < math.inf
         if not fits:
             raise ValueError(f"_optimizer does not fit the network, in its {name}")
+
+
+def _check_counts(has: Mapping[str, Any], *names: str) -> None:
+    """Refuse what is no whole number, or too large a one."""
+    for name in names:
+        count = has.get(name)
+        if type(count) is not int or not 0 <= count < 1 << 62:
+            raise ValueError(f"{name} is {count!r}, which counts nothing")
 
 
 def _is_float(value: Any) -> bool:
