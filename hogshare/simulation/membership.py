@@ -21,11 +21,6 @@ class Membership:
     seed : int, default=0
         Of the draws.
 
-    Attributes
-    ----------
-    n_workers : int
-        How many there are.
-
     Raises
     ------
     ValueError

@@ -125,11 +125,6 @@ class Overlay:
     seed : int, default=0
         Of identifiers and draws.
 
-    Attributes
-    ----------
-    n_workers : int
-        How many there are.
-
     Raises
     ------
     ValueError

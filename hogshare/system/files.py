@@ -175,8 +175,7 @@ def sweep(path: Path) -> None:
         process = name.removeprefix(start).partition(".")[0]
         ours = name.startswith(start) and name.endswith(".tmp") and process.isdigit()
         if ours and not os.path.exists(f"/proc/{process}"):
-            with contextlib.suppress(OSError):
-                os.unlink(path.parent / name)
+            _remove(path.parent / name)
 
 
 def _start(path: Path) -> str:

@@ -120,11 +120,20 @@ def read(form: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     if not isinstance(form, dict):
         return form
     ((kind, said),) = form.items()
-    return READERS[kind](said, arrays)
+    match kind:
+        case "number":
+            return _number(*said)
+        case "tuple":
+            return tuple(read(list(said), arrays))
+        case "mapping":
+            return {read(key, arrays): read(value, arrays) for key, value in said}
+        case "setting":
+            name, values = said
+            return SETTINGS[name](*read(list(values), arrays))
+    return OF_ARRAYS[kind](said, arrays)
 
 
-def _number(said: Any, _: Mapping[str, np.ndarray]) -> Any:
-    dtype, value = said
+def _number(dtype: Any, value: Any) -> Any:
     if type(value) is str:
         return np.str_(value)
     kind = np.dtype(str(dtype))
@@ -160,14 +169,6 @@ def _objects(said: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     return array.reshape(shape)
 
 
-def _tuple(said: Any, arrays: Mapping[str, np.ndarray]) -> tuple[Any, ...]:
-    return tuple(read(list(said), arrays))
-
-
-def _mapping(said: Any, arrays: Mapping[str, np.ndarray]) -> dict[Any, Any]:
-    return {read(key, arrays): read(value, arrays) for key, value in said}
-
-
 def _sparse(said: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     name, shape, *parts = said
     data, indices, indptr = (read(part, arrays) for part in parts)
@@ -178,18 +179,9 @@ def _sparse(said: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     return matrix
 
 
-def _setting(said: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    name, values = said
-    return SETTINGS[name](*read(list(values), arrays))
-
-
-READERS: dict[str, Callable[[Any, Mapping[str, np.ndarray]], Any]] = {
-    "number": _number,
+OF_ARRAYS: dict[str, Callable[[Any, Mapping[str, np.ndarray]], Any]] = {
     "array": _array,
     "words": _words,
     "objects": _objects,
-    "tuple": _tuple,
-    "mapping": _mapping,
     "sparse": _sparse,
-    "setting": _setting,
 }
