@@ -291,7 +291,6 @@ def fill(
 def _fill_rows(
     session: Session, problem: RowProblem, rule: Rule, stop: Stop, start: Model | None
 ) -> None:
-    """Write what depends on the rows of a linear problem."""
     a, plan, memory = session.arrays, session.plan, session.row_memory
     memory.begin(session)
     if a["chances"].size:

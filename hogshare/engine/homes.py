@@ -214,10 +214,6 @@ class Homes:
         except Exception as error:
             raise self.error("account", error) from error
 
-    def call_by(self, way: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        """Call the plane's code in some way; see `Session.call_users_by`."""
-        self.call = way(self.call)
-
     def error(self, what: str, error: Exception) -> PlaneError:
         """What to raise where the plane's code has raised."""
         return PlaneError(
@@ -389,10 +385,7 @@ class Home:
     ) -> bool:
         """Send a message to another home; False if there is no room.
 
-        Raises
-        ------
-        ValueError
-            If the plane has no such edge, or the message has another size.
+        Raises ValueError if the plane has no such edge, or the message has another size.
         """
         size = len(self._private.w) + self._private.local.shape[1] * self._has_intercept
         size += self._homes.plane.extra
@@ -438,10 +431,7 @@ class Home:
     def after_block(self) -> None:
         """Let the plane do with it what it does after a block, up to its first wish.
 
-        Raises
-        ------
-        PlaneError
-            If its code raises, or answers anything.
+        Raises PlaneError if its code raises, or answers anything.
         """
         self._n_wishes = 0
         answer = self._called(self._homes.plane.after_block, self)
@@ -476,10 +466,7 @@ class Home:
     def holds(self) -> bool:
         """Whether what the plane waits for holds.
 
-        Raises
-        ------
-        PlaneError
-            If its code raises, or answers neither yes nor no.
+        Raises PlaneError if its code raises, or answers neither yes nor no.
         """
         assert self.wish is not None
         answer = self._called(self.wish.holds)
@@ -527,7 +514,6 @@ class Home:
 
 
 def _short(answer: Any) -> str:
-    """What was answered, in few words."""
     shape = getattr(answer, "shape", None)
     kind = type(answer).__name__
     return f"{kind} of shape {shape}" if isinstance(shape, tuple) else f"{answer!r:.60} ({kind})"

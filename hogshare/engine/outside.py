@@ -192,7 +192,6 @@ class BlockWorker(Worker):
         self.rule = self.rule_alone.among(self.period)
 
     def _part(self, call: Caller, rows: np.ndarray, batch: np.ndarray) -> None:
-        """Compute the part that these rows have in the gradient of a mini-batch."""
         if not len(rows):
             return
         share = call.problem.share_of(rows, batch)
@@ -280,7 +279,6 @@ class BlockWorker(Worker):
         return True
 
     def _by_batches(self, call: Caller, rows: np.ndarray, t: float) -> None:
-        """Take one step for each mini-batch."""
         size = self.rule.batch or max(self.session.plan.block_rows, len(rows))
         # several steps are one message: they are taken on the copy, and what they have changed goes
         self.posts = self.is_mailed and len(rows) <= size

@@ -89,8 +89,6 @@ def do_again(problem: Problem, recording: Recording) -> Session:
 
 
 class _Again:
-    """One replay: where it stands."""
-
     def __init__(self, session: Session, events: np.ndarray) -> None:
         self.session = session
         self.events = events

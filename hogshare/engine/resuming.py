@@ -48,7 +48,6 @@ def _common(session: Session) -> dict[str, np.ndarray]:
 
 
 def _own(session: Session) -> dict[str, np.ndarray]:
-    """What a state has of the only worker."""
     private = session.private(0)
     return {name: getattr(private, name) for name in ("local", "lag", "received")}
 

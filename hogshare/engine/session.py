@@ -62,7 +62,7 @@ class Session(Workspace):
         if self.outside is not None:
             self.outside.around.append(way)
         if self.homes is not None:
-            self.homes.call_by(way)
+            self.homes.call = way(self.homes.call)
 
     def set_up_turns(self, looks: int) -> None:
         """Say what turns do by themselves; called before any worker starts.

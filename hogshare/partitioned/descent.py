@@ -271,7 +271,6 @@ class Master:
         return [p for epoch, _, _, p in ready if epoch == ready[0][0]]
 
     def _order(self, epoch: int) -> np.ndarray:
-        """Which partition comes when."""
         if epoch not in self._orders:
             self._orders.pop(epoch - 3, None)
             count = len(self._places)

@@ -13,10 +13,7 @@ from collections.abc import Collection
 class Owners:
     """The owner of each partition, by address.
 
-    Parameters
-    ----------
-    owners : list of str
-        Who has each of them now.
+    owners : who has each of them now
 
     Examples
     --------

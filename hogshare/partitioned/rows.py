@@ -75,7 +75,6 @@ class PartitionedRows:
             raise
 
     def _look(self, with_labels: bool) -> None:
-        """Learn what each partition is."""
         ask = functools.partial(facts_of, with_labels=with_labels)
         facts: list[Facts] = self.results([Call(self.client, ask, (b,)) for b in self._blocks])
         full = [p for p, fact in enumerate(facts) if fact.n_rows]
@@ -299,7 +298,6 @@ def result_of(fetched: Fetched) -> Any:
 
 
 def _listed(columns: tuple[Any, ...] | None) -> str:
-    """Names of columns, as many as can be read."""
     if columns is None:
         return "without names"
     names = [repr(name) for name in columns[:MOST_NAMES]]

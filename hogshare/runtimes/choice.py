@@ -92,7 +92,6 @@ def worthwhile_workers(work: Work) -> int:
 
 
 def _are_shared(problem: RowProblem) -> bool:
-    """Whether processes can have the rows without a copy."""
     return problem.rows.data.size > 0 and sharing.find(problem.rows.data) is not None
 
 

@@ -205,7 +205,6 @@ class Member:
             _close_all(fds)
 
     def _pump(self) -> None:
-        """Send what waits, take in what has come."""
         if self._sock is None or self._lost:
             return
         for _ in range(64):  # a member that floods must not keep us here
@@ -247,8 +246,6 @@ class Member:
 
 
 class _Helper:
-    """The caller's side of one fork helper process."""
-
     def __init__(self) -> None:
         if sys.platform != "linux" or not sys.executable:
             raise RuntimeError(
@@ -462,7 +459,6 @@ class Crew:
             hired += batch
 
     def _new_member(self, helper: _Helper, batch: list[Member]) -> socket.socket:
-        """Make a socket pair, and a member of the one end; return the other."""
         ours, end = socket.socketpair()
         ours.setblocking(False)
         self._count += 1

@@ -137,16 +137,12 @@ class Courier:
         self._traffic.add("mail", n_bytes)
         now, line = self._now(), self._lines[edge]
         of_plane = self._of_plane
-        line.link = of_plane[edge] if of_plane else self._network.between(*self.ends(edge))
+        line.link = of_plane[edge] if of_plane else self._network.between(*self._homes.ends(edge))
         self._last[edge] = max(now + line.send(n_bytes), self._last[edge])
         if self._last[edge] <= now:
             return True
         self._push(self._last[edge], edge)
         return False
-
-    def ends(self, edge: int) -> tuple[int, int]:
-        """Who sends along an edge, and to whom: as the plane has it by now."""
-        return self._homes.ends(edge)
 
     def arrive(self, edge: int) -> int:
         """Deliver the edge's next message; to whom."""
@@ -155,7 +151,7 @@ class Courier:
             board.write(box, edge, *self._shown[edge].popleft())
         else:
             mailbox.deliver_next(box, edge)
-        return self.ends(edge)[1]
+        return self._homes.ends(edge)[1]
 
     def let_loose(self) -> None:
         """The run is over: break the circle that leads back here."""

@@ -51,8 +51,6 @@ class _Promise(Future[Any]):
 
 
 class _Server:
-    """A thread of the pool, and the task that it has been handed."""
-
     def __init__(self, serve: Callable[[_Server], None], name: str) -> None:
         self.tasks: SimpleQueue[Task] = SimpleQueue()
         self.sent = False  # to some cores, for a task that it has not ended yet

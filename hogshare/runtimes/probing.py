@@ -80,7 +80,6 @@ def probe(repeats: int = REPEATS) -> Machine:
 
 @telling.block("the probe")
 def _prepare() -> None:
-    """Compile or load every loop with the types that it will meet."""
     values = np.zeros(1, np.float32)
     total(values)
     loops.overwrite(values, 0.0)
@@ -205,7 +204,6 @@ def _line_transfer_ns(repeats: int) -> float:
 
 
 def _together(n_threads: int, work: Callable[[int], T]) -> list[T]:
-    """Call ``work(k)`` in that many threads at the same time; their answers."""
     barrier = threading.Barrier(n_threads, timeout=PATIENCE_SECONDS)
     placement = Placement(n_threads)
 

@@ -122,7 +122,6 @@ class Processes(Runtime):
         return Outcome(watch.notes)
 
     def _post(self, session: Session, member: Member, me: int) -> None:
-        """Hand a member its task and the memory's descriptors."""
         fds, handed = self.assignment.handed(session)
         member.post(("hogshare.runtimes.processes:work", {"handed": handed, "me": me}), fds)
 

@@ -70,7 +70,6 @@ def end_spinning(n_workers: int) -> list[str]:
 
 
 def _known() -> list[Any]:
-    """Libraries with threads of their own that this process has loaded."""
     global _libraries, _modules
     with _looking:
         if len(sys.modules) != _modules:

@@ -257,7 +257,6 @@ class Simulation:
             self._fall(worker)
 
     def _show(self) -> None:
-        """Show the model to who watches, and again later if anything else is to come."""
         assert self.simulator.watch is not None
         self.simulator.watch(self.now, self.session.snapshot())
         self._times_shown += 1
@@ -410,7 +409,6 @@ class Simulation:
         self._advance(me, 0 if self._is_stopping else round(slept * NS))
 
     def _look(self, me: int) -> None:
-        """A parked worker looks again."""
         if self._parking.look(me, self.now):
             self._wake(me)
         self._looks_in_vain = self._looks_in_vain + 1 if me in self._parking.since else 0
@@ -423,7 +421,6 @@ class Simulation:
         self._advance(me, round(self._parking.leave(me, self.now) * NS))
 
     def _notice(self, me: int) -> None:
-        """See what a worker's turn has changed for others."""
         if self._master is not None and self._master.notice(me, self.now):
             self._parking.mail_is_taken(me, self.now)
         if self._monitor.watches:

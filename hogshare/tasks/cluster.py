@@ -169,7 +169,6 @@ class Cluster(Remote):
         return {"workers": [address], "allow_other_workers": True}
 
     def _block(self, data: Key, p: int, worker: int) -> Any:
-        """The future of a partition."""
         if (data, p) not in self._blocks:
             parts, place = self._shelf.things[data], self._preference(worker)
             function, args = parts.recipe(p)
@@ -215,7 +214,6 @@ class Cluster(Remote):
         return [Back(outcome)]
 
     def _send_anew(self, number: int) -> None:
-        """Send a task with all that it needs."""
         worker, task = self._tasks[number].worker, self._tasks[number].task
         needs = sorted(task.needs - {task.data}, key=str)
         self._pack(needs)
@@ -314,7 +312,6 @@ def _block_of(n_rows: int, X: Any, y: Any = None) -> Block:
 
 
 def _as_array(collection: Any) -> Any:
-    """A dask array, of a data frame or a series, too."""
     if hasattr(collection, "to_dask_array"):
         return collection.to_dask_array(lengths=True)
     if hasattr(collection, "chunks") and any(map(np.isnan, collection.chunks[0])):

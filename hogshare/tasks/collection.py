@@ -219,7 +219,6 @@ class Collection:
         return self._hand_out(plan, timeout)
 
     def _problem_of(self, f: Any) -> Any:
-        """The problem whose gradient is meant, if one is."""
         if hasattr(f, "objective_at"):
             return f
         owner = getattr(f, "__self__", None)

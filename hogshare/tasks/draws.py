@@ -14,26 +14,13 @@ def drawn_rows(
 ) -> np.ndarray:
     """Places within a partition of the rows that a round draws from it.
 
-    Parameters
-    ----------
-    seed : int
-        Of the context.
-    number : int
-        Which round of tasks it is, from 0.
-    partition : int
-        Which partition.
-    n_rows : int
-        Of the partition.
-    rate : float
-        In (0, 1]. Each row is drawn with this probability, as Spark's ``RDD.sample`` does it; with
-        `replace` so many times in the mean.
-    replace : bool, default=False
-        Whether a row may be drawn more than once.
+    number : which round of tasks it is, from 0
+    n_rows : of the partition
+    rate : in (0, 1]. Each row is drawn with this probability, as Spark's ``RDD.sample`` does it;
+        with `replace` so many times in the mean.
+    replace : whether a row may be drawn more than once
 
-    Returns
-    -------
-    ndarray of int64
-        In ascending order; possibly none.
+    In ascending order; possibly none.
 
     Examples
     --------

@@ -115,7 +115,6 @@ class Remote(Executor):
         shelf.told.append(lambda key: parcels.pop(key, None))  # without `self`: no circle
 
     def _parcel(self, key: Key) -> Any:
-        """A thing as it travels."""
         return packed("function", self._shelf.things[key], remedy=self.remedy)
 
     def _pack(self, needs: Iterable[Key]) -> None:
@@ -125,7 +124,6 @@ class Remote(Executor):
                 self._parcels[key] = self._parcel(key)
 
     def _order(self, worker: int, task: Task, keys: Iterable[Key], context: str = "") -> Order:
-        """A task with these things, which have been packed."""
         parcels, values = dict[Key, Any](), dict[Key, np.ndarray]()
         for key in keys:
             if key[0] == VALUE:

@@ -45,8 +45,6 @@ ROOM = 1 << 22  # bytes of a socket's queue, or what the system allows: nobody w
 
 @dataclass
 class _Worker:
-    """A member, our end of its socket, and what it has in hand."""
-
     member: Member
     sock: socket.socket
     task: int | None = None
@@ -121,7 +119,6 @@ class Processes(Remote):
                 return found
 
     def _ready(self, wait: bool, seconds: float | None) -> set[int]:
-        """Workers whose socket has something, or has ended."""
         if self._poller is None:
             self._poller, self._whose = select.poll(), {}
             for worker, there in self._workers.items():

@@ -94,7 +94,6 @@ class Threads(Executor):
 def _serve(
     tasks: SimpleQueue[Task | None], outcomes: SimpleQueue[Outcome], things: dict[Key, Any]
 ) -> None:
-    """What a thread does until it is dismissed."""
     store = Store(things)
     while (task := tasks.get()) is not None:
         outcomes.put(_working(things.get(task.plan))(task, store))

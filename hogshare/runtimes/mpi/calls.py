@@ -200,7 +200,6 @@ class Call:
                 raise RankFailed(f"Rank {source} {how}, and this call needs every rank.")
 
     def _is_silent(self, source: int) -> bool:
-        """Whether nothing is heard of a rank any more."""
         return self.heart is not None and self.heart.before == source and self.heart.misses
 
     def _next(self, source: int, take: bool = True) -> Letter | None:
@@ -213,7 +212,6 @@ class Call:
         return letters.popleft() if take else letters[0]
 
     def _letter_of_failure(self, source: int) -> Letter | None:
-        """What a rank has posted when the call failed for it."""
         return next(
             (
                 letter

@@ -63,7 +63,6 @@ def attached(parts: Parts, content: dict[str, Any]) -> Session:
 
 
 def _run(call: Call, session: Session, workers: range) -> None:
-    """Run this rank's workers to their ends."""
     heart = pulse.Pulse(session.arrays[pulse.NAME], call.talk.rank)
     with Holding(news := Bell()) as held:
         crew = ThreadCrew(session, workers, news)

@@ -163,7 +163,6 @@ class HomesLevel(Level):
         return decision, are_all_last
 
     def _words(self, is_last: bool, stop: int) -> np.ndarray:
-        """What this machine has come to."""
         session, n_epochs = self.session, self.session.word(layout.EPOCHS)
         homes = (self.homes.vector_of(k) for k in self.homes.here)
         is_finite = all(np.isfinite(home).all() for home in homes)

@@ -128,7 +128,6 @@ class Leader(Runtime):
         return bool(np.isin(states, IN_RUN).any())
 
     def _refuse_late(self, session: Session) -> None:
-        """Close the run to others' workers that have not joined yet."""
         for k in range(session.settings.n_workers):
             if k not in self.mine:
                 repair.refuse(session.schedule.table[k])

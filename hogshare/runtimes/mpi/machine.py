@@ -106,12 +106,8 @@ def seat(n_jobs: int | None) -> Seat:
 def workers_of(seats: Sequence[Seat], rank: int) -> int:
     """Workers of a rank: its share of the cores that it may use, if it was asked for all.
 
-    Parameters
-    ----------
-    seats : sequence of Seat
-        Of all ranks.
-    rank : int
-        The one that asks: what its number of workers means is for its own system to say.
+    seats : of all ranks
+    rank : the one that asks: what its number of workers means is for its own system to say
 
     Examples
     --------

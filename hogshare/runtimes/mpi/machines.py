@@ -161,7 +161,6 @@ class Machines(Runtime):
         return choices
 
     def _check(self, choices: Choices) -> None:
-        """Refuse what is not there between machines."""
         plane, stop, rule = choices.plane, choices.stop, choices.rule
         name, is_linear = type(plane).__name__, has_rows(choices.problem)
         lock_free = plane.is_lock_free or plane.is_direct

@@ -131,7 +131,6 @@ class Progress:
             other.close()
 
     def _message(self, machine: int) -> np.ndarray:
-        """What there is to say of a machine's workers."""
         workers = self._workers[machine]
         # the states first: what belongs to them was written before
         states = [locks.holder(self.table[k], layout.T_STATE) + 1 for k in workers]

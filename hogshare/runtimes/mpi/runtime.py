@@ -143,7 +143,6 @@ class MPI(Joint):
             return report
 
     def _made(self, call: Call, making: Making) -> Any:
-        """The report of a call that all ranks make."""
         problem = agreement.of_problem(making.problem, whole=self.rows == "all")
         ranks = self._settle(call, "solve", making.said(), making.n_workers, problem)
         if ranks.apart:
@@ -189,7 +188,6 @@ class MPI(Joint):
             return led.take(received)
 
     def _led(self, call: Call, led: Led) -> Any:
-        """What rank 0 makes in a call that all ranks make."""
         ranks = self._settle(call, led.what, led.said(), led.n_workers)
         if ranks.apart:
             raise machine.SeveralMachines(
@@ -226,17 +224,10 @@ class MPI(Joint):
 
     @property
     def _ranks(self) -> Any:
-        """The communicator of all ranks that are meant."""
         return library().COMM_WORLD if self.comm is None else self.comm
 
     def _meet(self, call: Call) -> None:
-        """Wait for all ranks to make the call; the first of a call's letters.
-
-        Raises
-        ------
-        RankMissing
-            If one does not come in time.
-        """
+        """Wait for all ranks to make the call; raises RankMissing if one does not come in time."""
         call.post_all(HERE)
         deadline = time.monotonic() + self.start_timeout
         for rank in call.talk.others:
@@ -257,10 +248,7 @@ class MPI(Joint):
     ) -> machine.Machine:
         """Settle that all make the same call, and who runs how many workers where.
 
-        Raises
-        ------
-        RanksDiffer
-            If they do not.
+        Raises RanksDiffer if they do not.
         """
         words = _place(what) | {name: agreement.told(value) for name, value in said.items()}
         words |= agreement.versions()
@@ -273,10 +261,7 @@ class MPI(Joint):
     def _agree(self, call: Call, words: Mapping[str, str], mine: Any) -> list[Any]:
         """See that all ranks say the same, and have each of them have what all bring.
 
-        Raises
-        ------
-        RanksDiffer
-            If they do not.
+        Raises RanksDiffer if they do not.
         """
         given = call.gather(GIVEN, (words, mine))
         if given is not None and (sentence := agreement.difference([one for one, _ in given])):

@@ -133,7 +133,6 @@ class Site:
         return decision
 
     def _keep_snapshot(self, n_epochs: int) -> None:
-        """Put the vector that all have into the place of the epoch's snapshot, if there is one."""
         known = self.account.known
         vector = self.flat.coefficients(known), self.flat.intercepts(known)
         keep_snapshot(self.session, n_epochs, *vector)
