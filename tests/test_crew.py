@@ -499,7 +499,7 @@ def test_what_has_become_of_a_worker_is_a_sentence(monkeypatch, case, who):
     member = crew_module.Member(2, asked, ours)
     if how is not None:
         member._reported(pid, how)
-    member._pid = pid
+    member.pid = pid
     watch = processes.Watch.__new__(processes.Watch)
     watch.session = SimpleNamespace(
         word=lambda _: layout.RUNNING, master=lambda: SimpleNamespace(take_over=lambda: None)

@@ -134,6 +134,28 @@ class Checks(AtRest):
         Returns the epoch to look again, or None to stop.
         """
         epoch = session.word(layout.EPOCHS)
+        coef = self._evaluate(session, epoch, each)
+        if self.met:
+            return None
+        if epoch == 0:
+            return FIRST_LOOK
+        wanted = max(self._foreseen(kind) for kind in self._unmet())
+        if self.gives_up(epoch, wanted):
+            return None
+        enough, soonest = 0.0, max(1, epoch // SPACING)
+        if coef is not None:
+            enough = min(self._enough_change(kind, session, coef) for kind in self._unmet())
+            small = self.criteria.get("gradient", 0.0)
+            self._put_units(session)
+            session.ask_for_look(enough, small, epoch + soonest)
+        if enough == 0.0:
+            return epoch + ((epoch + 1) // 2 if math.isinf(wanted) else whole(min(epoch, wanted)))
+        # who may give up has to see early that it will not do
+        reach = epoch if self.give_up else PATIENCE * epoch
+        return epoch + max(soonest, whole(min(reach, DOUBT * wanted)))
+
+    def _evaluate(self, session: Session, epoch: int, each: Each) -> np.ndarray | None:
+        """Note what the model is like; its coefficients, where something is remembered of rows."""
         optimality = Optimality(
             self.problem,
             session.model(),
@@ -146,24 +168,7 @@ class Checks(AtRest):
         if self.settles:
             session.put_intercept(optimality.intercept)
         self.note(epoch, optimality)
-        if self.met:
-            return None
-        if epoch == 0:
-            return FIRST_LOOK
-        wanted = max(self._foreseen(kind) for kind in self._unmet())
-        if self.gives_up(epoch, wanted):
-            return None
-        coef = optimality.coef
-        enough = min(self._enough_change(kind, session, coef) for kind in self._unmet())
-        soonest = max(1, epoch // SPACING)
-        small = self.criteria.get("gradient", 0.0)
-        self._put_units(session)
-        session.ask_for_look(enough, small, epoch + soonest)
-        if enough == 0.0:
-            return epoch + ((epoch + 1) // 2 if math.isinf(wanted) else whole(min(epoch, wanted)))
-        # who may give up has to see early that it will not do
-        reach = epoch if self.give_up else PATIENCE * epoch
-        return epoch + max(soonest, whole(min(reach, DOUBT * wanted)))
+        return optimality.coef
 
     def gives_up(self, epoch: int, wanted: float) -> bool:
         """Whether the epochs that are left would not do, at the rate of late."""
@@ -240,21 +245,12 @@ class GradientChecks(Checks):
     def prepare(self) -> None:
         """Nothing: the gradient is not ours."""
 
-    def look(self, session: Session, each: Each = map) -> int | None:
-        """Evaluate the gradient at the model, as `AtRest.look`."""
-        epoch, model = session.word(layout.EPOCHS), session.model()
+    def _evaluate(self, session: Session, epoch: int, each: Each) -> None:
+        model = session.model()
         gradient = self.problem.gradient_at(model)
         largest = float(np.abs(gradient).max(initial=0.0))
         objective = self.problem.objective_at(model)
         self.seen.append({"epoch": epoch, "gradient": largest, "objective": objective})
-        if self.met:
-            return None
-        if epoch == 0:
-            return FIRST_LOOK
-        wanted = self._foreseen("gradient")
-        if self.gives_up(epoch, wanted):
-            return None
-        return epoch + ((epoch + 1) // 2 if math.isinf(wanted) else whole(min(epoch, wanted)))
 
 
 def whole(epochs: float) -> int:

@@ -160,21 +160,19 @@ def choose(
     paying = worthwhile_workers(work) if runtime == "auto" else 0
     if paying == 1:
         # counting usable cores reads the system's limits: a fifth of a millisecond
-        reason = "one worker was asked for" if n_workers == 1 else "more would not pay here"
-        return 1, Caller(), [f"runtime: caller, because {reason}"]
+        return _alone("one worker was asked for" if n_workers == 1 else "more would not pay here")
     ceiling = usable_workers(n_workers)
     if runtime == "auto":
         count = min(ceiling, paying)
         if count == 1:
             asked = n_workers in (None, 1)
             alone = "one worker was asked for" if asked else "one core is usable here"
-            reason = alone if ceiling == 1 else "more would not pay here"
-            return 1, Caller(), [f"runtime: caller, because {reason}"]
+            return _alone(alone if ceiling == 1 else "more would not pay here")
         if work.nanoseconds < MOMENT_NS:
             free = machine.cores() - machine.busy_others()
             count = min(count, max(free, work.least_workers))
             if count < 2:
-                return 1, Caller(), ["runtime: caller, because other cores are busy now"]
+                return _alone("other cores are busy now")
         ended = end_spinning(count)
         if work.by_processes:
             return count, _processes(), [f"runtime: processes, because {work.by_processes}", *ended]
@@ -188,6 +186,10 @@ def choose(
         return 1, Caller(), []
     ended = end_spinning(ceiling) if ceiling > 1 else []
     return ceiling, Threads() if runtime == "threads" else _processes(), ended
+
+
+def _alone(reason: str) -> tuple[int, Runtime, list[str]]:
+    return 1, Caller(), [f"runtime: caller, because {reason}"]
 
 
 def _simulated(simulator: Simulator, n_workers: int | None) -> tuple[int, Runtime, list[str]]:

@@ -149,6 +149,10 @@ class Member:
             return f"did not come up: its fork helper {self._helper.death}"
         return f"is gone, and its fork helper, which could say why, {self._helper.death}"
 
+    def _reported(self, pid: int | None, how: int | str) -> None:
+        self.pid = self.pid or pid
+        self._exit = how
+
     def _released(self, idle_seconds: float) -> None:
         self._inbox.clear()
         told = not self._up and self.idle_since > 0
@@ -290,8 +294,7 @@ class _Helper:
             elif (report := pickle.loads(packet)) == "ready":
                 self._ready = True
             elif (member := self.members.get(report[0])) is not None:
-                member.pid = member.pid or report[1]
-                member._exit = report[2]
+                member._reported(*report[1:])
 
     def wait_until(self, condition: Any, seconds: float) -> None:
         """Read reports until the condition holds, the time is over or the helper is gone."""

@@ -28,7 +28,7 @@ import itertools
 import os
 import pickle
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -57,7 +57,7 @@ class Lacking:
 
 
 @dataclass(frozen=True)
-class GraphParts:
+class GraphParts(Partitions):
     """Blocks of rows of dask arrays, which the cluster computes from their graphs."""
 
     sources: tuple[tuple[Any, ...], ...]  # of each partition: X, and y if there is one
@@ -65,14 +65,14 @@ class GraphParts:
 
     def part(self, p: int) -> Block:
         """As `Partitions.part`: to the caller, which no task does."""
-        function, args = self.recipe(p)
-        block: Block = function(*(source.compute() for source in args))
+        recipe = self.recipe(p)
+        block: Block = recipe.function(*(source.compute() for source in recipe.args))
         return block
 
-    def recipe(self, p: int) -> tuple[Callable[..., Block], tuple[Any, ...]]:
+    def recipe(self, p: int) -> Recipe:
         """As `Partitions.recipe`, of what is to be computed."""
         n_rows = int(self.bounds[p + 1] - self.bounds[p])
-        return functools.partial(_block_of, n_rows), self.sources[p]
+        return Recipe(functools.partial(_block_of, n_rows), self.sources[p])
 
 
 Fetched = Future[Any]
@@ -171,13 +171,13 @@ class Cluster(Remote):
     def _block(self, data: Key, p: int, worker: int) -> Any:
         if (data, p) not in self._blocks:
             parts, place = self._shelf.things[data], self._preference(worker)
-            function, args = parts.recipe(p)
+            recipe: Recipe = parts.recipe(p)
             with large_graphs():
                 if isinstance(parts, GraphParts):  # the user's keys: no preference is put on them
-                    given = self._client.compute(list(args), sync=False)
-                    future = self._client.submit(function, *given, pure=False, **place)
+                    given = self._client.compute(list(recipe.args), sync=False)
+                    future = self._client.submit(recipe.function, *given, pure=False, **place)
                 else:
-                    content = packed("loader", Recipe(function, args), remedy=self.remedy)
+                    content = packed("loader", recipe, remedy=self.remedy)
                     future = self._client.submit(_made, content, pure=False, **place)
             self._blocks[data, p] = Made(future, self._addresses[worker])
         return self._blocks[data, p].future

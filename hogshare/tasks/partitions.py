@@ -8,29 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from hogshare.system.ranges import several, whole
 from hogshare.tasks.blocks import Block, as_block
-
-
-class Partitions(Protocol):
-    """Rows in partitions, numbered from 0 on through all of them."""
-
-    @property
-    def bounds(self) -> np.ndarray:
-        """Partition p has the rows ``bounds[p]`` to ``bounds[p + 1]``."""
-        ...
-
-    def part(self, p: int) -> Block:
-        """The rows of a partition."""
-        ...
-
-    def recipe(self, p: int) -> tuple[Callable[..., Block], tuple[Any, ...]]:
-        """A function and its arguments that make the partition anywhere."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -50,24 +33,42 @@ class Recipe:
         return self.function(*self.args)
 
 
+class Partitions:
+    """Rows in partitions, numbered from 0 on through all of them.
+
+    bounds : partition p has the rows ``bounds[p]`` to ``bounds[p + 1]``
+    """
+
+    bounds: np.ndarray
+
+    def part(self, p: int) -> Block:
+        """The rows of a partition."""
+        return self.recipe(p)()
+
+    def recipe(self, p: int) -> Recipe:
+        """What makes the partition anywhere."""
+        raise NotImplementedError
+
+    def ends(self, p: int) -> tuple[int, int]:
+        """First row of a partition, and the one after its last."""
+        return int(self.bounds[p]), int(self.bounds[p + 1])
+
+
 def cut(n_rows: int, n_parts: int) -> np.ndarray:
     """Bounds of so many partitions of nearly one size."""
     return np.linspace(0, n_rows, n_parts + 1).astype(np.int64)
 
 
 @dataclass(frozen=True)
-class ArrayParts:
+class ArrayParts(Partitions):
     """Stretches of rows that the caller holds."""
 
     block: Block
     bounds: np.ndarray
 
-    def part(self, p: int) -> Block:
-        return self.block.between(int(self.bounds[p]), int(self.bounds[p + 1]))
-
-    def recipe(self, p: int) -> tuple[Callable[..., Block], tuple[Any, ...]]:
+    def recipe(self, p: int) -> Recipe:
         """As `Partitions.recipe`: its rows travel."""
-        return _itself, (self.part(p),)
+        return Recipe(_itself, (self.block.between(*self.ends(p)),))
 
 
 def _itself(block: Block) -> Block:
@@ -75,16 +76,13 @@ def _itself(block: Block) -> Block:
 
 
 @dataclass(frozen=True)
-class RowParts:
+class RowParts(Partitions):
     """Row numbers of a problem, which knows its rows itself."""
 
     bounds: np.ndarray
 
-    def part(self, p: int) -> Block:
-        return _numbers(int(self.bounds[p]), int(self.bounds[p + 1]))
-
-    def recipe(self, p: int) -> tuple[Callable[..., Block], tuple[Any, ...]]:
-        return _numbers, (int(self.bounds[p]), int(self.bounds[p + 1]))
+    def recipe(self, p: int) -> Recipe:
+        return Recipe(_numbers, self.ends(p))
 
 
 def _numbers(start: int, stop: int) -> Block:
@@ -92,7 +90,7 @@ def _numbers(start: int, stop: int) -> Block:
 
 
 @dataclass(frozen=True)
-class LoadedParts:
+class LoadedParts(Partitions):
     """A loader for each partition, called where the partition is needed, once by each worker.
 
     loaders : ``loader()`` returns ``X`` or ``(X, y)``
@@ -116,8 +114,8 @@ class LoadedParts:
             self.loaded[p] = load(p, self.loaders[p])
         return self.loaded[p]
 
-    def recipe(self, p: int) -> tuple[Callable[..., Block], tuple[Any, ...]]:
-        return load, (p, self.loaders[p])
+    def recipe(self, p: int) -> Recipe:
+        return Recipe(load, (p, self.loaders[p]))
 
 
 def load(p: int, loader: Callable[[], Any]) -> Block:

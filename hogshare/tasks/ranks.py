@@ -117,7 +117,7 @@ class Ranks(Remote):
         if key[0] != PART:
             return packed("function", self._shelf.things[key], remedy=self.remedy)
         _, data, p = key
-        recipe = Recipe(*self._shelf.things[data].recipe(p))
+        recipe = self._shelf.things[data].recipe(p)
         return packed("loader", recipe, remedy=self.remedy)
 
     def poll(self, seconds: float | None) -> list[Event]:
