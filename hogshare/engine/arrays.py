@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.engine.choices import Choices
 from hogshare.engine.homes import PREFIX
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
@@ -56,16 +57,9 @@ def _padded(count: int, itemsize: int, apart: int) -> int:
     return -(-max(count, 1) // step) * step
 
 
-def shapes(
-    problem: Problem,
-    settings: Settings,
-    n_training: int,
-    trace: int,
-    rule: Rule,
-    record: bool,
-    plane: Plane,
-) -> Shapes:
+def shapes(c: Choices, settings: Settings) -> Shapes:
     """Names, shapes and dtypes of a run's arrays, the rows' own apart."""
+    problem, plane, n_training = c.problem, c.plane, c.n_training
     plan, workers, columns = settings.plan, settings.n_workers, settings.n_columns
     everywhere = settings.n_everywhere
     m = settings.n_features * columns
@@ -79,7 +73,7 @@ def shapes(
     own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, everywhere).items()}
     if by_gradient(problem):
         split = plan["split"]  # then the run has one state, and a gradient for each worker's part
-        own |= state_shapes(rule, problem.n_params, 1 if split else workers, kind)
+        own |= state_shapes(c.rule, problem.n_params, 1 if split else workers, kind)
         own["parts"] = ((split, padded if split else 0), kind)
     in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
     is_mailed = mode == epochs.MASTER
@@ -93,7 +87,7 @@ def shapes(
     average = settings.rule["average"] > 0
     copied = memory.has_average and mode == epochs.EXCHANGE
     copied_average = _padded(m, 8, apart) if copied else 0
-    n_snapshots = plan["n_blocks"] * plan["max_epochs"] // plan["record_every"] if trace else 0
+    n_snapshots = plan["n_blocks"] * plan["max_epochs"] // plan["record_every"] if c.trace else 0
     if n_snapshots * m * problem.dtype.itemsize > MAX_SNAPSHOT_BYTES:
         raise ValueError(
             f"A trace of {n_snapshots} snapshots of {m} coefficients would take more than "
@@ -115,7 +109,7 @@ def shapes(
         **memory.arrays(problem),
         "rarity": ((settings.n_features if in_place or memory.has_average else 0,), "float32"),
         "divisors": ((0 if problem.divisors is None else problem.n_features,), "float64"),
-        "chances": ((problem.n_rows if rule.draws else 0,), "float64"),
+        "chances": ((problem.n_rows if c.rule.draws else 0,), "float64"),
         "segments": ((n_segments * word,), "int64"),
         "control": ((layout.N_CONTROL * word,), "int64"),
         "returned": ((workers * word,), "int64"),
@@ -137,10 +131,7 @@ def shapes(
         "gathered_marks": ((summed,), "int64"),
         "gathered_intercepts": ((columns,), "float64"),
         "journal": ((summed + columns,), "float64"),
-        "recording": (
-            (room_for_events(plan) if record else 0, layout.N_EVENT),
-            "int64",
-        ),
+        "recording": ((room_for_events(plan) if c.record else 0, layout.N_EVENT), "int64"),
         "history": ((min(plan["max_epochs"], MAX_HISTORY),), "float64"),
         "copy": ((workers, padded if copies else 0), kind),
         "base": ((workers, padded if copies else 0), kind),

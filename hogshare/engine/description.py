@@ -103,7 +103,7 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         c.first,
         c.n_everywhere,
     )
-    found = shapes(problem, settings, c.n_training, c.trace, rule, c.record, c.plane)
+    found = shapes(c, settings)
     if c.n_machines > 1:  # what a machine's change is weighed by, whatever its workers do
         found["curvature"] = ((settings.n_features,), "float32")
     return settings, found

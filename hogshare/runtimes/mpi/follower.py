@@ -52,14 +52,7 @@ def attached(parts: Parts, content: dict[str, Any]) -> Session:
     """The session of a leader that has made the same call; the memory stays with its arrays."""
     arena = accept(content)
     arrays = {**{name: arena[name] for name in arena.names}, **parts.rows}
-    return Session(
-        arrays,
-        Settings(**content["settings"]),
-        parts.barrier,
-        parts.stragglers,
-        parts.outside,
-        parts.plane,
-    )
+    return Session(arrays, Settings(**content["settings"]), *parts[1:])
 
 
 def _run(call: Call, session: Session, workers: range) -> None:
