@@ -1,5 +1,5 @@
-"""What all test modules share: the --soak option, default constants of the machine, which files run
-at the same time, and that no test leaves anything behind.
+"""What all test modules share: which of them run and in which order, default constants of the
+machine, and that no test leaves anything behind.
 """
 
 import os
@@ -8,10 +8,13 @@ from pathlib import Path
 
 import leftovers
 import pytest
+import selection
 from seams import Seams
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.preprocessing import scale
+from threadpoolctl import threadpool_limits
 
+from hogshare.kernels import jit
 from hogshare.system import machine
 
 HERE = Path(__file__).parent
@@ -45,9 +48,16 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--soak",
+        *("--long", "--soak"),
+        dest="long",
         action="store_true",
-        help="run all rounds of the survival and mutation tests, not a tenth of them, and installs",
+        help="run long tests too, and all rounds of those that CI runs a tenth of",
+    )
+    parser.addoption(
+        "--change",
+        choices=("any", "product", "lab"),
+        default="any",
+        help="what has changed: the others' tests are fewer (see tests/selection.py)",
     )
 
 
@@ -57,9 +67,27 @@ def pytest_configure(config):
         config.option.maxworkerrestart = "0"
 
 
-def pytest_collection_modifyitems(items):
+COMPILED = len(jit.kept())  # before the tests
+
+
+def pytest_report_header(config):
+    change = "" if config.option.change == "any" else f"; only {config.option.change} has changed"
+    return f"kernels: {COMPILED} compiled ones in {jit.CACHE_FOLDER}{change}"
+
+
+def pytest_terminal_summary(terminalreporter):
+    if more := len(jit.kept()) - COMPILED:
+        terminalreporter.write_line(f"kernels: {more} were compiled: the cache was not warm")
+
+
+@pytest.hookimpl(tryfirst=True)  # markers are there when -m is
+def pytest_collection_modifyitems(config, items):
+    run = set(selection.chosen(items, config.option.change, config.option.long))
+    config.hook.pytest_deselected(items=[item for item in items if item not in run])
     order = {str(HERE / name): place for place, name in enumerate(FIRST)}
-    items.sort(key=lambda item: order.get(str(item.path), len(order)))
+    items[:] = sorted(
+        filter(run.__contains__, items), key=lambda item: order.get(str(item.path), len(order))
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -75,16 +103,9 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.fixture(scope="session")
 def rounds(request):
-    """``rounds(n)``: that many with --soak, a tenth of it otherwise."""
-    soak = request.config.getoption("--soak")
-    return lambda n: n if soak else max(1, n // 10)
-
-
-@pytest.fixture
-def long(request):
-    """Skips a test that takes minutes, but with --soak."""
-    if not request.config.getoption("--soak"):
-        pytest.skip("takes minutes: --soak")
+    """``rounds(n)``: that many with --long, a tenth of it otherwise."""
+    long = request.config.option.long
+    return lambda n: n if long else max(1, n // 10)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -97,7 +118,10 @@ def default_machine(tmp_path_factory):
         machine.load.cache_clear()
         # how long compiling takes is not either: processes whose messages are compared say nothing
         patch.setenv("HOGSHARE_QUIET", "1")
-        yield
+        # where two processes share two cores, products by two threads each took fifty times as long
+        patch.setenv("OPENBLAS_NUM_THREADS", "1")
+        with threadpool_limits(1, user_api="blas"):
+            yield
 
 
 @pytest.fixture

@@ -1087,7 +1087,6 @@ WRITER = """
 """
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_a_file_that_is_being_written_is_the_old_or_the_new_one(tmp_path, path, rounds):
@@ -1131,7 +1130,6 @@ FIT = """
 """
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("runtime", "n_workers"), [("caller", 1), ("processes", 2)])
 def test_a_fit_that_is_killed_goes_on(large, tmp_path, path, rounds, runtime, n_workers):
@@ -1183,7 +1181,6 @@ class Kill:
         return False
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("rule", [SGD(), SDCA(), SAGA()], ids=lambda rule: type(rule).__name__)
 def test_a_worker_that_is_killed_leaves_a_checkpoint_to_go_on_from(large, path, rounds, rule):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from executors import NEEDS_DASK, cluster
+from selection import long_but
 from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 
@@ -477,13 +478,11 @@ def test_workers_that_come_and_go_in_the_middle(what, monkeypatch):
 
 
 @NEEDS_DASK
-@pytest.mark.parametrize("seed", range(30))
-def test_fits_outlive_every_worker(seed, request):
+@pytest.mark.parametrize("seed", long_but(2, range(30)))
+def test_fits_outlive_every_worker(seed):
     """Killed one after the other, or all at once, at any moment of a fit by totals or by steps."""
     from distributed import Client, LocalCluster
 
-    if seed > 1 and not request.config.getoption("--soak"):
-        pytest.skip("takes minutes: --soak")
     rng = np.random.default_rng(seed)
     X, y = made()
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}

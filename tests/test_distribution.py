@@ -1,7 +1,7 @@
 """What is handed out: wheel and source archive are whole, and run where there is nothing but them.
 
 Both are built of a copy. That they install and fit in an empty environment of every Python here
-takes minutes and an index, and runs with --soak.
+takes minutes and an index, and runs with --long.
 """
 
 import email
@@ -154,10 +154,10 @@ def python(version):
 
 
 @needs_build
-@pytest.mark.soak
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("version", PYTHONS)
-def test_it_fits_where_there_is_nothing_else(version, long, built, tmp_path):
+def test_it_fits_where_there_is_nothing_else(version, built, tmp_path):
     if python(version) is None:
         pytest.skip(f"there is no Python {version} with venv here")
     ran(python(version), "-m", "venv", tmp_path / "bare")
@@ -171,10 +171,10 @@ def test_it_fits_where_there_is_nothing_else(version, long, built, tmp_path):
 
 
 @needs_build
-@pytest.mark.soak
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("version", [*PYTHONS, NEXT])
-def test_what_it_needs_comes_as_wheels(version, long, built, tmp_path):
+def test_what_it_needs_comes_as_wheels(version, built, tmp_path):
     """Also for a Python that is not here; asks an index."""
     ask = ["install", "--dry-run", "--ignore-installed", "--only-binary=:all:", "-q"]
     ask += [f"--python-version={version}", "-t", tmp_path]

@@ -11,21 +11,65 @@ import pytest
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 
-# IPython without a kernel: messages between a kernel and its client can be lost on a loaded
-# machine, and what is tested here is the notebook
-RUN_CELLS = """
+# One process for all, with what they import, which forks one for each: imports take as long as most
+# notebooks. IPython without a kernel: messages between a kernel and its client can be lost on a
+# loaded machine, and what is tested here is the notebook
+RUN_NOTEBOOKS = """
+import os
 import sys
 import matplotlib
-import nbformat
 matplotlib.use("agg")
-from IPython.core.interactiveshell import InteractiveShell
-shell = InteractiveShell.instance()
-for cell in nbformat.read(sys.argv[1], as_version=4).cells:
-    if cell.cell_type == "code":
-        shell.run_cell(cell.source, store_history=True).raise_error()
 import matplotlib.pyplot as plt
-print("figures:", len(plt.get_fignums()))
+import nbformat
+import numba
+import sklearn.linear_model
+from IPython.core.interactiveshell import InteractiveShell
+from hogshare import SGDClassifier, problems, solve, topology
+
+def run(path):
+    shell = InteractiveShell.instance()
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            shell.run_cell(cell.source, store_history=True).raise_error()
+    print("figures:", len(plt.get_fignums()))
+
+for line in sys.stdin:
+    folder, path = line.rstrip("\\n").split("\\t")
+    child = os.fork()
+    if child == 0:
+        os.chdir(folder)
+        os.environ["IPYTHONDIR"] = os.path.join(folder, "ipython")
+        for number, name in ((0, os.devnull), (1, "stdout"), (2, "stderr")):
+            flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT
+            os.dup2(os.open(name, flags), number)
+        run(path)
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+
+
+@pytest.fixture(scope="module")
+def notebooks():
+    """``notebooks(path, folder)``: run one, and return its status and all that it has said."""
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN_NOTEBOOKS],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    def run(path, folder):
+        process.stdin.write(f"{folder}\t{path}\n")
+        process.stdin.flush()
+        status = process.stdout.readline()
+        assert status, "the process of all notebooks has ended"
+        return int(status), *((folder / name).read_text() for name in ("stdout", "stderr"))
+
+    with process:
+        yield run
+        process.stdin.close()
 
 
 def code_cells(notebook):
@@ -46,27 +90,14 @@ def test_notebook_is_stored_without_outputs(path):
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
-def test_notebook_runs(path, tmp_path):
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-        "IPYTHONDIR": str(tmp_path / "ipython"),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", RUN_CELLS, str(path)],
-        cwd=tmp_path,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=380,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Warning" not in done.stderr, done.stderr
+def test_notebook_runs(path, notebooks, tmp_path):
+    status, out, err = notebooks(path, tmp_path)
+    assert status == 0, out + err
+    assert "Warning" not in err, err
     figures = sum(".plot(" in cell.source for cell in code_cells(nbformat.read(path, as_version=4)))
-    assert f"figures: {figures}" in done.stdout
+    assert f"figures: {figures}" in out
     if "ProgressBar(" in path.read_text():
-        assert "100%" in done.stdout + done.stderr
+        assert "100%" in out + err
 
 
 def test_hogwild_runs(tmp_path):

@@ -606,9 +606,9 @@ def with_cache(folder):
     return {**os.environ, "HOGSHARE_CACHE_DIR": str(folder), "PYTHONPATH": path}
 
 
-@pytest.mark.soak
+@pytest.mark.long
 @pytest.mark.timeout(600)
-def test_a_fork_in_a_first_fit(long, tmp_path):
+def test_a_fork_in_a_first_fit(tmp_path):
     """The child and its parent end as processes do."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(FIRST)],

@@ -96,17 +96,17 @@ def test_an_interrupt_may_come_at_any_call_and_return(kind):
     walk(kind, "some", 0.3, 110.0)
 
 
-@pytest.mark.soak
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", EVERY)
-def test_an_interrupt_may_come_at_every_call_and_return(long, kind):
+def test_an_interrupt_may_come_at_every_call_and_return(kind):
     walk(kind, "every", 0.0, 3600.0)
 
 
-@pytest.mark.soak
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", RUNTIMES)
-def test_ten_minutes_of_signals_leave_nothing(long, kind):
+def test_ten_minutes_of_signals_leave_nothing(kind):
     walk(kind, "no", STORM_SECONDS, 3600.0)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn_conformance
+from selection import long_but
 from sklearn import linear_model
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_digits, load_iris, make_regression
@@ -91,11 +92,12 @@ SELECTED = {
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("module", [m for m in sklearn_conformance.MODULES if m != "test_sgd"])
+@pytest.mark.parametrize(
+    "module",
+    long_but(LONG_MODULES, [m for m in sklearn_conformance.MODULES if m != "test_sgd"]),
+)
 def test_scikit_learns_own_tests_pass(module, request):
-    if module in LONG_MODULES and not request.config.getoption("--soak"):
-        pytest.skip("takes a minute; run with --soak")
-    select = "" if request.config.getoption("--soak") else SELECTED.get(module, "")
+    select = "" if request.config.option.long else SELECTED.get(module, "")
     rows = sklearn_conformance.run(None, "auto", select, timeout=500, module=module)
     known = sklearn_conformance.known_failures(1, module)
     found = sklearn_conformance.judge(rows, known)

@@ -364,7 +364,6 @@ def read_rounds(box, edge, n, stop):
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="the stand-ins serve one thread only")
-@pytest.mark.soak
 @pytest.mark.parametrize("queue", [1, 2, 5])
 def test_no_message_is_torn_between_threads(queue, rounds):
     box, stop, n = fresh(queue), np.zeros(1, np.int64), rounds(500_000)

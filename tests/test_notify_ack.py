@@ -47,7 +47,7 @@ def is_even(report):
 @pytest.mark.parametrize("runtime", ["processes", "threads"])
 def test_all_of_seven_inputs_in_every_reduce(runtime, rounds):
     """ASAP, figure 8: the others have fewer, and what they use is whole all the same."""
-    # of a worker: in processes 10^4 of all, and with --soak 10^6
+    # of a worker: in processes 10^4 of all, and with --long 10^6
     reduces = (1250 if runtime == "processes" else 125) * rounds(10) ** 2
     told = {}
     for sync in ("notify-ack", "bsp", "async"):

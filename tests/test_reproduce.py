@@ -80,8 +80,9 @@ def test_a_virtual_clock_finds_the_same_numbers_again():
     assert measured("gaia-6", (3,))["numbers"] == measured("gaia-6", (3,))["numbers"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LONG)
-def test_a_long_claim_is_found_again(name, long):
+def test_a_long_claim_is_found_again(name):
     found = measured(name, (0, 1, 2))
     assert found["verdict"] == CLAIMS[name].expected(quick=True), found["numbers"]
 

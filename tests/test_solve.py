@@ -724,7 +724,6 @@ def mutate(X, y, rng):
     return made, parts["y"]
 
 
-@pytest.mark.soak
 # scikit-learn sums the data to look for infinities, where two of them may cancel
 @pytest.mark.filterwarnings("ignore:invalid value encountered in reduce:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")

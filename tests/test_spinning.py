@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
 
 from hogshare import Stop, problems, solve
 from hogshare.runtimes import spinning
@@ -19,6 +20,13 @@ ATTEMPTS = 20  # on a busy machine threads may have gone to sleep before anybody
 @pytest.fixture(autouse=True)
 def _no_core_is_free(seams):
     seams.machine.busy_others = lambda more=0: 1000
+
+
+@pytest.fixture(autouse=True)
+def _products_by_two_threads():
+    """As a process has them that is no test's."""
+    with threadpool_limits(2, user_api="blas"):
+        yield
 
 
 def begin_to_spin(work, library):

@@ -82,7 +82,6 @@ def enough_epochs(problem, **run):
     return int(np.clip(5 * RUN_SECONDS / took, 8, 5000))
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("plane", "rule", "barrier"),
@@ -337,7 +336,6 @@ def possessions():
     return me.num_fds(), me.num_threads(), len(me.children(recursive=True)), me.memory_info().rss
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("runtime", ["caller", "threads", "processes"])
 def test_many_fits_leak_nothing(rounds, runtime):

@@ -8,6 +8,7 @@ from operator import add
 import numpy as np
 import pytest
 from executors import KINDS, MADE, NEEDS_DASK, client  # noqa: F401
+from selection import long_but
 
 from hogshare import AsyncContext, Simulator
 from hogshare.simulation import Churn, Constant, LogNormal
@@ -130,13 +131,11 @@ def test_the_average_stands_after_random_kills():
 
 
 @NEEDS_DASK
-@pytest.mark.parametrize("seed", range(30))
-def test_the_average_stands_after_kills_of_every_dask_worker(seed, request):
+@pytest.mark.parametrize("seed", long_but(2, range(30)))
+def test_the_average_stands_after_kills_of_every_dask_worker(seed):
     """One after the other in the course of the run, or all at once: nobody runs for a moment."""
     from distributed import Client, LocalCluster
 
-    if seed > 1 and not request.config.getoption("--soak"):
-        pytest.skip("takes minutes: --soak")
     rng, saga = np.random.default_rng(seed), Saga()
     at = np.sort(rng.integers(20, 150, 3)) if seed % 2 else np.full(3, rng.integers(20, 150))
     victims = list(zip(at.tolist(), rng.permutation(3).tolist(), strict=True))

@@ -1,6 +1,6 @@
 """Two ranks in network namespaces of their own, with a link of 100 Mbit/s between: two machines.
 
-Needs root, `ip` and `tc`; run with --soak. Elsewhere `MPI(arena=False)` is tested on ranks of one
+Needs root, `ip` and `tc`; run with --long. Elsewhere `MPI(arena=False)` is tested on ranks of one
 machine, and links are emulated.
 """
 
@@ -18,7 +18,7 @@ pytest.importorskip("mpi4py")
 
 TOOLS = ("ip", "tc", "mpiexec")
 pytestmark = [
-    pytest.mark.soak,
+    pytest.mark.long,
     pytest.mark.timeout(200),
     pytest.mark.skipif(
         os.geteuid() != 0 or not all(map(shutil.which, TOOLS)), reason=f"needs root, and {TOOLS}"
@@ -69,7 +69,7 @@ if error:
 
 
 @pytest.fixture
-def machines(long, tmp_path):
+def machines(tmp_path):
     """``run(epochs, down, silent, plane)``: what each rank tells; the link is down for so long."""
     script, wrapper = tmp_path / "fit.py", tmp_path / "rank.sh"
     script.write_text(SCRIPT)

@@ -1,7 +1,8 @@
 """Runs of whatever goes together while something goes wrong, from a seed.
 
     python tests/chaos --seconds 120
-    python tests/chaos --soak                    # an hour
+    python tests/chaos --long                    # an hour
+    python tests/chaos --seed 0 --cases 40       # so many, however long they take: as CI does
     python tests/chaos --seed 7 --case 31        # one of them again
     python tests/chaos --seed 7 --first 20       # it and what follows, for what others have left
 
@@ -19,6 +20,7 @@ import argparse
 import contextlib
 import faulthandler
 import itertools
+import math
 import os
 import random
 import signal
@@ -32,20 +34,21 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
 PATIENCE = 300.0  # seconds of a case: kernels may have to be compiled, on a machine that is busy
-SOAK_SECONDS = 3600.0
+LONG_SECONDS = 3600.0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--seconds", type=float, default=120.0, help="begin no case after them")
-    parser.add_argument("--soak", action="store_true", help="go on for an hour")
+    parser.add_argument("--cases", type=int, default=None, help="run so many instead")
+    parser.add_argument("--long", "--soak", action="store_true", help="go on for an hour")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--case", type=int, default=None, help="run this one alone")
     parser.add_argument("--first", type=int, default=0, help="begin with this one")
     parser.add_argument("--within", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.soak:
-        args.seconds = SOAK_SECONDS
+    if args.long:
+        args.seconds = LONG_SECONDS
     if args.seed is None:
         args.seed = random.SystemRandom().randrange(1_000_000)
     return cases_of(args) if args.within else watch(args)
@@ -56,7 +59,9 @@ def watch(args):
     print(f"chaos: seed {args.seed}", flush=True)
     command = [sys.executable, "-W", "ignore", str(HERE), "--within", "--seed", str(args.seed)]
     command += ["--seconds", str(args.seconds), "--first", str(args.first)]
-    command += [] if args.case is None else ["--case", str(args.case)]
+    for name in ("case", "cases"):
+        given = getattr(args, name)
+        command += [] if given is None else [f"--{name}", str(given)]
     # a file and no pipe, whose end would be that of the last process it has started
     with tempfile.TemporaryFile("w+") as told:
         process = subprocess.Popen(command, stdout=told, start_new_session=True)
@@ -82,9 +87,12 @@ def cases_of(args):
     """Run cases until the time is over, or one; a case that hangs ends the process."""
     from case import Case
 
-    deadline = time.monotonic() + args.seconds
-    for number in itertools.count(args.first) if args.case is None else [args.case]:
-        if number != args.case and time.monotonic() > deadline:
+    numbers, deadline = itertools.count(args.first), time.monotonic() + args.seconds
+    if args.case is not None or args.cases is not None:
+        first = args.first if args.case is None else args.case
+        numbers, deadline = range(first, first + (args.cases or 1)), math.inf
+    for number in numbers:
+        if time.monotonic() > deadline:
             break
         case = Case(args.seed, number)
         print(f"case {number}: {case}", flush=True)

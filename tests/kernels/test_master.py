@@ -324,10 +324,9 @@ def read_versions(control, words, copy, until, want, looked_twice):
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="the stand-ins serve one thread only")
-@pytest.mark.soak
 @pytest.mark.parametrize("protocol", ["whole", "one look", "no guard"])
 def test_no_snapshot_is_torn(protocol, rounds):
-    """100 million words with --soak; the broken twins are caught."""
+    """100 million words with --long; the broken twins are caught."""
     whole = protocol == "whole"
     reads = rounds(100_000_000 // WORDS) if whole else 200_000
     guarded, looked_twice = protocol != "no guard", protocol != "one look"
