@@ -10,6 +10,7 @@ from hogshare.lab.experiments import speedup
 from hogshare.lab.studies import ages
 from hogshare.lab.studies.experiments import family_of
 from hogshare.lab.studies.networks import IMAGES
+from hogshare.lab.studies.papers import tables_of
 
 PAPER = "Lian et al. 2015"
 CEILING = 5.0  # workers that keep the model's end of the links busy: where LENET's times bend
@@ -68,7 +69,7 @@ def of_incon(seed: int, quick: bool) -> Found:
     """Table 4's network with its step: on fewer rows it does not begin to learn in an epoch."""
     workers = [1, 32] if quick else [1, 8, 16, 32]
     how: dict[str, Any] = {"step": 0.05, "epochs": 1, "points": 8, "workers": workers}
-    return speedups("network:400-100-50-20-10", "incon", seed, 463_800, **how)
+    return speedups(FIVE_LAYERS, "incon", seed, 463_800, **how)
 
 
 def numbers_by_workers(printed: dict[int, tuple[float, float]]) -> dict[str, Number]:
@@ -80,9 +81,17 @@ def numbers_by_workers(printed: dict[int, tuple[float, float]]) -> dict[str, Num
     }
 
 
-LENET = {4: (3.73, 2.96), 7: (6.86, 5.29), 8: (6.97, 2.88)}
-CIFAR10 = {4: (3.42, 2.88), 8: (5.96, 5.00)}
-NETWORK = {8: (7.8, 8.1), 16: (15.4, 16.3), 32: (31.6, 29.2)}
+def printed_of(problem: str, algorithm: str, *workers: int) -> dict[int, tuple[float, float]]:
+    """Iteration and time speedups of the paper's table, by the number of workers."""
+    (table,) = tables_of(algorithm, problem)
+    rows = zip(table["workers"], table["iteration"], table["time"], strict=True)
+    return {n: (iteration, seconds) for n, iteration, seconds in rows if n in workers}
+
+
+FIVE_LAYERS = "network:400-100-50-20-10"
+LENET = printed_of("lenet", "con", 4, 7, 8)
+CIFAR10 = printed_of("cifar10-full", "con", 4, 8)
+NETWORK = printed_of(FIVE_LAYERS, "incon", 8, 16, 32)
 LEARNED = {"learned": Number("objective at the target, over the first")}
 
 
