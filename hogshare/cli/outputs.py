@@ -20,10 +20,13 @@ from hogshare.system import files
 PRINT = "-"  # the name that means standard output
 
 
-def add_options(parser: Any) -> None:
-    """Add the options."""
+def add_options(parser: Any, is_drawn: bool = True) -> None:
+    """Add the options; without a picture ``--json`` alone."""
     parser.add_argument("--json", metavar="FILE", help="write everything measured; -: print it")
-    parser.add_argument("--plot", metavar="FILE", help="draw it (needs matplotlib)")
+    if is_drawn:
+        parser.add_argument("--plot", metavar="FILE", help="draw it (needs matplotlib)")
+    else:
+        parser.set_defaults(plot=None)
 
 
 def check(args: Any) -> None:

@@ -148,9 +148,10 @@ def measure(args: Any, chosen: list[Any], found: dict[str, Any]) -> int:
 
 def store(args: Any, found: dict[str, Any]) -> None:
     """Write or print what there is, if there is anything."""
-    from hogshare import figures
+    from hogshare.figures import file_of
     from hogshare.lab.claims import CLAIMS
     from hogshare.lab.claims.page import page_of
+    from hogshare.lab.claims.picture import save_claims
 
     results = [found[name] for name in CLAIMS if name in found]
     if not results:
@@ -159,9 +160,9 @@ def store(args: Any, found: dict[str, Any]) -> None:
         outputs.tell_json(args.json, {KEY: found})
     picture = None
     if args.plot:
-        figures.save_claims(results, args.plot)
+        save_claims(results, args.plot)
         if args.page and args.page != outputs.PRINT:
-            picture = os.path.relpath(figures.file_of(args.plot), Path(args.page).parent)
+            picture = os.path.relpath(file_of(args.plot), Path(args.page).parent)
     if args.page:
         outputs.tell_text(args.page, page_of(results, picture))
 

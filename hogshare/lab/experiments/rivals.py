@@ -206,11 +206,9 @@ def draw(result: dict[str, Any], path: str) -> None:
     for ax, unit in ((by_second, "seconds"), (by_epoch, "epochs")):
         for target in result["settings"]["targets"]:
             ax.axhline(target, color="black", linewidth=0.8, linestyle=":")
-        ax.set_xlabel(unit)
-        ax.set_ylabel(result["measure"])
         ax.set_xscale("log")
         ax.set_yscale("log")
-        ax.grid(alpha=0.3)
+        figures.label(ax, unit, result["measure"])
     figure.legend(*by_second.get_legend_handles_labels(), loc="outside right upper", fontsize=8)
     figure.suptitle(f"{result['settings']['data']}, {result['what']}")
     figures.save(figure, path)

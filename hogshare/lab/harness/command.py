@@ -21,6 +21,7 @@ class Command(abc.ABC):
     help : a line in the list of the others
     description, examples : above and below its options
     settings : its options
+    is_drawn : whether there is a picture of it
     check : refuses options that do not go together, before anything is read
     """
 
@@ -30,6 +31,7 @@ class Command(abc.ABC):
     examples: str
     settings: Sequence[settings.Declared]
     check: Callable[[Any], None] | None = None
+    is_drawn: bool = True
 
     def add_to(self, kinds: Any) -> None:
         """Add it, with its options, to what the command measures."""
@@ -41,7 +43,7 @@ class Command(abc.ABC):
             formatter_class=options.HelpFormatter,
         )
         settings.add_options(parser, self.settings)
-        outputs.add_options(parser)
+        outputs.add_options(parser, self.is_drawn)
         parser.set_defaults(run=self.run, lent={})
 
     def defaults(self, **others: Any) -> dict[str, Any]:
@@ -76,9 +78,9 @@ class Command(abc.ABC):
     def show(self, result: Result) -> None:
         """Print the table, and below it what it is about."""
 
-    @abc.abstractmethod
     def draw(self, result: Result, path: str) -> None:
         """Draw it and write the picture to a file."""
+        raise NotImplementedError
 
 
 def check_files(args: Any) -> None:
