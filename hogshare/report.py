@@ -392,8 +392,8 @@ class Report(Document):
         parts["staleness_mean"] = self.staleness_mean
         parts["staleness_p95"] = self.staleness_p95
         parts["staleness_max"] = self.staleness_max
-        plain: dict[str, Any] = _plain(parts)
-        return plain
+        known: dict[str, Any] = plain(parts)
+        return known
 
     def headline(self) -> str:
         """One line: workers, epochs, seconds, and how the run ended."""
@@ -503,7 +503,7 @@ def largest_of(histogram: np.ndarray) -> int:
 def _worker_rows(workers: list[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
     names = list(dict.fromkeys(name for worker in workers for name in worker))
     header = [name.replace("_", " ") for name in names]
-    return header, [[_plain(worker.get(name)) for name in names] for worker in workers]
+    return header, [[plain(worker.get(name)) for name in names] for worker in workers]
 
 
 def _as_text(rows: list[tuple[str, Any]]) -> list[tuple[str, str]]:
@@ -546,16 +546,16 @@ def _turn_facts(turns: np.ndarray) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The same as what JSON knows: no NumPy types, no NaN, and text for the rest."""
     if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain(value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, (bool, int, str)):

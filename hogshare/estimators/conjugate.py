@@ -39,14 +39,9 @@ def missed(problem: RowProblem, model: Model, enough: float, gap: float, floor: 
     weights may be nearly all: it is small then as soon as they are fitted. So the duality gap is
     asked for too, in proportion to the objective.
 
-    Parameters
-    ----------
-    enough : float
-        Largest component of the gradient.
-    gap : float
-        Relative duality gap; infinite where it does not count.
-    floor : float
-        Largest component of the gradient that rounding alone may leave.
+    enough : largest component of the gradient
+    gap : relative duality gap; infinite where it does not count
+    floor : largest component of the gradient that rounding alone may leave
     """
     with errstate(all="ignore"):  # of numbers that are too large they are infinite, or NaN
         look = Optimality(problem, model)

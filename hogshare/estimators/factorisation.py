@@ -30,7 +30,6 @@ from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.params import Params
 from hogshare.report import Report
 from hogshare.rules.steps import StepSize
-from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.solving import solve
 from hogshare.system import ranges
 from hogshare.system.callers import warn
@@ -179,7 +178,6 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
     """
 
     _words = SGD_WORDS
-    _on_epoch: OnEpoch | None = None  # who hears of epochs: the command
     user_counts_: np.ndarray
     item_counts_: np.ndarray
     seen_: sp.csr_array

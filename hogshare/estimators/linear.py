@@ -8,7 +8,6 @@ from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.solver_report import SolverReport
 from hogshare.problems.linear.labels import own_type
 from hogshare.report import Report
-from hogshare.runtimes.hooks import OnEpoch
 
 
 class LinearModel(Exporting):
@@ -42,7 +41,6 @@ class ToTheOptimum(LinearModel):
     """
 
     report_: Report | list[Report] | SolverReport
-    _on_epoch: OnEpoch | None = None  # who hears of epochs: the command
 
 
 class Accuracy:

@@ -399,8 +399,7 @@ class LogisticRegression(Accuracy, ToTheOptimum, _LogisticRegression):
         return {"coef_": coef, "intercept_": intercept}
 
     def _keep(self, attributes: dict[str, Any], n_iter: int, solver: str) -> None:
-        for name, value in attributes.items():
-            setattr(self, name, value)
+        self.__dict__.update(attributes)
         self.n_iter_ = np.asarray([n_iter], dtype=np.int32)
         self.solver_ = solver
 

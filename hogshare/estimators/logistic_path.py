@@ -42,12 +42,8 @@ class Path:
     ) -> tuple[np.ndarray, list[float], list[int]] | None:
         """Fit from the strongest penalty to the weakest; score in the order of `Cs`.
 
-        Returns
-        -------
-        coefs : ndarray of shape (n_cs, n_columns, n_features + fit_intercept)
-        scores : list of float
-        n_iter : list of int
-            None instead of all three if it was over before the end.
+        Returns coefficients of shape (n_cs, n_columns, n_features + fit_intercept), scores and
+        numbers of iterations; None instead of all three if it was over before the end.
         """
         X, y, weight = self.X[self.train], self.y[self.train], self.sample_weight
         weight = None if weight is None else weight[self.train]

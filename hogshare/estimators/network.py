@@ -32,7 +32,6 @@ from hogshare.problems.weights import require_weight, row_weights
 from hogshare.report import Report
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.choice import check_jobs
-from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.running import Diverged
 from hogshare.solvers.solving import solve
 from hogshare.system.callers import warn
@@ -184,7 +183,6 @@ class Network(Exporting):
     _words: ClassVar[Mapping[str, str]] = WORDS
 
     report_: Report | SolverReport
-    _on_epoch: OnEpoch | None = None  # who hears of epochs: the command
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import (
 )
 
 from hogshare.runtimes.choice import RUNTIMES
+from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.choices import KNOWN
 from hogshare.system import docstrings
 from hogshare.system.ranges import is_integer, is_number
@@ -99,6 +100,7 @@ class KnownParameters:
     _param_names: ClassVar[list[str]]
     _sound: ClassVar[set[Setting]]
     _words: ClassVar[Mapping[str, str]] = WORDS
+    _on_epoch: OnEpoch | None = None  # who hears of epochs, where scikit-learn has no callbacks
 
     if TYPE_CHECKING:
 

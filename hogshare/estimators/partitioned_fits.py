@@ -40,6 +40,7 @@ from hogshare.system.callers import warn
 from hogshare.system.clusters import client_here
 
 MAX_INT = np.iinfo(np.int32).max
+MEANT = ("loss", "penalty", "alpha", "l1_ratio", "fit_intercept")
 INSTEAD = "What fits in this machine's memory may be handed over as X.compute()."
 
 
@@ -109,11 +110,7 @@ def report_on(
         model=found.model,
         settings={
             "problem": {
-                "loss": meaning.loss,
-                "penalty": meaning.penalty,
-                "alpha": meaning.alpha,
-                "l1_ratio": meaning.l1_ratio,
-                "fit_intercept": meaning.fit_intercept,
+                **{name: getattr(meaning, name) for name in MEANT},
                 "rows": rows.n_rows,
                 "features": rows.n_features,
                 "columns": len(found.model.intercept),

@@ -403,8 +403,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
 
     def _keep(self, report: Report, attributes: Callable[[Model], dict[str, Any]]) -> None:
         model = report.model
-        for name, value in {**attributes(model), "n_iter_": report.n_epochs}.items():
-            setattr(self, name, value)
+        self.__dict__.update(attributes(model), n_iter_=report.n_epochs)
         self.report_ = report.without_memory()
         self._run_by = id(self)
         if getattr(self, "average", 0):

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, check_consistent_length
 
+from hogshare.estimators.vocabulary import distinct
 from hogshare.problems.linear.labels import own_type
 from hogshare.problems.sharding import Shard
 from hogshare.system.callers import warn
@@ -91,18 +92,10 @@ def _packed(value: Any, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray
     if hasattr(value, "iloc") and array.ndim == 2:
         meaning |= {NAMES: list(value.columns), "type": type(value)}
     if array.dtype.kind not in "biuf":
-        words, codes = _coded(array)
-        meaning |= {"kind": "words", "words": words}
-        return meaning, {"codes": codes}
+        words, codes = distinct(array.ravel())
+        meaning |= {"kind": "words", "words": words.tolist()}
+        return meaning, {"codes": codes.reshape(array.shape)}
     return meaning, {"values": array}
-
-
-def _coded(array: np.ndarray) -> tuple[list[Any], np.ndarray]:
-    """Objects as numbers, in the order in which they come; and what these stand for."""
-    numbers: dict[Any, int] = {}
-    flat = array.ravel().tolist() if array.dtype != object else list(array.ravel())
-    codes = np.array([numbers.setdefault(one, len(numbers)) for one in flat], np.int64)
-    return list(numbers), codes.reshape(array.shape)
 
 
 def _joined(

@@ -11,8 +11,14 @@ import numpy as np
 
 from hogshare.io.documents import Document
 from hogshare.problems.model import Model
+from hogshare.report import plain
 from hogshare.solvers import outcome
 from hogshare.system.docstrings import with_properties
+
+WRITTEN = (
+    *("solver", "by", "reason", "n_iter", "converged", "seconds", "n_workers", "runtime"),
+    *("n_epochs", "stop_reason", "notes", "versions", "machine"),
+)
 
 
 @with_properties
@@ -124,22 +130,8 @@ class SolverReport(Document):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the model, as data that JSON can hold."""
-        n_iter = self.n_iter if self.n_iter is None else np.asarray(self.n_iter).tolist()
-        return {
-            "solver": self.solver,
-            "by": self.by,
-            "reason": self.reason,
-            "n_iter": n_iter,
-            "converged": self.converged,
-            "seconds": {name: float(value) for name, value in self.seconds.items()},
-            "n_workers": self.n_workers,
-            "runtime": self.runtime,
-            "n_epochs": self.n_epochs,
-            "stop_reason": self.stop_reason,
-            "notes": list(self.notes),
-            "versions": dict(self.versions),
-            "machine": dict(self.machine),
-        }
+        known: dict[str, Any] = plain({name: getattr(self, name) for name in WRITTEN})
+        return known
 
     def table(self) -> str:
         """Plain text: the sentence, and the notes."""

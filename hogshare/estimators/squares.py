@@ -36,15 +36,8 @@ class Squares:
     are not small beside the deviations: a feature far from zero is nearly the intercept, and both
     then converge slowly. Sparse rows stay sparse, and the intercept is a coordinate.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
-    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-    weight : ndarray of shape (n_rows,)
-        Weights with mean 1.
-    fit_intercept : bool
-    seen : Survey or None
-        What checking the rows has seen of them.
+    weight : with mean 1
+    seen : what checking the rows has seen of them, if they were
     """
 
     def __init__(

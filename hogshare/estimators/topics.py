@@ -32,7 +32,6 @@ from hogshare.problems.topics import (
 )
 from hogshare.report import Report
 from hogshare.runtimes.choice import check_jobs
-from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.solving import solve
 
 TOLD = "iteration: %d of max_iter: %d"  # as scikit-learn says it
@@ -164,7 +163,6 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         _LatentDirichletAllocation, doc_topic_prior=PRIORS, topic_word_prior=PRIORS
     )
     _words: ClassVar[dict[str, str]] = WORDS
-    _on_epoch: OnEpoch | None = None  # who hears of epochs: the command
 
     components_: np.ndarray
     n_iter_: int

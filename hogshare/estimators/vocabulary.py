@@ -100,13 +100,7 @@ def distinct(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Vocabulary:
-    """Which line stands for which id.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n_lines,)
-        In the order of the lines, each once.
-    """
+    """Which line stands for which id: `ids` come in the order of the lines, each once."""
 
     def __init__(self, ids: np.ndarray) -> None:
         self.ids = ids

@@ -59,12 +59,7 @@ Thing = TypeVar("Thing")
 def problem_of(problem: Any, others: tuple[Any, ...] = ()) -> Problem:
     """Refuse rows and labels in the place of a problem: it has a loss and a penalty besides.
 
-    Parameters
-    ----------
-    problem : object
-        What came first.
-    others : tuple, default=()
-        What came in places after it, where there is nothing.
+    others : what came in places after it, where there is nothing
     """
     if hasattr(type(problem), "has_rows"):
         if others:
@@ -207,12 +202,7 @@ def check_settings(
 ) -> None:
     """Refuse settings of another kind than they have to be; which values will do is told later.
 
-    Parameters
-    ----------
-    n_workers, shuffle, trace, block, on_epoch : object
-        As of `solve`.
-    files : dict
-        Its files, by argument.
+    files : those of `solve`, by argument
     """
     if n_workers is not None and not ranges.is_integer(n_workers):
         raise TypeError(

@@ -47,25 +47,13 @@ EVALUATIONS = 50  # in one line search of lbfgs
 
 @dataclass(frozen=True)
 class Finish:
-    """What came of it.
-
-    Attributes
-    ----------
-    model : Model
-    iterations : dict of int
-        Of each method that went on, by name.
-    found : dict
-        What the last look found at the model: as an entry of `Report.checks`, without the epoch.
-    converged : bool
-    sentence : str
-        What the last look found, in words.
-    """
+    """What came of it."""
 
     model: Model
-    iterations: dict[str, int]
-    found: dict[str, Any]
+    iterations: dict[str, int]  # of each method that went on, by name
+    found: dict[str, Any]  # at the model: as an entry of `Report.checks`, without the epoch
     converged: bool
-    sentence: str
+    sentence: str  # what was found, in words
 
 
 class Point:
@@ -290,25 +278,12 @@ def finish(
     Where `method` comes no closer before they are, Newton's method by conjugate gradients has what
     is left of the iterations.
 
-    Parameters
-    ----------
-    problem : RowProblem
-        With the log loss of one column or the multinomial loss.
-    model : Model
-    stop : Stop
-        Its gradient and gaps count.
-    method : {"lbfgs", "newton-cg", "newton-cholesky"}
-        "lbfgs" is for penalties without l1.
-    iterations : int
-        Of all methods together, at the most.
-    each : callable, default=map
-        ``each(function, parts)`` calls the function with every part of a pass.
-    n_parts : int, default=1
-        Parts of the rows, at most.
-
-    Returns
-    -------
-    Finish
+    problem : with the log loss of one column or the multinomial loss
+    stop : of which the gradient and the gaps count
+    method : one of `METHODS`; "lbfgs" is for penalties without l1
+    iterations : of all methods together, at the most
+    each : ``each(function, parts)`` calls the function with every part of a pass
+    n_parts : of the rows, at most
     """
     descent = Descent(problem, model, stop, iterations, each, n_parts)
     counts: dict[str, int] = {}

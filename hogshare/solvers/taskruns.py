@@ -78,27 +78,13 @@ def by_ranks(method: Callable[..., Report]) -> Callable[..., Report]:
 class TaskRun:
     """A method's workers and rows, for the length of a ``with`` block.
 
-    Parameters
-    ----------
-    problem : Problem
-        With whatever came in places after it, where there is nothing.
-    epochs : float
-        Passes over the rows, counted by those that are drawn.
-    rate, barrier
-        As of `Collection.sample` and `Collection.barrier`.
-    trace : int, optional
-        Snapshots of the model in an epoch, whose objective is evaluated after the run.
-    partitions : int, optional
-    **context
-        Of `AsyncContext`.
+    problem : with whatever came in places after it, where there is nothing
+    rate, barrier : as of `Collection.sample` and `Collection.barrier`
+    trace : snapshots of the model in an epoch, whose objective is evaluated after the run
+    context : of `AsyncContext`
 
-    Attributes
-    ----------
-    ac : AsyncContext
-    points : Collection
-        The problem's rows, sampled, behind the barrier.
-    updates : int
-        Steps of the model so far.
+    It has that, `ac`; the problem's rows, sampled, behind the barrier, `points`; and how many steps
+    the model has taken so far, `updates`.
     """
 
     def __init__(
