@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from hogshare.estimators.fits import fits
-from hogshare.estimators.linear import Accuracy
+from hogshare.estimators.linear import LinearClassifier
 from hogshare.estimators.parameters import generator_of
 from hogshare.estimators.sgd import LEARNING_RATES, MAX_INT, SGDMixin
 from hogshare.estimators.validation import are_among, are_plain_classes, are_the_same
@@ -20,7 +20,7 @@ from hogshare.problems.weights import class_weights, row_weights
 from hogshare.system.clusters import is_collection
 
 
-class SGDClassifier(Accuracy, SGDMixin, _SGDClassifier):
+class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
     """Linear classifier fitted by stochastic gradient descent, on every core.
 
     A drop-in replacement of `sklearn.linear_model.SGDClassifier`, and a subclass of it: the same
@@ -58,14 +58,8 @@ class SGDClassifier(Accuracy, SGDMixin, _SGDClassifier):
         Coefficients, in the dtype of `X` (float32 and float64 are kept). In memory feature by
         feature (Fortran order).
 
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts.
-
     n_iter_ : int
         Epochs that were finished; with several classes, by the class that took the longest.
-
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
 
     See Also
     --------
@@ -101,7 +95,6 @@ class SGDClassifier(Accuracy, SGDMixin, _SGDClassifier):
     """
 
     _parameter_constraints = constraints_of(_SGDClassifier, learning_rate=LEARNING_RATES)
-    classes_: np.ndarray
 
     def __init__(
         self,

@@ -113,17 +113,10 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
         bit for bit; with more it depends on their timing, unless they wait for each other
         (``plane="shared", barrier="bsp"``).
 
-    n_jobs : int or None, default=None
-        Workers that fit the model together. None is one, -1 all usable cores. With
-        ``runtime="auto"`` it is a ceiling.
-
     plane : {"shared", "master"}, Shared, Master or None, default=None
         Where the model lives while several workers fit it. None is ``Shared(exchange=None)``: one
         vector that all write without locks; a rating touches two of its lines, so that workers
         seldom meet. "shared" is private copies that are exchanged after every block.
-
-    barrier : Barrier, callable or str, default=None
-        When a worker may go on after a block of ratings; see `hogshare.barriers`.
 
     Attributes
     ----------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.solver_report import SolverReport
 from hogshare.problems.linear.labels import own_type
@@ -70,3 +72,21 @@ class Accuracy:
         """
         theirs: Any = super()
         return float(theirs.score(X, own_type(y), sample_weight=sample_weight))
+
+
+class LinearClassifier(Accuracy):
+    """For a linear one.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients, in the dtype of `X` (float32 and float64 are kept).
+
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts; zeros without.
+    """
+
+    classes_: np.ndarray

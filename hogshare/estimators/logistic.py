@@ -15,7 +15,7 @@ from sklearn.utils import compute_class_weight
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
 from hogshare.estimators.fits import fits
-from hogshare.estimators.linear import Accuracy, ToTheOptimum
+from hogshare.estimators.linear import LinearClassifier, ToTheOptimum
 from hogshare.estimators.logistic_finish import (
     ADVICE,
     NO_FINISHER,
@@ -54,7 +54,7 @@ DRAWS = ("liblinear", "sag", "saga")
 GAP_SHARE = 500.0  # relative duality gap asked for, in units of tol: one in twenty by default
 
 
-class LogisticRegression(Accuracy, ToTheOptimum, _LogisticRegression):
+class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
     """Logistic regression to a tolerance, on every core.
 
     A drop-in replacement of `sklearn.linear_model.LogisticRegression`, and a subclass of it: the
@@ -114,15 +114,6 @@ class LogisticRegression(Accuracy, ToTheOptimum, _LogisticRegression):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients, in the dtype of `X` (float32 and float64 are kept).
-
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts; zero without.
-
     n_iter_ : ndarray of shape (1,)
         Epochs that were finished, plus iterations of a method that finished the fit: at most
         `max_iter`.

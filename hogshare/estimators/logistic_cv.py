@@ -20,7 +20,7 @@ from sklearn.utils.metadata_routing import (
 )
 
 from hogshare.estimators.fits import fits
-from hogshare.estimators.linear import ToTheOptimum
+from hogshare.estimators.linear import LinearClassifier, ToTheOptimum
 from hogshare.estimators.logistic_choice import Choice, kind_of, settled
 from hogshare.estimators.logistic_path import Path, point, scorer_for
 from hogshare.estimators.parameters import LOGISTIC_WORDS
@@ -35,7 +35,7 @@ from hogshare.runtimes.pool import take_turns
 from hogshare.system.words import speaking
 
 
-class LogisticRegressionCV(ToTheOptimum, _LogisticRegressionCV):
+class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV):
     """Logistic regression whose `C` and `l1_ratio` are chosen by cross-validation.
 
     A drop-in replacement of `sklearn.linear_model.LogisticRegressionCV`, and a subclass of it: the
@@ -87,15 +87,6 @@ class LogisticRegressionCV(ToTheOptimum, _LogisticRegressionCV):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients, in the dtype of `X` (float32 and float64 are kept).
-
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts.
-
     Cs_ : ndarray of shape (n_cs,)
         What was chosen from.
 

@@ -129,9 +129,6 @@ class Network(Exporting):
         ``hogshare.Shared()``, private copies; ``Shared(exchange=None)`` is one vector that all read
         and write.
 
-    barrier : Barrier, callable or str, default=None
-        When a worker may go on after a mini-batch; see `LogisticRegression`.
-
     Attributes
     ----------
     loss_ : float

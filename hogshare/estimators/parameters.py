@@ -88,9 +88,11 @@ class KnownParameters:
         where more cannot pay or others have the cores now; with a runtime named, so many start.
 
     barrier : Barrier, callable or str, default=None
-        When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
-        `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
-        function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
+        When a worker may go on after a block of rows (a mini-batch, a batch of documents, a block
+        of ratings): `ASP` (and None: nobody waits, but for networks, whose workers take the steps
+        of one), `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words
+        ("bsp", "ssp:4"), or a function ``(table, me) -> bool``; see `hogshare.barriers`. One worker
+        alone never waits.
 
     runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
         Who runs the workers. "auto" takes threads, or processes if the rows come from

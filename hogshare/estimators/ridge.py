@@ -18,7 +18,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from hogshare.engine.stops import Stop
 from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at, missed
 from hogshare.estimators.fits import fits
-from hogshare.estimators.linear import Accuracy
+from hogshare.estimators.linear import LinearClassifier
 from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.squares import LeastSquares, Squares, zeros
 from hogshare.estimators.validation import check_rows
@@ -390,7 +390,7 @@ class Ridge(RidgeMixin, _Ridge):
         return self
 
 
-class RidgeClassifier(Accuracy, RidgeMixin, _RidgeClassifier):
+class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
     """Classifier by least squares on targets -1 and 1 with an l2 penalty.
 
     A drop-in replacement of `sklearn.linear_model.RidgeClassifier`, and a subclass of it: the same
@@ -405,17 +405,6 @@ class RidgeClassifier(Accuracy, RidgeMixin, _RidgeClassifier):
     class_weight : dict, 'balanced' or None, default=None
         Weights of the classes, multiplied with those of the rows. 'balanced' goes by the sum of
         the rows' weights in each class, where scikit-learn counts rows.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients.
-
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts.
-
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
 
     See Also
     --------

@@ -108,9 +108,6 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         ``hogshare.Shared()``, private copies; with very many words ``Shared(exchange=None)``, whose
         workers read and write one vector, exchanges nothing.
 
-    barrier : Barrier, callable or str, default=None
-        When a worker may go on after a batch; see `LogisticRegression`.
-
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)

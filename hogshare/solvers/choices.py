@@ -103,7 +103,7 @@ def rule_of(rule: Any, problem: Problem, shuffle: bool, start: Model | None) -> 
             return SGD()
         forgetful = start is not None and start.memory is None and not start.is_zero()
         return automatic_rule(problem, shuffle, from_anywhere=forgetful)
-    if isinstance(rule, type) and issubclass(rule, Rule) and rule not in RULES.values():
+    if isinstance(rule, type) and issubclass(rule, Rule):
         return rule()
     return _made("rule", rule, RULES, "SGD(), SDCA(), SAGA(), Adam()")
 
@@ -114,7 +114,7 @@ def plane_of(plane: Any) -> Plane:
         return Shared()
     if isinstance(plane, Plane):
         return plane.settled
-    if isinstance(plane, type) and issubclass(plane, Plane) and plane not in PLANES.values():
+    if isinstance(plane, type) and issubclass(plane, Plane):
         return plane()
     return _made("plane", plane, PLANES, "Shared(), Master(), Replicas(), Mirrors()")
 
