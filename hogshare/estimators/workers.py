@@ -36,11 +36,11 @@ class Shape(NamedTuple):
 
 
 class Meant(Options):
-    """The constraint that a parameter is `told`, which `read` reads: else it raises an error."""
+    """The constraint that a parameter is `what`, which `read` reads: else it raises an error."""
 
-    def __init__(self, read: Callable[[Any], Any], told: str) -> None:
+    def __init__(self, read: Callable[[Any], Any], what: str) -> None:
         super().__init__(object, set())
-        self.read, self.told = read, told
+        self.read, self.what = read, what
 
     def is_satisfied_by(self, val: Any) -> bool:
         """Whether `hogshare.solve` takes it."""
@@ -51,7 +51,7 @@ class Meant(Options):
         return True
 
     def __str__(self) -> str:
-        return self.told
+        return self.what
 
 
 class Words(StrOptions):
