@@ -311,6 +311,13 @@ def test_bad_input_is_told(rows, settings, told):
         problems.topics(rows, **{"n_topics": K, **settings})
 
 
+def test_partial_fit_refuses_what_has_been_set_since():
+    model = LatentDirichletAllocation(K, random_state=0).partial_fit(X)
+    model.set_params(mean_change_tol=-1.0)
+    with pytest.raises(ValueError, match="'mean_change_tol' parameter of LatentDirichletAll"):
+        model.partial_fit(X)
+
+
 def test_an_index_out_of_range_is_told_before_any_kernel_sees_it():
     bad = sp.csr_matrix(X)
     bad.indices[3] = V + 7
