@@ -354,12 +354,11 @@ def report_of(estimator: Any) -> Any:
 def summary(estimator: Any, task: str, seconds: float, given: list[Any]) -> list[tuple[str, str]]:
     """Return what to report of a fit, by name."""
     reports = reports_of(estimator)
-    name, n_epochs = type(estimator).__name__, max(report.n_epochs for report in reports)
+    name = type(estimator).__name__
     if name == ratings.CLASS:
         counts = [("users", estimator.users_), ("items", estimator.items_), ("ratings", given[2])]
         facts = [("estimator", name), *((thing, cell(len(those))) for thing, those in counts)]
         facts += [("loss", estimator.loss), ("alpha", cell(estimator.alpha_))]
-        n_epochs = estimator.n_iter_
     else:
         facts = [("task", task), ("estimator", name)]
         of_estimator = {"loss": "loss", "solver": "solver_"}
@@ -367,6 +366,8 @@ def summary(estimator: Any, task: str, seconds: float, given: list[Any]) -> list
             (k, getattr(estimator, v)) for k, v in of_estimator.items() if hasattr(estimator, v)
         ]
     if any(report.workers for report in reports):
+        of_parts = name == ratings.CLASS  # whose last part alone has a report
+        n_epochs = estimator.n_iter_ if of_parts else max(r.n_epochs for r in reports)
         facts += [
             ("workers", cell(max(report.n_workers for report in reports))),
             ("epochs", cell(n_epochs)),

@@ -182,14 +182,14 @@ def exchange(text: str) -> str | int | None:
 
 
 def pair(
-    first: Callable[[str], float], second: Callable[[str], float], words: str
+    first: Callable[[str], float], second: Callable[[str], float], what: str
 ) -> Callable[[str], tuple[float, float]]:
     """Make a type for argparse: two numbers with a comma between."""
 
     def parse(text: str) -> tuple[float, float]:
         parts = text.split(",")
         if len(parts) != 2:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {words}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
         return first(parts[0]), second(parts[1])
 
     return parse

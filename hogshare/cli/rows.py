@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LARGE_FILE = 50_000_000
 
 STDIN = "-"  # the name that means standard input
+STDINS = (STDIN, "/dev/stdin")
 
 
 class Loaded(NamedTuple):
@@ -74,37 +75,30 @@ def files_read(args: Any, data: str, **others: str | None) -> dict[str, str | No
     where = args.data
     with contextlib.suppress(OSError, ValueError):
         where = located(args)
-    named = {data: where, **others}
-    seen: dict[tuple[int, int], str] = {}
-    for flag, name in named.items():
-        status = _status(name)
-        if status is None:
+    found = {data: where, **others}
+    pipes: dict[tuple[int, int], str] = {}
+    for flag, name in found.items():
+        if name is None or (status := _status(name)) is None:
             continue
-        key = (status.st_dev, status.st_ino)
-        if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-            if key in seen and not stat.S_ISCHR(status.st_mode):
-                raise options.WrongCommandLine(
-                    f"{seen[key]} and {flag} are one pipe, which is read once only"
-                )
-            seen[key] = flag
-        elif outputs.is_printed(name and path_of(name)):
-            raise options.WrongCommandLine(f"{flag} and standard output are one file")
-    return {flag: _file(path) for flag, path in named.items()}
+        if stat.S_ISREG(status.st_mode):
+            if outputs.is_printed(path_of(name)):
+                raise options.WrongCommandLine(f"{flag} and standard output are one file")
+            found[flag] = os.path.realpath(path_of(name)) if name in STDINS else name
+            continue
+        found[flag] = None
+        if stat.S_ISDIR(status.st_mode) or stat.S_ISCHR(status.st_mode):
+            continue
+        other = pipes.setdefault((status.st_dev, status.st_ino), flag)
+        if other != flag:
+            raise options.WrongCommandLine(
+                f"{other} and {flag} are one pipe, which is read once only"
+            )
+    return found
 
 
-def _file(name: str | None) -> str | None:
-    """The file that is read under a name, or is not there; None if it is a pipe or a device."""
-    status = _status(name)
-    if name is None or (status is not None and not stat.S_ISREG(status.st_mode)):
-        return None
-    return os.path.realpath(path_of(name)) if name in (STDIN, "/dev/stdin") else name
-
-
-def _status(name: str | None) -> os.stat_result | None:
-    if name is None:
-        return None
+def _status(name: str) -> os.stat_result | None:
     try:
-        return os.fstat(0) if name in (STDIN, "/dev/stdin") else os.stat(name)
+        return os.fstat(0) if name in STDINS else os.stat(name)
     except (OSError, ValueError):
         return None
 
