@@ -8,7 +8,6 @@ stays.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -18,7 +17,7 @@ import numpy as np
 from hogshare.engine.arrays import Shapes
 from hogshare.engine.session import Session
 from hogshare.engine.workspace import ROW_ARRAYS, Settings
-from hogshare.runtimes.luggage import packed
+from hogshare.runtimes.luggage import Parcel, packed
 from hogshare.shm import sharing
 from hogshare.shm.arena import Arena
 
@@ -29,8 +28,7 @@ class Assignment:
     def __init__(self) -> None:
         self.arena: Arena | None = None
         self.borrowed: dict[str, tuple[Arena, int, str, int]] = {}
-        self.luggage: dict[str, bytes] = {}
-        self.freight: Arena | None = None  # large arrays of the user's
+        self.parcels: dict[str, Parcel] = {}  # what is the user's
 
     def allocate(self, shapes: Shapes, rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """One arena for everything that is not in shared memory already.
@@ -57,25 +55,16 @@ class Assignment:
         if self.arena is not None:
             self.arena.close()
             self.arena = None
-        if self.freight is not None:
-            self.freight.close()
-            self.freight = None
-        self.borrowed = {}
+        for parcel in self.parcels.values():
+            if parcel.arena is not None:
+                parcel.arena.close()
+        self.borrowed, self.parcels = {}, {}
 
     def pack(self, session: Session) -> None:
         """Pack what is the user's; its large arrays are copied once, for all processes."""
-        for what in ("barrier", "stragglers", "plane"):
-            self.luggage[what] = packed(what, getattr(session, what))
-        large: list[memoryview] = []
-        self.luggage["outside"] = packed("gradient", session.outside, large)
-        if large:
-            names = [f"array {k}" for k in range(len(large))]
-            sizes = {
-                name: ((part.nbytes,), "uint8") for name, part in zip(names, large, strict=True)
-            }
-            self.freight = Arena.create(sizes)
-            for name, part in zip(names, large, strict=True):
-                self.freight.fill(name, np.frombuffer(part, np.uint8))
+        users = {what: getattr(session, what) for what in ("barrier", "stragglers", "plane")}
+        self.parcels = {what: Parcel(packed(what, thing)) for what, thing in users.items()}
+        self.parcels["outside"] = Parcel.of("gradient", session.outside)
 
     def handed(self, session: Session) -> tuple[list[int], dict[str, Any]]:
         """Descriptors of the memory, and what `session_of` needs besides: plain data."""
@@ -86,21 +75,19 @@ class Assignment:
                 seen[id(arena)] = len(fds)
                 fds.append(arena.fileno())
             lent[name] = (seen[id(arena)], arena.describe(), offset, kind, size)
-        freight = None
-        if self.freight is not None:
-            freight = len(fds), self.freight.describe()
-            fds.append(self.freight.fileno())
-        return fds, {
+        parcels_from = len(fds)
+        arenas = (parcel.arena for parcel in self.parcels.values())
+        return [*fds, *(arena.fileno() for arena in arenas if arena is not None)], {
             "arena": self.arena.describe(),
-            "freight": freight,
             "lent": lent,
             "settings": asdict(session.settings),
-            "luggage": self.luggage,
+            "parcels": self.parcels,
+            "parcels_from": parcels_from,
         }
 
 
 def session_of(fds: Sequence[int], handed: Mapping[str, Any]) -> Session:
-    """The session of a run, in a process that has been lent it.
+    """The session of a run, in a process that is assigned it.
 
     fds : descriptors; the caller still closes them
     handed : as `Assignment.handed` answered
@@ -113,14 +100,6 @@ def session_of(fds: Sequence[int], handed: Mapping[str, Any]) -> Session:
             others[number] = Arena.attach(fds[number], description)
         arrays[name] = others[number].view(offset, kind, size)
     assert set(ROW_ARRAYS) <= set(arrays)
-    large: list[memoryview] = []
-    if handed["freight"] is not None:
-        number, description = handed["freight"]
-        arena_of_arrays = Arena.attach(fds[number], description)
-        # in the order in which they were packed; others read them, too
-        large = [arena_of_arrays[name].data.toreadonly() for name in arena_of_arrays.names]
-    users: dict[str, Any] = {
-        name: pickle.loads(content, buffers=large if name == "outside" else ())
-        for name, content in handed["luggage"].items()
-    }
+    left = iter(fds[handed["parcels_from"] :])
+    users: dict[str, Any] = {name: one.opened(left) for name, one in handed["parcels"].items()}
     return Session(arrays, Settings(**handed["settings"]), **users)

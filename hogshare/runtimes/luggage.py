@@ -22,10 +22,14 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from hogshare.barriers import name_of
+from hogshare.shm.arena import Arena
 from hogshare.system.interrupts import Holding
 
 LARGE = 1 << 20  # bytes of an array that is worth memory of its own
@@ -79,6 +83,45 @@ def packed(
             f"without open files, locks or the like in it, or use {remedy}."
         ) from error
     return content
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A pickle on its way, and the layout of the shared memory with its large arrays, if any.
+
+    Who frees the memory: the caller, who has the arena; descriptors travel beside the parcel.
+    """
+
+    content: bytes
+    layout: dict[str, Any] | None = None
+    arena: Arena | None = None  # the caller's
+
+    @classmethod
+    def of(cls, what: str, thing: Any, **how: str) -> Parcel:
+        """Pack as `packed`; large arrays are copied once, for all processes."""
+        large: list[memoryview] = []
+        content = packed(what, thing, large, **how)
+        if not large:
+            return cls(content)
+        arena = Arena.create({f"{k}": (part.nbytes, "uint8") for k, part in enumerate(large)})
+        for k, part in enumerate(large):
+            arena.fill(f"{k}", np.frombuffer(part, np.uint8))
+        return cls(content, arena.describe(), arena)
+
+    def opened(self, files: Iterator[int]) -> Any:
+        """What is in it; takes the next of the descriptors, if it has a layout.
+
+        Large arrays stay in shared memory, and are read-only: others read them, too.
+        """
+        buffers: list[memoryview] = []
+        if self.layout is not None:
+            arena = Arena.attach(next(files), self.layout)
+            buffers = [arena[name].data.toreadonly() for name in arena.names]
+            arena.close()
+        return pickle.loads(self.content, buffers=buffers)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"content": self.content, "layout": self.layout, "arena": None}
 
 
 def _enter(modules: list[ModuleType]) -> None:

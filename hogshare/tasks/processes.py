@@ -24,16 +24,12 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
-from hogshare.runtimes.luggage import packed
-from hogshare.shm.arena import Arena
+from hogshare.runtimes.luggage import Parcel
 from hogshare.system.callers import users_line
 from hogshare.system.interrupts import Holding
 from hogshare.tasks import wire
 from hogshare.tasks.executor import Back, Event, Joined, Lost, Remote
-from hogshare.tasks.serving import Parcel
 from hogshare.tasks.shelf import Shelf
 from hogshare.tasks.work import Key, Task
 
@@ -95,14 +91,7 @@ class Processes(Remote):
                 wire.send(there.sock, order, [one.fileno() for one in arenas if one is not None])
 
     def _parcel(self, key: Key) -> Parcel:
-        large: list[memoryview] = []
-        content = packed("function", self._shelf.things[key], large, remedy=self.remedy)
-        if not large:
-            return Parcel(content)
-        arena = Arena.create({f"{k}": (part.nbytes, "uint8") for k, part in enumerate(large)})
-        for k, part in enumerate(large):
-            arena.fill(f"{k}", np.frombuffer(part, np.uint8))
-        return Parcel(content, arena.describe(), arena)
+        return Parcel.of("function", self._shelf.things[key], remedy=self.remedy)
 
     def poll(self, seconds: float | None) -> list[Event]:
         busy = any(there.task is not None for there in self._workers.values())
