@@ -26,7 +26,7 @@ from hogshare._version import __version__
 from hogshare.engine.homes import HOMES
 from hogshare.engine.homes import PREFIX as PLANES
 from hogshare.engine.stops import CRITERIA, Stop
-from hogshare.engine.workerstates import PREFIX
+from hogshare.engine.workerstates import PREFIX, without_prefix
 from hogshare.io import archives
 from hogshare.problems.arrays import FLOATS
 from hogshare.problems.digits import DIGITS, digits
@@ -184,11 +184,7 @@ class Saved:
     @property
     def state(self) -> dict[str, np.ndarray]:
         """What the engine needs to go on, by name."""
-        return {
-            name.removeprefix(STATE_PREFIX): array
-            for name, array in self.arrays.items()
-            if name.startswith(STATE_PREFIX)
-        }
+        return without_prefix(self.arrays, STATE_PREFIX)
 
     @property
     def seed(self) -> int:

@@ -129,10 +129,7 @@ class Checks(AtRest):
         self.seen.append({"epoch": epoch, **found, "objective": optimality.objective})
 
     def look(self, session: Session, each: Each = map) -> int | None:
-        """Look at the model, which no worker writes meanwhile; settle its intercepts.
-
-        Returns the epoch to look again, or None to stop.
-        """
+        """Evaluate the model, which no worker writes meanwhile; settle its intercepts."""
         epoch = session.word(layout.EPOCHS)
         coef = self._evaluate(session, epoch, each)
         if self.met:

@@ -99,7 +99,7 @@ class EpochEnds(AtRest):
         session.raise_limit(self._decided + 1)
 
     def look(self, session: Session, each: Each = map) -> int | None:
-        """Decide at an epoch's end; the epoch to rest again, or None to stop."""
+        """Decide at an epoch's end."""
         rest = Rest(session, each)
         self._decided = rest.epoch
         return None if self.decide(rest) else rest.epoch + 1

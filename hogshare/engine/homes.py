@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.delayed import Delayed
+from hogshare.engine.workerstates import without_prefix
 from hogshare.engine.workspace import Workspace
 from hogshare.kernels import layout
 from hogshare.kernels.blocks import subtract
@@ -31,15 +32,6 @@ from hogshare.shm.table import ProgressTable
 PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
 HOMES = "homes"  # the name of all homes' vectors in a checkpoint
 MOST_WISHES = 100_000  # of a plane after one block
-
-
-def own_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """A plane's own arrays by the names that it has given them."""
-    return {
-        name.removeprefix(PREFIX): array
-        for name, array in arrays.items()
-        if name.startswith(PREFIX)
-    }
 
 
 class Homes:
@@ -61,7 +53,7 @@ class Homes:
         self.boxes = [Board(box, k, self._delayed or AT_ONCE) for k in range(len(self._ends))]
         self.edges = dict(zip(self._ends, self.boxes, strict=True))
         self._are_read_here = np.array([to in self.here for _, to in self._ends], bool)
-        self.arrays = own_arrays(session.arrays)
+        self.arrays = without_prefix(session.arrays, PREFIX)
         is_all = self.n_workers == len(self.here)
         self.table = session.schedule.table if is_all else session.arrays["all_tables"]
         self.is_finished = False

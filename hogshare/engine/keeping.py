@@ -99,10 +99,7 @@ class Keeper(AtRest):
     # -- workers rest ----------------------------------------------------------------------------
 
     def look(self, session: Session, each: Each = map) -> int | None:
-        """Look at the model if its time has come, then copy the run's state if its time has.
-
-        Returns the epoch to rest again, or None to stop.
-        """
+        """Evaluate the model if its time has come, then copy the run's state if its time has."""
         epoch = session.word(layout.EPOCHS)
         if self.checks is not None and epoch >= self._look_at:
             again = self.checks.look(session, each)

@@ -46,6 +46,12 @@ def state_shapes(rule: Rule, n_params: int, n_workers: int, vector: str) -> Shap
     return shapes
 
 
+def without_prefix(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Those arrays whose names begin so, by what follows."""
+    found = (name for name in arrays if name.startswith(prefix))
+    return {name.removeprefix(prefix): arrays[name] for name in found}
+
+
 def states(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Those of all workers, by their names among a run's arrays."""
     return {name: array for name, array in arrays.items() if name.startswith(PREFIX)}
@@ -60,9 +66,8 @@ class State(Mapping[str, np.ndarray]):
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], me: int) -> None:
-        self._own = {
-            name.removeprefix(PREFIX): array[me, ...] for name, array in states(arrays).items()
-        }
+        own = without_prefix(arrays, PREFIX)
+        self._own = {name: array[me, ...] for name, array in own.items()}
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self._own[name]
@@ -88,8 +93,8 @@ def restore_states(arrays: Mapping[str, np.ndarray], saved: Mapping[str, np.ndar
 
 def kept(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
     """What a model remembers of its run's workers, by the rule's names: copies, a row for each."""
-    found = {name.removeprefix(PREFIX): array.copy() for name, array in states(arrays).items()}
-    return found or None
+    own = without_prefix(arrays, PREFIX)
+    return {name: array.copy() for name, array in own.items()} or None
 
 
 def go_on_with(arrays: Mapping[str, np.ndarray], memory: Mapping[str, np.ndarray]) -> None:

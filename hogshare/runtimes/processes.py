@@ -63,10 +63,7 @@ class Processes(Runtime):
         rows: Mapping[str, np.ndarray],
         lent: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
-        """One arena for everything that is not in shared memory already.
-
-        Rows made by `hogshare.share` are used where they are; others, and what is lent, are copied.
-        """
+        """As `Assignment.allocate`; what is lent is copied, too."""
         return self.assignment.allocate(shapes, rows)
 
     def close(self) -> None:

@@ -44,10 +44,7 @@ def send(sock: socket.socket, thing: Any, fds: Sequence[int] = ()) -> None:
 
 
 def receive(sock: socket.socket) -> tuple[Any, list[int]]:
-    """Wait for the next object and its descriptors.
-
-    Raises EOFError if the other end is closed.
-    """
+    """Wait for the next object and its descriptors; raises EOFError if the other end is closed."""
     head, fds = bytearray(), list[int]()
     while len(head) < HEADER.size:
         data, more, _, _ = socket.recv_fds(

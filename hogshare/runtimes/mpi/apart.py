@@ -17,12 +17,12 @@ import numpy as np
 from hogshare.links.link import Link
 from hogshare.links.network import Network
 from hogshare.runtimes.joint import Making
+from hogshare.runtimes.mpi.assembly import Pool
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.leader import REPORT
 from hogshare.runtimes.mpi.level import give_back
 from hogshare.runtimes.mpi.machine import Machine
 from hogshare.runtimes.mpi.machines import ONE, Machines
-from hogshare.runtimes.mpi.pooling import Pool
 
 LABELS, REPORTED = "labels", "reported"
 

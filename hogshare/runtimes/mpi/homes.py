@@ -27,7 +27,7 @@ from hogshare.engine.session import Session
 from hogshare.kernels import layout, mailbox, tracking
 from hogshare.links.network import Network
 from hogshare.planes.protocol import owners_of
-from hogshare.runtimes.mpi.assembly import Assembly
+from hogshare.runtimes.mpi.assembly import Assembly, Pool
 from hogshare.runtimes.mpi.beats import Beats
 from hogshare.runtimes.mpi.level import (
     Level,
@@ -38,7 +38,6 @@ from hogshare.runtimes.mpi.level import (
     note_end,
     pool_iterates,
 )
-from hogshare.runtimes.mpi.pooling import Pool
 from hogshare.runtimes.mpi.progress import Owned, Progress
 from hogshare.runtimes.mpi.verdict import Verdict
 from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire

@@ -13,8 +13,8 @@ import numpy as np
 
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
+from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Pool
 from hogshare.runtimes.mpi.beats import Beats
-from hogshare.runtimes.mpi.pooling import NAP_SECONDS, Pool
 from hogshare.runtimes.mpi.wire import EdgeTraffic
 from hogshare.runtimes.mpi.words import Decision
 

@@ -153,10 +153,7 @@ def offer(arena: Arena) -> dict[str, Any]:
 
 
 def accept(offered: dict[str, Any]) -> Arena:
-    """Open an arena of another rank of the machine.
-
-    Raises OSError if the system forbids it.
-    """
+    """Open an arena of another rank of the machine; raises OSError if the system forbids it."""
     number = opened(offered["process"], offered["number"])
     try:
         return Arena.attach(number, offered["layout"])

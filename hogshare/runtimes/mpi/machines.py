@@ -37,9 +37,9 @@ from hogshare.problems.linear.part import (
 from hogshare.problems.protocol import Problem, has_rows
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi import beats
+from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Pool
 from hogshare.runtimes.mpi.homes import HomesLevel
-from hogshare.runtimes.mpi.paces import SitePace, site_pace
-from hogshare.runtimes.mpi.pooling import NAP_SECONDS, Pool
+from hogshare.runtimes.mpi.site import SitePace, site_pace
 from hogshare.runtimes.mpi.vectors import VectorLevel
 from hogshare.runtimes.news import Bell
 from hogshare.runtimes.protocol import Outcome, Runtime
@@ -135,10 +135,7 @@ class Machines(Runtime):
         return sum(self.workers_of)
 
     def settled(self, choices: Choices) -> Choices:
-        """With how many machines there are, and how many rows they have.
-
-        Raises ValueError.
-        """
+        """With how many machines there are, and how many rows they have; raises ValueError."""
         self._check(choices)
         problem, elsewhere = choices.problem, None
         if has_rows(problem):

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hogshare.links.network import Network
+from hogshare.runtimes.mpi.assembly import Pool
 from hogshare.runtimes.mpi.beats import Beats
-from hogshare.runtimes.mpi.pooling import Pool
 from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire
 from hogshare.shm.mailbox import AT_ONCE, PLACE_BYTES, Edge, mailbox_of, shapes
 

@@ -23,7 +23,7 @@ from hogshare.runtimes.mpi.machine import Machine, accept, offer
 from hogshare.shm.arena import Arena
 from hogshare.system.callers import users_line
 
-SHARD, MEMORY, WRITTEN, WHOLE = "shard", "memory", "written", "whole"
+SHARD, MEMORY, WRITTEN = "shard", "memory", "written"
 HELD_OUT = "held out"  # the name of the rows that are, among a shard's arrays
 
 
@@ -70,7 +70,7 @@ def whole(
         before = shards[: call.talk.rank]
         first = sum(one["sizes"][name][0] for one in before if name in one["sizes"])
         arena[name][first : first + len(part)] = part
-    call.spread(WHOLE, call.gather(WRITTEN, None) and None)
+    call.agree(WRITTEN)
     arrays = {name: arena[name] for name in layout}
     for array in arrays.values():
         array.flags.writeable = False
@@ -96,10 +96,7 @@ def alike(
 
 
 def laid_out(sizes: Sequence[Mapping[str, Any]]) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
-    """Shape and dtype of each array of the whole.
-
-    Raises ValueError if shards do not fit.
-    """
+    """Shape and dtype of each array of the whole; raises ValueError if shards do not fit."""
     found: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
     for name in dict.fromkeys(name for one in sizes for name in one):
         parts = {rank: one[name] for rank, one in enumerate(sizes) if name in one}

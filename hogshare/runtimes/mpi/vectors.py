@@ -12,12 +12,11 @@ import numpy as np
 
 from hogshare.engine.session import Session
 from hogshare.links.network import Network
+from hogshare.runtimes.mpi.assembly import Pool
 from hogshare.runtimes.mpi.level import Level, Tell, give_back, pool_iterates
 from hogshare.runtimes.mpi.owner import Owner
-from hogshare.runtimes.mpi.paces import SitePace
-from hogshare.runtimes.mpi.pooling import Pool
 from hogshare.runtimes.mpi.posts import OWNER, Posts
-from hogshare.runtimes.mpi.site import Site
+from hogshare.runtimes.mpi.site import Site, SitePace
 from hogshare.runtimes.mpi.words import Decision, Flat, most_words
 
 
