@@ -27,7 +27,7 @@ class Assignment:
 
     def __init__(self) -> None:
         self.arena: Arena | None = None
-        self.borrowed: dict[str, tuple[Arena, int, str, int]] = {}
+        self.shared: dict[str, tuple[Arena, int, str, int]] = {}
         self.parcels: dict[str, Parcel] = {}  # what is the user's
 
     def allocate(self, shapes: Shapes, rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -42,12 +42,12 @@ class Assignment:
                 shapes[name] = (array.shape, array.dtype.name)
                 copied[name] = array
             else:
-                self.borrowed[name] = (found[0], found[1], array.dtype.name, array.size)
+                self.shared[name] = (found[0], found[1], array.dtype.name, array.size)
         self.arena = Arena.create(shapes)
         arrays = {name: self.arena[name] for name in shapes}
         for name, array in copied.items():
             self.arena.fill(name, array)
-        arrays.update({name: rows[name] for name in self.borrowed})
+        arrays.update({name: rows[name] for name in self.shared})
         return arrays
 
     def close(self) -> None:
@@ -58,7 +58,7 @@ class Assignment:
         for parcel in self.parcels.values():
             if parcel.arena is not None:
                 parcel.arena.close()
-        self.borrowed, self.parcels = {}, {}
+        self.shared, self.parcels = {}, {}
 
     def pack(self, session: Session) -> None:
         """Pack what is the user's; its large arrays are copied once, for all processes."""
@@ -69,17 +69,17 @@ class Assignment:
     def handed(self, session: Session) -> tuple[list[int], dict[str, Any]]:
         """Descriptors of the memory, and what `session_of` needs besides: plain data."""
         assert self.arena is not None
-        fds, lent, seen = [self.arena.fileno()], {}, {}
-        for name, (arena, offset, kind, size) in self.borrowed.items():
+        fds, shared, seen = [self.arena.fileno()], {}, {}
+        for name, (arena, offset, kind, size) in self.shared.items():
             if id(arena) not in seen:
                 seen[id(arena)] = len(fds)
                 fds.append(arena.fileno())
-            lent[name] = (seen[id(arena)], arena.describe(), offset, kind, size)
+            shared[name] = (seen[id(arena)], arena.describe(), offset, kind, size)
         parcels_from = len(fds)
         arenas = (parcel.arena for parcel in self.parcels.values())
         return [*fds, *(arena.fileno() for arena in arenas if arena is not None)], {
             "arena": self.arena.describe(),
-            "lent": lent,
+            "shared": shared,
             "settings": asdict(session.settings),
             "parcels": self.parcels,
             "parcels_from": parcels_from,
@@ -95,7 +95,7 @@ def session_of(fds: Sequence[int], handed: Mapping[str, Any]) -> Session:
     own = Arena.attach(fds[0], handed["arena"])
     arrays: dict[str, np.ndarray] = {name: own[name] for name in own.names}
     others: dict[int, Arena] = {}
-    for name, (number, description, offset, kind, size) in handed["lent"].items():
+    for name, (number, description, offset, kind, size) in handed["shared"].items():
         if number not in others:
             others[number] = Arena.attach(fds[number], description)
         arrays[name] = others[number].view(offset, kind, size)
