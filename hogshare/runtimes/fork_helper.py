@@ -133,8 +133,8 @@ class Channel:
             self._fds += fds
 
 
-def select_readable(sock: socket.socket, timeout: float | None) -> bool:
-    """Wait until a socket has something to read; None waits for ever."""
+def select_readable(sock: Any, timeout: float | None) -> bool:
+    """Wait until a socket, or what has its `fileno`, has something to read; None: for ever."""
     poller = select.poll()
     poller.register(sock, select.POLLIN)
     return bool(poller.poll(None if timeout is None else 1000 * timeout))

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
+from hogshare.runtimes.fork_helper import select_readable
 from hogshare.runtimes.luggage import Parcel
 from hogshare.system.callers import users_line
 from hogshare.system.interrupts import Holding
@@ -123,9 +124,7 @@ class Processes(Remote):
         if failed:
             self._lose(worker, f"has failed: {failed[0].summary}")
             return
-        poller = select.poll()
-        poller.register(there.sock, select.POLLIN)
-        if not poller.poll(0):
+        if not select_readable(there.sock, 0.0):
             if not there.member.alive:
                 self._lose(worker, there.member.death or "is gone")
             return
@@ -182,9 +181,7 @@ class Processes(Remote):
         """Who is not up reads nothing, and is handed its socket by who polls it."""
         deadline = time.monotonic() + START_SECONDS
         while there.member.pid is None and there.member.alive and time.monotonic() < deadline:
-            poller = select.poll()
-            poller.register(there.member.fileno(), select.POLLIN)
-            poller.poll(100)
+            select_readable(there.member, 0.1)
             there.member.poll()
 
     def _let_end(self) -> None:
