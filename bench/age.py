@@ -15,13 +15,12 @@ over K updates, beside the bound (11). Usage::
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 from typing import Any
 
 import numpy as np
-from summaries import store
+import script
 
 from hogshare import ASP, SDCA, SGD, Master, Model, StepSize, Stop, problems, solve, theory
 from hogshare.engine.arrays import fill, private_memory, row_arrays
@@ -30,6 +29,7 @@ from hogshare.engine.description import describe
 from hogshare.engine.session import Session
 from hogshare.kernels import epochs, layout, master, sgd, turns
 from hogshare.kernels.jit import kernel
+from hogshare.lab.harness.numbers import over_seeds
 
 AGES = (0, 1, 2, 4, 8, 16, 32, 64)
 MORE_AGES = (96, 128, 192, 256, 384, 512)  # where no planned age is, to find where updates double
@@ -156,12 +156,12 @@ def sweep(
     def median(age: int, damped: bool, target: float) -> tuple[dict[str, Any], float]:
         runs = [run(problem, age, step, batch, damped, s, K, target) for s in range(1, seeds + 1)]
         updates = [updates for updates, _, _ in runs]
-        middle = statistics.median(updates)
+        over = over_seeds(updates)
         return {
             "age": age,
-            "updates": middle if math.isfinite(middle) else None,
-            "spread": [u if math.isfinite(u) else None for u in (min(updates), max(updates))],
-            "squared_gradient": finite(statistics.median(norm for _, norm, _ in runs)),
+            "updates": over["median"],
+            "spread": [over["low"], over["high"]],
+            "squared_gradient": over_seeds([norm for _, norm, _ in runs])["median"],
         }, statistics.median(value for _, _, value in runs)
 
     _, at_end = median(0, False, -math.inf)
@@ -192,11 +192,6 @@ def sweep(
     }
 
 
-def finite(value: float) -> float | None:
-    """None for infinity, which JSON does not have."""
-    return value if math.isfinite(value) else None
-
-
 def base(lines: list[dict[str, Any]]) -> float:
     """Updates without age."""
     return float(lines[0]["updates"])
@@ -209,52 +204,23 @@ def doubling(lines: list[dict[str, Any]]) -> list[int | None]:
     return [max(x["age"] for x in lines if first is None or x["age"] < first), first]
 
 
-def show(result: dict[str, Any]) -> None:
-    """Print one planned age's table."""
-    print(
-        f"planned for T = {result['planned_age']}: K = {result['K']:,} by (10), step "
-        f"{result['step']:.4g} by (9), bound (11) {result['bound']:.3g}; target "
-        f"{result['target']:.4g}"
-    )
-    print("  T    updates  over T=0  (seeds)          mean |grad|^2   damped")
-    damped = {line["age"]: line for line in result["damped"]}
-    for x in result["ages"]:
-        low, high = x["spread"]
-        told = damped.get(x["age"])
-        beside = "" if told is None else f"{told['updates'] or math.inf:,.0f}"
-        norm = math.inf if x["squared_gradient"] is None else x["squared_gradient"]
-        print(
-            f"{x['age']:4d}{'' if x['allowed'] else '*':1s}{x['updates'] or math.inf:9,.0f}"
-            f"{x['over_age_0'] or math.inf:10.2f}  ({low or math.inf:,.0f} to "
-            f"{high or math.inf:,.0f})  {norm:.4g}  {beside}",
-            flush=True,
-        )
-    last, first = result["doubled_at"]
-    print(f"flat within {result['flat_within']:.1%} where allowed; doubled between {last}, {first}")
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="breast_cancer")
-    parser.add_argument("--batch", type=int, default=4, help="rows of a gradient")
-    parser.add_argument("--alpha", type=float, default=0.01)
-    parser.add_argument("--planned", default="16,32", help="ages that (10) shall allow")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--json", default=None)
-    options = parser.parse_args()
-    X, y = data(options.data)
-    problem = problems.linear(X, y, alpha=options.alpha)
+def measure(options: Any) -> dict[str, Any]:
+    """Every planned age."""
+    problem = problems.linear(*data(options.data), alpha=options.alpha)
     known = constants(problem, options.batch)
     print({name: round(value, 5) for name, value in known.items()})
     results = []
-    for planned in map(int, options.planned.split(",")):
-        results.append(sweep(problem, known, planned, options.batch, options.seeds, True))
-        show(results[-1])
-    if options.json:
-        settings = vars(options) | {"json": None}
-        store(options.json, {"settings": settings, "constants": known, "results": results})
+    for planned in options.planned:
+        found = sweep(problem, known, planned, options.batch, options.seeds, True)
+        results.append(found)
+        print({key: value for key, value in found.items() if key not in ("ages", "damped")})
+        script.show(found["ages"], f"updates to {found['target']:.4g} by age")
+        script.show(found["damped"], "damped")
+    settings = vars(options) | {"json": None}
+    return {"settings": settings, "constants": known, "results": results}
 
 
 if __name__ == "__main__":
-    main()
+    script.run(
+        __doc__, measure, data="breast_cancer", batch=4, alpha=0.01, planned=(16, 32), seeds=5
+    )

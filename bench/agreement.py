@@ -9,18 +9,17 @@ the same parameters (alpha 1e-4, its default schedule). Usage::
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import warnings
 from typing import Any
 
 import numpy as np
+import script
 from sklearn.linear_model import SGDClassifier as ScikitSGD
 from sklearn.model_selection import train_test_split
-from summaries import store
 
 from hogshare import Stop, datasets, problems, solve
 
+DATA = ("a9a", "a9a:dense", "imdb", "covtype-20k", "zipf")
 EPOCHS = 10
 TESTS = {"a9a": "a9a-test", "imdb": "imdb-test"}
 
@@ -69,29 +68,20 @@ def compare(case: tuple[Any, ...], loss: str, penalty: str, seeds: int) -> dict[
     }
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="a9a,a9a:dense,imdb,covtype-20k,zipf")
-    parser.add_argument("--data-home", default=None)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--json", default=None)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+def measure(options: Any) -> dict[str, Any]:
+    """Every set, precision, loss and penalty."""
     results: dict[str, Any] = {}
-    for name in options.data.split(","):
+    for name in options.data:
         X, y, X_test, y_test = load(name, options.data_home)
         for kind, loss, penalty in itertools.product(
             ("float32", "float64"), ("log_loss", "hinge"), ("l2", "elasticnet")
         ):
             case = (X.astype(kind), y, X_test.astype(kind), y_test)
-            line = compare(case, loss, penalty, options.seeds)
             key = f"{name} {kind} {loss} {penalty}"
-            results[key] = line
-            print(f"{key:40s}", "  ".join(f"{v:.4f}" for v in line.values()), flush=True)
-    if options.json:
-        store(options.json, results)
+            results[key] = compare(case, loss, penalty, options.seeds)
+            script.show([results[key]], key)
+    return results
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, script.HOME, data=DATA, seeds=10)

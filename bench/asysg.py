@@ -9,13 +9,13 @@ Usage::
 
 from __future__ import annotations
 
-import argparse
-import warnings
+import itertools
 from typing import Any
 
-from summaries import store
+import script
 
 from hogshare import SDCA, StepSize, Stop, asysg_con, asysg_incon, datasets, problems, solve
+from hogshare.lab.harness.settings import Setting
 
 ALPHA = 1e-4
 RUNS: dict[str, dict[str, Any]] = {
@@ -39,47 +39,40 @@ def fit(problem: Any, name: str, first_step: float, **common: Any) -> Any:
     return algorithm(problem, step=steps, seed=0, theory=False, **RUNS[name], **common)
 
 
-def main() -> None:
-    """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="a9a,zipf")
-    parser.add_argument("--epochs", type=int, default=None)
-    parser.add_argument("--workers", default="2,8")
-    parser.add_argument("--only", default="", help="algorithms whose names begin so")
-    parser.add_argument("--steps", default="1", help="multiples of the first step, for trials")
-    parser.add_argument("--json", default=None)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+def measure(options: Any) -> dict[str, Any]:
+    """Every algorithm, number of workers and runtime."""
     lines = []
-    for data in options.data.split(","):
+    for data in options.data:
         X, y = datasets.load(data)
         problem = problems.linear(X, y, alpha=ALPHA, fit_intercept=False)
         model = solve(problem, rule=SDCA(), stop=Stop(epochs=1000, relative_gap=1e-6), seed=0).model
         best = problem.objective(model.coef, model.intercept)
-        print(f"{data}: best known {best:.6f}", flush=True)
-        for name in (name for name in CHOSEN[data] if name.startswith(options.only)):
-            for factor in map(float, options.steps.split(",")):
-                first_step = factor * CHOSEN[data][name][0]
-                epochs = options.epochs or CHOSEN[data][name][1]
-                for n_workers in map(int, options.workers.split(",")):
-                    for runtime in ("threads", "processes"):
-                        common = {"n_workers": n_workers, "runtime": runtime}
-                        report = fit(problem, name, first_step, epochs=epochs, **common)
-                        value = problem.objective(report.model.coef, report.model.intercept)
-                        line = {"data": data, "algorithm": name, **RUNS[name], **common}
-                        line |= {"first_step": first_step, "epochs": epochs}
-                        line |= {"over_best": value / best, "seconds": report.seconds["run"]}
-                        line |= {"staleness_p95": report.staleness_p95}
-                        lines.append(line)
-                        print(
-                            f"{name:16s} {first_step:8.4g} {n_workers} {runtime:9s} "
-                            f"{value / best:.4f} of the best, {line['seconds']:.2f} s, "
-                            f"staleness p95 {report.staleness_p95}",
-                            flush=True,
-                        )
-    if options.json:
-        store(options.json, {"alpha": ALPHA, "results": lines})
+        cases = itertools.product(
+            (name for name in CHOSEN[data] if name.startswith(options.only)),
+            options.steps,
+            options.workers,
+            ("threads", "processes"),
+        )
+        for name, factor, n_workers, runtime in cases:
+            first_step, epochs = factor * CHOSEN[data][name][0], CHOSEN[data][name][1]
+            common = {"n_workers": n_workers, "runtime": runtime}
+            report = fit(problem, name, first_step, epochs=options.epochs or epochs, **common)
+            line = {"data": data, "algorithm": name, **RUNS[name], **common}
+            line |= {"first_step": first_step, "epochs": options.epochs or epochs}
+            value = problem.objective(report.model.coef, report.model.intercept)
+            line |= {"over_best": value / best, "seconds": report.seconds["run"]}
+            lines.append({**line, "staleness_p95": report.staleness_p95})
+        script.show([line for line in lines if line["data"] == data], f"{data}: best {best:.6f}")
+    return {"alpha": ALPHA, "results": lines}
 
 
 if __name__ == "__main__":
-    main()
+    script.run(
+        __doc__,
+        measure,
+        Setting("only", "algorithms whose names begin so", ""),
+        Setting("steps", "multiples of the first step, for trials", (1.0,), script.commas(float)),
+        data=("a9a", "zipf"),
+        epochs=0,
+        workers=(2, 8),
+    )

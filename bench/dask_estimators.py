@@ -18,20 +18,18 @@ needs to hand out tasks; an epoch of the others is some milliseconds of computin
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import tempfile
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import script
 from agreement import load as load_set
 from sklearn.linear_model import SGDClassifier as ScikitSGD
-from summaries import store
 
 from hogshare import SGDClassifier, datasets, problems
 
@@ -207,32 +205,32 @@ def race(
     """Seconds to the target accuracy."""
     _, y, X_test, y_test = case
     classes, who = np.unique(y), contestants()
-    times: dict[str, dict[int, list[float]]] = {name: {k: [] for k in EPOCHS} for name in who}
-    scores: dict[str, dict[int, list[float]]] = {name: {k: [] for k in EPOCHS} for name in who}
-    for seed in range(-1, rounds):  # the first round warms up
-        for epochs in EPOCHS if seed >= 0 else EPOCHS[:1]:
-            for name, make in who.items():
-                began = time.perf_counter()
-                model = make(loss, epochs, max(0, seed))(*held, classes)
-                seconds = time.perf_counter() - began
-                if seed >= 0:
-                    times[name][epochs].append(seconds)
-                    scores[name][epochs].append(model.score(X_test, y_test))
+
+    def timed(name: str, epochs: int, seed: int) -> dict[str, float]:
+        began = time.perf_counter()
+        model = who[name](loss, epochs, seed)(*held, classes)
+        seconds = time.perf_counter() - began
+        return {"seconds": seconds, "accuracy": model.score(X_test, y_test)}
+
+    for name in who:  # warms up
+        timed(name, EPOCHS[0], 0)
+    runs = script.in_rounds(
+        {(n, k): lambda seed, n=n, k=k: timed(n, k, seed) for k in EPOCHS for n in who},
+        rounds,
+        warm=False,
+    )
     found = {}
     for name in who:
-        line = {
-            k: (float(np.median(times[name][k])), float(np.median(scores[name][k]))) for k in EPOCHS
+        line = {k: script.medians(runs[name, k]) for k in EPOCHS}
+        good = [one["seconds"] for one in line.values() if one["accuracy"] >= target]
+        numbers = {
+            what: {str(k): one[what] for k, one in line.items()} for what in ("seconds", "accuracy")
         }
-        good = [seconds for seconds, score in line.values() if score >= target]
-        found[name] = {
-            "seconds": {str(k): seconds for k, (seconds, _) in line.items()},
-            "accuracy": {str(k): score for k, (_, score) in line.items()},
-            "seconds to the target": min(good) if good else None,
-        }
+        found[name] = {**numbers, "seconds to the target": min(good, default=None)}
     return found
 
 
-def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
+def of_set(name: str, options: Any) -> dict[str, Any]:
     """All figures of one set."""
     from distributed import Client
 
@@ -244,39 +242,34 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
         with cluster(4) as own, Client(own):
             held = collections(files, *case[:2])
             lines["four workers"] = {
-                loss: quality(case, held, loss, options.seeds) for loss in options.loss.split(",")
+                loss: quality(case, held, loss, options.seeds) for loss in options.loss
             }
             del held
         print(name, lines["four workers"], flush=True)
         lines["two workers"] = {}
         with cluster(2) as own, Client(own):
             held = collections(files, *case[:2])
-            for loss in options.loss.split(","):
+            for loss in options.loss:
                 target = lines["four workers"][loss]["accuracy, scikit-learn"] - POINTS
                 told = race(case, held, loss, target, options.rounds)
                 lines["two workers"][loss] = told
-                print(name, loss, target, flush=True)
-                for who, line in told.items():
-                    print(f"  {who:22s}", line, flush=True)
+                print(name, loss, target, told, flush=True)
             del held
     return lines
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="zipf,covtype-20k,imdb,zipf:800000")
-    parser.add_argument("--data-home", default=None)
-    parser.add_argument("--loss", default="log_loss,hinge")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", default=None)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    results = {name: measure(name, options) for name in options.data.split(",")}
-    if options.json:
-        store(options.json, results)
+def measure(options: Any) -> dict[str, Any]:
+    """Every set."""
+    return {name: of_set(name, options) for name in options.data}
 
 
 if __name__ == "__main__":
-    main()
+    script.run(
+        __doc__,
+        measure,
+        script.HOME,
+        data=("zipf", "covtype-20k", "imdb", "zipf:800000"),
+        loss=("log_loss", "hinge"),
+        seeds=3,
+        rounds=3,
+    )

@@ -9,22 +9,20 @@ float64) is compared too: `excess` is ours less scikit-learn's over the smaller 
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import statistics
-import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import script
 from sklearn.preprocessing import LabelEncoder
-from summaries import store
 
 from hogshare import datasets
+from hogshare.lab.harness.settings import Setting
 
 Rows = tuple[Any, np.ndarray]
 
@@ -138,14 +136,13 @@ def race(case: str, rounds: int) -> dict[str, Any]:
     makers = {"scikit-learn": lambda: there(**theirs)}
     for label, n in jobs.items():
         makers[label] = lambda n=n: here(**ours, n_jobs=n)
-    seconds: dict[str, list[float]] = {label: [] for label in makers}
     models = {}
-    for k in range(rounds + 1):
-        for label, make in makers.items():
-            start = time.perf_counter()
-            models[label] = make().fit(X, y)
-            if k:
-                seconds[label].append(time.perf_counter() - start)
+
+    def fit(label: str) -> float:
+        models[label] = makers[label]()
+        return script.seconds(lambda: models[label].fit(X, y))
+
+    seconds = script.in_rounds({n: lambda k, n=n: fit(n) for n in makers}, rounds)
     medians = {label: statistics.median(taken) for label, taken in seconds.items()}
     values = {label: objective(model, X, y, other or name) for label, model in models.items()}
     ours_and_theirs = values["n_jobs=-1"], values["scikit-learn"]
@@ -167,26 +164,17 @@ def race(case: str, rounds: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="", help="part of a case's name")
-    parser.add_argument("--json", default=None)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+def measure(options: Any) -> dict[str, Any]:
+    """Every case."""
     results = []
-    for case in CASES:
-        if options.only in case:
-            found = race(case, options.rounds)
-            results.append(found)
-            taken = "  ".join(f"{label} {s:8.4f}" for label, s in found["seconds"].items())
-            gains = f"{found['gain of one worker']:.1f} {found['gain of all']:.1f}"
-            excess = "" if found["excess"] is None else f"   excess {found['excess']:.1e}"
-            print(f"{case:28}{taken}   gain {gains}{excess}", flush=True)
-    if options.json:
-        store(options.json, {"results": results})
+    for case in (case for case in CASES if options.only in case):
+        found = race(case, options.rounds)
+        results.append(found)
+        gains = {key: found[key] for key in ("gain of one worker", "gain of all", "excess")}
+        script.show([{**found["seconds"], **gains}], case)
+    return {"results": results}
 
 
 if __name__ == "__main__":
-    main()
+    only = Setting("only", "part of a case's name", "")
+    script.run(__doc__, measure, only, rounds=5)

@@ -1,280 +1,35 @@
-"""Matrix factorisation against other libraries: to the same objective, and on ratings of films.
+"""Matrix factorisation against other libraries, on ratings of films.
 
-`rank`: seconds until the training objective is within 1 % of that after 60 epochs of ours, on
-1,000,000 noisy ratings of known rank (20,000 users, 5,000 items, 8 factors, no biases, float32),
-with the penalty that each of the others takes for each rating (0.02). Users have about as many
-ratings as each other, and items, so that this is a ridge, up to sizes that P and Q may hand each
-other: the objective is taken where those are best. Every contestant fits from scratch, for the
-fewest of some numbers of epochs that do, with its best step of a grid (``--search``, once).
-Seconds are of the whole fit: from arrays of numbers, or, of those that want ratings in a data set
-of their own, and of ours where the problem is stated, from that.
+Root mean squared error of 10,000 held-out ratings of MovieTweetings (100,000; predictions within 0
+to 10), at everybody's default settings, and of biases alone; and seconds of the fit. Time to an
+objective on ratings of known rank is raced by ``hogshare bench rivals --problem factorisation``.
 
-`films`: root mean squared error of 10,000 held-out ratings of MovieTweetings (100,000; predictions
-within 0 to 10), at everybody's default settings, and of biases alone; and seconds of the fit.
-
-The others: scikit-surprise's SVD, cornac's MF, LIBMF. implicit has no loss of ratings. Who is not
-installed is left out, and told. Usage::
+The others: scikit-surprise's SVD, cornac's MF. implicit has no loss of ratings. Who is not
+installed is left out, with a line that says so. Usage::
 
     HOGSHARE_DATA=FOLDER python bench/factorisation.py --json bench/results/factorisation.json
 """
 
 from __future__ import annotations
 
-import argparse
-import itertools
-import json
 import lzma
 import os
-import statistics
-import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from summaries import store
+import script
 
-from hogshare import BSP, Master, MatrixFactorization, Shared, StepSize, datasets, problems, solve
-from hogshare.problems import Params
+from hogshare import MatrixFactorization
 
-USERS, ITEMS, RATINGS, RANK = 20_000, 5_000, 1_000_000, 8
-PENALTY = 0.02  # for each rating
-EPOCHS = (8, 9, 10, 11, 12, 14)  # tried
-MORE_EPOCHS = (17, 20, 25, 30)  # of those with a constant step, which need more
-LARGEST_CONSTANT = 0.05
-LONG = 60  # epochs, whose objective is taken for the best
-WITHIN = 1.01
-POWER = 0.75  # by which our steps fall
 HELD_OUT = 10_000
 LOWEST, HIGHEST = 0.0, 10.0
 
-Factors = tuple[np.ndarray, np.ndarray]
-Fit = Callable[[float, int, int], tuple[float, Factors]]
-Chosen = tuple[int, float] | None  # epochs and step
-
-# What --search has found, of ours as many more as other seeds need.
-FOUND: dict[str, Chosen] = {
-    "hogshare, 1 worker": (11, 0.8),
-    "hogshare, 2 threads, one vector": (11, 0.8),
-    "hogshare, 1 worker, problem stated": (11, 0.8),
-    "hogshare, 2 threads, problem stated": (11, 0.8),
-    "hogshare, 2 threads, private copies": (12, 0.8),
-    "hogshare, 2 threads, copies behind BSP": (11, 1.0),
-    "hogshare, 2 threads, master": (12, 0.8),
-    "LIBMF, 1 thread": (11, 0.2),
-    "LIBMF, 2 threads": (11, 0.2),
-    "cornac MF, 1 thread": (25, 0.02),
-    "cornac MF, 2 threads": (25, 0.02),
-    "surprise SVD": (25, 0.02),  # the same steps as cornac's; not searched by itself
-}
+Run = Callable[[int], dict[str, float]]
 
 
-# -- a set of known rank -------------------------------------------------------------------------
-
-
-class KnownRank:
-    """Ratings, and how good factors are."""
-
-    def __init__(self) -> None:
-        self.users, self.items, self.ratings = datasets.known_rank(RATINGS, USERS, ITEMS, RANK)
-        self.alpha = PENALTY * RATINGS / np.sqrt(USERS * ITEMS)
-
-    def objective(self, factors: Factors) -> float:
-        """Mean loss and penalty, at the best sizes of P and Q that have this product."""
-        P, Q = (part.astype(np.float64) for part in factors)
-        wrong = self.ratings - np.einsum("ij,ij->i", P[self.users], Q[self.items])
-        penalty = self.alpha * np.linalg.norm(P) * np.linalg.norm(Q)
-        found = float(0.5 * wrong @ wrong + penalty) / RATINGS
-        return found if np.isfinite(found) else np.inf
-
-    def stated(self) -> Any:
-        settings = {"n_factors": RANK, "biases": False, "alpha": self.alpha}
-        return problems.factorisation(self.users, self.items, self.ratings, **settings)
-
-    def by_us(
-        self, plane: Any, n_workers: int, runtime: str, barrier: Any = None, known: bool = False
-    ) -> Fit:
-        before = self.stated() if known else None
-
-        def fit(step: float, epochs: int, seed: int) -> tuple[float, Factors]:
-            began = time.perf_counter()
-            problem = before or self.stated()
-            first = step / problem.sharpness * RATINGS**POWER
-            report = solve(
-                problem,
-                plane=plane,
-                barrier=barrier,
-                n_workers=n_workers,
-                runtime=runtime,
-                step=StepSize("invscaling", first, POWER),
-                stop=epochs,
-                shuffle=False,
-                seed=seed,
-                start=Params(problem.start(seed), float(RATINGS)),
-            )
-            took = time.perf_counter() - began
-            _, P, _, Q = problem.split(report.model.params)
-            return took, (P, Q)
-
-        return fit
-
-    def by_surprise(self) -> Fit:
-        from surprise import SVD, Dataset, Reader
-
-        reader = Reader(rating_scale=(float(self.ratings.min()), float(self.ratings.max())))
-        triples = zip(self.users.tolist(), self.items.tolist(), self.ratings.tolist(), strict=True)
-        data = Dataset(reader)
-        data.raw_ratings = [(*triple, None) for triple in triples]
-        train = data.construct_trainset(data.raw_ratings)
-        inner = [
-            np.array([train.to_inner_uid(u) for u in range(USERS)]),
-            np.array([train.to_inner_iid(i) for i in range(ITEMS)]),
-        ]
-
-        def fit(step: float, epochs: int, seed: int) -> tuple[float, Factors]:
-            model = SVD(RANK, epochs, False, lr_all=step, reg_all=PENALTY, random_state=seed)
-            began = time.perf_counter()
-            model.fit(train)
-            return time.perf_counter() - began, (model.pu[inner[0]], model.qi[inner[1]])
-
-        return fit
-
-    def by_cornac(self, threads: int) -> Fit:
-        from cornac.data import Dataset
-        from cornac.models import MF
-
-        ids = self.users.tolist(), self.items.tolist(), self.ratings.tolist()
-        data = Dataset.build(list(zip(*ids, strict=True)))
-        users = np.array([data.uid_map[u] for u in range(USERS)])
-        items = np.array([data.iid_map[i] for i in range(ITEMS)])
-        settings = {"use_bias": False, "lambda_reg": PENALTY, "num_threads": threads}
-
-        def fit(step: float, epochs: int, seed: int) -> tuple[float, Factors]:
-            model = MF(k=RANK, max_iter=epochs, learning_rate=step, seed=seed, **settings)
-            began = time.perf_counter()
-            model.fit(data)
-            took = time.perf_counter() - began
-            return took, (model.u_factors[users], model.i_factors[items])
-
-        return fit
-
-    def by_libmf(self, threads: int) -> Fit:
-        from libmf import mf
-
-        triples = np.column_stack([self.users, self.items, self.ratings])
-        settings = {"lambda_p1": 0.0, "lambda_q1": 0.0, "quiet": True, "nr_threads": threads}
-
-        def fit(step: float, epochs: int, seed: int) -> tuple[float, Factors]:
-            strengths = {"lambda_p2": PENALTY, "lambda_q2": PENALTY}
-            model = mf.MF(k=RANK, nr_iters=epochs, eta=step, **strengths, **settings)
-            began = time.perf_counter()
-            model.fit(triples)
-            took = time.perf_counter() - began
-            found = model.model
-            P = np.ctypeslib.as_array(found.P, (found.m, found.k)).copy()
-            return took, (P, np.ctypeslib.as_array(found.Q, (found.n, found.k)).copy())
-
-        return fit
-
-    def contestants(self) -> dict[str, tuple[Callable[[], Fit], tuple[float, ...]]]:
-        """Who fits, and the steps of their grids."""
-        ours, theirs = (0.6, 0.8, 1.0), (0.015, 0.02, 0.03)
-        one = Shared(exchange=None)
-        return {
-            "hogshare, 1 worker": (lambda: self.by_us(one, 1, "caller"), ours),
-            "hogshare, 2 threads, one vector": (lambda: self.by_us(one, 2, "threads"), ours),
-            "hogshare, 1 worker, problem stated": (
-                lambda: self.by_us(one, 1, "caller", known=True),
-                ours,
-            ),
-            "hogshare, 2 threads, problem stated": (
-                lambda: self.by_us(one, 2, "threads", known=True),
-                ours,
-            ),
-            "hogshare, 2 threads, private copies": (
-                lambda: self.by_us(Shared(), 2, "threads"),
-                ours,
-            ),
-            "hogshare, 2 threads, copies behind BSP": (
-                lambda: self.by_us(Shared(), 2, "threads", BSP()),
-                ours,
-            ),
-            "hogshare, 2 threads, master": (lambda: self.by_us(Master(), 2, "threads"), ours),
-            "LIBMF, 1 thread": (lambda: self.by_libmf(1), (0.1, 0.2, 0.3)),
-            "LIBMF, 2 threads": (lambda: self.by_libmf(2), (0.1, 0.2, 0.3)),
-            "cornac MF, 1 thread": (lambda: self.by_cornac(1), theirs),
-            "cornac MF, 2 threads": (lambda: self.by_cornac(2), theirs),
-            "surprise SVD": (self.by_surprise, theirs),
-        }
-
-
-def installed(contestants: dict[str, Any]) -> Iterator[tuple[str, Fit, tuple[float, ...]]]:
-    """Those whose library is there."""
-    for name, (make, steps) in contestants.items():
-        try:
-            yield name, make(), steps
-        except ImportError as error:
-            print(f"{name:40} left out: {error}", flush=True)
-
-
-def searched(
-    known: KnownRank, name: str, fit: Fit, steps: tuple[float, ...], good: float
-) -> Chosen:
-    """The fewest epochs that do, and the step that they do with; None if none do."""
-    chosen: Chosen = None
-    tried = EPOCHS if max(steps) > LARGEST_CONSTANT else MORE_EPOCHS
-    for step, epochs in itertools.product(steps, tried):
-        if chosen is not None and chosen[0] <= epochs:
-            continue
-        if known.objective(fit(step, epochs, 0)[1]) <= good:
-            chosen = epochs, step
-    print(f"{name:40} {chosen}", flush=True)
-    return chosen
-
-
-def rank(rounds: int, search: bool) -> dict[str, Any]:
-    """All contestants in turn, each with its best step and fewest epochs."""
-    known = KnownRank()
-    _, factors = known.by_us(Shared(), 1, "caller")(0.8, LONG, 0)
-    best = known.objective(factors)
-    print(f"{'best, after ' + str(LONG) + ' epochs':40} {best:.5f}", flush=True)
-    fits: dict[str, Fit] = {}
-    chosen: dict[str, tuple[int, float]] = {}
-    for name, fit, steps in installed(known.contestants()):
-        fits[name] = fit
-        fit(steps[0], 1, 0)  # compiles
-        found = searched(known, name, fit, steps, WITHIN * best) if search else FOUND[name]
-        if found is not None:
-            chosen[name] = found
-    runs: dict[str, list[tuple[float, float]]] = {name: [] for name in chosen}
-    for seed in range(rounds):
-        for name, (epochs, step) in chosen.items():
-            took, factors = fits[name](step, epochs, seed)
-            runs[name].append((took, known.objective(factors)))
-    table: list[dict[str, Any]] = []
-    for name in fits:
-        cell: dict[str, Any] = {"who": name, "seconds": None}
-        if name in chosen:
-            epochs, step = chosen[name]
-            seconds = [took for took, _ in runs[name]]
-            reached = statistics.median(objective for _, objective in runs[name])
-            cell |= {"seconds": statistics.median(seconds), "fewest seconds": min(seconds)}
-            cell |= {"epochs": epochs, "step": step, "objective": reached}
-        table.append(cell)
-    told = {
-        "rounds": rounds,
-        "penalty": PENALTY,
-        "within": WITHIN,
-        "epochs tried": [*EPOCHS, *MORE_EPOCHS],
-    }
-    return {"settings": told, "best objective": best, "table": table}
-
-
-# -- ratings of films ----------------------------------------------------------------------------
-
-
-def films() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def ratings_of_films() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Users, items and ratings, and an order of them whose last are held out."""
     path = Path(os.environ["HOGSHARE_DATA"]) / "movietweetings_100k_ratings.dat.xz"
     with lzma.open(path, "rt") as lines:
@@ -283,26 +38,34 @@ def films() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return fields[:, 0], fields[:, 1], fields[:, 2].astype(np.float64), order
 
 
-def of_films(rounds: int) -> dict[str, Any]:
-    """Errors and seconds of everybody, in turn."""
-    users, items, ratings, order = films()
+def _padded(lines: np.ndarray) -> np.ndarray:
+    """With a line of zeros for who is not known."""
+    return np.concatenate([lines, np.zeros_like(lines[:1])])
+
+
+def measure(options: Any) -> dict[str, Any]:
+    """Errors and seconds of everybody."""
+    users, items, ratings, order = ratings_of_films()
     train, test = order[:-HELD_OUT], order[-HELD_OUT:]
 
     def error(predicted: Any) -> float:
         within = np.clip(predicted, LOWEST, HIGHEST)
         return float(np.sqrt(np.mean((within - ratings[test]) ** 2)))
 
-    def by_us(**settings: Any) -> Callable[[int], tuple[float, float]]:
-        def fit(seed: int) -> tuple[float, float]:
+    def timed(fit: Callable[[], Any], predict: Callable[[], Any]) -> dict[str, float]:
+        return {"seconds": script.seconds(fit), "error": error(predict())}
+
+    def by_us(**settings: Any) -> Run:
+        def fit(seed: int) -> dict[str, float]:
             model = MatrixFactorization(unknown="ignore", random_state=seed, **settings)
-            began = time.perf_counter()
-            model.fit(users[train], items[train], ratings[train])
-            took = time.perf_counter() - began
-            return took, error(model.predict(users[test], items[test]))
+            return timed(
+                lambda: model.fit(users[train], items[train], ratings[train]),
+                lambda: model.predict(users[test], items[test]),
+            )
 
         return fit
 
-    def by_surprise(kind: str) -> Callable[[int], tuple[float, float]]:
+    def by_surprise(kind: str) -> Run:
         import surprise
 
         data = surprise.Dataset(surprise.Reader(rating_scale=(LOWEST, HIGHEST)))
@@ -311,17 +74,16 @@ def of_films(rounds: int) -> dict[str, Any]:
         trainset = data.construct_trainset(data.raw_ratings)
         pairs = list(zip(users[test].tolist(), items[test].tolist(), strict=True))
 
-        def fit(seed: int) -> tuple[float, float]:
+        def fit(seed: int) -> dict[str, float]:
             settings = {"random_state": seed} if kind == "SVD" else {"verbose": False}
             model = getattr(surprise, kind)(**settings)
-            began = time.perf_counter()
-            model.fit(trainset)
-            took = time.perf_counter() - began
-            return took, error([model.predict(*pair).est for pair in pairs])
+            return timed(
+                lambda: model.fit(trainset), lambda: [model.predict(*pair).est for pair in pairs]
+            )
 
         return fit
 
-    def by_cornac() -> Callable[[int], tuple[float, float]]:
+    def by_cornac() -> Run:
         from cornac.data import Dataset
         from cornac.models import MF
 
@@ -331,19 +93,17 @@ def of_films(rounds: int) -> dict[str, Any]:
         rows = [data.uid_map.get(u, unknown_user) for u in users[test].tolist()]
         columns = [data.iid_map.get(i, unknown_item) for i in items[test].tolist()]
 
-        def fit(seed: int) -> tuple[float, float]:
+        def fit(seed: int) -> dict[str, float]:
             model = MF(seed=seed)
-            began = time.perf_counter()
-            model.fit(data)
-            took = time.perf_counter() - began
+            took = script.seconds(lambda: model.fit(data))
             b, P = _padded(model.u_biases), _padded(model.u_factors)
             c, Q = _padded(model.i_biases), _padded(model.i_factors)
             z = model.global_mean + b[rows] + c[columns]
-            return took, error(z + np.einsum("ij,ij->i", P[rows], Q[columns]))
+            return {"seconds": took, "error": error(z + np.einsum("ij,ij->i", P[rows], Q[columns]))}
 
         return fit
 
-    contestants: dict[str, Callable[[], Callable[[int], tuple[float, float]]]] = {
+    makers: dict[str, Callable[[], Run]] = {
         "hogshare, 1 worker": lambda: by_us(n_jobs=1),
         "hogshare, 2 threads": lambda: by_us(n_jobs=2, runtime="threads"),
         "hogshare, biases alone": lambda: by_us(n_jobs=1, n_factors=0),
@@ -351,57 +111,21 @@ def of_films(rounds: int) -> dict[str, Any]:
         "surprise BaselineOnly": lambda: by_surprise("BaselineOnly"),
         "cornac MF": by_cornac,
     }
-    table: list[dict[str, Any]] = [
-        {"who": "the mean", "seconds": None, "error": error(ratings[train].mean())}
-    ]
-    fits = {}
-    for name, make in contestants.items():
+    fits: dict[str, Run] = {}
+    for name, make in makers.items():
         try:
             fits[name] = make()
         except ImportError as lacking:
-            print(f"{name:40} left out: {lacking}", flush=True)
-            continue
-        fits[name](0)  # compiles
-    runs: dict[str, list[tuple[float, float]]] = {name: [] for name in fits}
-    for seed in range(rounds):
-        for name, fit in fits.items():
-            runs[name].append(fit(seed))
-    for name, found in runs.items():
-        seconds, errors = zip(*found, strict=True)
-        cell = {"who": name, "seconds": statistics.median(seconds)}
-        table.append(cell | {"error": statistics.median(errors)})
-    return {"settings": {"rounds": rounds, "held out": HELD_OUT}, "table": table}
-
-
-def _padded(lines: np.ndarray) -> np.ndarray:
-    """With a line of zeros for who is not known."""
-    return np.concatenate([lines, np.zeros_like(lines[:1])])
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", default="rank,films")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--search", action="store_true", help="epochs and steps anew, in minutes")
-    parser.add_argument("--json", type=Path, default=None)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")  # of the others' imports
-    parts: dict[str, Callable[[int], dict[str, Any]]] = {
-        "rank": lambda rounds: rank(rounds, options.search),
-        "films": of_films,
-    }
-    results: dict[str, Any] = {}
-    if options.json and options.json.exists():
-        results = json.loads(options.json.read_text(encoding="utf-8"))["results"]
-    for name in options.parts.split(","):
-        results[name] = parts[name](options.rounds)
-        for cell in results[name]["table"]:
-            words = (f"{v:.4f}" if isinstance(v, float) else f"{v}" for v in cell.values())
-            print(f"{name:6}", *(f"{word:>12}" for word in words), flush=True)
-        if options.json:
-            store(options.json, {"results": results})
+            print(f"{name}: left out, {lacking}", flush=True)
+    runs = script.in_rounds(fits, options.rounds)
+    table: list[dict[str, Any]] = [
+        {"who": "the mean", "seconds": None, "error": error(ratings[train].mean())},
+        *({"who": name, **script.medians(found)} for name, found in runs.items()),
+    ]
+    script.show(table, "ratings of films")
+    films = {"settings": {"rounds": options.rounds, "held out": HELD_OUT}, "table": table}
+    return {"results": {**script.before(options).get("results", {}), "films": films}}
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, rounds=5)

@@ -10,12 +10,11 @@ planes in turn; bytes are what all ranks send in an epoch, by kind. Usage::
 
 from __future__ import annotations
 
-import argparse
-import statistics
+from collections.abc import Callable
 from typing import Any
 
+import script
 from mpi4py import MPI as library
-from summaries import store
 
 from hogshare import MPI, Mirrors, Replicas, Shared, datasets, problems, solve
 from hogshare.links import Link
@@ -42,47 +41,37 @@ def facts(problem: Any, report: Report) -> dict[str, float]:
     return {**found, "objective": problem.objective(model.coef, model.intercept)}
 
 
-def medians(runs: list[dict[str, float]]) -> dict[str, float]:
-    """Of every number."""
-    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--features", type=int, default=20_000)
-    parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", default=None)
-    options = parser.parse_args()
+def measure(options: Any) -> dict[str, Any] | None:
+    """Medians of every plane and link; rank 0 has them."""
     X, y = datasets.zipf_classification(n_samples=options.rows, n_features=options.features)
     problem = problems.linear(X, y, alpha=1.0 / options.rows)
-    runs: dict[str, list[dict[str, float]]] = {}
-    for seed in range(options.rounds + 1):  # the first warms up
-        for link, between in LINKS.items():
-            by = MPI(rows="all", arena=False, link=between)
-            for name, plane in PLANES.items():
-                run = {"plane": plane, "stop": options.epochs, "seed": seed, "n_workers": 1}
-                report = solve(problem, runtime=by, **run)
-                runs.setdefault(f"{link}: {name}", []).append(facts(problem, report))
-        if RANK == 0:
-            run = {"stop": options.epochs, "seed": seed, "n_workers": SIZE, "runtime": "threads"}
-            runs.setdefault("threads", []).append(facts(problem, solve(problem, **run)))
+
+    def over_ranks(by: MPI, plane: Any) -> Callable[[int], dict[str, float]]:
+        run = {"runtime": by, "plane": plane, "stop": options.epochs, "n_workers": 1}
+        return lambda seed: facts(problem, solve(problem, seed=seed, **run))
+
+    def in_threads(seed: int) -> dict[str, float]:
+        run = {"stop": options.epochs, "n_workers": SIZE, "runtime": "threads"}
+        return facts(problem, solve(problem, seed=seed, **run)) if RANK == 0 else {}
+
+    contestants: dict[str, Callable[[int], dict[str, float]]] = {
+        f"{link}: {name}": over_ranks(MPI(rows="all", arena=False, link=between), plane)
+        for link, between in LINKS.items()
+        for name, plane in PLANES.items()
+    }
+    runs = script.in_rounds({**contestants, "threads": in_threads}, options.rounds)
     if RANK != 0:
-        return
-    results: dict[str, Any] = {
+        return None
+    table = {name: script.medians(found) for name, found in runs.items()}
+    script.show(table, f"{SIZE} ranks")
+    return {
         "machine": outcome.machine(),
         "versions": outcome.versions() | {"mpi": library.Get_library_version().split("\n")[0]},
         "ranks": SIZE,
         "rows, features, epochs": [options.rows, options.features, options.epochs],
-        **{name: medians(found[1:]) for name, found in runs.items()},
+        **table,
     }
-    for name in runs:
-        print(f"{name:32s}", "  ".join(f"{k} {v:.4g}" for k, v in results[name].items()))
-    if options.json:
-        store(options.json, results)
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, rows=100_000, features=20_000, epochs=10, rounds=5)

@@ -14,10 +14,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+from typing import Any
 
-ROUNDS = 9
+import script
 
 TRIVIAL = """
 import numba, numpy as np, sklearn.linear_model
@@ -68,27 +68,20 @@ def run(code: str) -> str:
     return done.stdout.strip()
 
 
-def seconds(code: str) -> float:
-    """Wall time of a fresh interpreter that runs `code`."""
-    start = time.perf_counter()
-    run(code)
-    return time.perf_counter() - start
-
-
-def main() -> None:
+def measure(options: Any) -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "trivial.py").write_text(TRIVIAL)
         base = BASE.format(folder=folder)
-        seconds(base), seconds(FIT)  # warm the caches
-        pairs = [(seconds(base), seconds(FIT)) for _ in range(ROUNDS)]
-    base_s, fit_s = (statistics.median(column) for column in zip(*pairs, strict=True))
-    extra = statistics.median(b - a for a, b in pairs)
-    print(f"numba, scikit-learn and a trivial kernel: {base_s:.3f} s")
-    print(f"hogshare and a fit of 1,000 rows:         {fit_s:.3f} s")
-    print(f"difference, median of pairs:              {extra:.3f} s")
+        codes = {"numba, scikit-learn and a trivial kernel": base, "hogshare and a fit": FIT}
+        calls = {n: lambda k, c=c: script.seconds(lambda: run(c)) for n, c in codes.items()}
+        found = script.in_rounds(calls, options.rounds)
+    for name, taken in found.items():
+        print(f"{name}: {statistics.median(taken):.3f} s")
+    extra = statistics.median(b - a for a, b in zip(*found.values(), strict=True))
+    print(f"difference, median of pairs: {extra:.3f} s")
     print("seconds until the second process joined, fit by fit:", run(SECOND))
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, rounds=9)

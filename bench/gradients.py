@@ -25,22 +25,20 @@ Parts that are not measured (``--parts``) stay in the file as they are.
 
 from __future__ import annotations
 
-import argparse
-import json
 import multiprocessing
 import statistics
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numba
 import numpy as np
-from summaries import store
+import script
 from threadpoolctl import threadpool_limits
 
 from hogshare import SGD, Shared, datasets, problems, solve
+from hogshare.lab.harness.numbers import median
 
 MICROSECONDS = 50.0  # of the gradient to which the engine adds
 BLOCKS = 20_000
@@ -109,24 +107,23 @@ def added(rounds: int) -> dict[str, Any]:
     found: dict[str, Any] = {"asked": 20.0, "blocks": BLOCKS, "params": PARAMS}
     problem = problems.user(gradient, BLOCKS, PARAMS)
     planes = {"private copies": Shared(), "one vector": Shared(exchange=None)}
-    table: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for k in range(rounds + 1):
-        for runtime, workers in (("caller", 1), ("threads", 2), ("processes", 2)):
-            for plane in planes:
-                run = {"runtime": runtime, "n_workers": workers, "plane": planes[plane]}
-                alone = side_by_side(turns, workers)
-                report = solve(problem, block=1, stop=1, step=1e-9, seed=0, **run)
-                whole = 1e6 * report.seconds["run"] * workers / BLOCKS
-                if k:  # the first round compiles
-                    table.setdefault((runtime, plane), []).append((alone, whole - alone))
+
+    def run(runtime: str, workers: int, plane: str) -> dict[str, float]:
+        how = {"runtime": runtime, "n_workers": workers, "plane": planes[plane]}
+        alone = side_by_side(turns, workers)
+        report = solve(problem, block=1, stop=1, step=1e-9, seed=0, **how)
+        whole = 1e6 * report.seconds["run"] * workers / BLOCKS
+        return {"gradient us": alone, "added us": whole - alone}
+
+    cases = [
+        (runtime, workers, plane)
+        for runtime, workers in (("caller", 1), ("threads", 2), ("processes", 2))
+        for plane in planes
+    ]
+    taken = script.in_rounds({case: lambda k, case=case: run(*case) for case in cases}, rounds)
     found["table"] = [
-        {
-            "runtime": runtime,
-            "plane": plane,
-            "gradient us": statistics.median(alone for alone, _ in taken),
-            "added us": statistics.median(more for _, more in taken),
-        }
-        for (runtime, plane), taken in table.items()
+        {"runtime": runtime, "plane": plane, **script.medians(runs)}
+        for (runtime, _, plane), runs in taken.items()
     ]
     return found
 
@@ -217,18 +214,13 @@ def speed(rounds: int) -> dict[str, Any]:
     def two(plane: Any) -> float:
         return rows_a_second(problem, plane=plane, runtime="processes", n_workers=2)
 
-    contestants: dict[str, Callable[[], float]] = {
-        "one worker, one thread of BLAS": lambda: one_worker(problem, 1),
-        "one worker, BLAS as it is": lambda: one_worker(problem, None),
-        "two processes, private copies": lambda: two(Shared()),
-        "two processes, one vector": lambda: two(Shared(exchange=None)),
+    contestants: dict[str, Callable[[int], float]] = {
+        "one worker, one thread of BLAS": lambda k: one_worker(problem, 1),
+        "one worker, BLAS as it is": lambda k: one_worker(problem, None),
+        "two processes, private copies": lambda k: two(Shared()),
+        "two processes, one vector": lambda k: two(Shared(exchange=None)),
     }
-    taken: dict[str, list[float]] = {name: [] for name in contestants}
-    for k in range(rounds + 1):
-        for name, rows in contestants.items():
-            found = rows()
-            if k:
-                taken[name].append(found)
+    taken = script.in_rounds(contestants, rounds)
     taken["two runs at once"] = at_once(rounds)
     medians = {name: statistics.median(found) for name, found in taken.items()}
     base = medians["one worker, one thread of BLAS"]
@@ -373,48 +365,27 @@ def race(rounds: int) -> dict[str, Any]:
             seconds[step] = run(step, 0)[0] or np.inf
             print(f"{name:32} step {step:5}  {seconds[step]:7.2f} s", flush=True)
         best[name] = min(seconds, key=lambda step: seconds[step])
-    runs: dict[str, list[tuple[float | None, float, float]]] = {name: [] for name in contestants}
-    for seed in range(1, rounds + 1):
-        for name, run in contestants.items():
-            runs[name].append(run(best[name], seed))
-    for name, found in runs.items():
-        first = statistics.median(np.inf if at is None else at for at, _, _ in found)
-        table.append(
-            {
-                "who": name,
-                "step": best[name],
-                "seconds to 97 %": None if first == np.inf else first,
-                "seconds a pass": statistics.median(each for _, each, _ in found),
-                "seconds of the call": statistics.median(whole for _, _, whole in found),
-            }
-        )
-    told = {"batch": RACE_BATCH, "passes": PASSES, "grid": STEPS, "rounds": rounds}
-    return {"settings": told, "torch": match.torch.__version__, "table": table}
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", default="added,network,race")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path, default=None)
-    options = parser.parse_args()
-    parts: dict[str, Callable[[], dict[str, Any]]] = {
-        "added": lambda: added(options.rounds),
-        "network": lambda: speed(options.rounds),
-        "race": lambda: race(options.rounds),
+    seeded = {
+        name: lambda k, run=run, step=best[name]: run(step, k + 1)
+        for name, run in contestants.items()
     }
-    results: dict[str, Any] = {}
-    if options.json and options.json.exists():
-        results = json.loads(options.json.read_text(encoding="utf-8"))["results"]
-    for name in options.parts.split(","):
-        results[name] = parts[name]()
-        for cell in results[name]["table"]:
-            words = (f"{v:.3f}" if isinstance(v, float) else f"{v}" for v in cell.values())
-            print(f"{name:8}", *(f"{word:>14}" for word in words), flush=True)
-        if options.json:
-            store(options.json, {"results": results})
+    for name, found in script.in_rounds(seeded, rounds, warm=False).items():
+        first, each, whole = (median(numbers) for numbers in zip(*found, strict=True))
+        cell = {"who": name, "step": best[name], "seconds to 97 %": first}
+        table.append({**cell, "seconds a pass": each, "seconds of the call": whole})
+    settings = {"batch": RACE_BATCH, "passes": PASSES, "grid": STEPS, "rounds": rounds}
+    return {"settings": settings, "torch": match.torch.__version__, "table": table}
+
+
+def measure(options: Any) -> Iterator[dict[str, Any]]:
+    """Every part; what the file has of others stays."""
+    parts = {"added": added, "network": speed, "race": race}
+    results = script.before(options).get("results", {})
+    for name in options.parts:
+        results[name] = parts[name](options.rounds)
+        script.show(results[name]["table"], name)
+        yield {"results": results}
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, parts=("added", "network", "race"), rounds=3)

@@ -8,7 +8,6 @@ runs beside runs of which one worker is killed, medians of rounds. Usage::
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import threading
 import time
@@ -16,13 +15,13 @@ import warnings
 from typing import Any
 
 import psutil
+import script
 from sklearn.datasets import load_digits
-from summaries import store
 
 from hogshare import Replicas, StepSize, problems, solve, stragglers
 
 
-def death(rounds: int) -> dict[str, Any]:
+def measure(options: Any) -> dict[str, Any]:
     """A run of 200 rounds of which a process is killed in the middle, beside one without."""
     X, y = load_digits(return_X_y=True)
     problem = problems.linear(X / 16.0, y >= 5, alpha=1e-3)
@@ -38,7 +37,7 @@ def death(rounds: int) -> dict[str, Any]:
         workers = [c for c in psutil.Process().children(recursive=True) if c.num_threads() > 1]
         workers[-1].kill()
 
-    for _ in range(rounds):
+    for _ in range(options.rounds):
         whole.append(solve(problem, **run))
         killer = threading.Thread(target=kill, args=(0.5 * whole[-1].run_seconds,))
         killer.start()
@@ -51,27 +50,16 @@ def death(rounds: int) -> dict[str, Any]:
     for one, other in zip(whole, hit, strict=True):
         most = [max(w["blocks"] for w in report.workers) for report in (one, other)]
         shares.append(other.run_seconds / (one.run_seconds * most[1] / most[0]) - 1.0)
-    return {
+    found = {
         "rounds": reduces,
         "seconds without": statistics.median(one.run_seconds for one in whole),
         "seconds with": statistics.median(one.run_seconds for one in hit),
         "costs, beside the rows that others take over": statistics.median(shares),
         "dead": [sum(w["state"] == "dead" for w in one.workers) for one in hit],
     }
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", default=None)
-    options = parser.parse_args()
-    found = death(options.rounds)
-    for what, value in found.items():
-        print(f"{what}: {value}", flush=True)
-    if options.json:
-        store(options.json, found)
+    print(found)
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, rounds=3)

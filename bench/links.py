@@ -9,16 +9,16 @@ have the same bytes and the same rates. Needs root and ``ip`` and ``tc`` on Linu
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from summaries import store
+import script
 
 from hogshare.engine.delayed import Delayed
 from hogshare.links import LAN, Link
@@ -124,33 +124,23 @@ def by_kernel(rate: float) -> float:
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
 
 
-def main() -> None:
-    """Measure both, by turns, and print a line for each rate."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", metavar="FILE")
-    args = parser.parse_args()
+def measure(options: Any) -> dict[str, Any]:
+    """Both at each rate."""
     found = []
     for times in SLOWER:
         rate = LAN.bandwidth / times
-        runs = [(emulated(rate), by_kernel(rate)) for _ in range(args.rounds)]
-        ours, theirs = (statistics.median(column) for column in zip(*runs, strict=True))
+        contestants = {
+            "emulated_s": lambda k, rate=rate: emulated(rate),
+            "kernel_s": lambda k, rate=rate: by_kernel(rate),
+        }
+        runs = script.in_rounds(contestants, options.rounds, warm=False)
         asked = MESSAGES * mail_bytes(0, NUMBERS, 8) / rate
-        found.append(
-            {
-                "slower": times,
-                "asked_s": asked,
-                "emulated_s": ours,
-                "kernel_s": theirs,
-                "runs": runs,
-            }
-        )
-        print(
-            f"{times:g} times slower: {asked:.3f} s asked, {ours:.3f} emulated, {theirs:.3f} kernel"
-        )
-    if args.json:
-        store(args.json, {"messages": MESSAGES, "numbers": NUMBERS, "links": found})
+        medians = {name: statistics.median(values) for name, values in runs.items()}
+        pairs = list(zip(*runs.values(), strict=True))
+        found.append({"slower": times, "asked_s": asked, **medians, "runs": pairs})
+    script.show([{k: v for k, v in one.items() if k != "runs"} for one in found], "seconds")
+    return {"messages": MESSAGES, "numbers": NUMBERS, "links": found}
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, rounds=3)

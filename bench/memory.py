@@ -11,7 +11,6 @@ Usage::
 
 from __future__ import annotations
 
-import argparse
 import gc
 import tempfile
 import threading
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 import psutil
 import scipy.sparse as sp
-from summaries import store
+import script
 
 from hogshare import Stop, problems, share, solve
 
@@ -105,13 +104,8 @@ def mapped(X: sp.csr_matrix, folder: Path) -> sp.csr_matrix:
     return sp.csr_matrix(tuple(parts), shape=X.shape, copy=False)
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--gigabytes", type=float, default=1.0)
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--json", default=None)
-    options = parser.parse_args()
+def measure(options: Any) -> dict[str, Any]:
+    """Every kind of rows and runtime."""
     X, y = make(options.gigabytes)
     size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
     solve(problems.linear(X[:1000], y[:1000]), stop=Stop(epochs=1), runtime="threads", n_workers=2)
@@ -125,12 +119,12 @@ def main() -> None:
         ):
             ready = touched(rows())
             with Peak() as peak:
-                start = time.perf_counter()
+                began = time.perf_counter()
                 problem = problems.linear(ready, y)
                 report = solve(
                     problem, stop=Stop(epochs=options.epochs), runtime=runtime, n_workers=2
                 )
-                seconds = time.perf_counter() - start
+                seconds = time.perf_counter() - began
             allowed = share_of_X * size + 300e6
             line = {
                 "rows": name,
@@ -144,9 +138,8 @@ def main() -> None:
             results.append(line)
             print(line, flush=True)
             del ready, problem, report
-    if options.json:
-        store(options.json, {"results": results})
+    return {"results": results}
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, gigabytes=1.0, epochs=3)

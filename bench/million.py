@@ -10,7 +10,6 @@ Asked: `pbsp:10` in under 60 s and 4 GiB on two cores. Usage::
 
 from __future__ import annotations
 
-import argparse
 import json
 import resource
 import statistics
@@ -19,9 +18,10 @@ import sys
 import time
 from typing import Any
 
-from summaries import store
+import script
 
 from hogshare import barriers
+from hogshare.lab.harness.settings import Setting
 from hogshare.simulation import progress
 
 CASES = ("pbsp:10", "pssp:10,4", "bsp", "ssp:4", "asp")
@@ -46,46 +46,34 @@ def run(name: str, n_workers: int, blocks: int, poll: float) -> dict[str, Any]:
     }
 
 
-def medians(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """The first of several runs, which count the same, with the medians of what they took."""
-    taken = ("seconds", "cpu_seconds", "resident_gib")
-    return runs[0] | {key: statistics.median(one[key] for one in runs) for key in taken}
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--workers", type=int, default=1_000_000)
-    parser.add_argument("--blocks", type=int, default=40)
-    parser.add_argument("--poll", type=float, default=0.05)
-    parser.add_argument("--barriers", nargs="+", default=list(CASES))
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", default=None)
-    parser.add_argument("--one", help=argparse.SUPPRESS)  # the barrier of this process
-    options = parser.parse_args()
+def measure(options: Any) -> dict[str, Any] | None:
+    """Every barrier, each run by a process of its own."""
     if options.one:
-        print(json.dumps(run(options.one, options.workers, options.blocks, options.poll)))
-        return
-    sizes = [f"--{name}={getattr(options, name)}" for name in ("workers", "blocks", "poll")]
-    runs: list[dict[str, Any]] = []
-    for _ in range(options.repeats):
-        for name in options.barriers:
-            command = [sys.executable, __file__, f"--one={name}", *sizes]
-            told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-            runs.append(json.loads(told))
-    results = [medians([one for one in runs if one["barrier"] == b]) for b in options.barriers]
-    for line in results:
-        print(
-            f"{line['barrier']}: {line['seconds']:.1f} s ({line['cpu_seconds']:.1f} s of one "
-            f"core), {line['resident_gib']:.2f} GiB; {line['checks']:,} checks, "
-            f"{line['virtual_seconds']:.1f} virtual seconds"
-        )
-    if options.json:
-        settings = {
-            key: value for key, value in vars(options).items() if key not in ("json", "one")
-        }
-        store(options.json, {"settings": settings, "results": results})
+        found = run(options.one, options.workers, options.blocks, options.poll)
+        print(json.dumps(found))
+        return None
+    settings = {name: getattr(options, name) for name in ("workers", "blocks", "poll")}
+    sizes = [f"--{name}={value}" for name, value in settings.items()]
+
+    def alone(name: str) -> dict[str, Any]:
+        command = [sys.executable, __file__, f"--one={name}", *sizes]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
+
+    contestants = {name: lambda k, name=name: alone(name) for name in options.barriers}
+    runs = script.in_rounds(contestants, options.repeats, warm=False)
+    taken = ("seconds", "cpu_seconds", "resident_gib")
+    # what runs count is the same in all
+    results = [
+        found[0] | {key: statistics.median(one[key] for one in found) for key in taken}
+        for found in runs.values()
+    ]
+    script.show(results, f"{options.workers:,} workers")
+    more = {"barriers": list(options.barriers), "repeats": options.repeats}
+    return {"settings": settings | more, "results": results}
 
 
 if __name__ == "__main__":
-    main()
+    cases = Setting("barriers", "", CASES, several=True)
+    sizes = {"workers": 1_000_000, "blocks": 40, "poll": 0.05}
+    script.run(__doc__, measure, cases, **sizes, repeats=3, one="")

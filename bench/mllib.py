@@ -10,17 +10,14 @@ is a plain loop in one process. Needs pyspark, and Java on the PATH. Usage::
 
 from __future__ import annotations
 
-import argparse
 import logging
-import statistics
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from summaries import store
+import script
 
 from hogshare import problems, sgd_rounds
 
@@ -111,47 +108,34 @@ def spark() -> Any:
     return context
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", default=None)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+def measure(options: Any) -> dict[str, Any]:
+    """Milliseconds of a round, and the error, on both shapes."""
     logging.getLogger("py4j").setLevel(logging.ERROR)
     results: dict[str, Any] = {}
     for name, make in {"dense 4,000 x 200": dense, "sparse 20,000 x 10,000": sparse}.items():
         rng = np.random.default_rng(0)
         X, step = make(rng)
         y = X @ rng.standard_normal(X.shape[1])
-        contestants = {
+        runs = {
             "numpy": by_numpy(X, y, step),
             "threads": by_tasks(X, y, step, "threads"),
             "processes": by_tasks(X, y, step, "processes"),
             "MLlib": by_spark(X, y, step),
         }
-        found: dict[str, list[list[float]]] = {one: [] for one in contestants}
-        for turn in range(options.rounds + 1):
-            for one, run in contestants.items():
-                took = []
-                for rounds in ROUNDS:
-                    began = time.perf_counter()
-                    w = run(rounds)
-                    took.append(time.perf_counter() - began)
-                if turn:  # the first warms up
-                    a_round = (took[1] - took[0]) / (ROUNDS[1] - ROUNDS[0])
-                    found[one].append([1e3 * a_round, error(X, y, w)])
-        results[name] = {
-            one: {
-                "ms a round": statistics.median(ms for ms, _ in rows),
-                f"error after {ROUNDS[1]} rounds": statistics.median(e for _, e in rows),
-            }
-            for one, rows in found.items()
-        }
-        print(name, results[name], flush=True)
-    if options.json:
-        store(options.json, results)
+
+        def timed(run: Callable[[int], np.ndarray], X: Any = X, y: Any = y) -> dict[str, float]:
+            short = script.seconds(lambda: run(ROUNDS[0]))
+            began = time.perf_counter()
+            w = run(ROUNDS[1])
+            a_round = (time.perf_counter() - began - short) / (ROUNDS[1] - ROUNDS[0])
+            return {"ms a round": 1e3 * a_round, f"error after {ROUNDS[1]} rounds": error(X, y, w)}
+
+        contestants = {one: lambda k, run=run, timed=timed: timed(run) for one, run in runs.items()}
+        found = script.in_rounds(contestants, options.rounds)
+        results[name] = {one: script.medians(rows) for one, rows in found.items()}
+        script.show(results[name], name)
+    return results
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, rounds=5)

@@ -16,14 +16,12 @@ of the others' as the system pleases. `--runtime simulator` has them take turns 
 
 from __future__ import annotations
 
-import argparse
 import itertools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import script
 from sklearn.datasets import load_digits
-from summaries import store
 
 from hogshare import ASP, BSP, SGD, SSP, Adam, Master, Shared, StepSize, datasets, problems, solve
 from hogshare.problems import Params
@@ -84,30 +82,21 @@ def compared(problem: Any, data: str, rule: str, seeds: int, runtime: str) -> li
         cell = {"data": data, "rule": rule, "plane": plane, "barrier": barrier, "workers": n}
         cell["objective ratio"] = float(np.median(reached / alone))
         cell["decline ratio"] = float(np.median((starts - reached) / (starts - alone)))
-        print(*(f"{w:.4f}" if isinstance(w, float) else f"{w}" for w in cell.values()), flush=True)
         table.append(cell)
-    print(data, rule, one, flush=True)
+    script.show(table, f"{data}, {rule}: {one}")
     return [{"data": data, "rule": rule, **one}, *table]
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="digits,mnist")
-    parser.add_argument("--rules", default=",".join(RULES))
-    parser.add_argument("--runtime", default="threads")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--json", type=Path, default=None)
-    options = parser.parse_args()
+def measure(options: Any) -> dict[str, Any]:
+    """Every set and rule."""
     results: list[dict[str, Any]] = []
-    for data in options.data.split(","):
+    for data in options.data:
         problem = stated(data)
-        for rule in options.rules.split(","):
+        for rule in options.rules:
             results += compared(problem, data, rule, options.seeds, options.runtime)
-    if options.json:
-        told = {"runtime": options.runtime, "seeds": options.seeds, "passes": PASSES}
-        store(options.json, {"settings": {**told, "batch": BATCH}, "results": results})
+    settings = {"runtime": options.runtime, "seeds": options.seeds, "passes": PASSES}
+    return {"settings": {**settings, "batch": BATCH}, "results": results}
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, data=tuple(BATCH), rules=tuple(RULES), runtime="threads", seeds=5)

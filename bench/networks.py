@@ -15,18 +15,16 @@ who calls the same library is below. Usage::
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import script
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
-from summaries import store
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from hogshare import SGD, Adam, Shared, datasets, problems, solve
@@ -137,55 +135,39 @@ def products(n_rows: int, batch: int) -> float:
     return time.perf_counter() - began
 
 
-def measured(rounds: int) -> list[dict[str, Any]]:
-    """Seconds per pass of everybody, in turn."""
+def measure(options: Any) -> dict[str, Any]:
+    """Seconds per pass of everybody."""
     rows = pixels()
     problem = problems.network(*rows, (HIDDEN,))
-    taken: dict[tuple[int, str, str], list[float]] = {}
-
-    def note(batch: int, solver: str, who: str, seconds: float) -> None:
-        taken.setdefault((batch, solver, who), []).append(seconds)
-        print(f"{batch:4} {solver:5} {who:26} {seconds:.3f}", flush=True)
-
+    contestants: dict[tuple[int, str, str], Callable[[int], float]] = {}
+    for batch in BATCHES:
+        contestants[batch, "-", "products"] = lambda k, b=batch: products(problem.n_rows, b)
+        for solver in RULES:
+            for who in WORKERS:
+                contestants[batch, solver, who] = lambda k, s=solver, b=batch, w=who: ours(
+                    problem, s, b, w
+                )
+            for who, run in (("scikit-learn", theirs), ("torch", torchs)):
+                contestants[batch, solver, who] = lambda k, s=solver, b=batch, r=run: r(rows, s, b)
     for who in WORKERS:
         ours(problem, "sgd", 1000, who)  # kernels, threads and processes are there
     with threadpool_limits(limits=1):
-        for _ in range(rounds):
-            for batch in BATCHES:
-                note(batch, "-", "products", products(problem.n_rows, batch))
-                for solver in RULES:
-                    for who in WORKERS:
-                        note(batch, solver, who, ours(problem, solver, batch, who))
-                    note(batch, solver, "scikit-learn", theirs(rows, solver, batch))
-                    note(batch, solver, "torch", torchs(rows, solver, batch))
+        taken = script.in_rounds(contestants, options.rounds, warm=False)
     table = []
     for (batch, solver, who), seconds in taken.items():
         median = statistics.median(seconds)
         base = statistics.median(taken.get((batch, solver, "one worker"), seconds))
         cell = {"batch": batch, "solver": solver, "who": who, "seconds a pass": median}
         table.append({**cell, "of one worker's": median / base})
-    return table
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path, default=None)
-    options = parser.parse_args()
+    script.show(table, "seconds of a pass")
     libraries = [
         {"version": one["version"], "architecture": one["architecture"]}
         for one in threadpool_info()
         if one["user_api"] == "blas"
     ]
-    table = measured(options.rounds)
-    for cell in table:
-        words = (f"{v:.3f}" if isinstance(v, float) else f"{v}" for v in cell.values())
-        print(*(f"{word:>26}" for word in words), flush=True)
-    if options.json:
-        told = {"rounds": options.rounds, "passes": PASSES, "hidden": HIDDEN, "blas": libraries}
-        store(options.json, {"settings": told, "results": table})
+    settings = {"rounds": options.rounds, "passes": PASSES, "hidden": HIDDEN, "blas": libraries}
+    return {"settings": settings, "results": table}
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, rounds=3)

@@ -9,17 +9,16 @@ of a fresh process, in turn too. Asked: n_jobs=-1 at most 1.10 times n_jobs=1, a
 
 from __future__ import annotations
 
-import argparse
+import itertools
 import statistics
 import subprocess
 import sys
 import time
-import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from summaries import store
+import script
 
 EPOCHS = 5
 SETTINGS = {"loss": "log_loss", "max_iter": EPOCHS, "tol": None, "random_state": 0}
@@ -63,25 +62,19 @@ def fit(contestant: str, X: Any, y: np.ndarray) -> float:
 
 
 def warm(X: Any, y: np.ndarray, rounds: int) -> dict[str, list[float]]:
-    """Fits in turn, after one of each that does not count."""
-    seconds: dict[str, list[float]] = {name: [] for name in CONTESTANTS}
-    for k in range(rounds + 1):
-        for name in CONTESTANTS:
-            took = fit(name, X, y)
-            if k:
-                seconds[name].append(took)
-    return seconds
+    """Fits in one process, after one of each that does not count."""
+    return script.in_rounds({n: lambda k, n=n: fit(n, X, y) for n in CONTESTANTS}, rounds)
 
 
 def cold(n_values: int, form: str, rounds: int) -> dict[str, list[float]]:
-    """First fits of fresh processes, in turn; importing is not counted, loading kernels is."""
-    seconds: dict[str, list[float]] = {name: [] for name in CONTESTANTS}
-    for _ in range(rounds):
-        for name in CONTESTANTS:
-            command = [sys.executable, __file__, "--first", name, str(n_values), form]
-            answer = subprocess.run(command, capture_output=True, text=True, check=True)
-            seconds[name].append(float(answer.stdout))
-    return seconds
+    """First fits of fresh processes; importing is not counted, loading kernels is."""
+
+    def first(name: str) -> float:
+        command = [sys.executable, __file__, f"--first={name},{n_values},{form}"]
+        answer = subprocess.run(command, capture_output=True, text=True, check=True)
+        return float(answer.stdout)
+
+    return script.in_rounds({n: lambda k, n=n: first(n) for n in CONTESTANTS}, rounds, warm=False)
 
 
 def ratios(seconds: dict[str, list[float]]) -> dict[str, float]:
@@ -98,38 +91,24 @@ def ratios(seconds: dict[str, list[float]]) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--largest", type=int, default=8, help="power of ten")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", default=None)
-    parser.add_argument("--first", nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+def measure(options: Any) -> dict[str, Any] | None:
+    """Every size and form, warm and cold."""
     if options.first:
-        name, n_values, form = options.first
+        name, n_values, form = options.first.split(",")
         print(fit(name, *rows(int(n_values), form)))
-        return
+        return None
     results = []
-    for power in range(3, options.largest + 1):
-        for form in ("sparse", "dense"):
-            X, y = rows(10**power, form)
-            rounds = options.rounds if power < 8 else min(3, options.rounds)
-            kinds = {"warm": warm(X, y, rounds)}
-            if power <= 6:
-                kinds["cold"] = cold(10**power, form, min(5, rounds))
-            for start, seconds in kinds.items():
-                line = {"values": 10**power, "form": form, "start": start, **ratios(seconds)}
-                results.append(line)
-                print(
-                    f"10^{power} {form:6s} {start:4s}",
-                    "  ".join(f"{k} {v:.3g}" for k, v in line.items() if isinstance(v, float)),
-                    flush=True,
-                )
-    if options.json:
-        store(options.json, {"results": results})
+    for power, form in itertools.product(range(3, options.largest + 1), ("sparse", "dense")):
+        X, y = rows(10**power, form)
+        rounds = options.rounds if power < 8 else min(3, options.rounds)
+        kinds = {"warm": warm(X, y, rounds)}
+        if power <= 6:
+            kinds["cold"] = cold(10**power, form, min(5, rounds))
+        for start, seconds in kinds.items():
+            results.append({"values": 10**power, "form": form, "start": start, **ratios(seconds)})
+        script.show(results[-len(kinds) :], f"10^{power}")
+    return {"results": results}
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, largest=8, rounds=7, first="")

@@ -9,17 +9,17 @@ shared memory below a quarter of the file. Usage::
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import threading
 import time
-import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from summaries import store
+import script
 
 from hogshare import SGDClassifier
+from hogshare.lab.harness.settings import Setting
 from hogshare.system import memory
 
 WIDTH = 1024
@@ -33,14 +33,8 @@ def held() -> int:
     return sum(int(x.split()[1]) for x in lines if x.startswith(wanted)) * 1024
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--times-memory", type=float, default=2.0)
-    parser.add_argument("--folder", default=None, help="where the file is written")
-    parser.add_argument("--json", default=None)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+def measure(options: Any) -> dict[str, Any]:
+    """One fit."""
     available = memory.free(swap=False) or 0
     n_rows = int(options.times_memory * available / (4 * WIDTH))
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -79,9 +73,9 @@ def main() -> None:
             "workers": model.report_.settings["n_workers"],
         }
     print(result)
-    if options.json:
-        store(options.json, result)
+    return result
 
 
 if __name__ == "__main__":
-    main()
+    folder = Setting("folder", "where the file is written")
+    script.run(__doc__, measure, folder, times_memory=2.0)

@@ -9,15 +9,16 @@ speed. Times are of the run (`Report.seconds`), medians of rounds taken in turn.
 
 from __future__ import annotations
 
-import argparse
+import functools
 import os
 import signal
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import psutil
-from summaries import store
+import script
 
 from hogshare import Stop, datasets, problems, solve
 
@@ -55,62 +56,52 @@ class Slowed:
         self._thread.join()
 
 
-def run(problem: Any, runtime: str, workers: int, epochs: int, seed: int) -> Any:
-    """One solve with a runtime named."""
-    plan = {"runtime": runtime if workers > 1 else "caller", "n_workers": workers}
-    return solve(problem, stop=Stop(epochs=epochs), seed=seed, **plan)
-
-
-def facts(problem: Any, report: Any) -> tuple[float, float]:
+def facts(problem: Any, report: Any) -> dict[str, float]:
     """Milliseconds per epoch, and the objective."""
     objective = problem.objective(report.model.coef, report.model.intercept)
-    return 1e3 * report.seconds["run"] / report.n_epochs, objective
+    return {"ms": 1e3 * report.seconds["run"] / report.n_epochs, "objective": objective}
 
 
 def compare(problem: Any, runtime: str, rounds: int, epochs: int) -> dict[str, dict[str, float]]:
-    """Every number of workers, and two with one slowed, in turn."""
-    found: dict[str, list[tuple[float, float]]] = {}
-    for seed in range(-1, rounds):  # the first round warms up
-        for workers in WORKERS:
-            report = run(problem, runtime, workers, epochs, max(seed, 0))
-            found.setdefault(f"{workers}", []).append(facts(problem, report))
-            if workers == 2 and runtime == "processes":
-                with Slowed():
-                    report = run(problem, runtime, 2, epochs, max(seed, 0))
-                found.setdefault("2, one slowed", []).append(facts(problem, report))
-    middle = {name: np.median(values[1:], axis=0) for name, values in found.items()}
+    """Every number of workers, and two with one slowed."""
+
+    def run(workers: int, seed: int) -> dict[str, float]:
+        plan = {"runtime": runtime if workers > 1 else "caller", "n_workers": workers}
+        return facts(problem, solve(problem, stop=Stop(epochs=epochs), seed=seed, **plan))
+
+    def slowed(seed: int) -> dict[str, float]:
+        with Slowed():
+            return run(2, seed)
+
+    contestants: dict[str, Callable[[int], dict[str, float]]] = {
+        f"{workers}": functools.partial(run, workers) for workers in WORKERS
+    }
+    if runtime == "processes":
+        contestants["2, one slowed"] = slowed
+    runs = script.in_rounds(contestants, rounds)
+    middle = {name: script.medians(found) for name, found in runs.items()}
     return {
         name: {
-            "ms per epoch": float(values[0]),
-            "speed over two workers": float(middle["2"][0] / values[0]),
-            "objective over one worker": float(values[1] / middle["1"][1]),
+            "ms per epoch": values["ms"],
+            "speed over two workers": middle["2"]["ms"] / values["ms"],
+            "objective over one worker": values["objective"] / middle["1"]["objective"],
         }
         for name, values in middle.items()
     }
 
 
-def main() -> None:
-    """Run every case."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="zipf")
-    parser.add_argument("--data-home", default=None)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--json", default=None)
-    args = parser.parse_args()
+def measure(options: Any) -> dict[str, Any]:
+    """Every set and runtime."""
     result: dict[str, Any] = {}
-    for name in args.data.split(","):
-        X, y = datasets.load(name, data_home=args.data_home)
+    for name in options.data:
+        X, y = datasets.load(name, data_home=options.data_home)
         problem = problems.linear(X.astype(np.float32), y)
         for runtime in ("threads", "processes"):
-            table = compare(problem, runtime, args.rounds, args.epochs)
-            result[f"{name}, {runtime}"] = table
-            for workers, values in table.items():
-                numbers = (f"{value:8.3f}" for value in values.values())
-                print(f"{name:8} {runtime:10} {workers:14}", *numbers)
-    if args.json:
-        store(args.json, result)
+            key = f"{name}, {runtime}"
+            result[key] = compare(problem, runtime, options.rounds, options.epochs)
+            script.show(result[key], key)
+    return result
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, script.HOME, data=("zipf",), rounds=7, epochs=20)

@@ -10,7 +10,6 @@ count. Asked: no call slower than scikit-learn's. Usage::
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import statistics
 import time
@@ -18,10 +17,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import script
 from sklearn import linear_model
-from summaries import store
 
 import hogshare
+from hogshare.lab.harness.settings import Setting
 
 VALUES = 80  # of a row of hashed text
 LARGEST_DENSE = 2**24  # values of a batch
@@ -71,35 +71,12 @@ def seconds(case: dict[str, Any], calls: int) -> dict[str, list[float]]:
     return took
 
 
-def numbers(text: str) -> list[int]:
-    """From the command line."""
-    return [int(part) for part in text.split(",")]
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--features", type=numbers, default=[10, 14, 18, 20, 22], help="logs")
-    parser.add_argument("--classes", type=numbers, default=[1, 2, 20, 100], help="1: a regression")
-    parser.add_argument("--rows", type=numbers, default=[1, 100, 1000, 10_000])
-    parser.add_argument("--penalty", default="l2", help="several by commas")
-    parser.add_argument("--average", default="False", help="False, True or both by a comma")
-    parser.add_argument("--dtype", default="float64", help="several by commas")
-    parser.add_argument("--form", default="sparse", help="sparse, dense or both by a comma")
-    parser.add_argument("--loss", default="hinge", help="of classifiers; several by commas")
-    parser.add_argument("--calls", type=int, default=7)
-    parser.add_argument("--json", default=None)
-    options = parser.parse_args()
+def measure(options: Any) -> dict[str, Any]:
+    """Every case that fits in memory."""
     results = []
     for form, dtype, average, penalty, loss, power, classes, rows in itertools.product(
-        options.form.split(","),
-        options.dtype.split(","),
-        options.average.split(","),
-        options.penalty.split(","),
-        options.loss.split(","),
-        options.features,
-        options.classes,
-        options.rows,
+        *(options.form, options.dtype, options.average, options.penalty, options.loss),
+        *(options.features, options.classes, options.rows),
     ):
         columns = classes if classes > 2 else 1
         model_bytes = 2**power * columns * np.dtype(dtype).itemsize
@@ -118,21 +95,25 @@ def main() -> None:
         calls = options.calls if model_bytes < 2**28 and rows * columns < 2e5 else 3
         took = seconds(case, calls)
         ms = {f"{name}, ms": 1e3 * statistics.median(times) for name, times in took.items()}
-        pairs = zip(*took.values(), strict=True)
-        ratio = statistics.median(ours / theirs for ours, theirs in pairs)
-        results.append({**case, **ms, "ratio": ratio})
-        print(
-            f"{form} {dtype} {penalty} {loss}{' averaged' if case['average'] else ''} 2^{power} x "
-            f"{classes}, {rows} rows: ours {ms['hogshare, ms']:.3g} ms, scikit-learn "
-            f"{ms['scikit-learn, ms']:.3g}, ratio {ratio:.2f}{' SLOWER' if ratio > 1 else ''}",
-            flush=True,
-        )
+        results.append({**case, **ms, "ratio": script.median_ratio(*took.values())})
+        script.show(results[-1:], "SLOWER" if results[-1]["ratio"] > 1.0 else "")
     worst = max(results, key=lambda line: line["ratio"])
     slower = sum(line["ratio"] > 1.0 for line in results)
     print(f"{len(results)} settings, slower in {slower}; the worst: {worst}")
-    if options.json:
-        store(options.json, {"results": results})
+    return {"results": results}
 
 
 if __name__ == "__main__":
-    main()
+    script.run(
+        __doc__,
+        measure,
+        Setting("features", "logarithms", (10, 14, 18, 20, 22), script.commas(int)),
+        Setting("classes", "1: a regression", (1, 2, 20, 100), script.commas(int)),
+        rows=(1, 100, 1000, 10_000),
+        penalty=("l2",),
+        average=("False",),
+        dtype=("float64",),
+        form=("sparse",),
+        loss=("hinge",),
+        calls=7,
+    )

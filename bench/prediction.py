@@ -12,14 +12,12 @@ Usage::
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from summaries import store
+import script
 
 from hogshare import Shared, Stop, datasets, problems, solve
 from hogshare.planes.shared import descent_interval
@@ -97,27 +95,19 @@ def costs(problem: Any, rounds: int) -> dict[str, float]:
     return {"row_ns": row * 1e9, "exchange_us": exchange * 1e6}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="zipf")
-    parser.add_argument("--epochs", type=int, default=40)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
-    parser.add_argument("--costs", action="store_true")
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
+def measure(options: Any) -> dict[str, Any]:
+    """Every set."""
     results = {}
-    for name in args.data.split(","):
+    for name in options.data:
         X, y = datasets.load(name)
-        problem = problems.linear(X.astype(args.dtype), y, alpha=1.0 / len(y))
-        results[name] = compare(problem, args.epochs, args.rounds)
-        if args.costs:
-            results[name] |= costs(problem, args.rounds)
+        problem = problems.linear(X.astype(options.dtype), y, alpha=1.0 / len(y))
+        results[name] = compare(problem, options.epochs, options.rounds)
+        if options.costs:
+            results[name] |= costs(problem, options.rounds)
         print(name, json.dumps(results[name], indent=1), flush=True)
-    if args.json is not None:
-        settings = {"epochs": args.epochs, "rounds": args.rounds, "dtype": args.dtype}
-        store(args.json, {"settings": settings, "sets": results})
+    settings = {name: getattr(options, name) for name in ("epochs", "rounds", "dtype")}
+    return {"settings": settings, "sets": results}
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, data=("zipf",), epochs=40, rounds=9, dtype="float32", costs=False)

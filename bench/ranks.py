@@ -11,21 +11,19 @@ gradients summed by ``MPI_Allreduce``, the best step of a grid. Usage::
 
 from __future__ import annotations
 
-import argparse
 import math
-import statistics
 import time
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import script
 from mpi4py import MPI as library
 from scaling import load
 from scipy.special import expit
-from summaries import store
 
 from hogshare import MPI, SGD, Stop, problems, solve
+from hogshare.lab.harness.settings import Setting
 from hogshare.rules.automatic import automatic_rule
 from hogshare.solvers import outcome
 
@@ -52,7 +50,7 @@ class Race:
     ----------
     name : str
     data_home : str or None
-    targets : list of float
+    targets : sequence of float
         Relative sub-optimality.
     epochs : int
         Most that a run takes.
@@ -60,7 +58,7 @@ class Race:
     """
 
     def __init__(
-        self, name: str, data_home: str | None, targets: list[float], epochs: int, rule: str
+        self, name: str, data_home: str | None, targets: Sequence[float], epochs: int, rule: str
     ) -> None:
         X, y = load(name, data_home)
         self.X, self.y = X.astype(np.float32), y
@@ -141,21 +139,19 @@ class Race:
 
 
 def compare(race: Race, rounds: int) -> dict[str, Found]:
-    """All contestants in turn; medians, and how much faster each was than one worker."""
-    contestants = race.contestants()
-    rows: dict[str, list[Found]] = {name: [] for name in contestants}
-    for seed in range(-1, rounds):  # the first warms up
-        for name, (by_all, run) in contestants.items():
+    """Medians of all contestants, and how much faster each was than one worker."""
+
+    def after_all(by_all: bool, run: Callable[[int], Found]) -> Callable[[int], Found]:
+        def call(seed: int) -> Found:
             meet()
-            found = run(max(seed, 0)) if by_all or RANK == 0 else {}
-            if seed >= 0 and RANK == 0:
-                rows[name].append(found)
+            return run(seed) if by_all or RANK == 0 else {}
+
+        return call
+
+    contestants = {name: after_all(*one) for name, one in race.contestants().items()}
+    found = script.in_rounds(contestants, rounds)
     meet()
-    lines = {
-        name: {what: statistics.median(one[what] for one in found) for what in found[0]}
-        for name, found in rows.items()
-        if found
-    }
+    lines = {name: script.medians(runs) for name, runs in found.items() if RANK == 0}
     for numbers in lines.values():
         for what in [what for what in numbers if what.startswith("s to")]:
             if numbers[what] < math.inf:
@@ -165,41 +161,31 @@ def compare(race: Race, rounds: int) -> dict[str, Found]:
     return lines
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="zipf,imdb,zipf-large")
-    parser.add_argument("--data-home", default=None)
-    parser.add_argument("--rule", choices=("auto", "sgd"), default="auto")
-    parser.add_argument("--targets", default="1e-1,1e-2,1e-3")
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", default=None)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    targets = [float(t) for t in options.targets.split(",")]
+def measure(options: Any) -> dict[str, Any] | None:
+    """Every set; rank 0 has the results."""
     results: dict[str, Any] = {
         "machine": outcome.machine(),
         "versions": outcome.versions() | {"mpi": library.Get_library_version().split("\n")[0]},
         "ranks": SIZE,
     }
-    for name in options.data.split(","):
-        race = Race(name, options.data_home, targets, options.epochs, options.rule)
+    for name in options.data:
+        race = Race(name, options.data_home, options.targets, options.epochs, options.rule)
         step = race.choose_step()
-        results[name] = {
-            "rule": str(race.rule),
-            "step of all-reduce": step,
-            **compare(race, options.rounds),
-        }
+        lines = compare(race, options.rounds)
+        results[name] = {"rule": str(race.rule), "step of all-reduce": step, **lines}
         if RANK == 0:
-            print(name, race.rule, f"all-reduce by steps of {step:g}")
-            for line, numbers in results[name].items():
-                if isinstance(numbers, dict):
-                    shown = "  ".join(f"{k} {v:.3g}" for k, v in numbers.items())
-                    print(f"    {line:20s} {shown}", flush=True)
-    if options.json and RANK == 0:
-        store(options.json, results)
+            script.show(lines, f"{name}, {race.rule}, all-reduce by steps of {step:g}")
+    return results if RANK == 0 else None
 
 
 if __name__ == "__main__":
-    main()
+    script.run(
+        __doc__,
+        measure,
+        script.HOME,
+        Setting("rule", "", "auto", choices=("auto", "sgd")),
+        data=("zipf", "imdb", "zipf-large"),
+        targets=(1e-1, 1e-2, 1e-3),
+        epochs=20,
+        rounds=5,
+    )

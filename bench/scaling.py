@@ -9,22 +9,19 @@ to do with each other, which share memory and clock all the same. Usage::
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
-import warnings
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import asdict
-from threading import Barrier
 from typing import Any
 
 import numpy as np
 import psutil
-from halfway import share_of_way
+import script
 from sklearn.preprocessing import StandardScaler
-from summaries import store
 
 from hogshare import SAGA, SDCA, SGD, Shared, Stop, datasets, problems, solve
+from hogshare.lab.harness.settings import Setting
 from hogshare.rules.automatic import automatic_rule
 from hogshare.runtimes import probing
 from hogshare.solvers import outcome
@@ -105,14 +102,10 @@ class Race:
         X, y = self._rows
         while len(self._problems) < workers:
             self._problems.append(problems.linear(X.copy(), y.copy(), **self._settings))
-        together = Barrier(workers)
-
-        def alone(problem: Any) -> tuple[float, float]:
-            together.wait(600.0)
-            return self._solve(problem, n_epochs, seed, runtime="caller")
-
-        with ThreadPoolExecutor(workers) as pool:
-            ends = list(pool.map(alone, self._problems[:workers]))
+        ends = script.at_once(
+            lambda problem: self._solve(problem, n_epochs, seed, runtime="caller"),
+            self._problems[:workers],
+        )
         return statistics.fmean(seconds for seconds, _ in ends) / workers, ends[0][1]
 
     def _solve(self, problem: Any, n_epochs: int, seed: int, **plan: Any) -> tuple[float, float]:
@@ -128,12 +121,14 @@ def between(k: int, seconds: np.ndarray, excess: np.ndarray, target: float) -> t
     """Epochs and seconds between two lengths, by the logarithm of the excess."""
     if k == 0:
         return 1.0, float(seconds[0])  # what less than an epoch gives is not looked at
-    share = share_of_way(excess[k - 1], excess[k], target)
+    share = script.share_of_way(excess[k - 1], excess[k], target)
     epochs = LENGTHS[k - 1] + share * (LENGTHS[k] - LENGTHS[k - 1])
     return epochs, float(seconds[k - 1] + share * (seconds[k] - seconds[k - 1]))
 
 
-def compare(race: Race, kinds: list[str], workers: list[int], rounds: int) -> dict[str, Any]:
+def compare(
+    race: Race, kinds: Sequence[str], workers: Sequence[int], rounds: int
+) -> dict[str, Any]:
     """One worker first, then every kind with each number of workers."""
     lines = {"one worker": race.line(race.runs("threads", 1, rounds))}
     for n in workers:
@@ -146,40 +141,34 @@ def compare(race: Race, kinds: list[str], workers: list[int], rounds: int) -> di
     return lines
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="zipf,imdb,a9a,ijcnn1")
-    parser.add_argument("--data-home", default=None)
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--rule", choices=("auto", "sgd"), default="auto")
-    parser.add_argument("--targets", default="1e-1,1e-2,1e-3")
-    parser.add_argument("--workers", default="2,4,8,16")
-    parser.add_argument("--kinds", default="threads,processes,exchange=None,runs at once")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", default=None)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    workers = [int(n) for n in options.workers.split(",")]
-    targets = sorted((float(t) for t in options.targets.split(",")), reverse=True)
+def measure(options: Any) -> dict[str, Any]:
+    """Every set, with what the machine gives."""
+    targets = sorted(options.targets, reverse=True)
     results: dict[str, Any] = {
         "machine": outcome.machine() | {"physical cores": psutil.cpu_count(logical=False)},
         "versions": outcome.versions(),
         "probe": asdict(probing.probe()),
     }
     print(results, flush=True)
-    for name in options.data.split(","):
+    for name in options.data:
         X, y = load(name, options.data_home)
-        race = Race(X.astype(options.dtype), y, options.rule, targets, max(workers))
-        lines = compare(race, options.kinds.split(","), workers, options.rounds)
+        race = Race(X.astype(options.dtype), y, options.rule, targets, max(options.workers))
+        lines = compare(race, options.kinds, options.workers, options.rounds)
         results[name] = {"rule": str(race.rule), **lines}
-        print(name, race.rule)
-        for line, numbers in lines.items():
-            shown = "  ".join(f"{k} {v:.3g}" for k, v in numbers.items())
-            print(f"    {line:20s} {shown}", flush=True)
-    if options.json:
-        store(options.json, results)
+        script.show(lines, f"{name}, {race.rule}")
+    return results
 
 
 if __name__ == "__main__":
-    main()
+    script.run(
+        __doc__,
+        measure,
+        script.HOME,
+        Setting("rule", "", "auto", choices=("auto", "sgd")),
+        data=("zipf", "imdb", "a9a", "ijcnn1"),
+        dtype="float32",
+        targets=(1e-1, 1e-2, 1e-3),
+        workers=(2, 4, 8, 16),
+        kinds=(*KINDS, CEILING),
+        rounds=5,
+    )

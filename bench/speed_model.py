@@ -11,7 +11,6 @@ turn; medians of the rounds with quartiles. Usage::
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from summaries import store
+import script
 
 from hogshare import Shared, Stop, datasets, problems, solve
 from hogshare.lab.prediction.costs import exchange_seconds
@@ -32,6 +31,7 @@ from hogshare.runtimes.choice import usable_workers
 from hogshare.system import machine
 from hogshare.system.machine import Machine
 
+DATA = ("a9a", "ijcnn1", "imdb", "zipf", "covtype-20k", "mnist")
 ONE_VECTOR = "threads, one vector without locks"
 WARM_EPOCHS = 2
 VALUES = 30_000_000  # of the further epochs of one run
@@ -102,15 +102,13 @@ def compare(problem: Any, known: Machine, n_workers: int, rounds: int) -> dict[s
     own = row.together + exchange / interval(n_workers)
     predicted = {"one worker": row.alone, "threads": own / n_workers}
     epochs = max(9, round(VALUES / problem.nnz))
-    measured: dict[str, list[float]] = {"one worker": [], "threads": [], ONE_VECTOR: []}
-    for k in range(rounds + 1):
-        took = {
-            "one worker": further_ns(problem, 1, epochs),
-            "threads": further_ns(problem, n_workers, epochs),
-            ONE_VECTOR: further_ns(problem, n_workers, epochs // 3, plane=Shared(exchange=None)),
-        }
-        for name, times in measured.items() if k else ():
-            times.append(took[name])
+    one_vector = {"plane": Shared(exchange=None)}
+    contestants = {
+        "one worker": lambda k: further_ns(problem, 1, epochs),
+        "threads": lambda k: further_ns(problem, n_workers, epochs),
+        ONE_VECTOR: lambda k: further_ns(problem, n_workers, epochs // 3, **one_vector),
+    }
+    measured = script.in_rounds(contestants, rounds)
     lines = lines_of_model(problem)
     more = statistics.median(
         n_workers * (shared - own)
@@ -136,10 +134,7 @@ def compare(problem: Any, known: Machine, n_workers: int, rounds: int) -> dict[s
         },
         "speedup": {
             "predicted": predicted["one worker"] / predicted["threads"],
-            "measured": statistics.median(
-                one / many
-                for one, many in zip(measured["one worker"], measured["threads"], strict=True)
-            ),
+            "measured": script.median_ratio(measured["one worker"], measured["threads"]),
         },
         "predicted speedup, cores that share nothing": {
             n: n * row.alone / (row.alone + exchange / interval(n)) for n in (2, 4, 8, 16)
@@ -150,28 +145,21 @@ def compare(problem: Any, known: Machine, n_workers: int, rounds: int) -> dict[s
     }
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="a9a,ijcnn1,imdb,zipf,covtype-20k,mnist")
-    parser.add_argument("--data-home", default=None)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+def measure(options: Any) -> dict[str, Any]:
+    """Every set, by the constants of a probe."""
     known, cores = probing.probe(), usable_workers(-1)
     with tempfile.TemporaryDirectory() as folder:  # for these runs alone, and for `costs`
         os.environ["HOGSHARE_MACHINE"] = str(Path(folder) / "machine.json")
         machine.store(known)
-        machine.load()  # is kept from here on
+        machine.load()  # which is cached from now on
     results: dict[str, Any] = {"probe": known.constants()}
-    for name in options.data.split(","):
+    for name in options.data:
         X, y = datasets.load(name, data_home=options.data_home)
         problem = problems.linear(X.astype(np.float32), y, loss="log_loss", alpha=1.0 / len(y))
         results[name] = compare(problem, known, max(2, cores), options.rounds)
         print(name, json.dumps(results[name], indent=1), flush=True)
-    if options.json is not None:
-        store(options.json, results)
+    return results
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, script.HOME, data=DATA, rounds=9)

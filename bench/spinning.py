@@ -9,18 +9,15 @@ with two as it is. Medians of rounds taken in turn. Usage::
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
-import warnings
-from collections import defaultdict
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
 import numpy as np
+import script
 from sklearn.cluster import KMeans
-from summaries import store
 from threadpoolctl import threadpool_info
 
 from hogshare import Stop, datasets, problems, solve
@@ -28,58 +25,43 @@ from hogshare import Stop, datasets, problems, solve
 PAUSE = 0.25  # seconds, after which nobody spins any more
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--data", default="zipf")
-    parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
-    X, y = datasets.load(args.data, dtype="float32")
+def measure(options: Any) -> dict[str, Any]:
+    """Seconds of each run after each kind of work."""
+    X, y = datasets.load(options.data, dtype="float32")
     problem = problems.linear(X, y, loss="log_loss", alpha=1e-6)
     matrix, points = np.random.default_rng(0).random((2, 20_000, 20))
     square = matrix.reshape(-1, 400)[:400]
     clusters = KMeans(8, n_init=1, max_iter=5).fit(points)
-    before: dict[str, Any] = {
+    works: dict[str, Callable[[], Any]] = {
         "a pause": lambda: None,
         "a matrix product": lambda: square @ square,
         "k-means": lambda: clusters.predict(points),
     }
 
     def seconds(workers: int) -> float:
-        runtime = "threads" if workers > 1 else "caller"
-        began = time.perf_counter()
-        solve(problem, n_workers=workers, runtime=runtime, stop=Stop(epochs=args.epochs), seed=0)
-        return time.perf_counter() - began
+        run = {"n_workers": workers, "runtime": "threads" if workers > 1 else "caller"}
+        return script.seconds(lambda: solve(problem, stop=Stop(epochs=options.epochs), **run))
 
     def left_alone() -> float:
         with mock.patch("hogshare.runtimes.choice.end_spinning", lambda n_workers: []):
             return seconds(2)
 
+    def after(work: Callable[[], Any], run: Callable[[], float]) -> Callable[[int], float]:
+        def call(number: int) -> float:
+            time.sleep(PAUSE)
+            work()
+            return run()
+
+        return call
+
     runs = {"one": lambda: seconds(1), "left alone": left_alone, "two": lambda: seconds(2)}
-    warnings.simplefilter("ignore")
-    for run in runs.values():
-        run()
-    times: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for _ in range(args.rounds):
-        for when, work in before.items():
-            for name, run in runs.items():
-                time.sleep(PAUSE)
-                work()
-                times[when, name].append(run())
-    found: dict[str, Any] = {"pools": threadpool_info()}
-    for when in before:
-        one, alone, two = (statistics.median(times[when, name]) for name in runs)
-        found[when] = {"one": one, "left alone": alone, "two": two}
-        print(
-            f"after {when:16}  one {1e3 * one:6.1f} ms   "
-            f"two over one {one / two:.2f}, {one / alone:.2f} with spinning threads left alone"
-        )
-    if args.json:
-        for pool in found["pools"]:
-            del pool["filepath"]
-        store(args.json, found)
+    contestants = {(w, r): after(works[w], runs[r]) for w in works for r in runs}
+    times = script.in_rounds(contestants, options.rounds)
+    table = {w: {r: statistics.median(times[w, r]) for r in runs} for w in works}
+    script.show(table, "seconds after")
+    pools = [{k: v for k, v in pool.items() if k != "filepath"} for pool in threadpool_info()]
+    return {"pools": pools, **table}
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, data="zipf", epochs=12, rounds=7)

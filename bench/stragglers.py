@@ -12,12 +12,10 @@ target is the same for all delays. Cases that the file holds already are kept un
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
-from summaries import summarised, text
+import script
 
 from hogshare import datasets
 from hogshare.lab.experiments import shared
@@ -42,37 +40,23 @@ def measured(X: Any, y: Any, case: str, settings: dict[str, Any]) -> dict[str, A
     cores = result["machine"]["usable_cores"]
     result["load"] = max(run["cpu_seconds"] / run["seconds"] for run in result["runs"]) / cores
     result["ceiling"] = sum(1.0 / x for x in late) * max(late) / workers
-    for run in result["runs"]:
-        del run["trace"]
     return result
 
 
-def main() -> None:
-    """Run what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--step", type=float, default=None)
-    parser.add_argument("--epochs", type=int, default=None)
-    parser.add_argument("--cases", default=",".join(CASES))
-    parser.add_argument("--json", default=None)
-    args = parser.parse_args()
+def measure(options: Any) -> Iterator[dict[str, Any]]:
+    """Every case; what the file has besides stays."""
     X, y = datasets.dense(n_samples=8000, n_features=100, seed=0)
-    file = None if args.json is None else Path(args.json)
-    found: dict[str, Any] = json.loads(file.read_text()) if file and file.exists() else {}
-    for case in args.cases.split(","):
-        settings: dict[str, Any] = {"rounds": args.rounds, "step": args.step}
-        if args.epochs is not None:
-            settings["epochs"] = args.epochs
+    found = script.before(options)
+    for case in options.cases:
+        settings = {"rounds": options.rounds, "step": options.step or None}
+        if options.epochs:
+            settings["epochs"] = options.epochs
         if case not in ("cds:0", "pcs") and "cds:0" in found:
             settings["target"] = found["cds:0"]["target"]
         result = found[case] = measured(X, y, case, settings)
-        seconds = {row["barrier"]: row["seconds"] for row in result["table"]}
-        over = seconds["bsp"] / seconds["asp"] if seconds["bsp"] and seconds["asp"] else None
-        print(case, seconds, "bsp over asp", over)
-        print("  throughput alone", result["ceiling"], "load", result["load"])
-        if file is not None:
-            file.write_text(text(summarised(found)), encoding="utf-8")
+        print(f"{case}: throughput alone {result['ceiling']}, load {result['load']}")
+        yield found
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, rounds=5, step=0.0, epochs=0, cases=CASES)

@@ -15,24 +15,21 @@ Usage::
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
 import sys
-import time
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from operator import add
 from typing import Any
 
 import numpy as np
-from summaries import store
+import script
 
 from hogshare import AsyncContext, datasets
-from hogshare.lab import experiments as bench
-from hogshare.lab.experiments.measure import tasks
+from hogshare.lab.experiments import shared
+from hogshare.lab.experiments.tasks import TASKS
 
 DELAYS = ("cds:0", "cds:0.3", "cds:0.6", "cds:1")
 SIZES = {"empty": 0, "400 kB": 50_000, "4 MB": 500_000}
@@ -51,19 +48,10 @@ def shapes() -> dict[str, tuple[Any, np.ndarray]]:
 
 def race(X: Any, y: np.ndarray, rounds: int, **settings: Any) -> list[dict[str, Any]]:
     """The command's table, of log loss with alpha = 1/n."""
-    run = bench.settings_of(
-        "tasks",
-        alpha=1.0 / len(y),
-        base_ms=20.0,
-        runtime="processes",
-        epochs=8,
-        rounds=rounds,
-        points=4,
-        **settings,
-    )
-    left_out = ("contestant", "epochs")
-    table: list[dict[str, Any]] = tasks.measure(X, y, run)["table"]
-    return [{k: v for k, v in row.items() if k not in left_out} for row in table]
+    run = {"alpha": 1.0 / len(y), "base_ms": 20.0, "runtime": "processes", "epochs": 8}
+    given = TASKS.defaults(**run, rounds=rounds, points=4, **settings)
+    table = TASKS.measure(shared.stated(X, y, given), given)["table"]
+    return [{k: v for k, v in row.items() if k not in ("contestant", "epochs")} for row in table]
 
 
 def nothing(rows: Any, *values: Any) -> int:
@@ -73,13 +61,9 @@ def nothing(rows: Any, *values: Any) -> int:
 
 def in_turn(one: Callable[[], Any], count: int) -> float:
     """Median milliseconds of a call, after some that warm up."""
-    took = []
-    for k in range(count + 20):
-        began = time.perf_counter()
+    for _ in range(20):
         one()
-        if k >= 20:
-            took.append(time.perf_counter() - began)
-    return 1e3 * statistics.median(took)
+    return 1e3 * statistics.median(script.seconds(one) for _ in range(count))
 
 
 def overhead(workers: Any) -> dict[str, float]:
@@ -119,35 +103,26 @@ def overheads() -> dict[str, dict[str, float]]:
     return found
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", default=None)
-    parser.add_argument(OF_RANKS, action="store_true")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+def measure(options: Any) -> dict[str, Any] | None:
+    """Overhead, and every shape's races."""
     if options.overhead_of_ranks:
         if found := overhead("mpi"):
             print(json.dumps(found))
-        return
+        return None
     results: dict[str, Any] = {"overhead, ms": overheads()}
-    print(results, flush=True)
+    script.show(results["overhead, ms"], "overhead, ms")
+    cluster: dict[str, Any] = {"stragglers": ["pcs"], "workers": 32}
+    parts: dict[str, dict[str, Any]] = {
+        "delay": {"stragglers": list(DELAYS)},
+        "production": cluster,
+        "production, 22 released": {**cluster, "available": 22},
+    }
     for name, (X, y) in shapes().items():
-        results[name] = {
-            "delay": race(X, y, options.rounds, stragglers=list(DELAYS)),
-            "production": race(X, y, options.rounds, stragglers=["pcs"], workers=32),
-            "production, 22 released": race(
-                X, y, options.rounds, stragglers=["pcs"], workers=32, available=22
-            ),
-        }
-        for part, table in results[name].items():
-            for row in table:
-                shown = {k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}
-                print(name, part, shown, flush=True)
-    if options.json:
-        store(options.json, results)
+        results[name] = {what: race(X, y, options.rounds, **how) for what, how in parts.items()}
+        for what, table in results[name].items():
+            script.show(table, f"{name}, {what}")
+    return results
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, rounds=3, overhead_of_ranks=False)

@@ -9,20 +9,15 @@ Compiling and a warm-up run are excluded. Usage::
 
 from __future__ import annotations
 
-import argparse
 import functools
 import math
 import statistics
-import time
-import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from halfway import share_of_way
+import script
 from sklearn.linear_model import SGDClassifier as ScikitSGD
-from summaries import store
 
 import hogshare
 from hogshare import Shared, Stop, datasets, problems, solve
@@ -40,34 +35,19 @@ RESAMPLES = 500
 Run = tuple[float, float]  # what is missing of one worker's gain, and seconds
 
 
-def rounds(contestants: dict[str, Callable[[], float]], n: int) -> dict[str, list[float]]:
-    """Run the contestants in turn, `n` rounds after one that does not count."""
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
-    for k in range(n + 1):
-        for name, run in contestants.items():
-            took = run()
-            if k:
-                seconds[name].append(took)
-    return seconds
-
-
 def per_epoch(X: Any, y: np.ndarray, n: int) -> dict[str, Any]:
     """Whole fits of both estimators, per nonzero and epoch."""
     settings = {"loss": "log_loss", "max_iter": EPOCHS, "tol": None, "random_state": 0}
 
-    def fit(kind: Any, **extra: Any) -> float:
-        start = time.perf_counter()
-        kind(**settings, **extra).fit(X, y)
-        return time.perf_counter() - start
+    def fit(kind: Any, **extra: Any) -> Callable[[int], float]:
+        return lambda number: script.seconds(lambda: kind(**settings, **extra).fit(X, y))
 
-    seconds = rounds(
-        {
-            "scikit-learn": lambda: fit(ScikitSGD),
-            "hogshare, n_jobs=1": lambda: fit(hogshare.SGDClassifier),
-            "hogshare, n_jobs=2": lambda: fit(hogshare.SGDClassifier, n_jobs=2),
-        },
-        n,
-    )
+    contestants = {
+        "scikit-learn": fit(ScikitSGD),
+        "hogshare, n_jobs=1": fit(hogshare.SGDClassifier),
+        "hogshare, n_jobs=2": fit(hogshare.SGDClassifier, n_jobs=2),
+    }
+    seconds = script.in_rounds(contestants, n)
     nnz = getattr(X, "nnz", None) or X.size
     return {name: [s / EPOCHS / nnz * 1e9 for s in runs] for name, runs in seconds.items()}
 
@@ -111,11 +91,8 @@ def time_to_objective(X: Any, y: np.ndarray, n: int) -> dict[str, dict[str, floa
         return missing(report.model), report.seconds["run"]
 
     def two_runs(n_epochs: int, seed: int) -> Run:
-        def alone(problem: Any) -> Any:
-            return solve(problem, stop=Stop(epochs=n_epochs), seed=seed, runtime="caller")
-
-        with ThreadPoolExecutor(2) as pool:
-            both = list(pool.map(alone, [problem, twin]))
+        run = {"stop": Stop(epochs=n_epochs), "seed": seed, "runtime": "caller"}
+        both = script.at_once(lambda one: solve(one, **run), [problem, twin])
         return missing(both[0].model), statistics.fmean(r.seconds["run"] for r in both) / 2
 
     contestants: dict[str, Callable[[int, int], Run]] = {
@@ -152,7 +129,8 @@ def crossing(runs: np.ndarray) -> tuple[float, float]:
     if not reached.size:
         return math.inf, math.inf
     k = int(reached[0])
-    share = share_of_way(left[k - 1], left[k], GOAL, least=0.05)  # one worker passes it by chance
+    # one worker passes it by chance
+    share = script.share_of_way(left[k - 1], left[k], GOAL, least=0.05)
     return k - 1 + share, seconds[k - 1] + share * (seconds[k] - seconds[k - 1])
 
 
@@ -185,43 +163,36 @@ def summary(runs: dict[str, list[float]], against: str) -> dict[str, dict[str, f
             "median": statistics.median(times),
             "min": min(times),
             "max": max(times),
-            f"times faster than {against}": statistics.median(
-                a / b for a, b in zip(runs[against], times, strict=True)
-            ),
+            f"times faster than {against}": script.median_ratio(runs[against], times),
         }
         for name, times in runs.items()
     }
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="zipf,imdb,a9a,covtype-20k")
-    parser.add_argument("--data-home", default=None)
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", default=None)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+def measure(options: Any) -> dict[str, Any]:
+    """Both questions of every set."""
     measured, cores = probing.probe(), usable_workers(-1)
     floor = {f"{n} thread{'s' * (n > 1)}": measured.floor_ns(n) for n in sorted({1, cores})}
     results: dict[str, Any] = {"floor of sparse float32 rows, ns per nonzero": floor}
     print("floor", floor)
-    for name in options.data.split(","):
+    for name in options.data:
         X, y = datasets.load(name, data_home=options.data_home)
         X = X.astype(options.dtype)
         results[name] = {
             "ns per nonzero and epoch": summary(per_epoch(X, y, options.rounds), "scikit-learn"),
             "seconds to the same objective": time_to_objective(X, y, 5 * options.rounds),
         }
-        print(name)
         for title, lines in results[name].items():
-            print(f"  {title}")
-            for line, numbers in lines.items():
-                print(f"    {line:28s}", "  ".join(f"{k} {v:.4g}" for k, v in numbers.items()))
-    if options.json:
-        store(options.json, results)
+            script.show(lines, f"{name}: {title}")
+    return results
 
 
 if __name__ == "__main__":
-    main()
+    script.run(
+        __doc__,
+        measure,
+        script.HOME,
+        data=("zipf", "imdb", "a9a", "covtype-20k"),
+        dtype="float32",
+        rounds=7,
+    )

@@ -14,18 +14,16 @@ there is after each round is written. Usage::
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import script
 from sklearn.decomposition import LatentDirichletAllocation as Theirs
-from summaries import store
 
 from hogshare import LatentDirichletAllocation, Shared
 
@@ -75,16 +73,14 @@ def perplexity(model: Any, first: sp.csr_array, second: sp.csr_array) -> float:
     return float(np.exp(-(pairs.data @ np.log(likely)) / pairs.data.sum()))
 
 
-def measured(folder: Path, passes_of: list[int], rounds: int) -> Iterator[list[dict[str, Any]]]:
+def measured(folder: Path, passes_of: Sequence[int], rounds: int) -> Iterator[list[dict[str, Any]]]:
     """Seconds and perplexity of everybody, in turn: what there is after each round."""
     train, *halves = documents(folder)
     taken: dict[tuple[str, int], list[tuple[float, float]]] = {}
 
     def note(who: str, passes: int, kind: Callable[..., Any], settings: dict[str, Any]) -> None:
         model = kind(TOPICS, max_iter=passes, **ONLINE, **settings)
-        began = time.perf_counter()
-        model.fit(train)
-        seconds = time.perf_counter() - began
+        seconds = script.seconds(lambda: model.fit(train))
         taken.setdefault((who, passes), []).append((seconds, perplexity(model, *halves)))
         print(f"{who:24} {passes:3} {seconds:7.2f} {taken[who, passes][-1][1]:8.1f}", flush=True)
 
@@ -116,24 +112,14 @@ def summed(taken: dict[tuple[str, int], list[tuple[float, float]]]) -> list[dict
     return table
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--passes", type=int, nargs="+", default=[3, 10])
-    parser.add_argument("--data-home", type=Path, default=os.environ.get("HOGSHARE_DATA"))
-    parser.add_argument("--json", type=Path, default=None)
-    options = parser.parse_args()
+def measure(options: Any) -> Iterator[dict[str, Any]]:
+    """What there is after each round."""
     table: list[dict[str, Any]] = []
-    rounds = measured(Path(options.data_home), options.passes, options.rounds)
-    for done, table in enumerate(rounds, start=1):
-        if options.json:
-            told = {"rounds": done, "topics": TOPICS, "batch": BATCH}
-            store(options.json, {**told, "results": table})
-    for cell in table:
-        words = (f"{v:.4g}" if isinstance(v, float) else f"{v}" for v in cell.values())
-        print(*(f"{word:>24}" for word in words), flush=True)
+    folder = Path(options.data_home or os.environ["HOGSHARE_DATA"])
+    for done, table in enumerate(measured(folder, options.passes, options.rounds), start=1):
+        yield {"rounds": done, "topics": TOPICS, "batch": BATCH, "results": table}
+    script.show(table, "seconds and perplexity")
 
 
 if __name__ == "__main__":
-    main()
+    script.run(__doc__, measure, script.HOME, rounds=3, passes=(3, 10))

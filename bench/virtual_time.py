@@ -13,18 +13,18 @@ Usage::
 
 from __future__ import annotations
 
-import argparse
+import itertools
 import statistics
 from dataclasses import dataclass
 from typing import Any
 
+import script
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
-from summaries import store
 
 from hogshare import ASP, BSP, PBSP, SSP, Master, Shared, Simulator, StepSize, Stop, problems, solve
 from hogshare.barriers import name_of
-from hogshare.io.tables import text_table
+from hogshare.lab.harness.settings import Setting
 from hogshare.report import Report
 from hogshare.simulation import Constant
 from hogshare.stragglers import ControlledDelay, LogNormal, ProductionCluster, Stragglers
@@ -93,38 +93,30 @@ def pair(problem: Any, plane: Any, barrier: Any, law: Any, seed: int, epochs: in
     return [facts(report, target) for report in reports]
 
 
-def main() -> None:
-    """Run every case and print how far the two are apart."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--base", type=float, default=0.2, help="seconds that a block sleeps")
-    parser.add_argument("--json", default=None)
-    args = parser.parse_args()
+def measure(options: Any) -> dict[str, Any]:
+    """Every plane, law and barrier."""
     X, y = load_breast_cancer(return_X_y=True)
     problem = problems.linear(scale(X), y, alpha=1.0 / len(y))
     found = []
-    for plane in (Shared(), Master()):
-        for name in laws(args.base, 0):
-            for barrier in (ASP(), SSP(2), BSP(), PBSP(2)):
-                pairs = [
-                    pair(problem, plane, barrier, laws(args.base, k)[name], k, args.epochs)
-                    for k in range(args.seeds)
-                ]
-                means = [
-                    {key: statistics.fmean(p[side][key] for p in pairs) for key in pairs[0][0]}
-                    for side in (0, 1)
-                ]
-                line = {"plane": type(plane).__name__, "law": name, "barrier": name_of(barrier)}
-                found.append({**line, "real": means[0], "virtual": means[1]})
-                cells = [[k, v, means[1][k]] for k, v in means[0].items()]
-                print(*line.values())
-                print(text_table(["", "real", "virtual"], cells), flush=True)
-    if args.json:
-        kept = {"seeds": args.seeds, "epochs": args.epochs, "base": args.base}
-        settings = kept | {"workers": N_WORKERS, "jitter": JITTER}
-        store(args.json, {"settings": settings, "runs": found})
+    cases = itertools.product(
+        (Shared(), Master()), laws(options.base, 0), (ASP(), SSP(2), BSP(), PBSP(2))
+    )
+    for plane, name, barrier in cases:
+        pairs = [
+            pair(problem, plane, barrier, laws(options.base, k)[name], k, options.epochs)
+            for k in range(options.seeds)
+        ]
+        real, virtual = (
+            {key: statistics.fmean(one[key] for one in runs) for key in runs[0]}
+            for runs in zip(*pairs, strict=True)
+        )
+        line = {"plane": type(plane).__name__, "law": name, "barrier": name_of(barrier)}
+        found.append({**line, "real": real, "virtual": virtual})
+        script.show({"real": real, "virtual": virtual}, ", ".join(line.values()))
+    settings = {name: getattr(options, name) for name in ("seeds", "epochs", "base")}
+    return {"settings": settings | {"workers": N_WORKERS, "jitter": JITTER}, "runs": found}
 
 
 if __name__ == "__main__":
-    main()
+    base = Setting("base", "seconds that a block sleeps", 0.2, float)
+    script.run(__doc__, measure, base, seeds=5, epochs=1)

@@ -8,12 +8,12 @@ the settings are taken in turn. Usage::
 
 from __future__ import annotations
 
-import argparse
+import functools
+import itertools
 import statistics
-from pathlib import Path
 from typing import Any
 
-from summaries import store
+import script
 
 from hogshare import BSP, PSSP, SAGA, SSP, Master, Stop, Throttled, datasets, problems, solve
 
@@ -35,34 +35,22 @@ def run_ms(problem: Any, epochs: int, seed: int, **settings: Any) -> float:
     return 1e3 * float(solve(problem, stop=stop, seed=seed, **settings).seconds["run"])
 
 
-def main() -> None:
-    """Run the settings in turn, print a table, write it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="zipf-small", help="sets, separated by commas")
-    parser.add_argument("--workers", default="2,4", help="numbers of workers, by commas")
-    parser.add_argument("--runtimes", default="threads,processes")
-    parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
-    workers = [int(n) for n in args.workers.split(",")]
-    cases = [(runtime, n) for runtime in args.runtimes.split(",") for n in workers]
+def measure(options: Any) -> dict[str, Any]:
+    """Every setting, runtime and number of workers."""
     found: dict[str, Any] = {}
-    for data in args.data.split(","):
+    for data in options.data:
         X, y = datasets.load(data)
         problem = problems.linear(X.astype("float32"), y, alpha=1.0 / len(y))
-        times: dict[tuple[str, str, int], list[float]] = {}
-        for round_ in range(args.rounds + 1):
-            for name, settings in SETTINGS.items():
-                for runtime, n in cases:
-                    more = {**settings, "runtime": runtime, "n_workers": n}
-                    spent = run_ms(problem, args.epochs, round_, **more)
-                    if round_:  # the first one loads kernels, and each process its own
-                        times.setdefault((name, runtime, n), []).append(spent)
-        print(f"{data}: milliseconds of {args.epochs} epochs, medians (fastest to slowest)")
-        for key, values in times.items():
-            spread = f"({min(values):.1f} to {max(values):.1f})"
-            print(f"{key[0]:14} {key[1]:10}{key[2]:3} {statistics.median(values):9.1f} {spread}")
+        cases = itertools.product(SETTINGS, options.runtimes, options.workers)
+        times = script.in_rounds(
+            {
+                (name, runtime, n): functools.partial(
+                    run_ms, problem, options.epochs, runtime=runtime, n_workers=n, **SETTINGS[name]
+                )
+                for name, runtime, n in cases
+            },
+            options.rounds,
+        )
         found[data] = [
             {
                 "setting": name,
@@ -74,10 +62,18 @@ def main() -> None:
             }
             for (name, runtime, n), values in times.items()
         ]
-    if args.json:
-        settings = {"epochs": args.epochs, "rounds": args.rounds, "dtype": "float32"}
-        store(args.json, {**settings, "sets": found})
+        script.show(found[data], f"{data}, {options.epochs} epochs")
+    settings = {"epochs": options.epochs, "rounds": options.rounds, "dtype": "float32"}
+    return {**settings, "sets": found}
 
 
 if __name__ == "__main__":
-    main()
+    script.run(
+        __doc__,
+        measure,
+        data=("zipf-small",),
+        workers=(2, 4),
+        runtimes=("threads", "processes"),
+        epochs=5,
+        rounds=7,
+    )

@@ -11,18 +11,17 @@ taken in turn; a small fit before them loads the kernels, and is not counted. Us
 
 from __future__ import annotations
 
-import argparse
 import time
-import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import script
 from sklearn import linear_model
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
-from summaries import store
 
 from hogshare import LogisticRegression, LogisticRegressionCV, datasets
+from hogshare.lab.harness.settings import Setting
 
 CHOICE: dict[str, Any] = {
     "Cs": 10,
@@ -50,60 +49,47 @@ def load(name: str) -> tuple[Any, np.ndarray]:
     return X, (X @ rng.standard_normal(100) + noise > 0.0).astype(int)
 
 
-def cold(X: Any, y: np.ndarray) -> int:
-    """Every fit on a fold from zero; returns the sum of epochs."""
-    total = 0
+def cold(X: Any, y: np.ndarray) -> dict[str, float]:
+    """Every fit on a fold from zero: seconds, and the sum of epochs."""
+    began, total = time.perf_counter(), 0
     for train, _ in StratifiedKFold(CHOICE["cv"]).split(X, y):
-        rows, labels = X[train], y[train]
         for C in np.logspace(-4, 4, CHOICE["Cs"]):
-            total += int(LogisticRegression(C=C).fit(rows, labels).n_iter_[0])
-    return total
+            total += int(LogisticRegression(C=C).fit(X[train], y[train]).n_iter_[0])
+    return {"iterations": total, "seconds": time.perf_counter() - began}
 
 
-def measure(X: Any, y: np.ndarray, wanted: list[str]) -> dict[str, dict[str, float]]:
-    """Seconds and iterations of each contestant."""
-    found: dict[str, dict[str, float]] = {}
-    began = time.perf_counter()
-    if "from zero" in wanted:
-        found["from zero"] = {"iterations": cold(X, y), "seconds": time.perf_counter() - began}
-    for name in (name for name in CONTESTANTS if name in wanted):
-        kind, settings = CONTESTANTS[name]
-        began = time.perf_counter()
-        model = kind(**CHOICE, **settings).fit(X, y)
-        found[name] = {
-            "seconds": time.perf_counter() - began,
-            "iterations": int(model.n_iter_.sum()),
-            "C": float(model.C_),
-            "score": float(model.scores_.mean(axis=0).max()),
-        }
-    return found
+def along_path(X: Any, y: np.ndarray, name: str) -> dict[str, float]:
+    """Seconds and iterations of a contestant."""
+    kind, settings = CONTESTANTS[name]
+    model = kind(**CHOICE, **settings)
+    return {
+        "seconds": script.seconds(lambda: model.fit(X, y)),
+        "iterations": int(model.n_iter_.sum()),
+        "C": float(model.C_),
+        "score": float(model.scores_.mean(axis=0).max()),
+    }
 
 
-def main() -> None:
-    """Measure, print, and store what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="zipf-small", help="names with commas between, or dense")
-    parser.add_argument("--only", default="", help="parts of contestants' names, commas between")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", help="file to write")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    names = ["from zero", *CONTESTANTS]
-    wanted = [n for n in names if any(part in n for part in options.only.split(","))]
+def compare(X: Any, y: np.ndarray, only: Sequence[str], rounds: int) -> dict[str, Any]:
+    """Medians of those whose names have a part of `only`."""
+    calls: dict[str, Callable[[int], dict[str, float]]] = {"from zero": lambda k: cold(X, y)}
+    for name in CONTESTANTS:
+        calls[name] = lambda k, name=name: along_path(X, y, name)
+    wanted = {n: call for n, call in calls.items() if any(part in n for part in only)}
+    LogisticRegressionCV(**{**CHOICE, "Cs": 1, "cv": 2}, max_iter=1).fit(X[:500], y[:500])
+    runs = script.in_rounds(wanted, rounds, warm=False)
+    return {name: script.medians(found) for name, found in runs.items()}
+
+
+def measure(options: Any) -> dict[str, Any]:
+    """Every set."""
     result = {}
-    for data in options.data.split(","):
-        X, y = load(data)
-        LogisticRegressionCV(**{**CHOICE, "Cs": 1, "cv": 2}, max_iter=1).fit(X[:500], y[:500])
-        rounds = [measure(X, y, wanted) for _ in range(options.rounds)]
-        result[data] = {
-            name: {key: float(np.median([r[name][key] for r in rounds])) for key in rounds[0][name]}
-            for name in rounds[0]
-        }
-        for name, row in result[data].items():
-            print(data, f"{name:28s}", {key: round(value, 4) for key, value in row.items()})
-    if options.json:
-        store(options.json, result)
+    for data in options.data:
+        result[data] = compare(*load(data), options.only, options.rounds)
+        script.show(result[data], data)
+    return result
 
 
 if __name__ == "__main__":
-    main()
+    only = Setting("only", "parts of contestants' names", ("",), script.commas(str))
+    script.run(__doc__, measure, only, data=("zipf-small",), rounds=3)

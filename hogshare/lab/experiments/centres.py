@@ -17,7 +17,7 @@ from hogshare.lab.experiments import problems as experiments
 from hogshare.lab.experiments import shared
 from hogshare.lab.harness import panels
 from hogshare.lab.harness.experiment import Experiment, Settings
-from hogshare.lab.harness.numbers import Compared, Number, Row, first_of, ratio
+from hogshare.lab.harness.numbers import Compared, Number, Row, Run, first_of, ratio
 from hogshare.lab.harness.settings import Group, Setting
 
 if TYPE_CHECKING:
@@ -233,12 +233,18 @@ def of_lan(row: Row, rows: Sequence[Row], result: Row) -> float | None:
     return ratio(row["seconds"], first_of("method", row, rows)["seconds"])
 
 
+def megabytes(run: Run) -> float | None:
+    """What a run has sent up to the target, in proportion to its blocks."""
+    blocks = run.first("blocks")
+    return None if blocks is None else 1e-6 * run["bytes"] * blocks / run["blocks"]
+
+
 DELAYS = "barriers, blocked reads"
 NUMBERS = (
     Number("seconds", lambda run: run.first("seconds"), header="{clock}s"),
     Compared("speedup", by=over_bsp, header="times bsp"),
     Compared("of_lan", by=of_lan, header="times the first links"),
-    Number("megabytes", lambda run: run.until("bytes", 1e-6), header="MB"),
+    Number("megabytes", megabytes, header="MB"),
     Number("significant_share", header="significant", form=".1%"),
     Number("small_share", header="at most 1 %", form=".1%"),
     Number("barriers", lambda run: float(run["barriers"]), header=DELAYS, form=".0f"),

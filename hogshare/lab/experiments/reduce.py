@@ -15,7 +15,7 @@ from hogshare.io.tables import cell
 from hogshare.lab.experiments import shared
 from hogshare.lab.harness import panels
 from hogshare.lab.harness.experiment import Experiment, Settings
-from hogshare.lab.harness.numbers import Number, Row, median
+from hogshare.lab.harness.numbers import Number, Row, Run, median
 from hogshare.lab.harness.settings import Setting
 
 if TYPE_CHECKING:
@@ -174,10 +174,16 @@ def by_cause(waits: list[dict[str, float]]) -> dict[str, float | None]:
     return {cause: median([one[cause] for one in waits]) for cause in waits[0]}
 
 
+def until_target(run: Run, what: str, unit: float = 1.0) -> float | None:
+    """What of a run's total falls to its part up to the target."""
+    blocks = run.first("blocks")
+    return None if blocks is None else unit * (blocks / run["blocks"]) * run[what]
+
+
 NUMBERS = (
     Number("seconds", lambda run: run.first("seconds"), header="seconds"),
-    Number("rounds", lambda run: run.until("rounds"), header="rounds", form=round),
-    Number("megabytes", lambda run: run.until("bytes", 1e-6), header="MB"),
+    Number("rounds", lambda run: until_target(run, "rounds"), header="rounds", form=round),
+    Number("megabytes", lambda run: until_target(run, "bytes", 1e-6), header="MB"),
     Number("whole_share", header="whole reduces", form=".2%"),
     Number("torn", over=max, header="torn"),
     Number("missing"),

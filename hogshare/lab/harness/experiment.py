@@ -54,8 +54,8 @@ class Experiment(Command):
     run_once : ``run_once(problem, settings, contestant, seed)``
     facts : ``facts(report)``, what JSON has of a run besides its contestant, round and trace
     numbers : of the table
-    caption : format of a sentence below the table, with what the result and its settings have
-    notes : ``notes(result)``, more sentences
+    notes : ``notes(result)``, sentences below the table
+    caption : the last of them: a format, with what the result and its settings have
     settle : ``settle(problem, settings)``, the settings with those that follow from others
     about : ``about(problem, settings)``, what the result has besides
     warmed : ``warmed(settings)``, who warms up; the first contestant if nobody else is named
@@ -76,8 +76,8 @@ class Experiment(Command):
     numbers: Sequence[Number]
     settle: Callable[[Any, Settings], Settings] = lambda problem, settings: settings
     about: Callable[[Any, Settings], Result] = lambda problem, settings: {}
-    caption: str = ""
     notes: Callable[[Result], Iterable[str]] = lambda result: ()
+    caption: str = ""
     warmed: Callable[[Settings], list[Contestant]] | None = None
     family_of: Callable[[Row], str] | None = None
     target_of: Callable[[Sequence[Row]], float] = reached_by_all
@@ -188,7 +188,9 @@ class Experiment(Command):
         data = {"rows": problem.n_rows, "columns": problem.n_features, "nonzeros": problem.nnz}
         result: Result = {"settings": settings, "data": data, "runs": runs}
         found = self.targets_of(result) if targets is None else dict(targets)
-        result |= {"target": found[""]} if self.family_of is None else {"targets": found}
+        result["target"] = found.get("", settings.get("target"))
+        if self.family_of is not None:
+            result["targets"] = found
         return {**result, "table": self.tabulate(result)}
 
     def targets_of(self, result: Result) -> dict[str, float]:
@@ -242,7 +244,7 @@ class Experiment(Command):
             [[name, *cells] for name, cells in zip(names, rows, strict=True)],
             title=title,
         )
-        for sentence in filter(None, (self._written(self.caption, result), *self.notes(result))):
+        for sentence in filter(None, (*self.notes(result), self._written(self.caption, result))):
             console.say(sentence)
         if any(row["seconds"] is None for row in table):
             console.say(

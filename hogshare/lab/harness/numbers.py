@@ -66,11 +66,6 @@ class Run(dict[str, Any]):
         """When the target is reached, in "seconds", "epochs" or "blocks"; None: it is not."""
         return self.trace.first(self.target, what)
 
-    def until(self, what: str, unit: float = 1.0) -> float | None:
-        """What of a total falls to the part up to the target, in proportion to blocks."""
-        blocks = self.first("blocks")
-        return None if blocks is None else unit * self[what] * blocks / self["blocks"]
-
 
 @dataclass(frozen=True)
 class Number:
