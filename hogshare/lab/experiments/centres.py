@@ -48,11 +48,7 @@ SETTINGS: tuple[Setting | Group, ...] = (
         metavar="ROWS",
     ),
     Setting(
-        "methods",
-        "bsp, ssp, gaia",
-        ["bsp", "gaia"],
-        choices=("bsp", "ssp", "gaia"),
-        several=True,
+        "methods", "bsp, ssp, gaia", ["bsp", "gaia"], choices=("bsp", "ssp", "gaia"), several=True
     ),
     Setting(
         "links",

@@ -60,10 +60,7 @@ SETTINGS = (
     ),
     shared.WORKERS,
     Setting(
-        "runtime",
-        "who runs the workers",
-        "threads",
-        choices=("threads", "processes", "simulator"),
+        "runtime", "who runs the workers", "threads", choices=("threads", "processes", "simulator")
     ),
     shared.LAW_OF_BLOCKS,
     Setting(

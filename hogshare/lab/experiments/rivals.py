@@ -32,9 +32,7 @@ SETTINGS = (
     Group(lambda parser: parser.set_defaults(dtype="float32")),
     Setting("loss", "", "log_loss", choices=("log_loss", "hinge")),
     Setting(
-        "alpha",
-        "strength of the l2 penalty (default: 1 / number of rows)",
-        type=options.positive,
+        "alpha", "strength of the l2 penalty (default: 1 / number of rows)", type=options.positive
     ),
     Setting(
         "targets",

@@ -205,16 +205,6 @@ def settle(problem: Any, settings: Settings) -> Settings:
     return {**settings, "workers": settings["workers"] or default_workers(settings["runtime"])}
 
 
-def contestants(settings: Settings) -> list[tuple[int]]:
-    """The numbers of workers."""
-    return [(count,) for count in settings["workers"]]
-
-
-def warmed(settings: Settings) -> list[tuple[int]]:
-    """On the virtual clock all numbers of workers have the same kernels, and nobody starts."""
-    return contestants(settings)[: 1 if settings["runtime"] == SIMULATOR else None]
-
-
 def run_once(problem: Any, settings: Settings, contestant: tuple[int], seed: int) -> Report:
     """Solve once with a number of workers."""
     from hogshare.problems.gradient import NotFinite
@@ -402,8 +392,9 @@ SPEEDUP = Experiment(
     settings=SETTINGS,
     check=check,
     axes=("workers",),
-    contestants=contestants,
-    warmed=warmed,
+    contestants=lambda settings: [(count,) for count in settings["workers"]],
+    # on the virtual clock all numbers of workers have the same kernels, and nobody starts
+    is_warmed=lambda settings, one: settings["runtime"] != SIMULATOR,
     problem=problem_of,
     settle=settle,
     about=about,

@@ -58,7 +58,7 @@ class Experiment(Command):
     caption : the last of them: a format, with what the result and its settings have
     settle : ``settle(problem, settings)``, the settings with those that follow from others
     about : ``about(problem, settings)``, what the result has besides
-    warmed : ``warmed(settings)``, who warms up; the first contestant if nobody else is named
+    is_warmed : ``is_warmed(settings, contestant)``, who warms up besides the first contestant
     family_of : ``family_of(run)``, of those that have a target of their own
     target_of : ``target_of(runs)``, where none is given
     doubts : ``doubts(result)``, what makes the measured times doubtful
@@ -78,7 +78,7 @@ class Experiment(Command):
     about: Callable[[Any, Settings], Result] = lambda problem, settings: {}
     notes: Callable[[Result], Iterable[str]] = lambda result: ()
     caption: str = ""
-    warmed: Callable[[Settings], list[Contestant]] | None = None
+    is_warmed: Callable[[Settings, Contestant], bool] = lambda settings, one: False
     family_of: Callable[[Row], str] | None = None
     target_of: Callable[[Sequence[Row]], float] = reached_by_all
     doubts: Callable[[Result], list[str]] = lambda result: []
@@ -117,7 +117,7 @@ class Experiment(Command):
             See the head of this file.
         """
         racing = self.contestants(settings)
-        warmed = racing[:1] if self.warmed is None else self.warmed(settings)
+        warmed = [one for one in racing if one == racing[0] or self.is_warmed(settings, one)]
         about, within = self.about(problem, settings), {**settings, **(runs_with or {})}
         count = settings[self.rounds]
         last: list[Report] = []

@@ -59,9 +59,7 @@ PSP_SETTINGS = (
         type=options.positive,
     ),
     Setting(
-        "parameters",
-        "of the linear model of 1d and 2b (default: 1000)",
-        type=options.positive_int,
+        "parameters", "of the linear model of 1d and 2b (default: 1000)", type=options.positive_int
     ),
     Setting(
         "step",
