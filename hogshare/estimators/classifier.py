@@ -15,9 +15,8 @@ from hogshare.estimators.parameters import generator_of
 from hogshare.estimators.sgd import LEARNING_RATES, MAX_INT, SGDMixin
 from hogshare.estimators.validation import are_among, are_plain_classes, are_the_same
 from hogshare.estimators.workers import constraints_of
-from hogshare.problems.linear.labels import distinct, own_type
-from hogshare.problems.weights import class_weights, row_weights
-from hogshare.system.clusters import is_collection
+from hogshare.problems.linear.labels import distinct
+from hogshare.problems.weights import class_weights
 
 
 class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
@@ -155,7 +154,8 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
         if self.warm_start and hasattr(self, "coef_"):
             coef_init = self.coef_ if coef_init is None else coef_init
             intercept_init = self.intercept_ if intercept_init is None else intercept_init
-        self._pass(X, y, None, sample_weight, self.max_iter, (coef_init, intercept_init))
+        init = coef_init, intercept_init
+        self._pass(X, y, sample_weight, self.max_iter, init, reset=True)
         return self
 
     @fits
@@ -171,7 +171,8 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
         classes : array-like of shape (n_classes,), default=None
             All labels that will ever occur; needed in the first call.
         """
-        if not hasattr(self, "classes_"):
+        first = not hasattr(self, "classes_")
+        if first:
             self._check_settings(for_partial_fit=True)
             if self.class_weight == "balanced":
                 raise ValueError(
@@ -182,29 +183,10 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
                     "resulting weights as the class_weight parameter."
                 )
         init = None if getattr(self, "coef_", None) is not None else (None, None)
-        self._pass(X, y, classes, sample_weight, None, init)
+        self._pass(X, y, sample_weight, None, init, reset=first, classes=classes)
         return self
 
-    def _pass(
-        self,
-        X: Any,
-        y: Any,
-        classes: Any,
-        sample_weight: Any,
-        max_iter: int | None,
-        init: tuple[Any, Any] | None,
-    ) -> None:
-        """Validate and learn; `init` None goes on from the present model.
-
-        `classes` are for `partial_fit`, whose `max_iter` is None.
-        """
-        if is_collection(X):
-            from hogshare.estimators.partitioned_fits import fit_sgd
-
-            fit_sgd(self, X, y, sample_weight, init if max_iter else None)
-            return
-        anew = max_iter is not None
-        X, y, seen = self._check_rows(X, own_type(y), reset=anew or not hasattr(self, "classes_"))
+    def _read_labels(self, y: np.ndarray, classes: Any, anew: bool) -> np.ndarray:
         if anew:
             classes = distinct(y)
             if hasattr(self, "classes_"):
@@ -214,43 +196,13 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
             self.classes_ = classes
         elif not are_the_same(getattr(self, "classes_", None), classes):
             _check_partial_fit_first_call(self, classes)
-        n_classes = len(self.classes_)
         if self.class_weight is None and (own or are_among(y, self.classes_)):
-            class_weight = np.ones(n_classes)
-        else:
-            class_weight = class_weights(
-                compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-            )
-        weight = None
-        if sample_weight is not None:
-            # with early stopping a better message comes from the split
-            zeros = self.early_stopping
-            weight = row_weights(sample_weight, X, X.dtype, allow_all_zero_weights=zeros)
-        shape = (1 if n_classes <= 2 else n_classes, X.shape[1])
-        start = self._start(shape, X, y, weight, init, anew)
-        if n_classes < 2:
-            raise ValueError(
-                "The number of classes has to be greater than one; "
-                f"got {n_classes} class{'' if n_classes == 1 else 'es'}."
-            )
-        validation, seed = self._draw(y, weight)
-        self._learn(
-            self._problem(X, y, seen, weight, class_weight, self.classes_),
-            X,
-            y,
-            start=start,
-            validation=validation,
-            seed=seed,
-            max_iter=max_iter,
-            sample_weight=sample_weight,
-        )
+            return np.ones(len(self.classes_))
+        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        return class_weights(weights)
 
     def _draw(self, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
-        """Split and seed of the row order, drawn in scikit-learn's order.
-
-        With several classes the order is the one that scikit-learn has for the first of them.
-        """
-        if len(self.classes_) > 2:
+        if len(self.classes_) > 2:  # the order that scikit-learn has for the first of them
             validation = self._held_out(y, weight)
             seeds = check_random_state(self.random_state).randint(MAX_INT, size=len(self.classes_))
             generator = np.random.RandomState(seeds[0])

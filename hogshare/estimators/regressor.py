@@ -11,9 +11,6 @@ from hogshare.estimators.fits import fits
 from hogshare.estimators.parameters import generator_of
 from hogshare.estimators.sgd import LEARNING_RATES, MAX_INT, SGDMixin
 from hogshare.estimators.workers import constraints_of
-from hogshare.problems.weights import row_weights
-from hogshare.system.clusters import is_collection
-from hogshare.system.interrupts import errstate
 
 
 class SGDRegressor(SGDMixin, _SGDRegressor):
@@ -144,7 +141,8 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
             intercept = self._standard_intercept if averaged else self.intercept_
             coef_init = coef if coef_init is None else coef_init
             intercept_init = intercept if intercept_init is None else intercept_init
-        self._pass(X, y, sample_weight, self.max_iter, not warm, (coef_init, intercept_init))
+        init = coef_init, intercept_init
+        self._pass(X, y, sample_weight, self.max_iter, init, reset=not warm)
         return self
 
     @fits
@@ -159,47 +157,16 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
         first = getattr(self, "coef_", None) is None
         if first:
             self._check_settings(for_partial_fit=True)
-        self._pass(X, y, sample_weight, None, first, (None, None) if first else None)
+        self._pass(X, y, sample_weight, None, (None, None) if first else None, reset=first)
         return self
 
-    def _pass(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        max_iter: int | None,
-        reset: bool,
-        init: tuple[Any, Any] | None,
-    ) -> None:
-        """Validate and learn; `init` None goes on from the present model."""
-        if is_collection(X):
-            from hogshare.estimators.partitioned_fits import fit_sgd
-
-            fit_sgd(self, X, y, sample_weight, init if max_iter else None)
-            return
-        X, y, seen = self._check_rows(X, y, reset=reset)
-        with errstate(over="ignore"):  # what is too large for these rows is refused below
-            y = y.astype(X.dtype, copy=False)
-        weight = None
-        if sample_weight is not None:
-            weight = row_weights(sample_weight, X, X.dtype)
-        shape = (1, X.shape[1])
-        start = self._start(shape, X, y, weight, init, max_iter is not None)
+    def _draw(self, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
         validation = self._held_out(y, weight)
-        # drawn in scikit-learn's order: of its two numbers the first is the row order's seed
         generator = generator_of(self.random_state)
+        # of its two numbers the first is the row order's seed
         seed = int(generator.randint(MAX_INT))
         generator.randint(1, MAX_INT)
-        self._learn(
-            self._problem(X, y, seen, weight),
-            X,
-            y,
-            start=start,
-            validation=validation,
-            seed=seed,
-            max_iter=max_iter,
-            sample_weight=sample_weight,
-        )
+        return validation, seed
 
     def _shaped(self, coef: np.ndarray) -> np.ndarray:
         return coef.ravel()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import is_classifier
+from sklearn.base import ClassifierMixin, is_classifier
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
@@ -24,9 +24,10 @@ from hogshare.kernels import schedules
 from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import build
 from hogshare.problems.linear.columns import Columns, suited
+from hogshare.problems.linear.labels import own_type
 from hogshare.problems.model import Handed, Model, in_place
 from hogshare.problems.protocol import RowProblem
-from hogshare.problems.weights import require_weight
+from hogshare.problems.weights import require_weight, row_weights
 from hogshare.report import Report
 from hogshare.rules.automatic import automatic_rule
 from hogshare.rules.protocol import Rule
@@ -36,6 +37,7 @@ from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.choices import plane_of
 from hogshare.solvers.solving import OrderSeed, solve
 from hogshare.system.callers import warn
+from hogshare.system.clusters import is_collection
 from hogshare.system.interrupts import errstate
 
 MAX_INT = np.iinfo(np.int32).max
@@ -174,9 +176,66 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
                 "from an earlier model: use fit with warm_start=False, or another learning_rate."
             )
 
-    def _check_rows(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray, Survey | None]:
-        """Validate; scikit-learn's step sizes do not go by how large rows are."""
-        return check_rows(self, X, y, sizes=self.learning_rate == "auto", reset=reset)
+    def _pass(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        max_iter: int | None,
+        init: tuple[Any, Any] | None,
+        *,
+        reset: bool,
+        classes: Any = None,
+    ) -> None:
+        """Validate and learn; `init` None goes on from the present model.
+
+        max_iter : None is the one epoch of `partial_fit`, for which `classes` are
+        """
+        if is_collection(X):
+            from hogshare.estimators.partitioned_fits import fit_sgd
+
+            fit_sgd(self, X, y, sample_weight, init if max_iter else None)
+            return
+        anew, labels = max_iter is not None, isinstance(self, ClassifierMixin)
+        # scikit-learn's step sizes do not go by how large rows are
+        sizes, y = self.learning_rate == "auto", own_type(y) if labels else y
+        X, y, seen = check_rows(self, X, y, sizes=sizes, reset=reset)
+        class_weight, n_columns = None, 1
+        if labels:
+            class_weight = self._read_labels(y, classes, anew)
+            n_columns = 1 if len(class_weight) <= 2 else len(class_weight)
+        else:
+            with errstate(over="ignore"):  # what is too large for these rows is refused below
+                y = y.astype(X.dtype, copy=False)
+        weight = None
+        if sample_weight is not None:
+            # with early stopping a better message comes from the split
+            zeros = labels and self.early_stopping
+            weight = row_weights(sample_weight, X, X.dtype, allow_all_zero_weights=zeros)
+        start = self._start((n_columns, X.shape[1]), X, y, weight, init, anew)
+        if class_weight is not None and len(class_weight) < 2:
+            n_classes = f"{len(class_weight)} class{'' if len(class_weight) == 1 else 'es'}"
+            raise ValueError(f"The number of classes has to be greater than one; got {n_classes}.")
+        validation, seed = self._draw(y, weight)
+        problem = self._problem(X, y, seen, weight, class_weight)
+        self._learn(
+            problem,
+            X,
+            y,
+            start=start,
+            validation=validation,
+            seed=seed,
+            max_iter=max_iter,
+            sample_weight=sample_weight,
+        )
+
+    def _read_labels(self, y: np.ndarray, classes: Any, anew: bool) -> np.ndarray:
+        """Note the classes, and weigh them."""
+        raise NotImplementedError
+
+    def _draw(self, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
+        """Split and seed of the row order, drawn in scikit-learn's order."""
+        raise NotImplementedError
 
     def _held_out(self, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         """Mask of the rows that early stopping scores; None without early stopping."""
@@ -302,8 +361,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         y: np.ndarray,
         seen: Survey | None,
         sample_weight: np.ndarray | None,
-        class_weight: np.ndarray | None = None,
-        classes: np.ndarray | None = None,
+        class_weight: np.ndarray | None,
     ) -> RowProblem:
         """What is minimised."""
         return build(
@@ -317,7 +375,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
             epsilon=self.epsilon,
             sample_weight=sample_weight,
             class_weight=class_weight,
-            classes=classes,
+            classes=None if class_weight is None else self.classes_,
             seen=seen,
         )
 
