@@ -11,8 +11,8 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from hogshare.estimators.fits import fits
 from hogshare.estimators.linear import LinearClassifier
-from hogshare.estimators.parameters import generator_of
-from hogshare.estimators.sgd import LEARNING_RATES, MAX_INT, SGDMixin
+from hogshare.estimators.parameters import MAX_INT, generator_of
+from hogshare.estimators.sgd import LEARNING_RATES, SGDMixin
 from hogshare.estimators.validation import are_among, are_plain_classes, are_the_same
 from hogshare.estimators.workers import constraints_of
 from hogshare.problems.linear.labels import distinct

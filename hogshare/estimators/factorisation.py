@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hogshare.engine.stops import Stop
 from hogshare.estimators.fits import fits
-from hogshare.estimators.parameters import SGD_WORDS, KnownParameters, generator_of
+from hogshare.estimators.parameters import MAX_INT, SGD_WORDS, KnownParameters, generator_of
 from hogshare.estimators.vocabulary import NOBODY, Vocabulary, as_array, distinct, is_one
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
 from hogshare.planes import Shared
@@ -36,7 +36,6 @@ from hogshare.system.callers import warn
 from hogshare.system.words import speaking
 
 AUTO = "auto"
-MAX_INT = np.iinfo(np.int32).max
 # The first step, times how curved a rating's loss is. Of a set of known rank (1,000,000 ratings, 8
 # factors) 0.4, 0.6, 0.8 and 1.2 came within 1 % of the best objective after 16 and more, 14, 10 and
 # 12 epochs, and 1.8 times that diverged from some starts.

@@ -23,7 +23,7 @@ from hogshare.estimators.fits import fits
 from hogshare.estimators.linear import LinearClassifier, ToTheOptimum
 from hogshare.estimators.logistic_choice import Choice, kind_of, settled
 from hogshare.estimators.logistic_path import Path, point, scorer_for
-from hogshare.estimators.parameters import LOGISTIC_WORDS
+from hogshare.estimators.parameters import LOGISTIC_WORDS, MAX_INT
 from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.validation import check_rows, classes_of
 from hogshare.estimators.workers import chooses_runtime, constraints_of, require_workers
@@ -305,7 +305,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
     def _seed(self) -> Any:
         """A path's `random_state`: a generator is drawn from here, in the order of the paths."""
         if isinstance(self.random_state, np.random.RandomState):
-            return int(self.random_state.randint(np.iinfo(np.int32).max))
+            return int(self.random_state.randint(MAX_INT))
         return self.random_state
 
     def _crews(self, n_paths: int) -> tuple[int, int | None]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -22,6 +21,7 @@ from hogshare.engine.stops import Stop
 from hogshare.estimators import optimizers
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.fits import fits
+from hogshare.estimators.parameters import BATCH_WORDS
 from hogshare.estimators.solver_report import SolverReport, report_of
 from hogshare.kernels import outputs
 from hogshare.problems.gradient import GradientError
@@ -36,11 +36,6 @@ from hogshare.solvers.running import Diverged
 from hogshare.solvers.solving import solve
 from hogshare.system.callers import warn
 
-WORDS = {
-    "n_workers": "n_jobs",
-    "epochs": "max_iter",
-    "block": "batch_size",
-}
 NOT_FINITE = (  # scikit-learn's own
     "Solver produced non-finite parameter weights. The input data may contain large values and "
     "need to be preprocessed."
@@ -177,7 +172,7 @@ class Network(Exporting):
     those that worked.
     """
 
-    _words: ClassVar[Mapping[str, str]] = WORDS
+    _words = BATCH_WORDS
 
     report_: Report | SolverReport
 

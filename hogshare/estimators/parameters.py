@@ -70,7 +70,12 @@ LOGISTIC_WORDS: Mapping[str, str] = {
     "a larger alpha": "a smaller C",
     "SAGA(step=...)": "a smaller C",
 }
-
+BATCH_WORDS: Mapping[str, str] = {
+    "n_workers": "n_jobs",
+    "epochs": "max_iter",
+    "block": "batch_size",
+}
+MAX_INT = np.iinfo(np.int32).max  # below which scikit-learn draws its seeds
 
 _thread = threading.local()
 

@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from hogshare.barriers import barrier_of, name_of
 from hogshare.estimators.epochs import print_epoch
+from hogshare.estimators.parameters import MAX_INT
 from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.workers import SCALE, Shape, chooses_runtime, strength, warn_unconverged
 from hogshare.partitioned import (
@@ -39,7 +40,6 @@ from hogshare.solvers.choices import plane_of
 from hogshare.system.callers import warn
 from hogshare.system.clusters import client_here
 
-MAX_INT = np.iinfo(np.int32).max
 MEANT = ("loss", "penalty", "alpha", "l1_ratio", "fit_intercept")
 INSTEAD = "What fits in this machine's memory may be handed over as X.compute()."
 

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.linear_model import SGDRegressor as _SGDRegressor
 
 from hogshare.estimators.fits import fits
-from hogshare.estimators.parameters import generator_of
-from hogshare.estimators.sgd import LEARNING_RATES, MAX_INT, SGDMixin
+from hogshare.estimators.parameters import MAX_INT, generator_of
+from hogshare.estimators.sgd import LEARNING_RATES, SGDMixin
 from hogshare.estimators.workers import constraints_of
 
 

@@ -40,7 +40,6 @@ from hogshare.system.callers import warn
 from hogshare.system.clusters import is_collection
 from hogshare.system.interrupts import errstate
 
-MAX_INT = np.iinfo(np.int32).max
 LEARNING_RATES: list[Any] = [StrOptions({"auto", *schedules.CODES})]
 AVERAGES = ("_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept")
 

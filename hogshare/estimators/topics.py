@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval
 from hogshare.engine.stops import Stop
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.fits import fits
+from hogshare.estimators.parameters import BATCH_WORDS
 from hogshare.estimators.solver_report import SolverReport, report_of
 from hogshare.estimators.workers import constraints_of
 from hogshare.kernels.topics import topics_bound
@@ -38,7 +39,6 @@ TOLD = "iteration: %d of max_iter: %d"  # as scikit-learn says it
 FORGETS = "learning_decay=0 has each batch replace the topics"
 SURE = 1e20 * LEAST  # of what batches leave: batches that overlap leave a little less
 PRIORS = [None, Interval(Real, LEAST_PRIOR, 1, closed="both")]
-WORDS = {"n_workers": "n_jobs", "epochs": "max_iter", "block": "batch_size"}
 
 
 class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
@@ -159,7 +159,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
     _parameter_constraints = constraints_of(
         _LatentDirichletAllocation, doc_topic_prior=PRIORS, topic_word_prior=PRIORS
     )
-    _words: ClassVar[dict[str, str]] = WORDS
+    _words = BATCH_WORDS
 
     components_: np.ndarray
     n_iter_: int
