@@ -25,7 +25,7 @@ from hogshare.solvers.refusals import PROPORTIONAL
 from hogshare.solvers.solving import solve
 
 
-@algorithm
+@algorithm(Master)
 def asysg_con(
     problem: Problem,
     *others: Never,
@@ -48,18 +48,12 @@ def asysg_con(
         Workers; -1 means all usable cores. The master comes on top, and computes little.
     batch : int, default=1
         Rows of a gradient, which is their mean, as in the paper.
-    gradients : int, default=1
-        M of the paper: gradients of whichever workers come first that the master sums in an update.
     step : StepSize or float, default=0.01
         gamma of the paper, for a sum of M gradients that are means over `batch` rows; a number is a
         constant one. A schedule's time counts rows. "optimal" and the passive-aggressive ones have
         no such factor.
     epochs : int, default=10
         Passes over the rows; each makes ``n_rows / (batch * gradients)`` updates.
-    cutoff : int or None, default=None
-        Drop gradients that are more than so many updates old. None: none is dropped.
-    damped : bool, default=False
-        Multiply a gradient by ``1 / (1 + age)``.
     theory : bool, default=True
         Whether the report says what the paper's analysis expects of the run, as in `asysg_incon`.
 
@@ -181,7 +175,7 @@ def _of_a_sum(problem: Problem, steps: StepSize, batch: int) -> float | None:
     return steps.eta0 * _summed(problem, batch) / batch if steps.kind == "constant" else None
 
 
-@algorithm
+@algorithm(Shared)
 def asysg_incon(
     problem: Problem,
     *others: Never,
@@ -209,8 +203,6 @@ def asysg_incon(
         with few; "unbiased" the same times their number, see `SGD`.
     step : StepSize or float, default=0.01
         Step size; a number is a constant one, as in the paper.
-    adds : {"plain", "atomic"}, default="plain"
-        How a coordinate is updated.
     theory : bool, default=True
         Whether the report says what the paper's analysis expects of the run (`Report.theory`):
         constants, step size, condition, measured ages, and whether linear speedup is to be

@@ -15,7 +15,7 @@ from hogshare.solvers.papers import algorithm, stop_after
 from hogshare.solvers.solving import solve
 
 
-@algorithm
+@algorithm(Mirrors)
 def gaia(
     problem: Problem,
     *others: Never,
@@ -33,12 +33,6 @@ def gaia(
 
     Parameters
     ----------
-    centres : int or list of int, default=3
-        How many, or the centre of each worker, as of `Mirrors`.
-    threshold : float or array of shape (n_params,), default=0.01
-        Which changes matter, as a share of the value, divided by the root of the clock.
-    clock_difference : int or float, default=0
-        By how many clocks a centre may be ahead of the slowest.
     n_workers : int, default=None
         Of all centres; None: one for each.
     barrier : Barrier, callable or str, default=SSP(0)

@@ -37,10 +37,18 @@ Report
 """
 
 
-def algorithm(function: Algorithm) -> Algorithm:
-    """Make a function one of the papers' algorithms, whose docstring says what all of them do."""
-    docstrings.complete(function, [SAID])
-    return function
+def algorithm(*parts: type) -> Callable[[Algorithm], Algorithm]:
+    """Make a function one of the papers' algorithms, whose docstring says what all of them do.
+
+    parts : classes of its choices, which describe the parameters that it hands on to them
+    """
+    described = [(part.__doc__ or "").partition("Notes\n")[0] for part in parts]
+
+    def complete(function: Algorithm) -> Algorithm:
+        docstrings.complete(function, [SAID, *described])
+        return function
+
+    return complete
 
 
 def stop_after(epochs: int, stop: Any) -> Stop:

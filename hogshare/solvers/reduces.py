@@ -18,7 +18,7 @@ from hogshare.solvers.papers import algorithm, stop_after
 from hogshare.solvers.solving import solve
 
 
-@algorithm
+@algorithm(Replicas)
 def stochastic_reduce(
     problem: Problem,
     *others: Never,
@@ -40,20 +40,6 @@ def stochastic_reduce(
 
     Parameters
     ----------
-    graph : str, array, networkx graph, callable or list, default="root"
-        Who sends to whom, as of `Replicas`: "all", "star", "ring", "root", "random", "exponential",
-        "one-peer", "hypercube", or a graph of one's own.
-    every : "auto" or int, default="auto"
-        Rows of a worker between two reduces.
-    sync : {"notify-ack", "bsp", "async"}, default="notify-ack"
-        Whether a reduce waits for its in-neighbours' messages of the round and acknowledges them,
-        waits for everybody, or for nobody.
-    queue : int, default=1
-        Messages of an edge that may be on their way.
-    send : {"model", "change"}, default="model"
-        What a message holds.
-    fold : {"mean", "sum"}, default="mean"
-        Whether models are averaged, or changes added up.
     barrier : Barrier, str or None, default=None
         Another of `hogshare.barriers` besides, as in ``"pssp:10,4"``; then ``sync="async"`` leaves
         all waiting to it.

@@ -15,7 +15,7 @@ from hogshare.solvers.papers import algorithm, stop_after
 from hogshare.solvers.solving import solve
 
 
-@algorithm
+@algorithm()
 def asaga(
     problem: RowProblem,
     *others: Never,
@@ -84,7 +84,7 @@ def asaga(
     )
 
 
-@algorithm
+@algorithm()
 def prox_asaga(
     problem: RowProblem,
     *others: Never,
