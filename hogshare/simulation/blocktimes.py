@@ -33,13 +33,13 @@ class BlockTime(ABC):
     """
 
     mean: float
-    code: ClassVar[int]  # of `hogshare.kernels.blocktimes`
-    given: ClassVar[tuple[str, ...]] = ("mean",)  # its numbers, one or two
+    _code: ClassVar[int]  # of `hogshare.kernels.blocktimes`
+    _given: ClassVar[tuple[str, ...]] = ("mean",)  # its numbers, one or two
 
     def numbers(self) -> Numbers:
         """Code, two numbers and the trace, as `hogshare.kernels.blocktimes` takes them."""
-        first, second = (*(float(getattr(self, name)) for name in self.given), 0.0)[:2]
-        return self.code, first, second, _NO_TRACE
+        first, second = (*(float(getattr(self, name)) for name in self._given), 0.0)[:2]
+        return self._code, first, second, _NO_TRACE
 
     def draw(self, seed: int, worker: int, block: int) -> float:
         """Virtual seconds that a block takes.
@@ -72,8 +72,8 @@ class Constant(BlockTime):
     0.5
     """
 
-    code = codes.CONSTANT
-    given = ("seconds",)
+    _code = codes.CONSTANT
+    _given = ("seconds",)
     seconds: float
     mean: float = field(init=False, repr=False, compare=False)
 
@@ -99,7 +99,7 @@ class Exponential(BlockTime):
     True
     """
 
-    code = codes.EXPONENTIAL
+    _code = codes.EXPONENTIAL
     mean: float = 1.0
 
     def __post_init__(self) -> None:
@@ -124,8 +124,8 @@ class LogNormal(BlockTime):
     0.02
     """
 
-    code = codes.LOG_NORMAL
-    given = ("mean", "sigma")
+    _code = codes.LOG_NORMAL
+    _given = ("mean", "sigma")
     mean: float
     sigma: float
 
@@ -153,8 +153,8 @@ class Gamma(BlockTime):
     Gamma(mean=1.0, shape=4.0)
     """
 
-    code = codes.GAMMA
-    given = ("mean", "shape")
+    _code = codes.GAMMA
+    _given = ("mean", "shape")
     mean: float
     shape: float
 
@@ -178,8 +178,8 @@ class Uniform(BlockTime):
     True
     """
 
-    code = codes.UNIFORM
-    given = ("low", "high")
+    _code = codes.UNIFORM
+    _given = ("low", "high")
     low: float
     high: float
     mean: float = field(init=False, repr=False, compare=False)
@@ -290,5 +290,5 @@ def written(law: BlockTime) -> str:
     """Write a law as `parse` reads it; a measured one has no such form and is shown by its mean."""
     for name, kind in _NAMED.items():
         if isinstance(law, kind):
-            return f"{name}:{','.join(f'{getattr(law, each):g}' for each in law.given)}"
+            return f"{name}:{','.join(f'{getattr(law, each):g}' for each in law._given)}"
     return f"measured (mean {law.mean:g} s)"

@@ -33,43 +33,24 @@ LARGEST = 1e12  # a constant beyond is no measurement
 class Machine:
     """Constants of a machine; the defaults are rounded from a server's (2 cores, Sapphire Rapids).
 
-    Parameters
-    ----------
-    sparse_value_ns, sparse_value_many_ns : float
-        One value of a sparse row of 67 among 47,236 features (rcv1's): dot product and update, of
-        rows that are streamed from memory in order; by one thread, and by each of as many threads
-        as there are usable cores, with a vector each.
-    stream_gb_per_second : float
-        Reading 64 MB in order.
-    dense_value_ns : float
-        One value of a dense row of 54 (covtype's features): dot product and update.
-    miss_ns : float
-        Latency of a random cache line out of 64 MB.
-    line_transfer_ns : float
-        Fetching a cache line that another core has just written, in a row of many.
-    hand_over_ns : float
-        From a store by one core to another's that has waited for it.
-    thread_wake_ns : float
-        Until a thread that sleeps begins, on another core, while the one that wakes it goes on.
-    row_ns : float
-        Cost of a row besides its values. Not measured.
-    column_value_ns : float
-        Cost of a value for each column of the model beyond the first. Not measured.
-    measured : tuple of str
-        Which of these have been measured.
+    All but `measured` are nanoseconds, or as their names say.
     """
 
+    # One value of a sparse row of 67 among 47,236 features (rcv1's): dot product and update, of
+    # rows that are streamed from memory in order; by one thread, and by each of as many threads as
+    # there are usable cores, with a vector each.
     sparse_value_ns: float = 1.4
     sparse_value_many_ns: float = 1.4
-    stream_gb_per_second: float = 24.0
-    dense_value_ns: float = 0.45
-    miss_ns: float = 160.0
-    line_transfer_ns: float = 5.0
-    hand_over_ns: float = 80.0
+    stream_gb_per_second: float = 24.0  # reading 64 MB in order
+    dense_value_ns: float = 0.45  # one of a dense row of 54 (covtype's): dot product and update
+    miss_ns: float = 160.0  # latency of a random cache line out of 64 MB
+    line_transfer_ns: float = 5.0  # a line that another core has just written, in a row of many
+    hand_over_ns: float = 80.0  # from a store by one core to another's that has waited for it
+    # until a thread that sleeps begins, on another core, while the one that wakes it goes on
     thread_wake_ns: float = 100_000.0
-    row_ns: float = 25.0
-    column_value_ns: float = 1.2
-    measured: tuple[str, ...] = ()
+    row_ns: float = 25.0  # of a row besides its values; not measured
+    column_value_ns: float = 1.2  # of a value for each further column of the model; not measured
+    measured: tuple[str, ...] = ()  # which of these have been
 
     def constants(self) -> dict[str, float]:
         """All of them by name."""
@@ -121,11 +102,10 @@ def store(machine: Machine) -> None:
         else:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         files.replace(path, content.encode(), private=True)
-    except folders.Unsafe as error:
-        reason = f"{error.filename}: {error.strerror}"
-        raise OSError(f"the machine's constants could not be stored: {reason}") from error
     except (OSError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, folders.Unsafe):
+            reason = f"{error.filename}: {reason}"
         raise OSError(f"the machine's constants could not be stored: {reason}") from error
     load.cache_clear()
 
