@@ -192,7 +192,7 @@ def names() -> list[str]:
     return [*GENERATED, *catalogue.SOURCES]
 
 
-GENERATED = ("zipf", "zipf-small")
+GENERATED = {"zipf": {}, "zipf-small": {"n_samples": 40_000, "n_features": 20_000}}
 
 
 def load(
@@ -252,10 +252,8 @@ def load(
         return read_file(path, n_features, dtype, zero_based, label_column)
     said = {"zero_based": zero_based, "n_features": n_features, "label_column": label_column}
     refuse_others(text, None, **said)
-    if text == "zipf":
-        return zipf_classification(dtype=dtype)
-    if text == "zipf-small":
-        return zipf_classification(n_samples=40_000, n_features=20_000, dtype=dtype)
+    if text in GENERATED:
+        return zipf_classification(**GENERATED[text], dtype=dtype)
     X, y = catalogue.SOURCES[text](_folder(data_home))
     return X.astype(dtype, copy=False), y
 

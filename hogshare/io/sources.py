@@ -136,21 +136,24 @@ class Source:
             raise ValueError(f"{self.name}: only a plain file is read in sections")
         size = cast(int, self.size)
         begin, end = (self._line_from(size * k // of) for k in (place, place + 1))
+        at = 0
+        while at < begin and (piece := self._from(at, begin - at)):
+            self._number, at = self._number + piece.count(b"\n"), at + len(piece)
         self._raw.seek(begin)
         self._ahead, self._left = b"", end - begin
-        self._number = 1 + sum(
-            os.pread(self._raw.fileno(), min(PIECE, begin - at), at).count(b"\n")
-            for at in range(0, begin, PIECE)
-        )
 
     def _line_from(self, offset: int) -> int:
         """Where the first line begins that does so at an offset or later."""
         at = offset - 1
-        while offset and (piece := os.pread(self._raw.fileno(), PIECE, at)):
+        while offset and (piece := self._from(at)):
             if (found := piece.find(b"\n")) >= 0:
                 return at + found + 1
             at += len(piece)
         return at if offset else 0
+
+    def _from(self, offset: int, most: int = PIECE) -> bytes:
+        self._raw.seek(offset)
+        return bytes(self._raw.read(min(PIECE, most)))
 
     def lines(self, now: bool = False) -> Iterator[Lines]:
         """Iterate over the text, in blocks of whole lines; with `now` as soon as they are there.
