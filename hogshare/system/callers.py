@@ -18,13 +18,6 @@ def users_line() -> int:
 
     For the function that calls both. That is the nearest one outside of this package and of the
     libraries that call it, or that it calls; where there is none, as for the command, the caller's.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from hogshare.system.callers import users_line
-    >>> users_line()  # called by the user
-    1
     """
     frame, level = sys._getframe(1), 1
     while frame.f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
@@ -50,13 +43,6 @@ def warn(text: str, kind: type[Warning] = UserWarning) -> None:
 
 
 def users_place() -> str:
-    """The file's name and the number of the user's line: the same in all processes of a program.
-
-    Examples
-    --------
-    >>> from hogshare.system.callers import users_place
-    >>> users_place().rpartition(":")[2]
-    '1'
-    """
+    """The file's name and the number of the user's line: the same in all processes of a program."""
     frame = sys._getframe(users_line() - 1)
     return f"{PurePath(frame.f_code.co_filename).name}:{frame.f_lineno}"

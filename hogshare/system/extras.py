@@ -24,12 +24,6 @@ def command_for(library: str, *besides: str) -> str:
 
     A library is one of `EXTRAS`, or one that pip knows by this name, as those that races are
     against; what comes with no extra is named `besides`.
-
-    Examples
-    --------
-    >>> from hogshare.system import extras
-    >>> extras.command_for("mpi4py", "mpich").startswith("pip install ")
-    True
     """
     by_extra = library in EXTRAS and _is_installed()
     wanted = f"'hogshare[{EXTRAS[library]}]'" if by_extra else library

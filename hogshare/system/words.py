@@ -35,52 +35,25 @@ def speaking(words: Mapping[str, str]) -> Iterator[None]:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names as a sentence has them.
-
-    Examples
-    --------
-    >>> from hogshare.system.words import listed
-    >>> listed(["sgd", "sdca", "saga"])
-    "'sgd', 'sdca' or 'saga'"
-    """
+    """Names as a sentence has them: 'sgd', 'sdca' or 'saga'."""
     *most, last = map(repr, names)
     return f"{', '.join(most)} or {last}" if most else last
 
 
 def counted(number: int, thing: str) -> str:
-    """So many of a thing.
-
-    Examples
-    --------
-    >>> from hogshare.system.words import counted
-    >>> counted(1, "row"), counted(2_000, "row")
-    ('1 row', '2,000 rows')
-    """
+    """So many of a thing: 1 row, 2,000 rows."""
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
 def escaped(text: str) -> str:
-    r"""A name on one line: what would break it, or move a terminal's cursor, as Python writes it.
-
-    Examples
-    --------
-    >>> from hogshare.system.words import escaped
-    >>> print(escaped("two\nlines"))
-    two\nlines
-    """
+    """A name on one line: what would break it, or move a terminal's cursor, as Python writes it."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def nearest(text: object, names: Iterable[object]) -> str:
     """A question that names what was probably meant; nothing where no name is near.
 
-    Of anything but words, given or known, nothing is near.
-
-    Examples
-    --------
-    >>> from hogshare.system.words import nearest
-    >>> nearest("saag", ["sgd", "sdca", "saga"])
-    " Did you mean 'saga'?"
+    Of anything but words, given or known, nothing is near. Of saag, `` Did you mean 'saga'?``
     """
     from difflib import get_close_matches  # for errors only
 
