@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib.util
+import json
 import os
 import sys
 import time
@@ -90,6 +91,16 @@ def show_table(header: Sequence[str], rows: Iterable[Sequence[object]], title: s
     for row in rows:
         table.add_row(*(tables.cell(value) for value in row))
     Console(file=sys.stdout).print(table)
+
+
+def show_data(
+    as_json: bool, data: object, header: Sequence[str], rows: Iterable[Sequence[object]]
+) -> None:
+    """Print data as JSON, or as a table of these rows."""
+    if as_json:
+        out(json.dumps(data, indent=2))
+    else:
+        show_table(header, rows)
 
 
 class Progress(Protocol):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any
 
 from hogshare.cli import console
@@ -29,11 +28,8 @@ def run(args: Any) -> int:
     from hogshare.cli import checkup
 
     findings = list(checkup.examine())
-    if args.json:
-        console.out(json.dumps([asdict(one) for one in findings], indent=2))
-    else:
-        rows = [(one.what, one.state, one.fact, one.advice) for one in findings]
-        console.show_table(("what", "state", "found", "what to do"), rows)
+    header = ("what", "state", "found", "what to do")
+    console.show_data(args.json, [asdict(one) for one in findings], header, map(astuple, findings))
     wrong = sum(one.state == checkup.WRONG for one in findings)
     notes = sum(one.state == checkup.NOTE for one in findings)
     console.say(f"hogshare: {wrong or 'nothing'} wrong, {counted(notes, 'note')}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from collections.abc import Iterator
@@ -39,10 +38,7 @@ def run(args: Any) -> int:
     facts = gather()
     if measured:
         facts |= describe(measured, facts["usable cores"])
-    if args.json:
-        console.out(json.dumps(facts, indent=2))
-    else:
-        console.show_table(("what", "value"), _rows(facts))
+    console.show_data(args.json, facts, ("what", "value"), _rows(facts))
     if measured:
         from hogshare.system import machine
 

@@ -138,10 +138,8 @@ def show(as_json: bool, before: dict[str, int], seconds: float) -> None:
         "megabytes": round(sum(sizes.values()) / 1e6, 1),
         "seconds": round(seconds, 1),
     }
-    if as_json:
-        console.out(json.dumps(facts, indent=2))
-    else:
-        console.show_table(("what", "value"), [(name, str(value)) for name, value in facts.items()])
+    rows = [(name, str(value)) for name, value in facts.items()]
+    console.show_data(as_json, facts, ("what", "value"), rows)
 
 
 def all_done() -> set[str]:
