@@ -23,21 +23,28 @@ WATCHED = ("test_solve", "test_survival", "test_exchange", "test_checkpoints")
 # Run before all others, in this order. With two pytest processes (`pytest -n 2`), which share the
 # cache of kernels, the first gets the first and the third file and compiles what the rules that
 # remember rows have in common once; the second compiles plain descent. The next files take longest,
-# and a process that begins one of them last would keep the other waiting.
+# and a process that begins one of them last would leave the other without work.
 FIRST = (
     "kernels/test_dual.py",
     "kernels/test_turns.py",
     "kernels/test_saga.py",
     "test_crew.py",
     "test_linear_estimators.py",
+    "test_mpi.py",
+    "test_site.py",
+    "test_reproduce.py",
+    "test_tasks.py",
+    "test_cli.py",
+    "test_units.py",
+    "test_contract.py",
+    "test_networks.py",
     "test_logistic_cv.py",
-    "test_survival.py",
-    "test_barriers.py",
-    "test_master.py",
     "test_sgd_estimators.py",
-    "test_saga.py",
+    "test_odd_files.py",
+    "test_mpi_steps.py",
+    "test_tuning.py",
     "test_examples.py",
-    "test_lanes.py",
+    "test_survival.py",
     "test_rivals.py",
 )
 

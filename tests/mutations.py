@@ -165,7 +165,7 @@ FAULTS = (
         "planes/replicas/reducing.py",
         "owed + whole(values, places, len(owed))",
         "owed - whole(values, places, len(owed))",
-        "tests/test_replicas.py",
+        "tests/test_notify_ack.py tests/test_replicas.py",
     ),
     Fault(
         "only changes upwards are significant",

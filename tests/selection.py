@@ -2,7 +2,7 @@
 
 Three markers leave the choice to a run of pytest (CONTRIBUTING has the commands):
 
-- ``quick``: one test of each contract. By hand.
+- ``quick``: one test of each contract, by hand; of its parameters some values.
 - ``long``: left out, but with ``--long``. By hand, or by ``sample(n)``: of the combinations of a
   test's parameters so many run that any values of `n` parameters meet in one; others are long.
 - ``lab``: a test of the laboratory, which names something of `hogshare.lab`, or calls a command of
@@ -26,6 +26,7 @@ from changes import ROOM
 LAB = re.compile(r"hogshare\.(lab|theory)\b")
 PUBLIC = re.compile(r"^ *from hogshare import ", re.MULTILINE)
 COMMANDS = {"bench", "simulate", "reproduce"}
+QUICK = 12  # combinations of a quick test, at most
 
 
 def chosen(items, change, long):
@@ -36,11 +37,12 @@ def chosen(items, change, long):
             for item in alike:
                 item.add_marker("lab")
             sizes += [1] if change == "product" else []
-        if sizes:
-            stand = covering(alike, min(sizes))
-            for item in alike:
-                if item not in stand:
-                    item.add_marker("long")
+        stand = covering(alike, min(sizes)) if sizes else alike
+        for item in set(alike) - set(stand):
+            item.add_marker("long")
+        if alike[0].get_closest_marker("quick"):
+            for item in set(alike) - set(covering(stand, 1)[:QUICK]):
+                item.own_markers = [mark for mark in item.own_markers if mark.name != "quick"]
     return [item for item in items if is_chosen(item, change, long)]
 
 
@@ -75,12 +77,12 @@ def covering(items, size):
     have as many. So the choice is the same in every process, and a new value changes little.
     """
     meetings = {item: set(itertools.combinations(values_of(item), size)) for item in items}
-    wanted, stand = set().union(*meetings.values()), set()
+    wanted, stand = set().union(*meetings.values()), []
     if not wanted:  # fewer parameters than that
-        return set(items)
+        return items
     while wanted:
         best = max(items, key=lambda item: len(meetings[item] & wanted))
-        stand.add(best)
+        stand.append(best)
         wanted -= meetings[best]
     return stand
 

@@ -63,6 +63,7 @@ def leads(report):
     ],
     ids=str,
 )
+@pytest.mark.quick
 def test_nobody_leads_by_more_than_the_bound_when_passing(cancer, runtime, barrier, bound):
     report = run(cancer, runtime, barrier=barrier)
     assert max(leads(report)) <= bound

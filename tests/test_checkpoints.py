@@ -164,6 +164,7 @@ def case(name):
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.quick
 def test_one_worker_goes_on_bit_for_bit(tmp_path, name):
     problem, run, stop = case(name)
     one, other = tmp_path / "one.npz", tmp_path / "other.npz"

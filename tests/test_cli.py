@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -471,13 +472,47 @@ for shape in ((300, 7), (80, 300)):
 """
 
 
+# A warm-up that takes what it would compile from where it has been compiled before. What it asks
+# for is stored as if it had been compiled, and nothing else is
+GIVEN = """
+import shutil
+import sys
+from pathlib import Path
+from hogshare.kernels import cache
+
+donor = Path(sys.argv.pop(1))
+load = cache.KernelCache.load_overload
+
+def load_overload(self, sig, target_context):
+    target_context.refresh()
+    path = self._path(self._key(sig, target_context.codegen()))
+    if not path.exists() and (donor / path.name).exists():
+        shutil.copy(donor / path.name, path)
+    return load(self, sig, target_context)
+
+cache.KernelCache.load_overload = load_overload
+from hogshare.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def give_back(folder, donor):
+    """Let later tests have what has been compiled anew."""
+    for path in folder.rglob("*.nbc"):
+        if not (donor / path.name).exists():
+            new = shutil.copy(path, donor / f"{path.name}.{os.getpid()}.tmp")
+            os.replace(new, donor / path.name)
+
+
 @compiles
 @pytest.mark.timeout(600)
 def test_what_is_warmed_is_all_that_a_fit_needs_of_a_folder_that_may_only_be_read(tmp_path):
     folder = {**os.environ, "HOGSHARE_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-m", "hogshare", "warm", "Ridge", "--barrier", "bsp"]
+    donor = jit.CACHE_FOLDER or tmp_path
+    command = [sys.executable, "-c", GIVEN, str(donor), "warm", "Ridge", "--barrier", "bsp"]
     command += ["--dtype", "float32"]
     subprocess.run(command, env=folder, check=True, timeout=280, capture_output=True)
+    give_back(tmp_path, donor)
     there = sorted(tmp_path.rglob("*"))
     command = [sys.executable, "-W", "error", "-c", READ_ONLY]
     done = subprocess.run(command, env=folder, capture_output=True, text=True, timeout=280)
@@ -1023,6 +1058,7 @@ def test_simulate_progress(capsys, tmp_path):
 # -- fit and predict
 
 
+@pytest.mark.quick
 def test_fit_and_predict_classes(capsys, tmp_path, rows_file):
     model, report = tmp_path / "m.npz", tmp_path / "r.json"
     code, out, err = run(

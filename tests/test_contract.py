@@ -284,8 +284,13 @@ def first_objective(problem):
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("plane", PLANES)
 @pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.sample(2)
+@pytest.mark.quick
 def test_contract(problem, plane, runtime):
-    """Every rule; barriers one after the other, each with every other choice in some."""
+    """Every rule; barriers one after the other, each with every other choice in some.
+
+    Without --long any two of problem, plane and runtime meet, each time with every rule.
+    """
     made = PROBLEMS[problem]()
     offset = sum(map(ord, problem + plane + runtime))
     barriers = itertools.islice(itertools.cycle(BARRIERS), offset, None)

@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from executors import NEEDS_DASK, cluster
+from executors import NEEDS_DASK, cluster, fork_workers
 from selection import long_but
 from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
@@ -446,6 +446,7 @@ def test_without_dask_nothing_of_it_is_imported():
 def test_workers_that_come_and_go_in_the_middle(what, monkeypatch):
     from distributed import Client, LocalCluster
 
+    fork_workers()
     X, y = made()
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     n_workers = 2 if what == "killed" else 1
@@ -483,6 +484,7 @@ def test_fits_outlive_every_worker(seed):
     """Killed one after the other, or all at once, at any moment of a fit by totals or by steps."""
     from distributed import Client, LocalCluster
 
+    fork_workers()
     rng = np.random.default_rng(seed)
     X, y = made()
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
@@ -517,6 +519,7 @@ def test_fits_outlive_every_worker(seed):
 def test_a_cluster_without_workers_is_given_up(model, monkeypatch):
     from distributed import Client, LocalCluster
 
+    fork_workers()
     monkeypatch.setattr("hogshare.partitioned.rows.WITHOUT_WORKERS_SECONDS", 0.5)
     X, y = made(200)
     options = {"processes": False, "dashboard_address": ":0", "silence_logs": 50}

@@ -102,6 +102,7 @@ def test_dense():
 
 
 @pytest.mark.parametrize("name", ["breast_cancer", "diabetes", "digits", "iris", "wine"])
+@pytest.mark.quick
 def test_bundled_sets(name):
     X, y = datasets.load(name, dtype=np.float32)
     assert X.dtype == np.float32

@@ -119,6 +119,7 @@ def in_threads(function, session, workers, rounds=ROUNDS):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.quick
 def test_the_shared_vector_is_the_sum_of_all_changes(dtype):
     session, workers = wide_session(2, dtype)
     total = in_threads(work, session, workers)

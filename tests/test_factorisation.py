@@ -73,6 +73,7 @@ def test_bsp_gives_the_same_bits_everywhere(plane):
 
 @pytest.mark.parametrize("n_workers", [2, 4])
 @pytest.mark.parametrize("plane", PLANES, ids=repr)
+@pytest.mark.sample(1)
 def test_more_workers_reach_the_same_objective(plane, n_workers):
     problem = made(alpha=0.5)
     settings = {**RUN, "stop": 150}

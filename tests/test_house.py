@@ -83,6 +83,7 @@ def asked_outside(place, tree):
     return Counter(name for name in asked_for(tree) if name in closed)
 
 
+@pytest.mark.quick
 def test_nobody_asks_which_rule_plane_or_problem_it_is():
     for place, tree in parsed():
         found = asked_outside(place, tree) - MAY_ASK.get(place, Counter())
@@ -147,6 +148,7 @@ def circle(edges):
     return next((found for name in sorted(edges) if (found := follow(name))), [])
 
 
+@pytest.mark.quick
 def test_imports_make_no_circle():
     """Those for types count: who needs another's type knows the other."""
     assert not (found := circle(graph())), " -> ".join(found)
@@ -176,6 +178,7 @@ def n_lines(node):
     return body[-1].end_lineno - body[0].lineno + 1 if body else 0
 
 
+@pytest.mark.quick
 def test_functions_take_few_parameters():
     """Constructors of scikit-learn's estimators apart, which have scikit-learn's."""
     many = {}
@@ -186,6 +189,7 @@ def test_functions_take_few_parameters():
     assert many == MANY_PARAMETERS
 
 
+@pytest.mark.quick
 def test_functions_are_short():
     long = {
         f"{place}: {node.name}": n_lines(node)

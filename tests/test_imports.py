@@ -116,6 +116,7 @@ def is_door(path):
     return module_name(path).removeprefix("hogshare.") in DOORS
 
 
+@pytest.mark.quick
 def test_the_laboratory_is_opened_by_its_doors_when_they_are_used():
     opened = {}
     for path in FILES:

@@ -106,6 +106,7 @@ def test_scikit_learns_own_tests_pass(module, request):
 
 
 @pytest.mark.parametrize("ours", PAIRS, ids=lambda k: k.__name__)
+@pytest.mark.quick
 def test_parameters_are_scikit_learns_and_more(ours):
     mine = inspect.signature(ours).parameters
     theirs = inspect.signature(PAIRS[ours]).parameters
@@ -130,6 +131,7 @@ def logistic_optimum(X, y, C, **settings):
 @FORMS
 @RUNS
 @pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.quick
 def test_two_classes(cancer, runtime, n_jobs, form, fit_intercept):
     X, y = cancer
     for alpha in (0.1, 1e-3):
@@ -243,6 +245,15 @@ def test_no_penalty(cancer):
     assert ours.report_.settings["problem"]["penalty"] is None
 
 
+@pytest.mark.parametrize("l1_ratio", [0.2, 0.9])
+def test_the_share_of_l1_is_scikit_learns(diabetes, l1_ratio):
+    X, y = diabetes
+    given = {"alpha": 0.05, "l1_ratio": l1_ratio}
+    theirs = linear_model.ElasticNet(tol=1e-10, **given).fit(X, y)
+    ours = ElasticNet(runtime="caller", tol=1e-8, **given).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+
+
 def test_float32_to_its_own_precision(cancer):
     X, y = cancer
     ours = LogisticRegression(C=0.1, tol=1e-6, **LONG).fit(X.astype(np.float32), y)
@@ -283,6 +294,7 @@ def test_ridge_of_several_targets_with_a_penalty_each(wide):
         Ridge(alpha=[1.0, 2.0], runtime="caller").fit(X, Y)
 
 
+@pytest.mark.quick
 def test_few_features_are_solved_exactly(diabetes):
     X, y = diabetes
     ours = Ridge(n_jobs=2).fit(X, y)

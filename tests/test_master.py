@@ -78,6 +78,7 @@ def test_many_workers_reach_what_one_does(cancer, runtime, plane):
 
 @pytest.mark.parametrize("gradients", [1, 2, 5])
 @pytest.mark.parametrize("n_workers", [2, 3])
+@pytest.mark.quick
 def test_bsp_repeats_bit_for_bit(cancer, gradients, n_workers):
     settings = {"plane": Master(gradients), "barrier": BSP(), "n_workers": n_workers}
     settings["stop"] = Stop(epochs=2)

@@ -148,6 +148,7 @@ def test_a_matrix_has_its_zeros_that_are_stored():
     assert of_matrix.score(matrix) <= 1.0
 
 
+@pytest.mark.quick
 def test_a_matrix_is_its_triples(fitted):
     order = np.lexsort((ITEMS, USERS))
     pairs = np.unique(USERS[order] * N_ITEMS + ITEMS[order], return_index=True)[1]

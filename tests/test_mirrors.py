@@ -425,6 +425,7 @@ def test_a_soft_threshold_lets_more_through():
 
 
 @pytest.mark.parametrize("runtime", WHERE)
+@pytest.mark.quick
 def test_in_step_and_with_all_changes_it_is_replicas_that_sum(runtime):
     run = {"n_workers": 3, "runtime": runtime, "stop": 3, "seed": 0}
     mirrors = solve(PROBLEM, plane=Mirrors(3, threshold=0.0, every=10), **run)

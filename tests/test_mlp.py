@@ -160,6 +160,7 @@ def test_lbfgs_is_scikit_learns():
 
 @pytest.mark.parametrize("runtime", ["threads", "processes"])
 @pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
+@pytest.mark.quick
 def test_one_worker_goes_the_same_way_everywhere(plane, runtime):
     theirs, ours = pair("many", early_stopping=True, max_iter=6)
     ours.set_params(plane=plane, runtime=runtime)

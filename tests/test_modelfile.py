@@ -36,6 +36,7 @@ def a_model(**changes):
     return SavedModel(**(values | changes))
 
 
+@pytest.mark.quick
 def test_round_trip(tmp_path):
     path = tmp_path / "model.npz"
     modelfile.save(path, a_model())

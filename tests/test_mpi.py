@@ -141,6 +141,7 @@ def test_ranks_end_normally_after_their_last_common_call(launched, tmp_path):
 
 
 @needs_mpi
+@pytest.mark.quick
 def test_an_error_that_is_caught_on_all_ranks_ends_nothing(tmp_path):
     body = (
         "try:\n    fit(step=0.1 + rank)\nexcept ValueError as error:\n"

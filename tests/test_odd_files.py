@@ -333,6 +333,7 @@ def run(capsys, *arguments):
 @pytest.mark.parametrize(
     ("name", "content", "further", "code", "words"), FITS, ids=[f"{f[0]} {f[4][:24]}" for f in FITS]
 )
+@pytest.mark.quick
 def test_what_fit_says_of_a_file(capsys, seams, stdin, name, content, further, code, words):
     stdin(b"1\n2\n3\n")
     seams.memory.free = lambda **_: 8 << 30

@@ -96,6 +96,7 @@ def test_one_worker_is_a_plain_loop(written, plane, runtime):
 @pytest.mark.parametrize("plane", PLANES, ids=repr)
 @pytest.mark.parametrize("barrier", BARRIERS, ids=repr)
 @pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.sample(2)
 def test_it_runs_everywhere(written, plane, barrier, runtime):
     report = solve(**written, plane=plane, barrier=barrier, runtime=runtime, n_workers=2)
     np.testing.assert_allclose(report.model.params, [2.0, 0.0, -1.0], atol=0.25)

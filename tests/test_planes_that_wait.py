@@ -75,6 +75,7 @@ PROBLEMS = {
 @pytest.mark.parametrize("kind", PROBLEMS)
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("n_workers", [1, 2, 4])
+@pytest.mark.sample(2)
 def test_a_ring_in_rounds(kind, runtime, n_workers):
     """Every round is whole, but the first of who comes late, and the last."""
     make, run = PROBLEMS[kind]
@@ -155,6 +156,7 @@ def vector(model):
 @pytest.mark.parametrize("plane", [Ring, Pairwise])
 @pytest.mark.parametrize("kind", PROBLEMS)
 @pytest.mark.parametrize("n_workers", [2, 3])
+@pytest.mark.sample(2)
 def test_bsp_repeats_in_every_runtime(plane, kind, n_workers, tmp_path):
     """Whatever is looked at on the way, and with a last round that not everybody has."""
     make, run = PROBLEMS[kind]

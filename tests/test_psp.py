@@ -96,6 +96,7 @@ def test_figure_1c_a_sample_of_nobody_is_asp_and_more_is_slower_and_tighter():
     assert asp["clocks"] == figure["series"][0]["clocks"]
 
 
+@pytest.mark.quick
 def test_figure_1e_adds_up():
     for one in psp.figure("1e", **SMALL)["series"]:
         counted = one["over_time"]["updates"]

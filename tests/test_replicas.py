@@ -146,6 +146,7 @@ def homes_of(plane, n_workers, **run):
 
 
 @pytest.mark.parametrize("plane", [Replicas("ring", every=50), Replicas("all", every=50)])
+@pytest.mark.quick
 def test_the_mean_is_preserved_and_all_to_all_agree(plane):
     """After one block the average over workers is that of their own steps, whatever the graph."""
     run = {"seed": 0, "stop": 1, "step": CONSTANT, "shuffle": False}
@@ -228,6 +229,7 @@ def test_push_sum_is_subgradient_push(graph, heavy, runtime):
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 @pytest.mark.parametrize(("graph", "heavy"), [("star", 0), ("star", 3), (ONE_WAY, 0), (ONE_WAY, 4)])
+@pytest.mark.sample(1)
 def test_a_heavy_share_counts_as_every_other(graph, heavy, momentum):
     """Uniform weights find up to 2.25 and as little as 0.34 for 1, whose steps count unlike."""
     rule = {"rule": SGD(momentum=momentum)}

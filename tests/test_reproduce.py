@@ -87,6 +87,7 @@ def test_a_long_claim_is_found_again(name):
     assert found["verdict"] == CLAIMS[name].expected(quick=True), found["numbers"]
 
 
+@pytest.mark.quick
 def test_numbers_over_seeds():
     one = claim.Claim(
         name="x",

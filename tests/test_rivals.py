@@ -64,6 +64,7 @@ class Still(Contestant):
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("loss", ["log_loss", "hinge"])
+@pytest.mark.quick
 def test_objective_by_its_definition(form, loss):
     objective = small(loss, 0.3, form)
     w = np.random.default_rng(0).standard_normal(5)
@@ -182,6 +183,7 @@ def a_race():
     return race.race(LinearRace(X, y), kinds, plan, isolated=False)
 
 
+@pytest.mark.quick
 def test_a_race_has_times(a_race):
     rows = {(row["contestant"], row["target"]): row for row in a_race["table"]}
     for name in ("hogshare SGD", "sklearn liblinear"):

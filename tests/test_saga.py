@@ -55,6 +55,7 @@ def test_logistic_regression_to_the_optimum(cancer, runtime, n_workers, sparse, 
 
 @pytest.mark.parametrize("plane", PLANES)
 @pytest.mark.parametrize(("runtime", "n_workers"), RUNTIMES)
+@pytest.mark.quick
 def test_lasso_with_the_same_zeros(diabetes, runtime, n_workers, plane):
     X, y = diabetes
     theirs = Lasso(alpha=0.1, tol=1e-12, max_iter=100_000).fit(X, y)

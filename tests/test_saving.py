@@ -79,6 +79,7 @@ def test_the_fleet_has_every_estimator():
 
 
 @pytest.mark.parametrize("case", fleet.cases())
+@pytest.mark.quick
 def test_every_estimator_travels(tmp_path, case):
     X = fleet.cases()[case][2]
     assert_travels(fleet.fitted(case), tmp_path / "m.npz", X)

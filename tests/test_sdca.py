@@ -66,6 +66,7 @@ def test_hinge_reaches_the_support_vector_machine(cancer):
 
 
 @pytest.mark.parametrize(("runtime", "n_workers"), RUNTIMES)
+@pytest.mark.quick
 def test_elastic_net_with_the_same_zeros(diabetes, runtime, n_workers):
     X, y = diabetes
     theirs = ElasticNet(alpha=0.2, l1_ratio=0.6, tol=1e-12, max_iter=100_000).fit(X, y)

@@ -91,6 +91,7 @@ def test_scikit_learns_own_tests_pass():
 @pytest.mark.parametrize("average", [False, 40])
 @pytest.mark.parametrize("form", ["dense", "csr"])
 @pytest.mark.parametrize("penalty", ["l2", "l1", "elasticnet", None])
+@pytest.mark.quick
 def test_one_worker_gives_scikit_learns_model(ours, penalty, form, average):
     X, y = data_for(ours)
     X = sparse(X) if form == "csr" else X
@@ -220,6 +221,7 @@ def test_wide_indices_are_accepted_and_left_alone():
 
 @CLASSES
 @pytest.mark.parametrize("plane", ["shared", None, Shared(exchange=None), Shared(exchange=32)])
+@pytest.mark.quick
 def test_two_workers_learn_as_much(ours, plane):
     X, y = binary(2000, 1) if ours is SGDClassifier else numbers(2000, 1)
     X = scale(X)

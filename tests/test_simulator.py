@@ -109,6 +109,7 @@ def test_a_run_repeats_bit_for_bit_and_ends(problem, plane, barrier):
 
 @pytest.mark.parametrize("plane", PLANES)
 @pytest.mark.parametrize("rule", [SGD(), SGD(average=True)], ids=str)
+@pytest.mark.quick
 def test_one_worker_is_the_run_without_a_simulator_bit_for_bit(problem, plane, rule):
     settings = {"plane": PLANES[plane], "rule": rule, "n_workers": 1}
     simulated = run(problem, **settings)
@@ -532,6 +533,7 @@ def test_churn_at_random_repeats(problem):
 
 @pytest.mark.parametrize("rule", [SDCA(), SAGA()], ids=str)
 @pytest.mark.parametrize("barrier", [ASP(), SSP(1), PBSP(5), Throttled(4)], ids=str)
+@pytest.mark.sample(1)
 def test_sums_are_put_in_order_after_a_death(easy, rule, barrier):
     """Also where nothing stirs for long: the last death is far away, and must not be waited for."""
     churn = Churn(deaths={1: 4.3, 2: 9.1, 7: 1e6})

@@ -100,6 +100,7 @@ def test_one_worker_is_scikit_learns_classifier(cancer, form, settings):
 
 
 @pytest.mark.parametrize("loss", REGRESSION_LOSSES)
+@pytest.mark.quick
 def test_one_worker_is_scikit_learns_regressor(loss):
     X, y = load_diabetes(return_X_y=True)
     X, y = scale(X), scale(y)
@@ -159,6 +160,7 @@ PLANES = {
 @pytest.mark.parametrize("runtime", ["threads", "processes"])
 @pytest.mark.parametrize("plane", PLANES)
 @pytest.mark.parametrize("data", ["cancer", "sparse"])
+@pytest.mark.quick
 def test_two_workers_reach_the_same_optimum(request, data, plane, runtime):
     problem = problems.linear(*request.getfixturevalue(data), alpha=1e-2)
     run = {"stop": Stop(epochs=40), "seed": 0}

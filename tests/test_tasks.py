@@ -143,6 +143,7 @@ def test_the_mean_of_task_times_is_of_all_of_them():
 # --- collections -----------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_a_function_of_a_row():
     with AsyncContext("threads", n_workers=2) as ac:
         points = ac.parallelize(X, Y, partitions=3)
@@ -182,6 +183,7 @@ def test_aggregate_folds_into_another_kind():
         assert zero == [0, 0.0]
 
 
+@pytest.mark.quick
 def test_sparse_rows_are_the_dense_ones():
     sparse = sp.csr_array(X * (np.abs(X) > 1.0))
     w = np.arange(D) / 10

@@ -7,7 +7,7 @@ from operator import add
 
 import numpy as np
 import pytest
-from executors import KINDS, MADE, NEEDS_DASK, client  # noqa: F401
+from executors import KINDS, MADE, NEEDS_DASK, client, fork_workers  # noqa: F401
 from selection import long_but
 
 from hogshare import AsyncContext, Simulator
@@ -136,6 +136,7 @@ def test_the_average_stands_after_kills_of_every_dask_worker(seed):
     """One after the other in the course of the run, or all at once: nobody runs for a moment."""
     from distributed import Client, LocalCluster
 
+    fork_workers()
     rng, saga = np.random.default_rng(seed), Saga()
     at = np.sort(rng.integers(20, 150, 3)) if seed % 2 else np.full(3, rng.integers(20, 150))
     victims = list(zip(at.tolist(), rng.permutation(3).tolist(), strict=True))

@@ -35,6 +35,7 @@ def constants(n, seed):
 ONES = CoordinateConstants(gap=1.0, L=1.0, sigma=1.0, n_coordinates=4)
 
 
+@pytest.mark.quick
 def test_con_step_size_and_updates_give_the_condition_and_the_bound():
     """(9) and (10) imply (7), and (8) is at most (11)."""
     largest = 0.0

@@ -59,6 +59,7 @@ def plain_step(components, rows, t, gammas, prior=1.0 / K):
     return (1.0 - rho) * components + rho * (prior + N / len(rows) * seen)
 
 
+@pytest.mark.quick
 def test_one_worker_takes_the_printed_steps():
     stream = np.random.RandomState(0)
     expected = stream.gamma(100.0, 0.01, (K, V))
@@ -132,6 +133,7 @@ def test_behind_bsp_all_runtimes_give_the_same_bits(plane):
 
 @pytest.mark.parametrize("n_workers", [2, 4])
 @pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()])
+@pytest.mark.sample(1)
 def test_several_workers_find_as_good_topics(plane, n_workers):
     run = {**RUN, "stop": 10, "runtime": Simulator(seed=2)}
     bounds = [

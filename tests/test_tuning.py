@@ -59,6 +59,7 @@ def test_nothing_that_was_left_out_is_better(wish, hold):
 
 @pytest.mark.parametrize("law", [Exponential(0.01), LogNormal(3.0, 0.8)], ids=str)
 @pytest.mark.parametrize("wish", WISHES, ids=str)
+@pytest.mark.sample(1)
 def test_the_wish_is_kept_with_other_seeds(wish, law):
     found = tune(100, block_time=law, n_seeds=20, **wish)
     runs = measured(found.barrier, 100, range(100, 120), law)

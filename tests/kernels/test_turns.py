@@ -109,6 +109,7 @@ def run_both(problem, X, Y, weight, run, lock_free=False):
 
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize("name", RULES)
+@pytest.mark.quick
 def test_one_worker_equals_the_twin(name, columns):
     settings, run = RULES[name]
     data = cases.problem("csr", "float64", columns, **settings)
