@@ -280,7 +280,7 @@ def test_a_kernel_that_is_being_compiled(monkeypatch):
         for k in range(len(values)):
             values[k] = twice(k) + np.sqrt(k)
 
-    from hogshare.kernels.linking import OnlyLinked
+    from hogshare.kernels.compilers import OnlyLinked
 
     inner = OnlyLinked.run_pass
 

@@ -179,7 +179,7 @@ def test_every_room_is_there():
     assert set(LEVELS) == {room(module_name(path)) for path in FILES}
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "kernels").glob("*.py")), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", sorted((PACKAGE / "kernels").rglob("*.py")), ids=lambda p: p.name)
 def test_kernels_know_numpy_and_numba_only(path):
     """And that signals wait, where machine code is loaded and kept."""
     ours = ("hogshare.kernels", *["hogshare.system"] * (path.stem in ("jit", "cache")))

@@ -20,7 +20,7 @@ import pytest
 import hogshare
 from hogshare.kernels import layout, mailbox
 from hogshare.kernels.atomics import load, store
-from hogshare.kernels.cores import yield_core
+from hogshare.kernels.host import yield_core
 from hogshare.kernels.jit import JIT_DISABLED, kernel
 from hogshare.kernels.mailbox import NO_SLOT, deliver, has_mail, has_room, next_slot, send, take
 from hogshare.shm.arena import Arena

@@ -22,7 +22,7 @@ from hogshare.kernels.exchange import record_push
 from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import helper, kernel
 from hogshare.kernels.tracking import start_block
-from hogshare.kernels.turns import nothing_to_claim, rows_of
+from hogshare.kernels.turns import begin_step, nothing_to_claim, rows_in_hand, rows_of
 
 
 @helper
@@ -76,46 +76,62 @@ def compute_apart(rows, rule, plan, schedule, vector, private, ticket):
         coordinate_rows(rows, rule, order, first, end, t, *model, *args)
 
 
-@kernel
-def apart_turn(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
-    """Take up to `n_blocks` blocks a step further; one of the ``TURN_`` answers."""
-    control = schedule.control
-    state = schedule.table[me]
-    for _ in range(n_blocks):
-        if must_leave(control, False):
-            return layout.TURN_DONE
-        sleeps = state[layout.T_SLEEPS]
-        if sleeps == 0:
-            if plan.barrier != FREE and not may_pass(plan, schedule.table, control, me):
-                return layout.TURN_WAIT
-            if claim(schedule, plan, me) == layout.NO_BLOCK:
-                return nothing_to_claim(schedule, plan, me)
-            if state[layout.T_STATE] != layout.ACTIVE:
-                store(state, layout.T_STATE, layout.ACTIVE)
-            state[layout.T_VERSION] = load(control, layout.VERSION)
-        ticket = state[layout.T_BLOCK]
-        last, completed = True, 0
-        if ticket != layout.FINISH_EPOCH:
-            if sleeps < plan.parts:
-                read_part(vector, private, sleeps, plan.parts)
-                state[layout.T_SLEEPS] = sleeps + 1
-                return layout.TURN_SLEEP
-            if sleeps == plan.parts:
-                compute_apart(rows, rule, plan, schedule, vector, private, ticket)
-            write_part(vector, private, sleeps - plan.parts, plan.parts)
-            if sleeps + 1 < 2 * plan.parts:
-                state[layout.T_SLEEPS] = sleeps + 1
-                return layout.TURN_SLEEP
-            state[layout.T_SLEEPS] = 0
-            record_push(schedule, me)
-            note_event(schedule, me, ticket, 0)
-            _, first, end, _ = rows_of(ticket, plan, schedule.order, rule.first_t)
-            state[layout.T_ROWS] += end - first
-            last, completed = complete(schedule, plan, ticket, private.local)
-            tick(plan, state, me)
-        if last:
-            end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
-        news = news_of(plan, last, completed)
-        if news != layout.TURN_OVER:
-            return news
-    return layout.TURN_OVER
+def apart_turn_of(name, outside=False):
+    """Make the kernel of a quantum that takes blocks a step further.
+
+    outside : whether steps are taken between two calls, see `blocks`: on the copy, when its last
+        part has been read. Then a quantum is the block in hand, or one that begins.
+    """
+
+    def take_turn(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
+        """Take up to `n_blocks` blocks a step further; one of the ``TURN_`` answers."""
+        control = schedule.control
+        state = schedule.table[me]
+        for _ in range(1 if outside else n_blocks):
+            if must_leave(control, False):
+                return layout.TURN_DONE
+            sleeps = state[layout.T_SLEEPS]
+            ticket = state[layout.T_BLOCK]
+            if sleeps == 0:
+                if plan.barrier != FREE and not may_pass(plan, schedule.table, control, me):
+                    return layout.TURN_WAIT
+                ticket = claim(schedule, plan, me)
+                if ticket == layout.NO_BLOCK:
+                    return nothing_to_claim(schedule, plan, me)
+                if state[layout.T_STATE] != layout.ACTIVE:
+                    store(state, layout.T_STATE, layout.ACTIVE)
+                state[layout.T_VERSION] = load(control, layout.VERSION)
+            last, completed = True, 0
+            if ticket != layout.FINISH_EPOCH:
+                if sleeps < plan.parts:
+                    read_part(vector, private, sleeps, plan.parts)
+                    state[layout.T_SLEEPS] = sleeps + 1
+                    return layout.TURN_SLEEP
+                if outside:
+                    if sleeps == plan.parts and state[layout.T_STEP] == 0:
+                        return begin_step(schedule, private, me)
+                    state[layout.T_STEP] = 0
+                elif sleeps == plan.parts:
+                    compute_apart(rows, rule, plan, schedule, vector, private, ticket)
+                write_part(vector, private, sleeps - plan.parts, plan.parts)
+                if sleeps + 1 < 2 * plan.parts:
+                    state[layout.T_SLEEPS] = sleeps + 1
+                    return layout.TURN_SLEEP
+                state[layout.T_SLEEPS] = 0
+                record_push(schedule, me)
+                note_event(schedule, me, ticket, 0)
+                state[layout.T_ROWS] += rows_in_hand(schedule, plan, me)
+                last, completed = complete(schedule, plan, ticket, private.local)
+                tick(plan, state, me)
+            if last:
+                end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
+            news = news_of(plan, last, completed)
+            if news != layout.TURN_OVER:
+                return news
+        return layout.TURN_OVER
+
+    take_turn.__name__ = take_turn.__qualname__ = name
+    return kernel(take_turn)
+
+
+apart_turn = apart_turn_of("apart_turn")

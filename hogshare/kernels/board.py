@@ -17,7 +17,7 @@ as one of the two for a whole run.
 
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import exchange, fetch_add, load, store
-from hogshare.kernels.cores import yield_core
+from hogshare.kernels.host import yield_core
 from hogshare.kernels.jit import kernel
 from hogshare.kernels.mailbox import slot_of
 

@@ -120,12 +120,6 @@ class KernelCache(_Cache):
     While machine code is loaded LLVM asks Python for it. What is raised there is lost, LLVM goes on
     with an empty module, and Numba writes to where its symbols should be: a segmentation fault. So
     signals wait.
-
-    Parameters
-    ----------
-    function : function
-        In Python.
-    folder : Path
     """
 
     _index_key = Cache._index_key  # types, processor, code and what it closes over
@@ -134,7 +128,7 @@ class KernelCache(_Cache):
         self._py_func = function
         self._folder = folder
         source = Path(inspect.getfile(function))
-        self._stamp = _digest_of_file(source)
+        self._stamp = _digest_of_folder(source.parent)
         name = f"{source.stem}.{function.__qualname__}".replace("<", "").replace(">", "")
         self._name = f"{name}-{function.__code__.co_firstlineno}"
 
@@ -236,5 +230,7 @@ def _digest(content):
 
 
 @functools.cache
-def _digest_of_file(path):
-    return _digest(path.read_bytes()).hex()
+def _digest_of_folder(folder):
+    """Of a kernel's file and of those beside it, which may have its helpers."""
+    sources = (path.read_bytes() for path in sorted(folder.glob("*.py")))
+    return _digest(b"".join(sources)).hex()

@@ -14,9 +14,10 @@ Flags, each with its reason:
 - no ``fastmath`` in `exact_kernel` and `exact_helper`: on a virtual clock the order of events hangs
   on the last bit of a sum, so it is rounded as it is written, compiled or not.
 
-Machine code is kept by `hogshare.kernels.cache`. Its key for a kernel covers the kernel's own file
-only, so an edit of a helper in another file, or another flag, would silently run the old code; so
-the folder's name is a digest of every file of this package, Numba's version and the flags.
+Machine code is kept by `hogshare.kernels.cache`. Its key for a kernel covers the files of the
+kernel's own folder only, so an edit of a helper in another one, or another flag, would silently run
+the old code; so the folder's name is a digest of every file of this package, Numba's version and
+the flags.
 """
 
 import functools
@@ -32,8 +33,7 @@ from numba.core.registry import cpu_target
 from numba.extending import typeof_impl
 
 from hogshare.kernels import cache, telling
-from hogshare.kernels.flags import KernelCompiler
-from hogshare.kernels.linking import HelperCompiler
+from hogshare.kernels.compilers import HelperCompiler, KernelCompiler
 from hogshare.system.interrupts import Holding
 
 BOUNDSCHECK = bool(config.BOUNDSCHECK)
@@ -51,8 +51,9 @@ FLAGS = {
 def _digest() -> str:
     """Name this version of the kernels: their source, Numba, the flags."""
     h = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        h.update(path.name.encode())
+    here = Path(__file__).parent
+    for path in sorted(here.rglob("*.py")):
+        h.update(path.relative_to(here).as_posix().encode())
         h.update(path.read_bytes())
     flags = sorted((k, sorted(v) if isinstance(v, set) else v) for k, v in FLAGS.items())
     h.update(f"{numba.__version__} {sys.version_info[:2]} {flags}".encode())
@@ -168,47 +169,25 @@ class Helper(Compiled):
         return self.py_func(*arguments)
 
 
-def kernel(function):
-    """Compile `function` lazily with the house's flags and cache."""
-    if JIT_DISABLED:
-        return function
-    return Kernel(function)
+def _compiled_as(kind, **options):
+    """A decorator that has a function compiled when it is needed, with the house's flags."""
+
+    def decorate(function):
+        return function if JIT_DISABLED else kind(function, **options)
+
+    return decorate
 
 
-def helper(function):
-    """Compile a function that only kernels call: it is part of their code, not of the cache."""
-    if JIT_DISABLED:
-        return function
-    return Helper(function)
-
-
-def exact_kernel(function):
-    """Compile as `kernel` does, with sums and products rounded as they are written."""
-    if JIT_DISABLED:
-        return function
-    return Kernel(function, fastmath=False)
-
-
-def exact_helper(function):
-    """Compile as `helper` does, with sums and products rounded as they are written."""
-    if JIT_DISABLED:
-        return function
-    return Helper(function, fastmath=False)
-
-
-def inlined(function):
-    """Compile a helper of the row loop into its callers.
-
-    A call costs a row's worth of time: Numba hands over every array of a tuple as seven words and
-    counts references atomically. Inlined, both vanish.
-    """
-    if JIT_DISABLED:
-        return function
-    return Helper(function, forceinline=True)
-
-
-def exact_inlined(function):
-    """Compile as `inlined` does, with sums and products rounded as they are written."""
-    if JIT_DISABLED:
-        return function
-    return Helper(function, fastmath=False, forceinline=True)
+EXACT = {"fastmath": False}
+# a function that Python calls, and whose machine code is cached
+kernel = _compiled_as(Kernel)
+# one that only kernels call: it is part of their code, not of the cache
+helper = _compiled_as(Helper)
+# a helper of the row loop, compiled into its callers. A call costs a row's worth of time: Numba
+# hands over every array of a tuple as seven words and counts references atomically. Inlined, both
+# vanish.
+inlined = _compiled_as(Helper, forceinline=True)
+# the same three, with sums and products rounded as they are written
+exact_kernel = _compiled_as(Kernel, **EXACT)
+exact_helper = _compiled_as(Helper, **EXACT)
+exact_inlined = _compiled_as(Helper, forceinline=True, **EXACT)

@@ -194,3 +194,34 @@ def loss_curvature(loss, epsilon, y, p):
     if loss == SQUARED_EPSILON_INSENSITIVE:
         return 2.0 if abs(p - y) > epsilon else 0.0
     return 0.0
+
+
+@inlined
+def negative_entropy(u):
+    """``u log u``, 0 at 0, and 0 where rounding has left a number a little below."""
+    return u * math.log(u) if u > 0.0 else 0.0
+
+
+@inlined
+def loss_conjugate(loss, epsilon, y, a):
+    """Convex conjugate of the loss at target `y`, ``max_p (a p - loss(p))``: of a dual objective.
+
+    a : a derivative that the loss has somewhere, or such a number moved towards zero: there it is
+        finite
+    """
+    if loss == LOG_LOSS:
+        probability = a + y
+        return negative_entropy(probability) + negative_entropy(1.0 - probability)
+    if loss == MULTINOMIAL:  # a column's share of it
+        return negative_entropy(a + y)
+    if loss == PERCEPTRON:
+        return 0.0
+    if loss in (SQUARED_HINGE, MODIFIED_HUBER):
+        return a * y + 0.25 * a * a
+    if loss in (SQUARED_ERROR, HUBER):
+        return a * y + 0.5 * a * a
+    if loss == EPSILON_INSENSITIVE:
+        return a * y + epsilon * abs(a)
+    if loss == SQUARED_EPSILON_INSENSITIVE:
+        return a * y + epsilon * abs(a) + 0.25 * a * a
+    return a * y  # hinge

@@ -31,9 +31,8 @@ import numpy as np
 
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import fence, fetch_add, load, store
-from hogshare.kernels.clock import nanoseconds
-from hogshare.kernels.cores import yield_core
 from hogshare.kernels.epochs import note_event
+from hogshare.kernels.host import nanoseconds, yield_core
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.mailbox import has_mail, next_slot, slot_of, take
 from hogshare.kernels.rows import column_of, row_bounds

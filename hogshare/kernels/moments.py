@@ -51,12 +51,10 @@ def add_interactions(rows, sample, counts, out):
 def estimate_curvature(rows, sample, counts, seed, bound, sums, out):
     """Mean of the interactions over sampled rows, times the loss's curvature `bound`.
 
-    sample : int64 [n_sample]
-        Room for rows that are drawn here, evenly; some may come twice. Rows, where `counts` says
-        what each counts for.
+    sample : int64 [n_sample], for rows that are drawn here, evenly; some may come twice. Rows,
+        where `counts` says what each counts for
     sums : float64 [n_features], zeros
-    out : float32 [n_features]
-        Unscaled data may exceed its range, where a number as large as it has says the same.
+    out : float32 [n_features], whose range unscaled data may exceed: its largest number then
     """
     n_sample = sample.shape[0]
     if counts.shape[0] == 0:
@@ -133,9 +131,7 @@ def add_deviations(rows, every, about, counts, sums, squares):
 
     about, counts, sums, squares : float64 [n_features]
 
-    Returns
-    -------
-    Weight of the rows, and how many there are.
+    Returns the weight of the rows, and how many there are.
     """
     total = 0.0
     n_rows = 0

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hogshare.kernels.atomics import fetch_add, load
-from hogshare.kernels.cores import yield_core
+from hogshare.kernels.host import yield_core
 from hogshare.kernels.jit import helper
 
 NEXT, DONE = 0, 8  # on cache lines of their own
@@ -28,13 +28,8 @@ GLANCES = 1000  # a nanosecond each, between two times that the core is given up
 class Helpers(NamedTuple):
     """Threads that take part in a pass besides the calling one.
 
-    Attributes
-    ----------
-    count : int
-        How many.
-    call : callable
-        ``call(function)`` lets each of them call ``function(k)``, with k from 1 to `count`, and
-        comes back at once.
+    call : ``call(function)`` lets each of them call ``function(k)``, with k from 1 to `count`, and
+        comes back at once
     """
 
     count: int

@@ -35,19 +35,13 @@ NO_COLUMN = np.uint64(1 << 63)  # more than any number of features
 class Survey(NamedTuple):
     """Facts of rows.
 
-    Attributes
-    ----------
-    total : float
-        Sum of all values, or of their squares where sizes were asked for: NaN or infinite if a
-        value is.
-    last_column : int
-        The largest column's number. If it is not among the features, not all was looked at: it is
-        one that is too large, or pointers do not fit.
-    mean, largest : float
-        Mean and largest squared norm of the rows.
-    counts : ndarray of shape (n_features,), int64, or None
-        Values that are stored of each feature of sparse rows, where features are few enough to
-        count in passing.
+    total : sum of all values, or of their squares where sizes were asked for: NaN or infinite if a
+        value is
+    last_column : the largest column's number. If it is not among the features, not all was looked
+        at: it is one that is too large, or pointers do not fit
+    mean, largest : squared norm of the rows
+    counts : int64 [n_features] or None, values that are stored of each feature of sparse rows,
+        where features are few enough to count in passing
     """
 
     total: float
@@ -125,26 +119,19 @@ def _add_up(found):
 def look_over(values, columns, indptr, n_features, sizes, part_rows, words, me, found, counts):
     """Look over parts of the rows until none is left; the first thread waits until all are done.
 
-    columns : unsigned [n_values]
-        Checked here, before anything is counted: nothing is written where a column is too large,
-        and of that part no more is looked at.
-    indptr : int64 [n_rows + 1]
-        Checked here too: where it decreases, or is not among the values, nothing is read, and the
-        part's last column is one that is too large.
-    words : int64
-        See `hogshare.kernels.parts`; of parts of `part_rows` rows.
-    found : float64 [n_parts, N_FOUND]
-        Of each part the sum, or, if `sizes`, the sum and the largest of squared norms; and the last
-        column, in which a fraction's 53 bits are enough to tell that it is too large.
-    counts : int64 [n_threads, 4 or 0, n_features]
-        This thread's, `me`, are added to; their sum over all is what was counted, and the first
-        thread leaves it in the first place.
+    columns : unsigned [n_values], checked here, before anything is counted: nothing is written
+        where one is too large, and of that part no more is looked at
+    indptr : int64 [n_rows + 1], checked too: where it decreases, or is not among the values,
+        nothing is read, and the part's last column is one that is too large
+    words : int64, see `parts`; of parts of `part_rows` rows
+    found : float64 [n_parts, N_FOUND], of each part the sum, or, if `sizes`, the sum and the
+        largest of squared norms; and the last column, in which a fraction's 53 bits are enough to
+        tell that it is too large
+    counts : int64 [n_threads, 4 or 0, n_features], of which this thread's, `me`, are added to; the
+        first thread leaves the sum over all in the first place
 
-    Other arguments as those of `survey`.
-
-    Returns
-    -------
-    Of the first thread, over all parts: sum, sum of squared norms, the largest, last column.
+    Returns of the first thread, over all parts: sum, sum of squared norms, the largest, last
+    column.
     """
     n_rows, n_parts, n_values = indptr.shape[0] - 1, found.shape[0], values.shape[0]
     part = draw(words)
@@ -235,17 +222,10 @@ def survey(
 ) -> Survey:
     """Look over sparse rows.
 
-    Parameters
-    ----------
-    values, columns, indptr : ndarray
-        As `hogshare.kernels.rows.Rows` has them: views that must not be written, and unsigned
-        columns; as many as the last pointer says.
-    n_features : int
-    sizes : bool
-        Whether norms and counts are asked for, not only whether the rows are sound; 0, 0 and None
-        otherwise.
-    helpers : Helpers, default=NOBODY
-        Who takes part besides this thread.
+    values, columns, indptr : as `rows.Rows` has them, as many as the last pointer says
+    sizes : whether norms and counts are asked for, not only whether the rows are sound; 0, 0 and
+        None otherwise
+    helpers : who takes part besides this thread
     """
     n_rows = len(indptr) - 1
     n_parts, part_rows = _parts(n_rows, int(indptr[-1]))
@@ -257,15 +237,7 @@ def survey(
 
 
 def survey_dense(values: np.ndarray, width: int, sizes: bool, helpers: Helpers = NOBODY) -> Survey:
-    """Look over dense rows; arguments as those of `survey`.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows * width,)
-        Row after row.
-    width : int
-        Values of a row; at least one.
-    """
+    """Look over dense rows of `width` values, one after the other; see `survey`."""
     n_rows = len(values) // width
     n_parts, part_rows = _parts(n_rows, len(values))
     total, squares, largest, _ = _share(

@@ -70,14 +70,9 @@ def kept_in(folder: Callable[[], Path | None]) -> None:
 
 @contextlib.contextmanager
 def block(name: str, silent: bool = False) -> Iterator[None]:
-    """What is compiled in here is told of once, as what `name` needs.
+    """What is compiled in here is announced once, as what `name` needs: an estimator, say.
 
-    Parameters
-    ----------
-    name : str
-        For whom: an estimator's name, say. That of the outermost block counts.
-    silent : bool
-        Whether nothing is told: there is something else that shows it.
+    The outermost block's name counts. Where it is `silent` something else shows that.
     """
     if _state.depth == 0:
         _begin(name, silent)

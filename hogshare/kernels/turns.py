@@ -16,12 +16,9 @@ import numpy as np
 from hogshare.kernels import layout
 from hogshare.kernels.asaga import asaga_rows
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
-from hogshare.kernels.averages import average_table
 from hogshare.kernels.barriers import EVERYBODY, FREE, LAG, enter, may_pass
-from hogshare.kernels.clock import nanoseconds
 from hogshare.kernels.coordinate import ALL as ALL_COORDINATES
 from hogshare.kernels.coordinate import begin_draws, coordinate_rows
-from hogshare.kernels.cores import yield_core
 from hogshare.kernels.dual import dual_rows, fewest_of, mean_of_duals, sum_of_duals
 from hogshare.kernels.endings import end_epochs
 from hogshare.kernels.epochs import (
@@ -48,9 +45,10 @@ from hogshare.kernels.exchange import (
     record_push,
 )
 from hogshare.kernels.hogwild import hogwild_rows
+from hogshare.kernels.host import nanoseconds, yield_core
 from hogshare.kernels.jit import JIT_DISABLED, helper, inlined, kernel
 from hogshare.kernels.mailbox import all_taken, has_room, post
-from hogshare.kernels.master import read_snapshot, take_round, write_message
+from hogshare.kernels.master import address, read_snapshot, take_round, write_message
 from hogshare.kernels.rounds import (
     AGAIN,
     COMPUTE,
@@ -60,7 +58,7 @@ from hogshare.kernels.rounds import (
     take_place,
     workers_left,
 )
-from hogshare.kernels.saga import level_of, saga_rows
+from hogshare.kernels.saga import average_table, level_of, saga_rows
 from hogshare.kernels.sgd import DUAL, GRADIENT, SAGA, fold_scale, sgd_rows
 from hogshare.kernels.shares import rows_before, span_of
 from hogshare.kernels.tracking import start_block
@@ -311,8 +309,30 @@ def nothing_to_claim(schedule, plan, me):
     return layout.TURN_REST if epochs >= load(control, layout.LIMIT) else layout.TURN_WAIT
 
 
-def turn_of(name, method, lock_free, ordered=False, single=False):
-    """Make the kernel of a turn by one rule, on the shared vector itself or on a private one.
+@helper
+def begin_step(schedule, private, me):
+    """Answer that the block in hand is ready for its step, which is taken outside."""
+    start_block(private.local)
+    schedule.table[me, layout.T_STEP] = 1
+    return layout.TURN_STEP
+
+
+@helper
+def rows_in_hand(schedule, plan, me):
+    """How many rows the block in hand has."""
+    _, first, end, _ = rows_of(schedule.table[me, layout.T_BLOCK], plan, schedule.order, 1.0)
+    return end - first
+
+
+@helper
+def wait_for_section(schedule, me):
+    """Note that the block in hand is computed, and waits for the worker's section."""
+    schedule.table[me, layout.T_COMPUTED] = COMPUTED
+    store(schedule.table[me], layout.T_READY, schedule.table[me, layout.T_ROUND])
+
+
+def turn_of(name, method, lock_free, ordered=False, single=False, outside=False):
+    """Make the kernel of a quantum by one rule, on the shared vector itself or on a private one.
 
     All are constants of the kernel. Numba leaves out a branch on a constant before it looks at
     types, so that a fit compiles its own rule's rows and no other's.
@@ -329,6 +349,8 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
         Whether workers fold and claim in their order, see `rounds`.
     single : bool
         Whether the model has one column; see `sgd_rows`.
+    outside : bool
+        Whether steps are taken between two calls, see `blocks`.
     """
 
     def take_turn(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
@@ -339,50 +361,63 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
         must_push = not ordered and (plan.barrier != FREE or plan.sleeps != 0)
         if not ordered and not may_begin(rule, plan, schedule, vector, memory, private, me):
             return layout.TURN_CLOSED
-        for _ in range(n_blocks):
-            if must_leave(control, ordered):
-                return parting(rule, plan, schedule, vector, memory, private, me, layout.TURN_DONE)
-            wanted = load(control, layout.REPAIR_WANTED)
-            if method != GRADIENT and wanted != load(control, layout.REPAIRED):
-                if pause(rule, plan, schedule, vector, memory, private, me, wanted):
-                    mean = memory.dual_mean
-                    n = rule.dual_rows
-                    if method == DUAL:
-                        sum_of_duals(rows, memory.dual, rule.dual_scale, vector.w)
-                        mean_of_duals(memory.dual, n, mean)
-                    else:
-                        average_table(rows, memory.gradients, 1.0 / n, memory.average, mean)
-                    end_pause(control, wanted)
-                return layout.TURN_WAIT
-            slept = plan.sleeps != 0 and table[me, layout.T_SLEEPS] != 0
-            if ordered:
-                answer = step_or_wait(rows, rule, plan, schedule, vector, memory, mail, private, me)
-                if answer == AGAIN:
-                    continue
-                if answer != COMPUTE:
-                    return answer
+        while n_blocks > 0 or (outside and table[me, layout.T_STEP] != 0):
+            if outside and table[me, layout.T_STEP] != 0:
+                table[me, layout.T_STEP] = 0
                 ticket = table[me, layout.T_BLOCK]
-            elif slept:
-                ticket = table[me, layout.T_BLOCK]
+                n_rows = rows_in_hand(schedule, plan, me)
+                table[me, UNEXCHANGED] += n_rows
             else:
-                side = schedule, vector, memory, private, me
-                if plan.barrier != FREE and not pass_barrier(plan, *side):
+                if not outside:
+                    n_blocks -= 1
+                if must_leave(control, ordered):
+                    side = schedule, vector, memory, private, me
+                    return parting(rule, plan, *side, layout.TURN_DONE)
+                wanted = load(control, layout.REPAIR_WANTED)
+                if method != GRADIENT and wanted != load(control, layout.REPAIRED):
+                    if pause(rule, plan, schedule, vector, memory, private, me, wanted):
+                        mean = memory.dual_mean
+                        n = rule.dual_rows
+                        if method == DUAL:
+                            sum_of_duals(rows, memory.dual, rule.dual_scale, vector.w)
+                            mean_of_duals(memory.dual, n, mean)
+                        else:
+                            average_table(rows, memory.gradients, 1.0 / n, memory.average, mean)
+                        end_pause(control, wanted)
                     return layout.TURN_WAIT
-                ticket = claim_or_wait(schedule, plan, me)
-            if ticket == layout.NO_BLOCK:
-                answer = nothing_to_claim(schedule, plan, me)
-                return parting(rule, plan, schedule, vector, memory, private, me, answer)
-            if table[me, layout.T_STATE] != layout.ACTIVE:
-                store(table[me], layout.T_STATE, layout.ACTIVE)
-            if lock_free and not slept:
-                table[me, layout.T_VERSION] = load(control, layout.VERSION)
-            if plan.sleeps != 0 and ticket != layout.FINISH_EPOCH:
-                table[me, layout.T_SLEEPS] = 0 if slept else 1
-                if not slept:
-                    return layout.TURN_SLEEP
-            last, completed = True, 0
-            if ticket != layout.FINISH_EPOCH:
+                slept = plan.sleeps != 0 and table[me, layout.T_SLEEPS] != 0
+                if ordered:
+                    side = schedule, vector, memory, mail, private, me
+                    answer = step_or_wait(rows, rule, plan, *side)
+                    if answer == AGAIN:
+                        continue
+                    if answer != COMPUTE:
+                        return answer
+                    ticket = table[me, layout.T_BLOCK]
+                elif slept:
+                    ticket = table[me, layout.T_BLOCK]
+                else:
+                    side = schedule, vector, memory, private, me
+                    if plan.barrier != FREE and not pass_barrier(plan, *side):
+                        return layout.TURN_WAIT
+                    ticket = claim_or_wait(schedule, plan, me)
+                if ticket == layout.NO_BLOCK:
+                    answer = nothing_to_claim(schedule, plan, me)
+                    return parting(rule, plan, schedule, vector, memory, private, me, answer)
+                if table[me, layout.T_STATE] != layout.ACTIVE:
+                    store(table[me], layout.T_STATE, layout.ACTIVE)
+                if lock_free and not slept:
+                    table[me, layout.T_VERSION] = load(control, layout.VERSION)
+                if plan.sleeps != 0 and ticket != layout.FINISH_EPOCH:
+                    table[me, layout.T_SLEEPS] = 0 if slept else 1
+                    if not slept:
+                        return layout.TURN_SLEEP
+                if outside and ticket != layout.FINISH_EPOCH:
+                    return begin_step(schedule, private, me)
+                n_rows = 0
+            if not outside and ticket != layout.FINISH_EPOCH:
                 order, first, end, t = rows_of(ticket, plan, schedule.order, rule.first_t)
+                n_rows = end - first
                 level = level_of(rule, plan, schedule.columns, ticket)
                 start_block(private.local)
                 columns = schedule.columns
@@ -412,8 +447,8 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
                             rows_done = np.float64(table[me, layout.T_ROWS] + i - first)
                             interval = interval_now(plan, rows_done, FIRST_INTERVAL, GROWTH)
                         whole = alone or ordered or plan.sleeps == SIMULATED
-                        room = end - i if whole else interval - table[me, UNEXCHANGED]
-                        until = min(end, i + max(room, 1))
+                        capacity = end - i if whole else interval - table[me, UNEXCHANGED]
+                        until = min(end, i + max(capacity, 1))
                         if method == DUAL:
                             fewest = fewest_of(rule, plan, ticket)
                             args = memory.dual, private, columns, alone, fewest
@@ -428,16 +463,19 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
                         i = until
                         if not whole and table[me, UNEXCHANGED] >= interval:
                             push_private(rule, schedule, vector, memory, private, me, TRY)
-                if lock_free or alone:
+            last, completed = True, 0
+            if ticket != layout.FINISH_EPOCH:
+                if (lock_free and not ordered) or plan.private == ALONE:
                     record_push(schedule, me)
                     note_event(schedule, me, ticket, 0)
                 elif must_push and table[me, UNEXCHANGED] > 0:
                     # before its clock
                     push_private(rule, schedule, vector, memory, private, me, WAIT)
-                table[me, layout.T_ROWS] += end - first
+                elif outside and not ordered and table[me, UNEXCHANGED] >= plan.interval:
+                    push_private(rule, schedule, vector, memory, private, me, TRY)
+                table[me, layout.T_ROWS] += n_rows
                 if ordered:
-                    table[me, layout.T_COMPUTED] = 1
-                    store(table[me], layout.T_READY, table[me, layout.T_ROUND])
+                    wait_for_section(schedule, me)
                     continue
                 last, completed = complete(schedule, plan, ticket, private.local)
                 tick(plan, table[me], me)
@@ -449,6 +487,8 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
             news = news_of(plan, last, completed)
             if news != layout.TURN_OVER:
                 return news
+            if outside and plan.sleeps != 0 and ticket != layout.FINISH_EPOCH:
+                return layout.TURN_OVER
         return layout.TURN_OVER
 
     take_turn.__name__ = take_turn.__qualname__ = name
@@ -519,57 +559,70 @@ def compute_message(rows, rule, plan, schedule, vector, mail, private, me, ticke
     schedule.table[me, layout.T_ROWS] += end - first
 
 
-def master_turn_of(name, ordered):
-    """Make the kernel of a turn on the master's plane; see `turn_of`."""
+def master_turn_of(name, ordered, outside=False):
+    """Make the kernel of a quantum on the master's plane; see `turn_of`.
+
+    A step that is taken outside is the worker's next message, which who takes it writes into the
+    slot.
+    """
 
     def take_turn(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
         """Claim, read, compute and post up to `n_blocks` blocks; one of the ``TURN_`` answers."""
         control = schedule.control
         state = schedule.table[me]
-        for _ in range(n_blocks):
-            if must_leave(control, ordered):
-                count_posted(plan, state, me)
-                return layout.TURN_DONE
-            if plan.inline != 0:
-                take_round(plan, schedule, vector, mail)
-            if ordered:
-                answer = step_or_wait(rows, rule, plan, schedule, vector, memory, mail, private, me)
-                if answer == AGAIN:
-                    continue
-                if answer != COMPUTE:
-                    return answer
+        while n_blocks > 0 or (outside and state[layout.T_STEP] != 0):
+            if outside and state[layout.T_STEP] != 0:
+                state[layout.T_STEP] = 0
                 ticket = state[layout.T_BLOCK]
-                answer = ready_to_compute(rows, rule, plan, schedule, vector, private, me, ticket)
-                if answer != COMPUTE:
-                    return answer
-                compute_message(rows, rule, plan, schedule, vector, mail, private, me, ticket)
-                state[layout.T_COMPUTED] = COMPUTED
-                store(state, layout.T_READY, state[layout.T_ROUND])
-                continue
-            if state[layout.T_COMPUTED] == POSTED:
-                if not is_answered(plan, schedule, mail, me):
-                    return layout.TURN_WAIT
-                count_posted(plan, state, me)
-                if plan.sleeps != 0:
-                    return layout.TURN_OVER  # with its block
-            ticket = state[layout.T_BLOCK]  # which may have waited for a snapshot
-            if ticket == layout.NO_BLOCK:
-                if plan.barrier == FREE:
+                state[layout.T_ROWS] += rows_in_hand(schedule, plan, me)
+                address(schedule, mail, me, ticket)
+            else:
+                if not outside:
+                    n_blocks -= 1
+                if must_leave(control, ordered):
+                    count_posted(plan, state, me)
+                    return layout.TURN_DONE
+                if plan.inline != 0:
+                    take_round(plan, schedule, vector, mail)
+                if ordered:
+                    side = schedule, vector, memory, mail, private, me
+                    answer = step_or_wait(rows, rule, plan, *side)
+                    if answer == AGAIN:
+                        continue
+                    if answer != COMPUTE:
+                        return answer
+                elif state[layout.T_COMPUTED] == POSTED:
                     if not is_answered(plan, schedule, mail, me):
                         return layout.TURN_WAIT
-                elif not pass_barrier(plan, schedule, vector, memory, private, me):
-                    return layout.TURN_WAIT
-                ticket = claim(schedule, plan, me)
-                if ticket == layout.NO_BLOCK:
-                    return nothing_to_claim(schedule, plan, me)
-            if state[layout.T_STATE] != layout.ACTIVE:
-                store(state, layout.T_STATE, layout.ACTIVE)
+                    count_posted(plan, state, me)
+                    if plan.sleeps != 0:
+                        return layout.TURN_OVER  # with its block
+                ticket = state[layout.T_BLOCK]  # which may have waited for a snapshot
+                if not ordered:
+                    if ticket == layout.NO_BLOCK:
+                        if plan.barrier == FREE:
+                            if not is_answered(plan, schedule, mail, me):
+                                return layout.TURN_WAIT
+                        elif not pass_barrier(plan, schedule, vector, memory, private, me):
+                            return layout.TURN_WAIT
+                        ticket = claim(schedule, plan, me)
+                        if ticket == layout.NO_BLOCK:
+                            return nothing_to_claim(schedule, plan, me)
+                    if state[layout.T_STATE] != layout.ACTIVE:
+                        store(state, layout.T_STATE, layout.ACTIVE)
+                if ticket != layout.FINISH_EPOCH:
+                    of_block = private, me, ticket
+                    answer = ready_to_compute(rows, rule, plan, schedule, vector, *of_block)
+                    if answer != COMPUTE:
+                        return answer
+                    if outside:
+                        return begin_step(schedule, private, me)
+                    compute_message(rows, rule, plan, schedule, vector, mail, *of_block)
+            if ordered:
+                wait_for_section(schedule, me)
+                continue
             last, completed = True, 0
             if ticket != layout.FINISH_EPOCH:
-                answer = ready_to_compute(rows, rule, plan, schedule, vector, private, me, ticket)
-                if answer != COMPUTE:
-                    return answer
-                compute_message(rows, rule, plan, schedule, vector, mail, private, me, ticket)
                 # first counted, then posted: if it dies in between, the block is not done again
                 last, completed = complete(schedule, plan, ticket, private.local)
                 post(mail.box, me)

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hogshare.kernels import descents
+from hogshare.rules.memories import Shapes
 from hogshare.rules.options import keep_options, shortened
 from hogshare.rules.protocol import Descent, Rule
-from hogshare.rules.rowmemory import Shapes
 from hogshare.system import ranges
 
 

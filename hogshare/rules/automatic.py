@@ -45,10 +45,8 @@ def automatic_rule(
     Losses with kinks have proximal points instead of gradients in SAGA, for which large rows are
     none too large: they are drawn uniformly.
 
-    Raises
-    ------
-    ValueError
-        If a model of zeros is an optimum whatever the rows are: for the perceptron's loss.
+    Raises ValueError: if a model of zeros is an optimum whatever the rows are: for the perceptron's
+    loss.
     """
     if problem.loss == "perceptron":
         raise ValueError(

@@ -29,16 +29,7 @@ class Ends(Protocol):
 class Chosen:
     """A run's other choices, as its rule sees them before anything is allocated.
 
-    Attributes
-    ----------
-    problem : Problem
-    plane : Plane
-    step : StepSize or None
-        None: nobody has named one.
-    stop : Stop
-    start : Model or None
-    shuffle : bool
-    block : int or None
+    step : None: nobody has named one
     """
 
     problem: Problem

@@ -1,21 +1,219 @@
-"""All that rules remember of rows, by the code that kernels have for it.
+"""What a rule remembers of the rows of a linear problem: nothing, unless it declares otherwise.
 
-A run's numbers travel to its workers, and the rule does not: so what it remembers is found by them.
+Which arrays that takes, how they are filled, which of them a checkpoint keeps, and what is done
+when a worker has died over them. `Duals` is SDCA's, `Table` SAGA's.
+
+Outside the kernels there is one form of it for all rules, the derivative of each row's loss as the
+rule last knew it: SAGA's table, and SDCA's dual variables with their sign turned, which at the
+optimum is the same thing. So either rule goes on from where the other has ended.
+
+A run's numbers travel to its workers, and the rule does not: so what it remembers is found by them,
+by the code that kernels have for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from hogshare.rules.rowmemory import RowMemory
-from hogshare.rules.saga import SAGA
-from hogshare.rules.sdca import SDCA
-from hogshare.rules.sgd import SGD
+from hogshare.kernels import dual, layout, losses, saga, sgd
+from hogshare.kernels.rows import Rows
+from hogshare.kernels.shared import Memory, Schedule
+from hogshare.problems.model import Model
+from hogshare.rules.remembered import begins_empty, check_start
+
+if TYPE_CHECKING:
+    from hogshare.problems.protocol import Problem, RowProblem
+
+Shapes = dict[str, tuple[tuple[int, ...], str]]
+
+
+class Run(Protocol):
+    """A run's arrays and numbers, as a rule fills them; nobody works meanwhile."""
+
+    arrays: Mapping[str, np.ndarray]
+    rows: Rows
+    rule: sgd.Rule
+    schedule: Schedule
+    memory: Memory
+
+    def private(self, me: int) -> sgd.Private:
+        """Worker `me`'s own arrays."""
+        ...
+
+
+class RowMemory:
+    """Nothing: of a rule whose steps depend on the model alone."""
+
+    # code of the kernels that step with it
+    method: ClassVar[int] = sgd.GRADIENT
+    # arrays that a checkpoint keeps, the same for any number of workers
+    kept: ClassVar[tuple[str, ...]] = ()
+    # whether there is an average over the rows beside the vector, of which workers that exchange
+    # have copies too, and which is weighed by how rare features are
+    has_average: ClassVar[bool] = False
+    # whether steps are proximal: then nobody owes features that rows have not touched any l1
+    is_proximal: ClassVar[bool] = False
+
+    def arrays(self, problem: Problem) -> Shapes:
+        """What it takes besides what every run has: shapes and dtypes by name."""
+        return {}
+
+    def check(self, problem: RowProblem, memory: np.ndarray) -> None:
+        """Refuse what a start remembers, if no run on this problem can have come to it."""
+        if self.kept:
+            check_start(problem, memory)
+
+    def begin(self, run: Run) -> None:
+        """Write what its steps begin with, if that is not the step size of the run."""
+
+    def fill(self, run: Run, start: Model) -> None:
+        """Remember what the start model does, or the derivatives at it; at zero nothing.
+
+        The run's vector, intercept and columns have been filled.
+        """
+
+    def sum_anew(self, run: Run) -> None:
+        """Make what is bound to be a sum over the rows that sum again, after a death."""
+
+    def derivatives(self, arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
+        """What is remembered, in the form of all rules: [n_rows, n_columns]; maybe a view."""
+        return None
+
+    def intercept_step(self, numbers: sgd.Rule) -> float:
+        """The intercept's step in units of the features' step."""
+        return numbers.intercept_decay
+
+    def epochs_of_penalty(self, problem: RowProblem, numbers: sgd.Rule) -> float:
+        """Epochs in which the l2 part alone brings the model nearer by a factor of e, at most."""
+        return np.inf
+
+
+def trained(arrays: Mapping[str, Any]) -> Any:
+    """Which rows are trained on, as an index."""
+    held_out = arrays["held_out"]
+    return held_out == 0 if held_out.size else slice(None)
+
+
+class Duals(RowMemory):
+    """SDCA's dual variables, one for each row and column, and their sums, the model.
+
+    Each row's stand behind the moment of its last visit.
+    """
+
+    method: ClassVar[int] = sgd.DUAL
+    kept: ClassVar[tuple[str, ...]] = ("dual",)
+    is_proximal: ClassVar[bool] = True
+
+    def arrays(self, problem: Problem) -> Shapes:
+        """The rows' numbers."""
+        return {"dual": ((problem.n_rows * (1 + problem.n_columns),), problem.dtype.name)}
+
+    def fill(self, run: Run, start: Model) -> None:
+        """The start's, if it has any."""
+        if start.memory is None:
+            return
+        place = trained(run.arrays)
+        duals = _variables(run.arrays, run.schedule.columns.shape[1])
+        duals[place] = -np.asarray(start.memory)[place]
+        self.sum_anew(run)
+
+    def sum_anew(self, run: Run) -> None:
+        """The vector, and the mean for the intercept."""
+        a, numbers = run.arrays, run.rule
+        dual.sum_of_duals(run.rows, a["dual"], numbers.dual_scale, a["w"])
+        dual.mean_of_duals(a["dual"], numbers.dual_rows, a["dual_mean"])
+
+    def derivatives(self, arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
+        """The dual variables with their sign turned."""
+        return -_variables(arrays, n_columns)
+
+    def intercept_step(self, numbers: sgd.Rule) -> float:
+        """The intercept's, whose scale is not the penalty's."""
+        return numbers.intercept_step * numbers.dual_scale
+
+    def epochs_of_penalty(self, problem: RowProblem, numbers: sgd.Rule) -> float:
+        """By theorem 5 of Shalev-Shwartz and Zhang (2013)."""
+        _, largest = problem.norms
+        sharp = problem.sharpness if problem.loss in losses.KINKED else numbers.curvature
+        weight = 1.0 if problem.loss in losses.KINKED else problem.largest_weight
+        return 1.0 + sharp * weight * (largest / numbers.dual_scale + numbers.intercept_step)
+
+
+def _variables(arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray:
+    return arrays["dual"].reshape(-1, 1 + n_columns)[:, 1:]
+
+
+class Table(RowMemory):
+    """SAGA's table of the derivatives of the rows' losses, and the average of gradients."""
+
+    method: ClassVar[int] = sgd.SAGA
+    kept: ClassVar[tuple[str, ...]] = ("gradients", "average")
+    has_average: ClassVar[bool] = True
+    is_proximal: ClassVar[bool] = True
+
+    def arrays(self, problem: Problem) -> Shapes:
+        """The table, its average, and the units that the average is compared in."""
+        n_features, n_columns = problem.n_features, problem.n_columns
+        return {
+            "gradients": ((problem.n_rows * n_columns,), problem.dtype.name),
+            "average": ((n_features * n_columns,), "float64"),
+            "units": ((2, n_features), "float64"),
+        }
+
+    def begin(self, run: Run) -> None:
+        """Its own step, and how that falls."""
+        columns = run.schedule.columns
+        columns[layout.C_ETA] = run.rule.saga_step
+        columns[layout.C_CALM] = np.inf
+        columns[layout.C_FALLS] = run.rule.falls
+
+    def fill(self, run: Run, start: Model) -> None:
+        """The start's, or the derivatives at it.
+
+        From zero an empty table is ahead, by an epoch and more: a row's first step is its whole
+        gradient, as in SGD.
+        """
+        a = run.arrays
+        if start.memory is not None:
+            place = trained(a)
+            table = self._of(a, run.schedule.columns.shape[1])
+            table[place] = np.asarray(start.memory)[place]
+        elif begins_empty(start):
+            return
+        else:
+            local = run.private(0).local
+            saga.remember(
+                run.rows, run.rule, a["w"], a["intercept"], run.schedule, run.memory, local
+            )
+        self.sum_anew(run)
+
+    def sum_anew(self, run: Run) -> None:
+        """The average, and its part for the intercept."""
+        a, share = run.arrays, 1.0 / run.rule.dual_rows
+        saga.average_table(run.rows, a["gradients"], share, a["average"], a["dual_mean"])
+
+    def derivatives(self, arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
+        """The table as it stands."""
+        return self._of(arrays, n_columns)
+
+    def intercept_step(self, numbers: sgd.Rule) -> float:
+        """The intercept's share."""
+        return numbers.intercept_step
+
+    def epochs_of_penalty(self, problem: RowProblem, numbers: sgd.Rule) -> float:
+        """By Defazio et al. (2014)."""
+        return 1.0 / max(numbers.saga_step * problem.l2 * numbers.dual_rows, 1e-300)
+
+    @staticmethod
+    def _of(arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray:
+        return arrays["gradients"].reshape(-1, n_columns)
+
 
 BY_METHOD: Mapping[int, RowMemory] = {
-    memory.method: memory for memory in (SGD.memory, SDCA.memory, SAGA.memory)
+    memory.method: memory for memory in (RowMemory(), Duals(), Table())
 }
 # arrays that checkpoints keep, whichever rule it is
 KEPT = tuple(name for memory in BY_METHOD.values() for name in memory.kept)

@@ -7,12 +7,7 @@ from hogshare.system import ranges
 
 
 def keep_options(rule: Rule) -> None:
-    """Look at them, and make ints of what are whole numbers, of frozen rules too.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Look at them, and make ints of what are whole numbers, of frozen rules too."""
     if isinstance(rule.average, bool):
         object.__setattr__(rule, "average", int(rule.average))
     ranges.keep_whole(0, rule, "average")

@@ -62,15 +62,11 @@ def pace_of(
     stretch. But what is held back has to be kept then, and to be kept it has to come sooner: that
     is worth it where an exchange is not dear, or would not come later with a stretch.
 
-    Parameters
-    ----------
-    interval : int
-        Rows between exchanges that the plane asks for; where it is `automatic`, for its cost alone.
-    worthwhile : int
-        Rows that are worth the waiting where all workers wait for each other between exchanges; 0
-        where they do not.
-    limits : (int, int)
-        Rows between exchanges, at least and at most, that the rest of the run leaves to choose.
+    interval : rows between exchanges that the plane asks for; where it is `automatic`, for its cost
+        alone
+    worthwhile : rows that are worth the waiting where all workers wait for each other between
+        exchanges; 0 where they do not
+    limits : rows between exchanges, at least and at most, that the rest of the run leaves to choose
     """
     l1 = numbers.l1_ratio
     least, most = limits

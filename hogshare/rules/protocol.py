@@ -13,8 +13,8 @@ import numpy as np
 
 from hogshare.planes.protocol import Plane
 from hogshare.rules.chosen import Chosen
+from hogshare.rules.memories import RowMemory, Shapes
 from hogshare.rules.numbers import neutral
-from hogshare.rules.rowmemory import RowMemory, Shapes
 from hogshare.rules.steps import StepSize
 from hogshare.system.words import own
 

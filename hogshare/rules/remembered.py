@@ -30,9 +30,7 @@ OWN_CLASS = {
 def derivative_range(problem: RowProblem) -> tuple[np.ndarray, np.ndarray]:
     """Lowest and highest derivative that each row's loss can have, without its weight.
 
-    Returns
-    -------
-    low, high : ndarray of shape (n_rows, n_columns)
+    Returns both in shape (n_rows, n_columns).
     """
     n, columns = problem.n_rows, problem.n_columns
     if problem.loss not in OWN_CLASS:
@@ -47,10 +45,8 @@ def derivative_range(problem: RowProblem) -> tuple[np.ndarray, np.ndarray]:
 def check_start(problem: RowProblem, memory: np.ndarray) -> None:
     """Refuse what no run on this problem can have remembered.
 
-    Raises
-    ------
-    ValueError
-        If the shape does not fit, a number is not finite, or is no derivative of the loss.
+    Raises ValueError: if the shape does not fit, a number is not finite, or is no derivative of the
+    loss.
     """
     shape = (problem.n_rows, problem.n_columns)
     if np.shape(memory) != shape:
@@ -96,7 +92,7 @@ def check_remembering(name: str, chosen: Chosen) -> RowProblem:
 
 
 def begins_empty(start: Model | None) -> bool:
-    """Whether a rule that remembers rows begins with nothing remembered; see `rules.table`."""
+    """Whether a rule that remembers rows begins with nothing remembered; see `rules.memories`."""
     if start is None:
         return True
     return start.memory is None and start.is_zero()

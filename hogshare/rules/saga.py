@@ -13,12 +13,11 @@ from hogshare.kernels import losses
 from hogshare.planes.protocol import Plane
 from hogshare.problems.linear.rows import exceeds_memory
 from hogshare.rules.chosen import Chosen
+from hogshare.rules.memories import RowMemory, Table
 from hogshare.rules.numbers import longest_intercept, neutral, smoothness_of
 from hogshare.rules.protocol import Rule
 from hogshare.rules.remembered import check_remembering
-from hogshare.rules.rowmemory import RowMemory
 from hogshare.rules.steps import StepSize
-from hogshare.rules.table import Table
 from hogshare.system import ranges
 from hogshare.system.words import own
 
@@ -193,12 +192,8 @@ def saga_step(rule: SAGA, smoothness: float, mean: float, largest: float, share:
     the epoch may begin longer: see docs/auto.md.) Where rows are drawn by importance, a
     row's L over its chance is at most twice the mean, so that the first is below 2 / (3 L) anyway.
 
-    Parameters
-    ----------
-    mean, largest : float
-        Squared norms of the rows.
-    share : float
-        What the intercept adds to them.
+    mean, largest : squared norms of the rows
+    share : what the intercept adds to them
     """
     if rule.sampling == "importance":
         largest = mean

@@ -19,15 +19,9 @@ def row_chances(problem: RowProblem, rule: Rule, held_out: np.ndarray | None) ->
     Source: Schmidt et al. 2015, "Non-uniform stochastic average gradient method for training
     conditional random fields".
 
-    Parameters
-    ----------
-    held_out : ndarray of bool of shape (n_rows,) or None
-        Rows that are never visited.
+    held_out : bools of shape (n_rows,), rows that are never visited
 
-    Returns
-    -------
-    ndarray of shape (n_rows,), float64
-        Their sum is the number of rows that are not held out.
+    Returns float64 of shape (n_rows,), whose sum is the number of rows that are not held out.
     """
     chances = np.ones(problem.n_rows)
     if held_out is not None:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hogshare.kernels import losses
 from hogshare.rules.chosen import Chosen
-from hogshare.rules.duals import Duals
+from hogshare.rules.memories import Duals, RowMemory
 from hogshare.rules.numbers import longest_intercept, neutral, smoothness_of
 from hogshare.rules.protocol import Rule
 from hogshare.rules.remembered import check_remembering
-from hogshare.rules.rowmemory import RowMemory
 from hogshare.rules.steps import StepSize
 from hogshare.system.words import own
 

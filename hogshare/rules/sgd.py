@@ -10,9 +10,9 @@ import numpy as np
 
 from hogshare.kernels import descents
 from hogshare.rules.chosen import Chosen
+from hogshare.rules.memories import Shapes
 from hogshare.rules.options import keep_options, shortened
 from hogshare.rules.protocol import Descent, Rule
-from hogshare.rules.rowmemory import Shapes
 from hogshare.system import ranges
 from hogshare.system.words import nearest
 

@@ -7,7 +7,7 @@ import naive
 import numpy as np
 import pytest
 
-from hogshare.kernels.averages import average_table
+from hogshare.kernels.saga import average_table
 from hogshare.problems.model import Model
 from hogshare.rules import SAGA
 

@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 
 from hogshare import problems
 from hogshare.kernels import gradients, losses
-from hogshare.kernels.conjugates import loss_conjugate
+from hogshare.kernels.losses import loss_conjugate
 from hogshare.problems.linear import optimality
 from hogshare.problems.linear.intercepts import best_intercepts, best_without_features
 from hogshare.problems.linear.optimality import Optimality

@@ -14,7 +14,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Flags as NumbaFlags
 from numba.core.targetconfig import ConfigStack
 
-from hogshare.kernels import flags, jit, linking
+from hogshare.kernels import compilers, jit
 
 pytestmark = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
 
@@ -97,7 +97,7 @@ def test_threads_that_come_at_once_show_it_once(monkeypatch):
 
 
 def test_numba_still_has_what_is_replaced():
-    for name in vars(linking.LinkedLibrary):
+    for name in vars(compilers.LinkedLibrary):
         assert name.startswith("__") or hasattr(JITCodeLibrary, name)
 
 
@@ -112,11 +112,11 @@ def test_the_users_own_cached_functions_stay_where_they_were(tmp_path, monkeypat
 
 
 def test_flags_are_compared_by_what_was_set():
-    ours, same, other = (flags.Flags(NumbaFlags()) for _ in range(3))
+    ours, same, other = (compilers.Flags(NumbaFlags()) for _ in range(3))
     for made, value in ((ours, True), (same, True), (other, False)):
         made.nrt = value
     assert ours == same and ours != other and ours.copy() == same
-    assert type(ours.copy()) is flags.Flags
+    assert type(ours.copy()) is compilers.Flags
     theirs = NumbaFlags()
     theirs.nrt = True
     assert ours == theirs == ours and hash(ours) == hash(theirs)  # to Numba they are the same key
@@ -136,8 +136,8 @@ def test_kernels_and_helpers_are_compiled_with_them(monkeypatch):
         return max(x[0], x[1])
 
     assert largest(np.arange(2.0)) == 1.0
-    assert flags.Flags in seen
-    assert issubclass(linking.HelperCompiler, flags.QuickCompiler)
+    assert compilers.Flags in seen
+    assert issubclass(compilers.HelperCompiler, compilers.QuickCompiler)
 
 
 def test_numba_is_not_interrupted_while_it_loads_what_it_knows(monkeypatch):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hogshare.kernels.repeats import has_repeats
+from hogshare.kernels.checks import has_repeats
 
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])

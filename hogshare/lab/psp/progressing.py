@@ -2,7 +2,7 @@
 
 Every worker computes blocks, whose times are drawn from a law. At a block's end its clock advances
 and it asks the barrier. Who may not pass polls again every `poll` virtual seconds. That is all: no
-gradient, no message that takes time. `hogshare.kernels.progress` has the events.
+gradient, no message that takes time. `hogshare.lab.psp.kernels.progress` has the events.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 
 from hogshare.barriers import Barrier, BuiltIn, barrier_of, name_of, numbers_of
 from hogshare.kernels import barriers as codes
-from hogshare.kernels import progress as kernel
-from hogshare.kernels import virtual
+from hogshare.lab.psp.kernels import progress as kernel
+from hogshare.lab.psp.kernels import virtual
 from hogshare.simulation.blocktimes import BlockTime, Exponential, law_of, written
 from hogshare.system.ranges import count, is_count, is_worker, not_negative, positive
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.kernels.labels import two_kinds
+from hogshare.kernels.checks import two_kinds
 from hogshare.problems.arrays import frozen
 
 NUMBERS = tuple(map(np.dtype, ("float32", "float64", "int32", "int64")))  # of this byte order
@@ -43,10 +43,7 @@ def own_type(y: Any) -> Any:
     scikit-learn reads a nullable column of pandas as float64, in which whole numbers from
     ``2**53`` on merge.
 
-    Raises
-    ------
-    ValueError
-        If labels are missing.
+    Raises ValueError: if labels are missing.
     """
     if type(y) is np.ndarray and y.dtype.kind != "O":
         return y

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hogshare.kernels import losses, penalties
-from hogshare.kernels.chosen import add_gradients
+from hogshare.kernels.gradients import add_gradients
 from hogshare.kernels.moments import nonzeros_of, norms_of, squared_norms
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
@@ -134,6 +134,16 @@ class LinearProblem:
         if self.divisors is None:
             return self.l1, self.l2
         return self.l1 / self.divisors, self.l2 / np.square(self.divisors)
+
+    @property
+    def terms(self) -> tuple[Rows, int, float]:
+        """What kernels take of the losses: rows, the loss's code, and its threshold."""
+        return self.rows, losses.CODES[self.loss], float(self.epsilon)
+
+    @property
+    def column_weights(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of the columns' own classes, and of the rest."""
+        return self.positive, self.negative
 
     @property
     def is_regression(self) -> bool:
@@ -262,18 +272,9 @@ class LinearProblem:
         """
         coef = np.asarray(coef, dtype=np.float64).reshape(self.n_columns, self.n_features)
         intercept = np.asarray(intercept, dtype=np.float64).reshape(self.n_columns)
-        total = np.zeros(self.n_columns)
-        add_losses(
-            self.rows,
-            losses.CODES[self.loss],
-            float(self.epsilon),
-            np.ascontiguousarray(coef.T).reshape(-1).astype(self.dtype),
-            intercept,
-            self.positive,
-            self.negative,
-            np.empty(self.n_columns),
-            total,
-        )
+        total, scratch = np.zeros(self.n_columns), np.empty(self.n_columns)
+        w = np.ascontiguousarray(coef.T).reshape(-1).astype(self.dtype)
+        add_losses(*self.terms, w, intercept, *self.column_weights, scratch, total)
         return float(total.sum()) / self.n_rows + self.penalty_at(coef)
 
     def check(self) -> None:
@@ -334,19 +335,13 @@ class LinearProblem:
         size, columns = self.n_features * self.n_columns, self.n_columns
         intercept = w[size:] if self.fit_intercept else np.zeros(columns)
         of_rows, of_intercepts = np.zeros(size), np.zeros(columns)
-        total = add_gradients(
-            self.rows,
-            losses.CODES[self.loss],
-            float(self.epsilon),
-            np.ascontiguousarray(rows, dtype=np.int64),
+        chosen = np.ascontiguousarray(rows, dtype=np.int64)
+        model = (
             np.ascontiguousarray(w[:size], dtype=self.dtype),
             np.ascontiguousarray(intercept, dtype=np.float64),
-            self.positive,
-            self.negative,
-            np.empty(columns),
-            of_rows,
-            of_intercepts,
         )
+        sums = np.empty(columns), of_rows, of_intercepts
+        total = add_gradients(*self.terms, chosen, *model, *self.column_weights, *sums)
         coef = np.asarray(w[:size], dtype=np.float64).reshape(self.n_features, columns)
         l1, l2 = (np.reshape(strength, (-1, 1)) for strength in self.strengths)
         of_rows += len(rows) * (l2 * coef + l1 * np.sign(coef)).reshape(-1)

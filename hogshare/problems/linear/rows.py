@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from hogshare.kernels.checks import has_repeats
 from hogshare.kernels.parts import NOBODY, Helpers
-from hogshare.kernels.repeats import has_repeats
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.survey import Survey, survey, survey_dense
 from hogshare.problems.arrays import FLOATS, frozen
@@ -47,10 +47,8 @@ def check_sparse(X: Any) -> None:
     `sklearn.utils.check_array` lets a column index of ten million pass in a matrix of ten columns;
     a kernel would then write anywhere, and so would SciPy's conversions.
 
-    Raises
-    ------
-    ValueError
-        If the pointers decrease or do not match the data, or an index is out of range.
+    Raises ValueError: if the pointers decrease or do not match the data, or an index is out of
+    range.
     """
     if not is_sparse(X) or X.format not in ("csr", "csc", "bsr"):
         return
@@ -70,10 +68,7 @@ def check_sparse(X: Any) -> None:
 def require_dense(y: Any) -> None:
     """Refuse sparse targets, which scikit-learn's check of several targets lets pass.
 
-    Raises
-    ------
-    TypeError
-        In scikit-learn's words.
+    Raises TypeError: in scikit-learn's words.
     """
     if is_sparse(y):
         raise TypeError(
@@ -88,18 +83,10 @@ def survey_rows(X: Any, sizes: bool, helpers: Helpers = NOBODY) -> Survey | None
     Only of rows as kernels read them: CSR, floats with 32-bit columns, as many as the last pointer
     says, and dense ones if there are many; None of anything else.
 
-    Parameters
-    ----------
-    X : object
-    sizes : bool
-        Whether norms of rows and counts of features will be asked for.
-    helpers : Helpers, default=NOBODY
-        Threads that take part besides this one.
+    sizes : whether norms of rows and counts of features will be asked for
+    helpers : threads that take part besides this one
 
-    Raises
-    ------
-    ValueError
-        As `check_sparse`.
+    Raises ValueError: as `check_sparse`.
     """
     if _is_plain_dense(X) and X.size >= MANY:
         return survey_dense(frozen(X.reshape(-1)), X.shape[1], sizes, helpers)

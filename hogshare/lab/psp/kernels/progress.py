@@ -2,8 +2,8 @@
 
 One thread writes and reads everything here. A worker has one event ahead at most: the end of its
 block, or its next look at the barrier. `run` takes the earliest, until the time is over; when that
-is, says `hogshare.kernels.calendar`, and who may pass, `hogshare.kernels.passing` where nothing is
-drawn and `hogshare.kernels.samples` where a sample is.
+is, says `calendar`, and who may pass, `passing` where nothing is drawn and `samples` where a sample
+is.
 
 At one moment who leaves or joins comes first, then ends of blocks by worker, then looks in the
 order in which they were asked for. What is drawn depends on the worker, its clock and the number of
@@ -15,9 +15,10 @@ import math
 import numpy as np
 
 from hogshare.kernels.barriers import EVERYBODY, FREE, LAG, THROTTLED
-from hogshare.kernels.calendar import fill_heap, pop_heap
 from hogshare.kernels.jit import exact_helper, exact_inlined, exact_kernel
-from hogshare.kernels.passing import (
+from hogshare.kernels.streams import block_state
+from hogshare.lab.psp.kernels.calendar import fill_heap, pop_heap
+from hogshare.lab.psp.kernels.passing import (
     count_looks,
     enough_arrived,
     frontier_allows,
@@ -31,7 +32,7 @@ from hogshare.kernels.passing import (
     wait_in_list,
     wake_list,
 )
-from hogshare.kernels.samples import (
+from hogshare.lab.psp.kernels.samples import (
     draw_held,
     first_far,
     held_share_allows,
@@ -41,8 +42,7 @@ from hogshare.kernels.samples import (
     tell_watchers,
     watch,
 )
-from hogshare.kernels.streams import block_state
-from hogshare.kernels.virtual import (
+from hogshare.lab.psp.kernels.virtual import (
     ARRIVED,
     ARRIVED_AT,
     CHANGE,

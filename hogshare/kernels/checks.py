@@ -1,10 +1,25 @@
-"""Whether labels are of two kinds, which is seen sooner than which kinds there are."""
+"""Whether a row has a column twice, and whether labels are of two kinds: sooner than by sorting."""
 
 import numpy as np
 
 from hogshare.kernels.jit import kernel
 
 STRIDE = 512  # labels that are compared without a branch, which would often be foretold wrong
+
+
+@kernel
+def has_repeats(indices, indptr, last):
+    """Whether any CSR row has a column more than once, in whatever order its columns are.
+
+    last : int64 (n_features,), scratch, -1 everywhere: the last row that has had a column
+    """
+    for r in range(indptr.shape[0] - 1):
+        for k in range(indptr[r], indptr[r + 1]):
+            j = indices[k]
+            if last[j] == r:
+                return True
+            last[j] = r
+    return False
 
 
 @kernel

@@ -15,9 +15,9 @@ import numpy as np
 
 from hogshare.kernels.barriers import enough, within
 from hogshare.kernels.jit import exact_helper, exact_inlined
-from hogshare.kernels.passing import near_to, release, size_of_held
 from hogshare.kernels.streams import fraction, next_random
-from hogshare.kernels.virtual import (
+from hogshare.lab.psp.kernels.passing import near_to, release, size_of_held
+from hogshare.lab.psp.kernels.virtual import (
     CHECKS,
     CLOCK,
     CONTROL,

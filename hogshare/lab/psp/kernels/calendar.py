@@ -7,7 +7,7 @@ goes into a heap, so that an event costs the same with ten workers and a million
 import numpy as np
 
 from hogshare.kernels.jit import exact_helper, exact_inlined
-from hogshare.kernels.virtual import (
+from hogshare.lab.psp.kernels.virtual import (
     BUCKET,
     DUE,
     END,

@@ -1,4 +1,4 @@
-"""What a run on a virtual clock without a model is made of; see `hogshare.kernels.progress`."""
+"""What a run on a virtual clock without a model is made of; see `progress`."""
 
 from typing import NamedTuple
 

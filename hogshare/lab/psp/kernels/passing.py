@@ -10,9 +10,9 @@ there are. It is counted up by the ends of blocks; below the least clock it is n
 
 from hogshare.kernels.barriers import enough, within
 from hogshare.kernels.blocktimes import block_seconds
-from hogshare.kernels.calendar import schedule
 from hogshare.kernels.jit import exact_helper, exact_inlined
-from hogshare.kernels.virtual import (
+from hogshare.lab.psp.kernels.calendar import schedule
+from hogshare.lab.psp.kernels.virtual import (
     ARRIVED,
     ARRIVED_AT,
     CHECKS,

@@ -1,4 +1,4 @@
-"""The time, in kernels: how long a turn has waited."""
+"""What kernels ask of the system: the time, and to let others have the core."""
 
 import time
 
@@ -6,12 +6,24 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from hogshare.kernels.jit import JIT_DISABLED
+from hogshare.kernels.jit import JIT_DISABLED, helper
+
+# a symbol of the C library, which every process has; none is looked up when a kernel is compiled
+sched_yield = types.ExternalFunction("sched_yield", types.int32())
 
 if JIT_DISABLED:
     nanoseconds = time.monotonic_ns
 
+    def yield_core():
+        """Let another thread run."""
+        time.sleep(0)
+
 else:
+
+    @helper
+    def yield_core():
+        """Let another thread run that waits for this core; come back at once if there is none."""
+        sched_yield()
 
     @intrinsic
     def nanoseconds(typingctx):

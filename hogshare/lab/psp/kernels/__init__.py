@@ -1,0 +1,1 @@
+"""The virtual clock's compiled functions; nothing but arrays and numbers goes in."""
