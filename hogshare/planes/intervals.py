@@ -6,18 +6,9 @@ from __future__ import annotations
 def check(every: str | int, block_rows: int, own_rows: int) -> None:
     """Refuse an interval that is no number of whole blocks.
 
-    Parameters
-    ----------
-    every : "auto" or int
-        Rows between two exchanges of a worker.
-    block_rows : int
-        Rows of a block.
-    own_rows : int
-        Rows that a worker visits in an epoch: an interval is no longer than those.
-
-    Raises
-    ------
-    ValueError
+    every : rows between two exchanges of a worker
+    block_rows : rows of a block
+    own_rows : rows that a worker visits in an epoch: an interval is no longer than those
     """
     if isinstance(every, str) or every >= own_rows or every % block_rows == 0:
         return

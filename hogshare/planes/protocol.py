@@ -332,10 +332,7 @@ def owners_of(
 ) -> dict[str, np.ndarray]:
     """Who writes which rows of a plane's arrays, looked at before a run.
 
-    Raises
-    ------
-    ValueError
-        If an array is not there, or has other rows, or a worker is not in the run.
+    Raises ValueError: if an array is not there, or has other rows, or a worker is not in the run.
     """
     name, found = type(plane).__name__, {}
     for array, workers in plane.owners(n_workers).items():
@@ -361,10 +358,7 @@ def owners_of(
 def edges_of(plane: Plane, n_workers: int) -> list[tuple[int, int]]:
     """The edges of a plane, looked at before a run.
 
-    Raises
-    ------
-    ValueError
-        If one has no end in the run, or two are the same, or a queue holds nothing.
+    Raises ValueError: if one has no end in the run, or two are the same, or a queue holds nothing.
     """
     name, ends = type(plane).__name__, n_workers + plane.has_master
     edges = [(int(sender), int(to)) for sender, to in plane.edges(n_workers)]

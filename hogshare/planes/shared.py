@@ -176,11 +176,9 @@ def feature_curvature(problem: RowProblem, seed: int, chances: np.ndarray = NOBO
     With `chances` (how often an epoch visits each row) rows are drawn by them: a few that are much
     larger than all others are most of the curvature, and an even sample misses them.
 
-    Returns
-    -------
-    ndarray of shape (n_features,), float32
-        Loss curvature times the mean of ``|x_j| sum_i |x_i|``. A feature too rare to be in the
-        sample gets 0, which is right for the exchange: its changes are added.
+    Returns, in float32 of shape (n_features,), the loss's curvature times the mean of ``|x_j| sum_i
+    |x_i|``. A feature too rare to be in the sample gets 0, which is right for the exchange: its
+    changes are added.
     """
     fewest, most = SAMPLE_ROWS
     n_sample = min(most, max(fewest, SAMPLE_VALUES * problem.n_rows // max(1, problem.nnz)))

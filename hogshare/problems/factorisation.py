@@ -439,12 +439,7 @@ def build(
 
 
 def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndarray:
-    """Ratings as float64, of a size that a vector of some type and sums of squares can have.
-
-    Raises
-    ------
-    TypeError, ValueError
-    """
+    """Ratings as float64, of a size that a vector of some type and sums of squares can have."""
     try:
         values = np.asarray(ratings, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -477,12 +472,7 @@ def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndar
 def checked_lines(
     users: Any, items: Any, n_ratings: int, shape: tuple[int, int] | None
 ) -> list[tuple[np.ndarray, int]]:
-    """Each rating's user and item, and how many there are of either.
-
-    Raises
-    ------
-    TypeError, ValueError
-    """
+    """Each rating's user and item, and how many there are of either."""
     if shape is not None:
         if len(ranges.several(shape=shape)) != 2:
             raise ValueError(f"shape must be the numbers of users and of items; got {shape!r}.")

@@ -444,11 +444,7 @@ class GradientProblem:
 class Caller:
     """Calls a problem's gradient into memory of its own, and looks at what it has answered.
 
-    Parameters
-    ----------
-    problem : GradientProblem
-    gradient : callable, optional
-        What is called in its place: the same, with something around it.
+    gradient : what is called in its place: the same, with something around it
     """
 
     def __init__(
@@ -468,12 +464,7 @@ class Caller:
         self._written: np.ndarray | None = None  # places of the last answer; None: any
 
     def __call__(self, w: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray | None]:
-        """Sum of the rows' losses, and the places of `out` that count, or None for all.
-
-        Raises
-        ------
-        GradientError
-        """
+        """Sum of the rows' losses, and the places of `out` that count, or None for all."""
         out = self.out
         if self.problem.overwrites:
             return self._finite(self.gradient(w, rows, out), rows, w), None
@@ -518,17 +509,10 @@ class Caller:
     ) -> float:
         """Have a step taken by the gradient of some rows; the sum of their losses.
 
-        Parameters
-        ----------
-        moved : ndarray of shape (n_params,)
-            `w`, as who may write it has it.
-        descent : tuple
-            What the rule says of its step.
+        moved : shape (n_params,), `w`, as who may write it has it
+        descent : what the rule says of its step
 
-        Raises
-        ------
-        NotFinite
-            No step has been taken then.
+        Raises NotFinite: no step has been taken then.
         """
         loss = self.gradient.descend(w, rows, self.out, moved, descent)  # type: ignore[attr-defined]
         return self._finite(loss, rows, w)
@@ -609,12 +593,8 @@ class Caller:
 class Stepper:
     """Calls a problem's pass, and looks at what it has answered.
 
-    Parameters
-    ----------
-    problem : GradientProblem
-        One that has a pass.
-    advance : callable, optional
-        What is called in its place: the same, with something around it.
+    problem : one that has a pass
+    advance : what is called in its place: the same, with something around it
     """
 
     def __init__(self, problem: GradientProblem, advance: Callable[..., Any] | None = None) -> None:
@@ -622,12 +602,7 @@ class Stepper:
         self.advance = advance or problem.advance_for_worker(NOBODY)
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
-        """Sum of the rows' losses, each before the step that it has taken in `w`.
-
-        Raises
-        ------
-        GradientError
-        """
+        """Sum of the rows' losses, each before the step that it has taken in `w`."""
         try:
             loss = self.advance(w.view(), rows, eta)  # of which it may make another array
         except Exception as error:

@@ -206,14 +206,9 @@ Layer = Dense | Convolution | Pooling | LocalResponse
 class Plan:
     """Layers one after another, as they are added.
 
-    Attributes
-    ----------
-    n_now : int
-        Numbers of a row that come out of the last one.
-    image : (int, int, int) or None
-        Height, width and channels of those; None where they are none of an image.
-    activation : str
-        Of layers that name none.
+    n_now : numbers of a row that come out of the last one
+    image : height, width and channels of those; None where they are none of an image
+    activation : of layers that name none
     """
 
     n_now: int
@@ -227,12 +222,7 @@ class Plan:
     scratch: int = 0
 
     def take_image(self, who: str) -> tuple[int, int, int]:
-        """What the next layer takes, if that is an image.
-
-        Raises
-        ------
-        ValueError
-        """
+        """What the next layer takes, if that is an image."""
         if self.image is None:
             raise ValueError(
                 f"A {who} needs an image before it: give X of shape (rows, height, width, "
@@ -250,14 +240,9 @@ class Plan:
     ) -> None:
         """Append a layer.
 
-        Parameters
-        ----------
-        kind : int
-            One of the codes of `hogshare.kernels.network`.
-        ends : (int, int)
-            Numbers of a row that go in and come out.
-        coefs : tuple of int, or None
-            Shape of its coefficients, a bias for each of the last; None where it has none.
+        kind : one of the codes of `hogshare.kernels.network`
+        ends : numbers of a row that go in and come out
+        coefs : shape of its coefficients, a bias for each of the last; None where it has none
         """
         n_in, n_out = ends
         first = self.n_params
@@ -276,10 +261,7 @@ class Plan:
     def table(self, in_place: bool) -> np.ndarray:
         """What kernels read, once all layers are there.
 
-        Parameters
-        ----------
-        in_place : bool
-            Whether the rows stay where they are, and lie not in a worker's memory.
+        in_place : whether the rows stay where they are, and lie not in a worker's memory
         """
         table = np.array(self.rows, np.int64)
         before = 0 if in_place else int(table[0, network.N_IN])
@@ -291,12 +273,7 @@ class Plan:
 def plan_of(
     layers: Sequence[Layer], n_features: int, image: tuple[int, int, int] | None, activation: str
 ) -> Plan:
-    """Put layers one after another.
-
-    Raises
-    ------
-    TypeError, ValueError
-    """
+    """Put layers one after another."""
     plan = Plan(n_features, image, activation)
     for layer in layers:
         if not isinstance(layer, Layer):

@@ -32,10 +32,7 @@ REDUCTIONS = ("mean", "sum")
 def library() -> Any:
     """torch, which is imported here and nowhere else.
 
-    Raises
-    ------
-    ImportError
-        If it is not installed.
+    Raises ImportError: if it is not installed.
     """
     try:
         import torch

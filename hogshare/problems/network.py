@@ -294,6 +294,8 @@ class Replica:
         self.capacity = 0
 
     def _make_space(self, n: int) -> None:
+        if n <= self.capacity:
+            return
         self.memory = np.empty(n * self.scratch_at + self.n_scratch, self.dtype)
         self.marks = np.empty(n * self.n_marks, np.int32)
         self.capacity = n
@@ -324,12 +326,8 @@ class Replica:
     ) -> float:
         """Take a step by the gradient of some rows in the same call; the sum of their losses.
 
-        Parameters
-        ----------
-        moved : ndarray of shape (n_params,)
-            `w`, as who may write it has it.
-        descent : tuple
-            What a rule says of its step (`hogshare.rules.protocol.Descent`).
+        moved : shape (n_params,), `w`, as who may write it has it
+        descent : what a rule says of its step (`hogshare.rules.protocol.Descent`)
         """
         kind, first, second, *numbers = descent
         if first is None:
@@ -337,8 +335,7 @@ class Replica:
         return self._run(w, rows, out, moved, first, second, kind, *numbers)
 
     def _run(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray, *step: Any) -> float:
-        if len(rows) > self.capacity:
-            self._make_space(len(rows))
+        self._make_space(len(rows))
         value: float = kernels.gradient(
             *self.layers,
             _read_only(w),
@@ -359,16 +356,14 @@ class Replica:
 
     def loss(self, w: np.ndarray, rows: np.ndarray) -> float:
         """Sum of some rows' losses."""
-        if len(rows) > self.capacity:
-            self._make_space(len(rows))
+        self._make_space(len(rows))
         places = self.deltas_at, self.scratch_at
         run = *self.inputs, *self.ends, self.memory, self.marks, *places
         return float(kernels.loss_of(*self.layers, w, frozen(rows), *run)[0])
 
     def predict(self, w: np.ndarray, rows: np.ndarray, predictions: np.ndarray) -> None:
         """Overwrite the predictions of some rows."""
-        if len(rows) > self.capacity:
-            self._make_space(len(rows))
+        self._make_space(len(rows))
         run = *self.inputs, self.ends[2], self.memory, self.marks, self.scratch_at, predictions
         kernels.predict(*self.layers, w, frozen(rows), *run)
 

@@ -15,12 +15,8 @@ import numpy as np
 class Shard:
     """A process's part of a problem.
 
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-        What is put end to end along the first axis, in the order of the processes.
-    facts : dict
-        What all have to be told of it, small: everything else of the problem is the same.
+    arrays : what is put end to end along the first axis, in the order of the processes
+    facts : what all have to be told of it, small: everything else of the problem is the same
     """
 
     arrays: dict[str, np.ndarray]

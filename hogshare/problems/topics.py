@@ -486,10 +486,7 @@ def topics(
 def documents_of(X: Any) -> tuple[Documents, int]:
     """Documents as kernels read them, and how many words there are.
 
-    Raises
-    ------
-    ValueError
-        If something is negative, NaN or infinite, or an index is out of range.
+    Raises ValueError: if something is negative, NaN or infinite, or an index is out of range.
     """
     from sklearn.utils import check_array
     from sklearn.utils.validation import check_non_negative

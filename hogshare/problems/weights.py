@@ -17,25 +17,13 @@ from hogshare.system import ranges
 def row_weights(sample_weight: Any, X: Any, dtype: Any = None, **settings: Any) -> np.ndarray:
     """Return the weights of rows, checked.
 
-    Parameters
-    ----------
-    sample_weight : float, array-like of shape (n_rows,) or None
-        None is one for each row.
-    X : object of n_rows rows
-        Whatever has a number of rows; only that is read.
-    dtype : dtype, default=None
-        Of the weights; None leaves float32 and float64 as they are.
-    **settings
-        Of scikit-learn's check: `copy`, `allow_all_zero_weights`.
+    sample_weight : shape (n_rows,), or one number, or None: one for each row
+    X : whatever has a number of rows; only that is read
+    dtype : of the weights; None leaves float32 and float64 as they are
+    **settings : of scikit-learn's check: `copy`, `allow_all_zero_weights`
 
-    Returns
-    -------
-    weight : ndarray of shape (n_rows,)
-
-    Raises
-    ------
-    ValueError
-        If one is negative, NaN or infinite, if all are zero, or if they are not as many as rows.
+    Raises ValueError: if one is negative, NaN or infinite, if all are zero, or if they are not as
+    many as rows.
     """
     # imported in a call because worker processes import this file too, and check nothing
     from sklearn.utils.validation import _check_sample_weight, _num_samples
@@ -55,10 +43,7 @@ def row_weights(sample_weight: Any, X: Any, dtype: Any = None, **settings: Any) 
 def class_weights(class_weight: Any) -> np.ndarray:
     """Return numbers by which rows count besides, by their class, checked.
 
-    Raises
-    ------
-    ValueError
-        If one is negative, NaN or infinite.
+    Raises ValueError: if one is negative, NaN or infinite.
     """
     with ranges.meaning("class_weight must hold a number, at least 0, for each class"):
         weights = np.asarray(class_weight, dtype=np.float64)
@@ -71,10 +56,7 @@ def class_weights(class_weight: Any) -> np.ndarray:
 def require_weight(**parts: np.ndarray | None) -> None:
     """Refuse parts of the rows, such as those that are held out, in which no row counts.
 
-    Raises
-    ------
-    ValueError
-        In scikit-learn's words, with the name of the part.
+    Raises ValueError: in scikit-learn's words, with the name of the part.
     """
     for name, weight in parts.items():
         if weight is not None and not (weight > 0.0).any():

@@ -38,16 +38,11 @@ from hogshare.lab.bounds.lag import (
     psp_second_moment,
     psp_second_moment_bound,
 )
+from hogshare.lab.bounds.noise import ergodic_gradient_norm, gradient_noise
 from hogshare.lab.bounds.sampled import sampled_lipschitz, sampled_noise
 from hogshare.lab.bounds.smoothness import coordinate_lipschitz, lipschitz
 from hogshare.lab.bounds.sparsity import Sparsity, hogwild_step_size, sparsity
-from hogshare.problems.linear.gradients import (
-    Gradient,
-    ergodic_gradient_norm,
-    gradient,
-    gradient_noise,
-    unsmooth,
-)
+from hogshare.problems.linear.gradients import Gradient, gradient, unsmooth
 
 __all__ = [
     "Constants",

@@ -86,13 +86,7 @@ class Settings(NamedTuple):
 
 
 class Centre:
-    """Worker `me`'s part.
-
-    Parameters
-    ----------
-    home : Home
-    settings : Settings
-    """
+    """Worker `me`'s part."""
 
     def __init__(self, home: Any, settings: Settings) -> None:
         self.home, self.s, self.arrays = home, settings, home.arrays
@@ -150,12 +144,7 @@ class Centre:
         return why
 
     def _end_with_a_centre(self) -> None:
-        """Raise if all workers of one have died.
-
-        Raises
-        ------
-        PlaneError
-        """
+        """Raise if all workers of one have died."""
         dead = self.home.table.dead
         for c, members in enumerate(self.members):
             if dead[members].all():

@@ -11,12 +11,7 @@ from hogshare.system import ranges
 
 
 def check(centres: Any) -> None:
-    """Refuse what names no centres, before it is known how many workers there are.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse what names no centres, before it is known how many workers there are."""
     if ranges.is_integer(centres):
         if centres < 1:
             raise ValueError(f"centres must be at least 1; got {centres!r}.")

@@ -30,14 +30,8 @@ def clock_rows(
     as small as those at the end; at least `FEWEST_ROWS`. The factor is by experiment
     (`docs/mirrors.md`).
 
-    Parameters
-    ----------
-    problem : RowProblem
-    late_step : float
-        Step size at the end of the run.
-    n_rows : int
-        That are trained on.
-    n_workers, n_centres : int
+    late_step : step size at the end of the run
+    n_rows : that are trained on
     """
     longest = max(1, n_rows // (n_workers * FEWEST_CLOCKS))
     per_row = late_step * problem.sharpness * largest_eigenvalue(problem)

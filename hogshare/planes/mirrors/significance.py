@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,18 +9,11 @@ import numpy as np
 from hogshare.planes.protocol import PlaneError
 from hogshare.system import ranges
 
-Significance = Callable[[np.ndarray, np.ndarray, int], Any]
 KINDS = ("relative", "absolute")
-DECAYS = ("sqrt", None)
 
 
 def check(significance: Any, threshold: Any, decay: Any, soft: Any, flush: bool) -> None:
-    """Refuse what is no filter, and one that lets nothing pass until all is flushed at once.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse what is no filter, and one that lets nothing pass until all is flushed at once."""
     if not (callable(significance) or (isinstance(significance, str) and significance in KINDS)):
         raise ValueError(
             "significance must be 'relative', 'absolute' or a function (residual, value, t) -> "
@@ -68,10 +60,7 @@ def _are_numbers(value: Any) -> bool:
 class Filter:
     """The filter of a run.
 
-    Parameters
-    ----------
-    significance, threshold, decay, soft
-        As of `Mirrors`.
+    significance, threshold, decay, soft : as of `Mirrors`
     """
 
     def __init__(self, significance: Any, threshold: Any, decay: Any, soft: float | None) -> None:
@@ -84,12 +73,7 @@ class Filter:
         return self._soft is not None
 
     def check_size(self, n_params: int) -> None:
-        """Refuse thresholds of another number of parameters, and a decay that is none.
-
-        Raises
-        ------
-        ValueError, PlaneError
-        """
+        """Refuse thresholds of another number of parameters, and a decay that is none."""
         self._factor(1)
         if self._hard.ndim and len(self._hard) != n_params:
             raise ValueError(
@@ -100,23 +84,12 @@ class Filter:
     def mask(self, residual: np.ndarray, value: np.ndarray, t: int, ease: float) -> np.ndarray:
         """Which changes are significant at clock t, from 1.
 
-        Parameters
-        ----------
-        residual, value : float64 arrays of shape (n_params,)
-            What has not been sent, and the mirror.
-        t : int
-        ease : float
-            Share of the way from the hard threshold, 0, to the soft one, 1.
+        residual, value : shape (n_params,), what has not been sent, and the mirror
+        ease : share of the way from the hard threshold, 0, to the soft one, 1
 
-        Returns
-        -------
-        bool array of shape (n_params,)
-            A parameter that has not changed is never significant.
+        Returns bools of shape (n_params,): a parameter that has not changed is never significant.
 
-        Raises
-        ------
-        PlaneError
-            If a function of the user's raises, or answers anything else.
+        Raises PlaneError: if a function of the user's raises, or answers anything else.
         """
         changed = residual != 0.0
         if callable(self._significance):
@@ -138,10 +111,8 @@ class Filter:
     def _factor(self, t: int) -> float:
         """What the threshold is multiplied by at clock t.
 
-        Raises
-        ------
-        PlaneError
-            If a function of the user's raises, or answers anything but a number of at least 0.
+        Raises PlaneError: if a function of the user's raises, or answers anything but a number of
+        at least 0.
         """
         if not callable(self._decay):
             return 1.0 if self._decay is None else float(t**-0.5)

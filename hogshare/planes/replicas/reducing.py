@@ -73,12 +73,8 @@ MOST_PASSES = 1000  # of the graph, until masses have settled
 class Turn(NamedTuple):
     """What a worker does in one of a graph's turns.
 
-    Attributes
-    ----------
-    to : list of int
-        Whom it sends to.
-    weights : ndarray of shape (n_workers,)
-        What it gives to whom; of push-sum, what each gives to it.
+    to : whom it sends to
+    weights : shape (n_workers,), what it gives to whom; of push-sum, what each gives to it
     """
 
     to: list[int]
@@ -142,13 +138,7 @@ class Settings(NamedTuple):
 
 
 class Reducer:
-    """Worker `me`'s part in all reduces of a run.
-
-    Parameters
-    ----------
-    home : Home
-    settings : Settings
-    """
+    """Worker `me`'s part in all reduces of a run."""
 
     def __init__(self, home: Any, settings: Settings) -> None:
         self.home, self.settings, self.me = home, settings, home.me

@@ -39,11 +39,8 @@ ROUNDING = {4: 2e-7, 8: 1e-12}  # of a mean, within which a column is constant
 class Columns:
     """By what columns are shifted, and divided then.
 
-    Attributes
-    ----------
-    middle : ndarray of shape (n_features,)
-    divisors : ndarray of shape (n_features,) or None
-        None if all are 1.
+    middle : shape (n_features,)
+    divisors : shape (n_features,), None if all are 1
     """
 
     middle: np.ndarray

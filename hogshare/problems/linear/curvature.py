@@ -35,14 +35,10 @@ INNER = 200  # steps of conjugate gradients, as in scikit-learn's 'newton-cg'
 class Curvature:
     """The Hessian of a problem's objective at one model.
 
-    Parameters
-    ----------
-    problem : RowProblem
-        With the log loss of one column or the multinomial loss. Of the penalty its l2 part counts.
-    look : Optimality
-        At the model.
-    doubles : DoubleRows
-        Its rows.
+    problem : with the log loss of one column or the multinomial loss. Of the penalty its l2 part
+        counts.
+    look : at the model
+    doubles : its rows
     """
 
     def __init__(self, problem: RowProblem, look: Optimality, doubles: DoubleRows) -> None:
@@ -145,12 +141,8 @@ def by_signs(curvature: Curvature, x: np.ndarray, slopes: np.ndarray) -> np.ndar
     Found exactly, by a search for the coefficients' signs (Lee, Battle, Raina and Ng 2007,
     Efficient sparse coding algorithms, algorithm 1), for several intercepts without a penalty too.
 
-    Parameters
-    ----------
-    curvature : Curvature
-    x : ndarray of shape (n_columns, width)
-    slopes : ndarray of the same shape
-        Of the objective without its l1 part.
+    x : shape (n_columns, width)
+    slopes : same shape, of the objective without its l1 part
     """
     hessian, size = _evened(curvature)
     start, slope = x.reshape(-1) / size, slopes.reshape(-1) * size

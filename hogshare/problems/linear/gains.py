@@ -23,6 +23,7 @@ import numpy as np
 from hogshare.kernels import losses
 from hogshare.kernels.gains import look_at_columns, losses_along, square_norms
 from hogshare.kernels.gradients import fill_margins
+from hogshare.problems.linear.columns import sharpness
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
@@ -71,32 +72,17 @@ def along(
 ) -> np.ndarray:
     """Sum of the losses of every column, so far along a direction; a single one's up to `most`."""
     out = np.empty(problem.n_columns)
-    losses_along(
-        rows,
-        losses.CODES[problem.loss],
-        float(problem.epsilon),
-        without,
-        change,
-        intercept,
-        lengths,
-        problem.positive,
-        problem.negative,
-        most,
-        np.empty(problem.n_columns),
-        out,
-    )
+    line = without, change, intercept, lengths
+    scratch = np.empty(problem.n_columns)
+    losses_along(rows, *problem.terms[1:], *line, *problem.column_weights, most, scratch, out)
     return out
 
 
 class Scales(NamedTuple):
     """How large columns are.
 
-    Attributes
-    ----------
-    means, squares : ndarray of shape (n_features,)
-        Of the columns, and of their squares.
-    curvature : float
-        Of the mean loss in its prediction, or what counts as it.
+    means, squares : shape (n_features,), of the columns, and of their squares
+    curvature : of the mean loss in its prediction, or what counts as it
     """
 
     means: np.ndarray
@@ -107,17 +93,9 @@ class Scales(NamedTuple):
 class Direction:
     """One scaled step from a model: what it changes, and how steep the objective is along it.
 
-    Parameters
-    ----------
-    problem : RowProblem
-    rows : Rows
-        The problem's, or fewer.
-    model : Model
-
-    Attributes
-    ----------
-    fall : ndarray of shape (n_columns,)
-        By how much a column's objective falls for a length of the direction, at first.
+    rows : the problem's, or fewer
+    fall : shape (n_columns,), by how much a column's objective falls for a length of the direction,
+        at first
     """
 
     def __init__(self, problem: RowProblem, rows: Any, model: Model) -> None:
@@ -165,19 +143,13 @@ class Direction:
         norms = np.empty(-(-n // every) if bends.size else 0)
         square_norms(self.rows, every, norms)
         ordinary = ORDINARY * float(np.median(norms)) if norms.size else 0.0
-        if problem.loss in losses.KINKED:
-            sharp = problem.sharpness
-        else:
-            sharp = losses.CURVATURE[losses.CODES[problem.loss]]
-        sharp = max(sharp, np.finfo(float).tiny)
+        sharp = max(sharpness(problem), np.finfo(float).tiny)
         weights, bent = look_at_columns(
             self.rows,
-            losses.CODES[problem.loss],
-            float(problem.epsilon),
+            *problem.terms[1:],
             self.w.reshape(-1),
             self.intercept,
-            problem.positive,
-            problem.negative,
+            *problem.column_weights,
             self.without,
             self.gradient.reshape(-1),
             self.slope_sums,

@@ -1,4 +1,4 @@
-"""Gradients at a model: the whole one, and how far those of single rows are from it.
+"""The gradient at a model: of a smooth objective, over all rows.
 
 The intercept is a coordinate like the others, and the l2 part of the penalty belongs to the
 gradient. Two passes over the rows by `hogshare.kernels.gradients`, in the calling thread.
@@ -6,8 +6,6 @@ gradient. Two passes over the rows by `hogshare.kernels.gradients`, in the calli
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +15,6 @@ from hogshare.kernels.gradients import add_gradient, sums_of
 from hogshare.problems.linear.rows import rows_at_once
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
-from hogshare.system.interrupts import leaves_numpy
-from hogshare.system.ranges import at_least_one
 
 
 @dataclass(frozen=True)
@@ -120,7 +116,7 @@ def gradient(problem: RowProblem, model: Model) -> Gradient:
     (0.25, -1.5, -0.5, 2.5)
     """
     check_smooth(problem)
-    n, columns, rows = problem.n_rows, problem.n_columns, problem.rows
+    n, columns = problem.n_rows, problem.n_columns
     shape = columns, problem.n_features
     if np.shape(model.coef) != shape or np.shape(model.intercept) != shape[:1]:
         raise ValueError(
@@ -131,21 +127,10 @@ def gradient(problem: RowProblem, model: Model) -> Gradient:
     slopes = np.empty(n * columns)
     out = sums_of(coef.size, columns, 1)
     w = np.ascontiguousarray(coef.T, dtype=problem.dtype).reshape(-1)
+    intercept = np.asarray(model.intercept, np.float64)
+    part = 0, n, rows_at_once(problem.rows)
     add_gradient(
-        rows,
-        losses.CODES[problem.loss],
-        problem.epsilon,
-        0,
-        n,
-        rows_at_once(rows),
-        w,
-        slopes,
-        np.asarray(model.intercept, np.float64),
-        problem.positive,
-        problem.negative,
-        False,
-        slopes,
-        out,
+        *problem.terms, *part, w, slopes, intercept, *problem.column_weights, False, slopes, out
     )
     of_losses = out.gradient.reshape(problem.n_features, columns).T / n
     return Gradient(
@@ -154,117 +139,3 @@ def gradient(problem: RowProblem, model: Model) -> Gradient:
         intercept=out.slopes.sum(axis=0) / n * problem.fit_intercept,
         slopes=slopes.reshape(n, columns),
     )
-
-
-@leaves_numpy
-def gradient_noise(
-    problem: RowProblem,
-    model: Model,
-    batch: int = 1,
-    *,
-    on_support: bool = False,
-    at: Gradient | None = None,
-) -> float:
-    """Compute sigma of a mini-batch gradient at a model: ``sqrt(E ||G - grad f||^2)``.
-
-    G is the mean over `batch` rows that are drawn independently, as the theory has it (an epoch's
-    permutation draws without replacement, which makes G less noisy). From all rows, in closed
-    form. It is the noise at this model; equation (3) asks for its largest over all models.
-
-    Parameters
-    ----------
-    problem : LinearProblem
-        With a smooth loss, and a penalty without an l1 part.
-    model : Model
-    batch : int, default=1
-        Rows of a mini-batch.
-    on_support : bool, default=False
-        False: every G holds the whole gradient of the l2 penalty, which adds no noise. True: a
-        row's G holds it on the row's own features only, times how rare they are, as the lock-free
-        plane has it (Hogwild!'s ``lambda x_u^2 / d_u``). For dense rows there is no difference.
-    at : Gradient or None, default=None
-        What `gradient` gives at this model, if it is known already: two passes less.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If the objective is not smooth, the batch is below 1, or the model's shape is not the
-        problem's.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hogshare import Model, problems, theory
-    >>> problem = problems.linear([[1.0], [3.0]], [0, 1], loss="squared_error", penalty=None)
-    >>> model = Model(np.zeros((1, 1)), np.zeros(1))
-    >>> round(theory.gradient_noise(problem, model) ** 2, 6)
-    2.5
-    >>> round(theory.gradient_noise(problem, model, batch=10) ** 2, 6)
-    0.25
-    """
-    at_least_one(batch=batch)
-    at = at or gradient(problem, model)
-    squares = problem.squared_norms + float(problem.fit_intercept)
-    second = float(np.square(at.slopes).sum(axis=1) @ squares) / problem.n_rows
-    coef = np.asarray(model.coef, np.float64)
-    of_losses = at.coef - problem.l2 * coef
-    mean = float(np.square(of_losses).sum() + np.square(at.intercept).sum())
-    if on_support and problem.is_sparse and problem.l2 > 0.0:
-        # ||s x + l2 D w||^2 with D = n / n_v on the row's features: the means of its three parts,
-        # less the squared norm of the whole gradient on the features that occur
-        counts = problem.nonzeros
-        rarity = np.where(counts > 0, problem.n_rows / np.maximum(counts, 1), 0.0)
-        second += 2.0 * problem.l2 * float((rarity * coef * of_losses).sum())
-        second += problem.l2**2 * float((rarity * np.square(coef)).sum())
-        mean = float(np.square(at.coef[:, counts > 0]).sum() + np.square(at.intercept).sum())
-    return math.sqrt(max(0.0, second - mean) / batch)
-
-
-def ergodic_gradient_norm(
-    steps: Sequence[float] | np.ndarray, squared_norms: Sequence[float] | np.ndarray
-) -> float:
-    """Mean squared gradient norm along a run, weighted by the step sizes.
-
-    ``(1 / sum gamma_k) sum_k gamma_k ||grad f(x_k)||^2``: the left side of (8) for one run, of
-    which the theorem bounds the expectation.
-
-    Parameters
-    ----------
-    steps : array-like of shape (n,)
-        gamma_k, not negative; where a recorded model stands for several updates, the sum of their
-        step sizes.
-    squared_norms : array-like of shape (n,)
-        ``||grad f(x_k)||^2`` of the whole gradient.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ or are zero, a number is negative or not finite, or all steps are
-        zero.
-
-    Examples
-    --------
-    >>> from hogshare import theory
-    >>> theory.ergodic_gradient_norm([0.1, 0.3], [4.0, 2.0])
-    2.5
-    """
-    weights, values = np.asarray(steps, np.float64), np.asarray(squared_norms, np.float64)
-    if weights.ndim != 1 or weights.shape != values.shape or not weights.size:
-        raise ValueError(
-            "steps and squared_norms must be sequences of one length; got shapes "
-            f"{weights.shape} and {values.shape}."
-        )
-    for name, array in (("steps", weights), ("squared_norms", values)):
-        if not (np.isfinite(array) & (array >= 0.0)).all():
-            raise ValueError(f"{name} must be finite and not negative.")
-    if not weights.sum() > 0.0:
-        raise ValueError("The steps must not all be zero.")
-    return float(weights @ values / weights.sum())

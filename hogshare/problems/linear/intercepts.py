@@ -61,24 +61,14 @@ def best_intercepts(
     Newton's method; a step is halved until the largest slope is smaller than before, and a long one
     is shortened first (`trusted`).
 
-    Parameters
-    ----------
-    problem : RowProblem
-        With a smooth loss.
-    margins : ndarray of shape (n_rows * n_columns,), float64
-        Of the rows, without intercepts.
-    start : ndarray of shape (n_columns,)
-    enough : float
-        Mean slope that is small enough.
-    parts : list of tuple
-        First and last row of each part of the rows.
-    each : callable, default=map
-        ``each(function, parts)`` calls the function with every part.
+    problem : with a smooth loss
+    margins : shape (n_rows * n_columns,), of the rows, without intercepts
+    start : shape (n_columns,)
+    enough : mean slope that is small enough
+    parts : first and last row of each part of the rows
+    each : ``each(function, parts)`` calls the function with every part
 
-    Returns
-    -------
-    intercepts : ndarray of shape (n_columns,), float64
-        `start` itself where no step makes the slopes smaller.
+    Returns float64 of shape (n_columns,): `start` itself where no step makes the slopes smaller.
     """
     n, n_rows = problem.n_columns, max(1, problem.n_rows)
     if n_rows * n < PART_ROWS * len(parts):
@@ -87,18 +77,9 @@ def best_intercepts(
     def derivatives(intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         def add(part: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
             slope, bend = np.zeros(n), np.zeros((n, n))
+            sums = np.empty(n), slope, bend
             add_intercept_slopes(
-                problem.rows,
-                losses.CODES[problem.loss],
-                problem.epsilon,
-                *part,
-                margins,
-                intercept,
-                problem.positive,
-                problem.negative,
-                np.empty(n),
-                slope,
-                bend,
+                *problem.terms, *part, margins, intercept, *problem.column_weights, *sums
             )
             return slope, bend
 

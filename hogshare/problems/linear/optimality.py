@@ -41,12 +41,8 @@ def components(
 ) -> np.ndarray:
     """Of the gradient mapping in the features' units, the largest in any column of each feature.
 
-    Parameters
-    ----------
-    coef, of_losses : ndarray of shape (n_columns, n_features)
-        Coefficients, and the gradient of the mean loss.
-    of_intercepts : ndarray of shape (n_columns,)
-        That gradient's components in the intercepts.
+    coef, of_losses : shape (n_columns, n_features), coefficients, and the gradient of the mean loss
+    of_intercepts : shape (n_columns,), that gradient's components in the intercepts
     """
     slope = of_losses + problem.l2 * coef
     if units.origin.any():
@@ -64,24 +60,16 @@ def components(
 class Optimality:
     """One look at a model.
 
-    Parameters
-    ----------
-    problem : RowProblem
-    model : Model
-        Its last iterate is looked at.
-    slopes : ndarray of shape (n_rows, n_columns) or None, default=None
-        Slopes to take for the dual point instead of the losses' derivatives at the model: what a
-        rule remembers of the rows. A loss with a kink has many derivatives there, and the
-        gap of an optimal model with any other than the right ones is not zero.
-    sides : bool, default=True
-        Whether `gap` will be asked for.
-    settle : float or None, default=None
-        Move the intercepts first, to where the mean slope of the losses is at most so much: for
-        smooth losses. None looks at the model as it is.
-    each : callable, default=map
-        ``each(function, parts)`` calls the function with every part.
-    n_parts : int, default=1
-        Parts of the rows, at most.
+    model : its last iterate is looked at
+    slopes : shape (n_rows, n_columns), slopes to take for the dual point instead of the losses'
+        derivatives at the model: what a rule remembers of the rows. A loss with a kink has many
+        derivatives there, and the gap of an optimal model with any other than the right ones is not
+        zero.
+    sides : whether `gap` will be asked for
+    settle : move the intercepts first, to where the mean slope of the losses is at most so much:
+        for smooth losses. None looks at the model as it is.
+    each : ``each(function, parts)`` calls the function with every part
+    n_parts : parts of the rows, at most
     """
 
     def __init__(
@@ -120,21 +108,9 @@ class Optimality:
 
         def add(part: tuple[int, int]) -> Sums:
             out = sums_of(len(w), columns, n_sides)
-            add_gradient(
-                problem.rows,
-                losses.CODES[problem.loss],
-                problem.epsilon,
-                *part,
-                stride,
-                w if settle is None else w[:0],
-                margins,
-                self.intercept,
-                problem.positive,
-                problem.negative,
-                known,
-                self._slopes,
-                out,
-            )
+            model = w if settle is None else w[:0], margins, self.intercept
+            sums = known, self._slopes, out
+            add_gradient(*problem.terms, *part, stride, *model, *problem.column_weights, *sums)
             return out
 
         sums = list(each(add, parts))
@@ -168,12 +144,7 @@ class Optimality:
         return largest
 
     def slopes_of(self) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient without what l1 adds: on the coefficients and on the intercepts.
-
-        Returns
-        -------
-        ndarray of shape (n_columns, n_features), ndarray of shape (n_columns,)
-        """
+        """Gradient without what l1 adds, on the coefficients and on the intercepts."""
         n_rows = max(1, self.problem.n_rows)
         of_losses = self._sides.sum(axis=0).T / n_rows
         return of_losses + self.problem.l2 * self.coef, self._slope_sums.sum(axis=0) / n_rows
@@ -238,18 +209,8 @@ class Optimality:
             return float((shrink * self._conjugates).sum())
 
         def conjugates(part: tuple[int, int]) -> float:
-            return float(
-                sum_of_conjugates(
-                    problem.rows,
-                    losses.CODES[problem.loss],
-                    problem.epsilon,
-                    *part,
-                    shrink,
-                    problem.positive,
-                    problem.negative,
-                    self._slopes,
-                )
-            )
+            args = *part, shrink, *problem.column_weights, self._slopes
+            return float(sum_of_conjugates(*problem.terms, *args))
 
         return sum(self._each(conjugates, self._parts))
 

@@ -22,17 +22,10 @@ from hogshare.problems.linear.problem import LinearProblem
 class Sizes(NamedTuple):
     """How many rows there are, and how large.
 
-    Attributes
-    ----------
-    n_rows : int
-    mean, largest : float
-        Of the rows' squared norms.
-    sharpness : float
-        As `LinearProblem.sharpness`; of all rows the mean over the parts.
-    weight : float
-        The largest of a row and its class.
-    nonzeros : float
-        Stored entries.
+    mean, largest : of the rows' squared norms
+    sharpness : as `LinearProblem.sharpness`; of all rows the mean over the parts
+    weight : the largest of a row and its class
+    nonzeros : stored entries
     """
 
     n_rows: int
@@ -78,12 +71,8 @@ def together(parts: Sequence[Sizes]) -> Sizes:
 class PartOfRows(LinearProblem):
     """A part of the rows of a linear problem.
 
-    Attributes
-    ----------
-    whole : Sizes
-        Of all rows.
-    add : callable
-        ``add(number)`` is the sum of what all holders of a part call it with; every one has to.
+    whole : of all rows
+    add : ``add(number)`` is the sum of what all holders of a part call it with; every one has to
     """
 
     whole: Sizes = field(default=Sizes(0, 0.0, 0.0, 0.0, 0.0), compare=False)

@@ -55,10 +55,7 @@ def whole_rows(
 ) -> tuple[Rows, Labels]:
     """All rows, from the arrays of all shards, and what their targets mean.
 
-    Raises
-    ------
-    ValueError
-        If shards say different things of a class's weight.
+    Raises ValueError: if shards say different things of a class's weight.
     """
     counts = [one["rows"] for one in facts]
     data = arrays["data"]

@@ -15,13 +15,8 @@ def sharpness_of(loss: str, sizes: np.ndarray, y: np.ndarray, every: int) -> flo
     other: it is how far they are from each other (`spread`), so that the steps grow as the targets
     do. Times the mean weight: for a proximal point no row is too heavy, as none is too large.
 
-    Parameters
-    ----------
-    loss : str
-    sizes : ndarray of shape (n_rows,)
-        As `row_sizes` has them.
-    y : ndarray of shape (n_rows,)
-        Targets, of which every so many are looked at (`every`).
+    sizes : shape (n_rows,), as `row_sizes` has them
+    y : shape (n_rows,), targets, of which every so many are looked at (`every`)
     """
     heavy = sizes > 0.0
     sharp = losses.CURVATURE[losses.CODES[loss]]

@@ -48,18 +48,12 @@ LEAST_UNIT = 0.05
 class Features(NamedTuple):
     """What the features of some rows are like.
 
-    Attributes
-    ----------
-    origin : ndarray of shape (n_features,)
-        Mean of features without zeros, if there is an intercept; 0 of others.
-    square : ndarray of shape (n_features,)
-        Mean square of the values that are not zero, about the origin.
-    share : ndarray of shape (n_features,)
-        Of the rows that have them; where it is not known, at most.
-    known : ndarray of bool of shape (n_features,)
-        Whether enough rows were looked at.
-    weight : float
-        Mean weight of the rows.
+    origin : shape (n_features,), mean of features without zeros, if there is an intercept; 0 of
+        others
+    square : shape (n_features,), mean square of the values that are not zero, about the origin
+    share : shape (n_features,), of the rows that have them; where it is not known, at most
+    known : bools of shape (n_features,), whether enough rows were looked at
+    weight : mean weight of the rows
     """
 
     origin: np.ndarray
@@ -70,32 +64,20 @@ class Features(NamedTuple):
 
     def with_known(self, places: np.ndarray, others: Features) -> Features:
         """With what is known of the features `places` in the place of what was not."""
-
-        def joined(mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-            whole = mine.copy()
-            whole[places] = theirs
-            return whole
-
-        return Features(
-            joined(self.origin, others.origin),
-            joined(self.square, others.square),
-            joined(self.share, others.share),
-            joined(self.known, others.known),
-            self.weight,
-        )
+        whole = {
+            name: getattr(self, name).copy() for name in ("origin", "square", "share", "known")
+        }
+        for name, mine in whole.items():
+            mine[places] = getattr(others, name)
+        return self._replace(**whole)
 
 
 class Units(NamedTuple):
     """What the components of a gradient are compared in.
 
-    Attributes
-    ----------
-    origin : ndarray of shape (n_features,)
-        As of `Features`.
-    size : ndarray of shape (n_features,)
-        D in the common unit; 0 of features of which nothing counts.
-    known : ndarray of bool of shape (n_features,)
-        Elsewhere a size may be too small, and is never too large.
+    origin : shape (n_features,), as of `Features`
+    size : shape (n_features,), D in the common unit; 0 of features of which nothing counts
+    known : bools of shape (n_features,), elsewhere a size may be too small, and is never too large
     """
 
     origin: np.ndarray
