@@ -9,8 +9,8 @@ import pytest
 
 from hogshare.cli.main import main
 from hogshare.cli.options import WrongCommandLine
-from hogshare.lab import claims
-from hogshare.lab.claims import CLAIMS, asysg, claim, gaia, select
+from hogshare.lab.claims import asysg, claim, gaia
+from hogshare.lab.claims.catalogue import CLAIMS, select
 from hogshare.lab.claims.page import page_of
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -282,7 +282,7 @@ def test_what_a_claim_fails_by_is_told_and_others_are_measured(tmp_path, capsys,
         raise ZeroDivisionError("no room")
 
     broken = dataclasses.replace(CLAIMS["asap-1"], measure=fails)
-    monkeypatch.setitem(claims.CLAIMS, "asap-1", broken)
+    monkeypatch.setitem(CLAIMS, "asap-1", broken)
     kept = tmp_path / "c.json"
     command = ["reproduce", "asap-1", "asap-9", "--quick", "--seeds", "1", "--json", str(kept)]
     assert main(command) == 1
@@ -299,7 +299,7 @@ def test_ctrl_c_keeps_what_was_found(tmp_path, capsys, monkeypatch):
         raise KeyboardInterrupt
 
     broken = dataclasses.replace(CLAIMS["asap-9"], measure=interrupted)
-    monkeypatch.setitem(claims.CLAIMS, "asap-9", broken)
+    monkeypatch.setitem(CLAIMS, "asap-9", broken)
     kept = tmp_path / "c.json"
     page = tmp_path / "c.md"
     files = ["--json", str(kept), "--page", str(page)]

@@ -70,7 +70,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: Any) -> int:
     """Measure claim after claim, print each, and store what was asked for."""
-    from hogshare.lab.claims import CLAIMS, select
+    from hogshare.lab.claims.catalogue import CLAIMS, select
 
     if args.list:
         if args.names or args.json or args.plot or args.page:
@@ -149,7 +149,7 @@ def measure(args: Any, chosen: list[Any], found: dict[str, Any]) -> int:
 def store(args: Any, found: dict[str, Any]) -> None:
     """Write or print what there is, if there is anything."""
     from hogshare.figures import file_of
-    from hogshare.lab.claims import CLAIMS
+    from hogshare.lab.claims.catalogue import CLAIMS
     from hogshare.lab.claims.page import page_of
     from hogshare.lab.claims.picture import save_claims
 
@@ -172,7 +172,7 @@ def stored_in(path: str | None) -> dict[str, Any]:
 
     A file of something else is a ValueError.
     """
-    from hogshare.lab.claims import CLAIMS
+    from hogshare.lab.claims.catalogue import CLAIMS
     from hogshare.lab.claims.claim import MEASURED, renewed
 
     if path is None or path == outputs.PRINT or not Path(path).is_file():

@@ -1,0 +1,36 @@
+"""All claims by name, and which of them names stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hogshare.cli.options import WrongCommandLine
+from hogshare.lab.claims import asap, asynchronous, asysg, gaia, lockfree, psp
+from hogshare.lab.claims.claim import Claim
+from hogshare.system.words import nearest
+
+ALL = "all"
+CLAIMS: dict[str, Claim] = {
+    claim.name: claim
+    for paper in (asynchronous, psp, asap, asysg, lockfree, gaia)
+    for claim in paper.CLAIMS
+}
+
+
+def select(names: Sequence[str]) -> list[Claim]:
+    """Claims by their names, in the table's order; WrongCommandLine if a name stands for none.
+
+    names : of claims, what some of them begin with ("psp"), or "all"
+    """
+    chosen: set[str] = set()
+    for name in names:
+        found = {name} & set(CLAIMS) or {
+            one for one in CLAIMS if name == ALL or one.startswith(f"{name}-")
+        }
+        if not found:
+            known = [ALL, *CLAIMS, *sorted({one.split("-")[0] for one in CLAIMS})]
+            raise WrongCommandLine(
+                f"there is no claim {name!r}.{nearest(name, known)} --list names them all"
+            )
+        chosen |= found
+    return [claim for name, claim in CLAIMS.items() if name in chosen]
