@@ -3,6 +3,7 @@
     python tests/mutations.py                        # all: half an hour with a warm cache
     python tests/mutations.py --only exchange        # those whose name has this in it
     python tests/mutations.py --store found.json --pytest "-m quick"
+    python tests/mutations.py --first found.json     # who found each then is asked first: minutes
 
 A fault is found where one of its tests fails with it and passes without it. Its tests are a
 selection of pytest's, which `--pytest` narrows; with nothing it is what CI runs, so that a test
@@ -360,14 +361,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--only", default="", help="faults whose name or file has this in it")
     parser.add_argument("--store", type=Path, help="a JSON file for what was found by which test")
+    parser.add_argument("--first", type=Path, help="such a file: tests to be asked before others")
     parser.add_argument("--pytest", default="", help="more options for pytest, such as '-m quick'")
     args = parser.parse_args()
     chosen = [fault for fault in FAULTS if args.only in fault.name + fault.file]
+    before = json.loads(args.first.read_text()) if args.first else []
+    found_by = {one["name"]: one["by"] for one in before if one["answer"] == "found"}
     answers = []
     with tempfile.TemporaryDirectory() as folder:
         tree = copied(Path(folder) / "tree")
         for fault in chosen:
-            answers.append(tried(tree, fault, shlex.split(args.pytest)))
+            by = found_by.get(fault.name, "")
+            answers.append(tried(tree, fault, shlex.split(args.pytest), by if "::" in by else ""))
             report(answers[-1])
     if args.store:
         args.store.write_text(json.dumps(answers, indent=1) + "\n")
@@ -389,8 +394,8 @@ def copied(tree):
     return tree
 
 
-def tried(tree, fault, options):
-    """Run a fault's tests with it, and the one that fails without it."""
+def tried(tree, fault, options, first=""):
+    """Run a fault's tests with it, that which found it before first; and what fails without it."""
     answer = {"name": fault.name, "file": fault.file, "answer": "missing", "by": "", "seconds": 0.0}
     path = tree / "hogshare" / fault.file
     sound = path.read_text("utf-8") if path.exists() else ""
@@ -399,7 +404,9 @@ def tried(tree, fault, options):
     began = time.monotonic()
     path.write_text(sound.replace(fault.old, fault.new), "utf-8")
     try:
-        status, by = first_failure(tree, fault, [*options, *shlex.split(fault.tests)])
+        status, by = first_failure(tree, fault, [*options, first]) if first else ("passed", "")
+        if status == "passed":
+            status, by = first_failure(tree, fault, [*options, *shlex.split(fault.tests)])
     finally:
         path.write_text(sound, "utf-8")
     answer["by"] = by
@@ -434,7 +441,7 @@ def first_failure(tree, fault, selection):
     failed = re.search(r"^(?:FAILED|ERROR) (\S+::[^\n]*?)(?: - |$)", said, re.MULTILINE)
     if process.returncode == 0:
         return "passed", ""
-    if process.returncode == 5:
+    if process.returncode in (4, 5):  # there is none of that name, or it is left out
         return "passed", "no test was selected"
     return "failed", failed[1] if failed else said.strip().splitlines()[-1]
 

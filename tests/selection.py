@@ -76,13 +76,13 @@ def covering(items, size):
     The next one is always that which has most new sets of values; the first of those, where several
     have as many. So the choice is the same in every process, and a new value changes little.
     """
-    meetings = {item: set(itertools.combinations(values_of(item), size)) for item in items}
-    wanted, stand = set().union(*meetings.values()), []
+    meetings = [set(itertools.combinations(values_of(item), size)) for item in items]
+    wanted, stand = set().union(*meetings), []
     if not wanted:  # fewer parameters than that
         return items
     while wanted:
-        best = max(items, key=lambda item: len(meetings[item] & wanted))
-        stand.append(best)
+        best = max(range(len(items)), key=lambda k: len(meetings[k] & wanted))
+        stand.append(items[best])
         wanted -= meetings[best]
     return stand
 
