@@ -2,6 +2,7 @@
 
 import errno
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -361,3 +362,16 @@ def test_arrays_and_tuples_are_told_apart(folder):
     kinds = [np.ones(2), np.ones(2, np.float32), np.ones(4)[::2], (1, 2), (1, 2.0)]
     assert [first(kind) for kind in kinds] == [1.0] * len(kinds)
     assert len(list(folder.iterdir())) == len(kinds)
+
+
+def test_a_kernels_key_covers_the_files_beside_its_own(tmp_path):
+    """A helper in another file of the folder is part of its code, which Numba's key leaves out."""
+    stamps = []
+    for place, helper in (("a", "ONE = 1"), ("b", "ONE = 1"), ("c", "ONE = 2")):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "helpers.py").write_text(helper)
+        source = tmp_path / place / "kernels.py"
+        source.write_text("def function():\n    return 1\n")
+        module = runpy.run_path(str(source))
+        stamps.append(cache.KernelCache(module["function"], tmp_path)._stamp)
+    assert stamps[0] == stamps[1] != stamps[2]
