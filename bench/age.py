@@ -91,7 +91,7 @@ def session_of(
     # one worker would be its own master, as soon as it has a message
     settings.plan["inline"] = 0
     made = Session({**private_memory(shapes), **row_arrays(problem)}, settings)
-    fill(made, problem, rule, stop, steps, None)
+    fill(made, problem, rule, stop, steps, None, None)
     return made
 
 

@@ -62,7 +62,9 @@ def _lines(told: Any, indent: int) -> str:
         return flat
     inner = " " * (indent + 1)
     if isinstance(told, dict):
-        parts = [f"{json.dumps(key)}: {_lines(part, indent + 1)}" for key, part in told.items()]
+        parts = [
+            f"{json.dumps(str(key))}: {_lines(part, indent + 1)}" for key, part in told.items()
+        ]
         return "{\n" + ",\n".join(inner + part for part in parts) + "\n" + " " * indent + "}"
     parts = [_lines(part, indent + 1) for part in told]
     if not any(isinstance(part, (dict, list, str)) for part in told):  # of numbers, many in a line

@@ -46,6 +46,11 @@ def test_a_summary_is_json_in_lines_that_can_be_read():
     assert json.loads(text) == told
     assert '"short": {"a": [1, 2]}' in text
     assert len(text.splitlines()) < 40
+    # of keys that are numbers, as json has them
+    assert json.loads(summaries().text({2: "c" * 90, 4: "c" * 90})) == {
+        "2": "c" * 90,
+        "4": "c" * 90,
+    }
 
 
 def test_a_bench_stores_a_summary_with_its_machine(tmp_path):
