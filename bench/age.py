@@ -27,7 +27,7 @@ from hogshare.engine.arrays import fill, private_memory, row_arrays
 from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
 from hogshare.engine.session import Session
-from hogshare.kernels import epochs, layout, master, sgd, turns
+from hogshare.kernels import epochs, layout, master, quanta, sgd
 from hogshare.kernels.jit import kernel
 from hogshare.lab.harness.numbers import over_seeds
 
@@ -36,7 +36,7 @@ MORE_AGES = (96, 128, 192, 256, 384, 512)  # where no planned age is, to find wh
 PARTS = 200  # looks at the model in K updates
 PATIENCE = 4  # times K updates, after which a target counts as not reached
 GAIN = 0.98
-TURN = turns.TURNS[sgd.GRADIENT, epochs.MASTER, 0, True]
+TURN = quanta.TURNS[sgd.GRADIENT, epochs.MASTER, 0, True]
 
 
 @kernel

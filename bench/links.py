@@ -1,8 +1,8 @@
 """Emulated links beside a token bucket of the kernel's: how long the same messages take.
 
 Between two network namespaces, whose link the kernel holds to a rate (``tc tbf``), messages go by a
-socket; between two threads by a mailbox whose link is emulated (`hogshare.engine.delayed`). Both
-have the same bytes and the same rates. Needs root and ``ip`` and ``tc`` on Linux.
+socket; between two threads by a mailbox whose link is emulated (`hogshare.engine.emulated_links`).
+Both have the same bytes and the same rates. Needs root and ``ip`` and ``tc`` on Linux.
 
     python bench/links.py --json bench/results/links.json
 """
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import script
 
-from hogshare.engine.delayed import Delayed
+from hogshare.engine.emulated_links import Delayed
 from hogshare.links import LAN, Link
 from hogshare.shm.mailbox import Edge, mail_bytes, mailbox_of, shapes
 

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from hogshare.estimators import SGDClassifier as SGDClassifier
     from hogshare.estimators import SGDRegressor as SGDRegressor
     from hogshare.estimators.solver_report import SolverReport as SolverReport
-    from hogshare.io.models.saving import load as load
-    from hogshare.io.models.saving import save as save
+    from hogshare.io.models.save_load import load as load
+    from hogshare.io.models.save_load import save as save
     from hogshare.links.link import Link as Link
     from hogshare.planes import Master as Master
     from hogshare.planes import Mirrors as Mirrors
@@ -96,7 +96,7 @@ __getattr__, __dir__, __all__ = lazy.names(
             "RidgeClassifier SGDClassifier SGDRegressor"
         ),
         "estimators.solver_report": "SolverReport",
-        "io.models.saving": "load save",
+        "io.models.save_load": "load save",
         "links": "links",
         "links.link": "Link",
         "planes": "Master Mirrors Plane Replicas Shared Until",

@@ -17,8 +17,8 @@ from typing import Any
 
 from hogshare.kernels import barriers as codes
 from hogshare.shm.table import ProgressTable
+from hogshare.system.messages import nearest, sentence
 from hogshare.system.ranges import LARGEST, flag, is_integer, is_number, keep_whole, share
-from hogshare.system.words import nearest, sentence
 
 ANY_NUMBER = 1 << 62  # of workers: no sample is as large
 LOOKS_PER_BLOCK = 20  # at a barrier that draws a new sample at each, if nothing else is said

@@ -354,13 +354,13 @@ class Report(Document):
         >>> bool(1.0 < prediction.speedup[1] < prediction.speedup[2] < 64.0)
         True
         """
-        from hogshare.lab.prediction import predicting
+        from hogshare.lab.prediction import predictor
 
         if problem is not None:
-            return predicting.predict_with_epochs(self, n_workers, problem, objective)
+            return predictor.predict_with_epochs(self, n_workers, problem, objective)
         if objective is not None:
             raise ValueError("an objective needs the problem too: predict(problem=..., ...).")
-        return predicting.predict(self, n_workers)
+        return predictor.predict(self, n_workers)
 
     def _traced(self) -> Trace:
         if self.trace is None:

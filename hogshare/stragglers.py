@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.system.messages import nearest, sentence
 from hogshare.system.ranges import (
     LONGEST,
     is_number,
@@ -34,7 +35,6 @@ from hogshare.system.ranges import (
     share,
     whole,
 )
-from hogshare.system.words import nearest, sentence
 
 FIRST_BLOCKS = 100  # of a run, by which its mean block time is measured
 SHORT_TAIL = (1.5, 2.5)  # multiples of the mean block time by which most stragglers are late

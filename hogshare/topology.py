@@ -40,7 +40,7 @@ import numpy as np
 
 from hogshare.system import ranges
 from hogshare.system.interrupts import errstate
-from hogshare.system.words import nearest
+from hogshare.system.messages import nearest
 
 __all__ = [
     "Check",

@@ -26,7 +26,7 @@ WATCHED = ("test_solve", "test_survival", "test_exchange", "test_checkpoints")
 # and a process that begins one of them last would leave the other without work.
 FIRST = (
     "kernels/test_dual.py",
-    "kernels/test_turns.py",
+    "kernels/test_quanta.py",
     "kernels/test_saga.py",
     "test_crew.py",
     "test_linear_estimators.py",

@@ -67,28 +67,28 @@ FAULTS = (
         "kernels/schedules.py",
         "(optimal_init + t - 1.0)",
         "(optimal_init + t)",
-        "tests/kernels/test_scalars.py tests/kernels/test_turns.py",
+        "tests/kernels/test_scalars.py tests/kernels/test_quanta.py",
     ),
     Fault(
         "l1 forgets what a positive coordinate has received",
         "kernels/penalties.py",
         "max(0.0, due + owed) * inverse",
         "max(0.0, due) * inverse",
-        "tests/kernels/test_turns.py",
+        "tests/kernels/test_quanta.py",
     ),
     Fault(
         "an exchange leaves out the last feature of each segment",
         "kernels/exchange.py",
         "        last = min(n_features, first + size)\n        word =",
         "        last = min(n_features, first + size - 1)\n        word =",
-        "tests/test_exchange.py tests/kernels/test_folding.py tests/kernels/test_turns.py",
+        "tests/test_exchange.py tests/kernels/test_folding.py tests/kernels/test_quanta.py",
     ),
     Fault(
         "an exchange adds intercepts without their weight",
         "kernels/exchange.py",
         "folded = exchange_weight(z, n_workers) * change",
         "folded = change",
-        "tests/test_exchange.py tests/kernels/test_folding.py tests/kernels/test_turns.py",
+        "tests/test_exchange.py tests/kernels/test_folding.py tests/kernels/test_quanta.py",
     ),
     Fault(
         "a full mailbox takes one message more",
@@ -137,7 +137,7 @@ FAULTS = (
         "kernels/endings.py",
         "total / (n_rows * parts)",
         "total / n_rows",
-        "tests/kernels/test_turns.py tests/kernels/test_rounds.py",
+        "tests/kernels/test_quanta.py tests/kernels/test_rounds.py",
     ),
     Fault(
         "machine code gets its name before it is on the disk",
@@ -237,7 +237,7 @@ FAULTS = (
         "io/archives.py",
         'if header["format_version"] not in versions:',
         "if not versions:",
-        "tests/test_modelfile.py tests/test_saving.py tests/test_checkpoints.py",
+        "tests/test_modelfile.py tests/test_save_load.py tests/test_checkpoints.py",
     ),
     # estimators
     Fault(
@@ -299,7 +299,7 @@ FAULTS = (
     ),
     Fault(
         "a gate defers who is as far ahead as the staleness",
-        "tasks/gate.py",
+        "tasks/admission.py",
         'clock[me] - clock[chosen] <= numbers["staleness"]',
         'clock[me] - clock[chosen] < numbers["staleness"]',
         "tests/test_tasks.py",
@@ -328,14 +328,14 @@ FAULTS = (
     # the laboratory
     Fault(
         "the bound of consistent reads is half of it",
-        "lab/bounds/consistent.py",
+        "lab/bounds/asysg_con.py",
         "return 4.0 * known.sigma * math.sqrt(",
         "return 2.0 * known.sigma * math.sqrt(",
         "tests/test_theory.py",
     ),
     Fault(
         "a window of steps is one too long",
-        "lab/bounds/consistent.py",
+        "lab/bounds/asysg_con.py",
         "sums[np.maximum(last - length, 0)]",
         "sums[np.maximum(last - length - 1, 0)]",
         "tests/test_theory.py",

@@ -16,7 +16,7 @@ import pkgutil
 import pytest
 
 ROWS = "hogshare.problems.linear.rows"
-WORKER = "hogshare.engine.sides.Worker"
+WORKER = "hogshare.engine.participants.Worker"
 
 PLACES = {
     # what the system has left, and from which size on a fit asks
@@ -71,13 +71,13 @@ PLACES = {
         "workers": "hogshare.runtimes.choice.usable_workers",
         "worthwhile": "hogshare.runtimes.choice.worthwhile_workers",
         "workers_to_probe": "hogshare.runtimes.probing.usable_workers",
-        "helpers": "hogshare.runtimes.helping.usable_workers",
-        "cores_of_helpers": "hogshare.runtimes.helping.usable_cores",
+        "helpers": "hogshare.runtimes.helper_threads.usable_workers",
+        "cores_of_helpers": "hogshare.runtimes.helper_threads.usable_cores",
         "cores_of_waiting": "hogshare.runtimes.driver.usable_cores",
     },
     # what time it is, and how long somebody waits
     "clock": {
-        "of_checkpoints": "hogshare.engine.keeping.time.monotonic",
+        "of_checkpoints": "hogshare.engine.checkpointing.time.monotonic",
         "of_waiting": "hogshare.runtimes.driver.time",
         "of_placement": "hogshare.runtimes.placement.time",
         "of_races": "hogshare.lab.rivals.race.time.perf_counter",
@@ -89,7 +89,7 @@ PLACES = {
         "until_hung": "hogshare.runtimes.crew.HUNG",
         "rest": "hogshare.runtimes.threads.REST_SECONDS",
         "between_lines": "hogshare.cli.console.SECONDS_BETWEEN_LINES",
-        "silent": "hogshare.kernels.telling.SILENT_SECONDS",
+        "silent": "hogshare.kernels.announcements.SILENT_SECONDS",
     },
     # a worker's loop, what drives it, and what it writes
     "loop": {

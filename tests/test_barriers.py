@@ -29,7 +29,7 @@ from hogshare import (
     solve,
 )
 from hogshare.engine import loop
-from hogshare.engine.sides import Worker
+from hogshare.engine.participants import Worker
 from hogshare.kernels import layout
 from hogshare.kernels.barriers import FREE, LAG
 from hogshare.kernels.epochs import EXCHANGE, LOCK_FREE, MASTER

@@ -16,7 +16,7 @@ import hogshare
 from hogshare import SAGA, SDCA, SSP, Master, Shared
 from hogshare.cli import console, fit, kinds, warm
 from hogshare.cli.main import build_parser, main, sentence
-from hogshare.io.models import modelfile, saving
+from hogshare.io.models import modelfile, save_load
 from hogshare.kernels import cache, jit
 from hogshare.lab.experiments import speedup
 from hogshare.lab.experiments.reduce import REDUCE
@@ -1182,7 +1182,7 @@ def test_fit_and_predict_classes_to_a_tolerance(capsys, tmp_path, rows_file, opt
         assert told["n_epochs"] >= 1 and "came down to" in out
     saved = modelfile.load(model)
     assert saved.class_name == name
-    again = saving.load(model)
+    again = save_load.load(model)
     assert again.solver_.split(", ")[0] in (solver, "saga")
     assert isinstance(again.n_iter_, np.ndarray) or again.n_iter_ is None
     code, out, err = run(capsys, "predict", model, rows_file)
@@ -1227,7 +1227,7 @@ def test_fit_and_predict_numbers_to_a_tolerance(capsys, tmp_path, seams, estimat
     code, out, err = run(capsys, "predict", model, tmp_path / "rows.npz")
     assert code == 0, err
     np.testing.assert_allclose(np.array(out.split(), float), y, atol=0.1)
-    assert np.ndim(saving.load(model).intercept_) == 0
+    assert np.ndim(save_load.load(model).intercept_) == 0
 
 
 def test_what_only_the_labels_tell_is_refused(capsys, tmp_path):

@@ -30,8 +30,8 @@ from numba.core.registry import CPUTarget, cpu_target
 import hogshare
 from hogshare import BSP, Stop, problems, solve
 from hogshare.kernels import jit
-from hogshare.runtimes import crew, luggage, news, pool, spinning
-from hogshare.runtimes.luggage import packed
+from hogshare.runtimes import crew, events, pool, spinning, user_objects
+from hogshare.runtimes.user_objects import packed
 from hogshare.system import forks, interrupts
 from hogshare.system.interrupts import Holding
 
@@ -191,7 +191,7 @@ def context(name):
 # What a fit meets, by name; what it is, and who meets it.
 LOCKS = {
     "the crew": (lambda: crew._lock, fit),
-    "luggage": (lambda: luggage._lock, send_by_value),
+    "luggage": (lambda: user_objects._lock, send_by_value),
     "looking for libraries": (lambda: spinning._looking, lambda: spinning._known()),
     "Numba's compiler": (lambda: global_compiler_lock, first_fit),
     "LLVM": (lambda: ffi.lib._lock._lock, first_fit),
@@ -770,8 +770,8 @@ KINDS = (
     threading.Barrier,
     queue.Queue,
     queue.SimpleQueue,
-    news.Bell,
-    news.News,
+    events.Bell,
+    events.News,
 )
 
 
@@ -792,7 +792,7 @@ def test_every_lock_of_the_package_is_known():
     """A lock of a run, or of a fit, is no lock of the child's; what a module keeps is."""
     known = [lock for _, lock in forks._found()]
     unknown = set()
-    renewed = {"hogshare.runtimes.luggage:_lock"}
+    renewed = {"hogshare.runtimes.user_objects:_lock"}
     for found in pkgutil.walk_packages(hogshare.__path__, "hogshare."):
         if not found.name.endswith("__main__"):
             module = importlib.import_module(found.name)

@@ -23,7 +23,7 @@ from scipy import sparse
 
 from hogshare import PSSP, LogisticRegressionCV, RidgeClassifier, SGDClassifier
 from hogshare.io import readers, sources
-from hogshare.io.models import modelfile, saving
+from hogshare.io.models import modelfile, save_load
 from hogshare.system import memory
 
 LINUX = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="limits of Linux")
@@ -60,7 +60,7 @@ LIMITED = """
 
 
 READERS = """from sklearn.datasets import load_svmlight_file
-from hogshare.io.models import modelfile, saving
+from hogshare.io.models import modelfile, save_load
 from hogshare.io import readers
 from hogshare.engine import checkpoints"""
 
@@ -159,7 +159,7 @@ def test_no_file_takes_all_memory(tmp_path):
         """
         for name in sorted(os.listdir(sys.argv[1])):
             print(name)
-            read = saving.load if name.startswith("model") else readers.read_file
+            read = save_load.load if name.startswith("model") else readers.read_file
             tell(read, Path(sys.argv[1]) / name)
         """,
         folder,
@@ -228,7 +228,7 @@ def test_models_without_what_they_need(tmp_path, changes, monkeypatch):
         patch.setattr(modelfile, "check", lambda model: None)
         modelfile.save(path, a_model(**changes))
     with pytest.raises(ValueError, match=r"model.npz: not a hogshare model \(.*_"):
-        saving.load(path)
+        save_load.load(path)
 
 
 @pytest.mark.parametrize("depth", [100, 50_000])
@@ -237,7 +237,7 @@ def test_a_models_header_that_is_nested_deeply(tmp_path, depth, part):
     said = {"format": modelfile.FORMAT, "format_version": 2, "class_name": "Ridge", part: "HERE"}
     text = json.dumps(said).replace('"HERE"', "[" * depth + "]" * depth)
     np.savez(tmp_path / "m.npz", header=np.frombuffer(text.encode(), np.uint8))
-    for read in (modelfile.load, saving.load):
+    for read in (modelfile.load, save_load.load):
         with pytest.raises(ValueError, match=r"m.npz: not a hogshare model .*nested too deeply"):
             read(tmp_path / "m.npz")
 
@@ -245,7 +245,7 @@ def test_a_models_header_that_is_nested_deeply(tmp_path, depth, part):
 def test_a_classifier_without_classes(tmp_path):
     modelfile.save(tmp_path / "model.npz", a_model(classes_=None))
     with pytest.raises(ValueError, match=r"model.npz: .* with the wrong arrays"):
-        saving.load(tmp_path / "model.npz")
+        save_load.load(tmp_path / "model.npz")
 
 
 @pytest.mark.parametrize("params", [{"loss": "other"}, {"alpha": []}, {"nothing": 1}])
@@ -254,7 +254,7 @@ def test_models_with_parameters_of_no_estimator(tmp_path, params):
     saved.params = params
     modelfile.save(tmp_path / "m.npz", saved)
     with pytest.raises(ValueError, match=r"m.npz: the model's parameters do not fit"):
-        saving.load(tmp_path / "m.npz")
+        save_load.load(tmp_path / "m.npz")
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ FUZZ = """
     from hogshare import Stop, problems, solve
     folder, seed, rounds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     rng = np.random.default_rng(seed)
-    kinds = {"model": saving.load, "run": checkpoints.load}
+    kinds = {"model": save_load.load, "run": checkpoints.load}
     sizes = [0, 1, 2, 255, 1 << 31, 10**9, 10**12, 1 << 62, 1 << 64, 10**30, -1]
 
     def arrays_in(content):
@@ -444,7 +444,7 @@ def test_whatever_stands_in_a_file(tmp_path, rounds, cancer):
             file.write(text)
     modelfile.save(tmp_path / "model.npz", a_model())
     for name, model in models_of_all_kinds().items():
-        saving.save(model, tmp_path / f"model.{name}.npz")
+        save_load.save(model, tmp_path / f"model.{name}.npz")
     saved = Checkpoint(tmp_path / "run.npz")
     stop = Stop(epochs=4, relative_gap=1e-9)
     solve(problems.linear(X, y, alpha=0.1), stop=stop, seed=0, checkpoint=saved)

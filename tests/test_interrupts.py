@@ -34,8 +34,8 @@ from hogshare import (
 from hogshare.io import archives
 from hogshare.problems.linear.intercepts import best_intercepts
 from hogshare.runtimes import crew, ending, pool, processes
+from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import side_by_side
-from hogshare.runtimes.news import Bell
 from hogshare.shm.descriptor import Descriptor
 from hogshare.stragglers import Stragglers
 from hogshare.system import files, interrupts

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hogshare import Mirrors, Simulator, links, problems, solve
-from hogshare.engine.delayed import Delayed
+from hogshare.engine.emulated_links import Delayed
 from hogshare.links import Line, Link
 from hogshare.shm.mailbox import Edge, mail_bytes, mailbox_of, shapes
 from hogshare.simulation import Constant

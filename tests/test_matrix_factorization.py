@@ -16,7 +16,7 @@ import hogshare
 from hogshare import BSP, MatrixFactorization, Shared
 from hogshare.estimators import factorisation
 from hogshare.estimators.vocabulary import Vocabulary, as_array, distinct
-from hogshare.io.models import modelfile, saving
+from hogshare.io.models import modelfile, save_load
 from hogshare.runtimes.processes import WorkerDied
 
 N_USERS, N_ITEMS, RANK = 80, 50, 2
@@ -448,7 +448,7 @@ def test_vocabularies():
 
 
 def test_a_file_of_an_earlier_version_has_biases_step_as_factors_do(fitted):
-    saved = saving.to_saved(fitted)
+    saved = save_load.to_saved(fitted)
     attributes = {name: value for name, value in saved.attributes.items() if name != "_pace"}
     modelfile.check(dataclasses.replace(saved, attributes=attributes))
     with pytest.raises(ValueError, match="_pace"):

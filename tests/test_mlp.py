@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hogshare
 from hogshare import Master, MLPClassifier, MLPRegressor, Shared, problems
-from hogshare.io.models import modelfile, saving
+from hogshare.io.models import modelfile, save_load
 from hogshare.runtimes.processes import WorkerDied
 
 DRAWS = np.random.default_rng(0)
@@ -404,7 +404,7 @@ def _as_list(value):
 
 def test_a_file_of_layers_that_do_not_fit_is_refused():
     model = fitted("many", "adam")
-    saved = saving.to_saved(model)
+    saved = save_load.to_saved(model)
     optimizer = saved.attributes["_optimizer"]
     for name, value in {
         "coefs_": model.coefs_[:2],

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from hogshare import ASP, BSP, SGD, Adam, Master, Shared, Simulator, StepSize, problems, solve
 from hogshare.problems import Convolution, Dense, LocalResponse, Params, Pooling
-from hogshare.runtimes.luggage import packed
+from hogshare.runtimes.user_objects import packed
 from hogshare.stragglers import Recorded
 
 DRAWS = np.random.default_rng(0)

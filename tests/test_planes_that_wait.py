@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 from hogshare import BSP, SGD, SSP, Plane, Simulator, StepSize, Until, problems, solve
-from hogshare.engine.sides import Worker
+from hogshare.engine.participants import Worker
 from hogshare.kernels import layout
 from hogshare.planes import PlaneError
 from hogshare.simulation import Churn, Constant, LogNormal, SimulationError

@@ -27,13 +27,13 @@ from hogshare import (
 from hogshare.barriers import name_of, named
 from hogshare.kernels import layout
 from hogshare.kernels.jit import JIT_DISABLED
-from hogshare.kernels.turns import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
+from hogshare.kernels.quanta import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
 from hogshare.lab.prediction import costs as costing
-from hogshare.lab.prediction import predicting
+from hogshare.lab.prediction import predictor
 from hogshare.lab.prediction.costs import Run, costs_of, pushes_of, told_apart
 from hogshare.problems.linear.rows import block_rows
 from hogshare.report import Report, Trace
-from hogshare.shm.turns import KEPT, SHORTEST_NS, Turns, kept
+from hogshare.shm.speeds import KEPT, SHORTEST_NS, Turns, kept
 from hogshare.simulation import Measured
 
 N_ROWS = 16_000
@@ -181,7 +181,7 @@ def test_constant_times_are_divided_up(n_workers):
 def test_long_runs_go_on_alike(monkeypatch):
     report = a_report(even(3000.0), epochs=30, block=1000)
     whole = report.predict([8]).seconds[0]
-    monkeypatch.setattr(predicting, "MOST_BLOCKS", 80)
+    monkeypatch.setattr(predictor, "MOST_BLOCKS", 80)
     assert report.predict([8]).seconds[0] == pytest.approx(whole)
 
 
@@ -355,7 +355,7 @@ def test_barriers_have_names(barrier):
 )
 def test_samples_larger_than_the_world_are_everybody(sampled, whole):
     law = Measured([1.0, 2.0, 5.0])
-    ends = [predicting.time_of_blocks(barrier, 4, law, 40) for barrier in (sampled, whole)]
+    ends = [predictor.time_of_blocks(barrier, 4, law, 40) for barrier in (sampled, whole)]
     assert ends[0] == ends[1]
 
 
@@ -474,12 +474,12 @@ def test_what_is_known_of_blocks_and_exchanges_is_used():
     run = Run(report, {8: (250, 17), 16: (125, 3)})
     assert (run.rows_of_block(8), run.interval(8)) == (250, 17)
     assert (run.rows_of_block(4), run.interval(4)) == (500, 90)
-    assert predicting.virtual_rows(run, 8) == 17
-    assert predicting.virtual_rows(run, 4) == 90
-    assert predicting.virtual_rows(run, 16) == 4, "no more blocks of an epoch than can be borne"
-    assert predicting.virtual_rows(run, 1) == 8192
+    assert predictor.virtual_rows(run, 8) == 17
+    assert predictor.virtual_rows(run, 4) == 90
+    assert predictor.virtual_rows(run, 16) == 4, "no more blocks of an epoch than can be borne"
+    assert predictor.virtual_rows(run, 1) == 8192
     report.settings["rule"]["name"] = "SGD"
-    assert predicting.virtual_rows(Run(report), 8) == FIRST_INTERVAL
+    assert predictor.virtual_rows(Run(report), 8) == FIRST_INTERVAL
 
 
 def test_what_is_not_reached_has_no_time(data):

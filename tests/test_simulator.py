@@ -31,7 +31,7 @@ from hogshare import (
 from hogshare.barriers import BarrierError
 from hogshare.kernels import layout
 from hogshare.runtimes import virtual
-from hogshare.runtimes.parking import LeastClock, Parking
+from hogshare.runtimes.virtual_waits import LeastClock, Parking
 from hogshare.simulation import (
     MODEL,
     Churn,

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from hogshare.lab.studies import asysg, experiments, model_error, papers
+from hogshare.lab.studies import asysg, model_error, named_problems, papers
 
 SETTINGS = {
     "n_workers": 30,
@@ -111,7 +111,7 @@ def test_a_step_that_stale_gradients_do_not_bear_is_told(small):
 
 def test_the_papers_tables_have_a_speedup_for_each_number_of_workers():
     for (problem, _), tables in papers.TABLES.items():
-        experiments.family_of(problem)
+        named_problems.family_of(problem)
         for table in tables:
             assert len(table["workers"]) == len(table["time"])
             assert table["iteration"] is None or len(table["iteration"]) == len(table["time"])

@@ -17,7 +17,7 @@ from hogshare.tasks.executor import Back, Lost
 from hogshare.tasks.executors import executor_of
 from hogshare.tasks.partitions import ArrayParts, LoadedParts, cut
 from hogshare.tasks.plans import Plan
-from hogshare.tasks.shelf import Shelf
+from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Task, Value
 
 PATIENCE = 60.0

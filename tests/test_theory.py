@@ -12,7 +12,7 @@ from scipy.optimize import approx_fprime, minimize
 
 from hogshare import SGD, Model, Shared, StepSize, asysg_incon, problems, solve, theory
 from hogshare.lab.bounds import smoothness
-from hogshare.lab.bounds.sections import Algorithm, lower_bound, theory_section
+from hogshare.lab.bounds.report_section import Algorithm, lower_bound, theory_section
 from hogshare.problems.linear import REGRESSION_LOSSES
 from hogshare.problems.linear.optimality import Optimality
 from hogshare.report import Report

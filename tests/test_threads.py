@@ -12,7 +12,7 @@ from hogshare.engine.checks import Checks
 from hogshare.kernels import layout
 from hogshare.runtimes import placement, pool
 from hogshare.runtimes import threads as threads_module
-from hogshare.runtimes.news import Bell
+from hogshare.runtimes.events import Bell
 
 ENDLESS = Stop(epochs=1_000_000_000)
 

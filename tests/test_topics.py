@@ -23,7 +23,7 @@ from hogshare import (
     problems,
     solve,
 )
-from hogshare.io.models import modelfile, saving
+from hogshare.io.models import modelfile, save_load
 from hogshare.problems.gradient import Claim
 
 K, V, N = 3, 12, 90
@@ -382,7 +382,7 @@ def test_topics_travel_in_files_and_go_on(tmp_path, method, dtype):
 
 def test_a_file_of_topics_that_do_not_fit_is_refused(tmp_path):
     model = theirs(LatentDirichletAllocation).fit(X)
-    saved = saving.to_saved(model)
+    saved = save_load.to_saved(model)
     for name, value in {
         "components_": -model.components_,
         "exp_dirichlet_component_": model.components_[:2],

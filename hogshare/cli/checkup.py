@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from hogshare.system import extras, machine, memory
-from hogshare.system.words import counted
+from hogshare.system.messages import counted
 
 FINE, NOTE, WRONG = "fine", "note", "wrong"
 

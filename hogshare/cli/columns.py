@@ -8,7 +8,7 @@ from typing import Any
 from hogshare.cli import console
 from hogshare.io.csvtext import listed
 from hogshare.io.rows import Choice, Choose, Rows
-from hogshare.system.words import counted, nearest
+from hogshare.system.messages import counted, nearest
 
 # what a column of labels may be called, in small letters, to be known as one without being named
 LABELS = ("label", "labels", "target", "class", "y")

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, TextIO
 
 from hogshare.io import tables
-from hogshare.system.words import escaped
+from hogshare.system.messages import escaped
 
 SECONDS_BETWEEN_LINES = 5.0
 OUTPUT = "standard output"  # the name of a file in errors

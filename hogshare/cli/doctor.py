@@ -6,7 +6,7 @@ from dataclasses import asdict, astuple
 from typing import Any
 
 from hogshare.cli import console
-from hogshare.system.words import counted
+from hogshare.system.messages import counted
 
 
 def add_parser(commands: Any) -> None:

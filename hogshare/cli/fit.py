@@ -213,7 +213,7 @@ def fit(args: Any, gathered: Any = None) -> int:
     """As `run`, in this process; rows of LIBSVM text may have been `gathered`."""
     import numpy as np
 
-    from hogshare.io.models import modelfile, saving
+    from hogshare.io.models import modelfile, save_load
 
     read = rows.files_read(args, "DATA", **{"--labels": args.labels})
     written = {"--model": args.model, "--checkpoint": args.checkpoint, "--json": args.json}
@@ -227,7 +227,7 @@ def fit(args: Any, gathered: Any = None) -> int:
     began = time.perf_counter()
     estimator = fitted(task, args, *given)
     seconds = time.perf_counter() - began
-    saved = saving.to_saved(estimator, loaded.zero_based)
+    saved = save_load.to_saved(estimator, loaded.zero_based)
     saved.label_column = loaded.label
     if loaded.names:
         # not before: the rows in memory have none, which a score would warn of

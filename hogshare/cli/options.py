@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         """Print what is wrong and leave."""
         if sys.stderr is None:  # or the usage would go to standard output
             self.exit(2)
-        from hogshare.system.words import nearest
+        from hogshare.system.messages import nearest
 
         meant = ""
         if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
@@ -201,7 +201,7 @@ slow_workers = pair(share, positive, "a share and a factor, such as 0.05,4")
 
 def known_name(text: str, known: Iterable[str]) -> str:
     """Return a name as it is spelt among those that are known, whatever its capitals."""
-    from hogshare.system.words import listed, nearest
+    from hogshare.system.messages import listed, nearest
 
     known = tuple(known)
     found = [name for name in known if name.lower() == text.strip().lower()]

@@ -56,7 +56,7 @@ def run(args: Any) -> int:
     from hogshare.cli.columns import Expected
     from hogshare.cli.scores import Score
     from hogshare.estimators import fitted
-    from hogshare.io.models import modelfile, saving
+    from hogshare.io.models import modelfile, save_load
 
     for flag, path in rows.files_read(args, "DATA", MODEL=args.model).items():
         outputs.check_distinct({flag: path, "--out": args.out})
@@ -64,7 +64,7 @@ def run(args: Any) -> int:
     saved = modelfile.load(rows.path_of(args.model))
     # rows have the model's columns in its order, and no names of their own
     names = saved.attributes.pop("feature_names_in_", None)
-    estimator = saving.to_estimator(saved, args.model)
+    estimator = save_load.to_estimator(saved, args.model)
     check_probabilities(estimator, args.proba)
     score = Score(estimator)
     if saved.class_name == ratings.CLASS:

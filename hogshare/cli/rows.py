@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hogshare.cli import console, options, outputs
-from hogshare.system.words import counted
+from hogshare.system.messages import counted
 
 if TYPE_CHECKING:
     from hogshare.cli.columns import Expected

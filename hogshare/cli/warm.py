@@ -93,7 +93,7 @@ def estimator(text: str) -> str:
 
 def run(args: Any) -> int:
     """Fit what is named to a few rows; tell what there is in the folder then."""
-    from hogshare.kernels import jit, telling
+    from hogshare.kernels import announcements, jit
     from hogshare.kernels.cache import KernelsNotKept
 
     if jit.JIT_DISABLED:
@@ -110,7 +110,7 @@ def run(args: Any) -> int:
         try:
             with (
                 warnings.catch_warnings(),
-                telling.block("warm", silent=True),
+                announcements.block("warm", silent=True),
                 console.progress(len(work), "compiling") as bar,
             ):
                 warnings.simplefilter("ignore")  # so few rows are no problem to converge on

@@ -1,1 +1,1 @@
-"""The worker loop, rules, step sizes and stop criteria. Nothing here starts, waits or sleeps."""
+"""Choices, session and loop of workers, checkpoints and stops. Nothing starts, waits or sleeps."""

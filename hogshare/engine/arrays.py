@@ -35,7 +35,7 @@ from hogshare.rules.memories import BY_METHOD
 from hogshare.rules.protocol import Rule
 from hogshare.rules.sampling import row_chances
 from hogshare.rules.steps import StepSize
-from hogshare.shm import mailbox, turns
+from hogshare.shm import mailbox, speeds
 from hogshare.shm.spacing import APART, PAIR
 from hogshare.system import memory
 
@@ -116,7 +116,7 @@ def shapes(c: Choices, settings: Settings) -> Shapes:
         "table": ((workers, layout.N_TABLE), "int64"),
         "all_tables": ((everywhere if everywhere > workers else 0, layout.N_TABLE), "int64"),
         "staleness": ((workers, layout.HISTOGRAM), "int64"),
-        "turns": ((workers + 1, turns.KEPT, turns.N_TURN), "int64"),
+        "turns": ((workers + 1, speeds.KEPT, speeds.N_TURN), "int64"),
         "columns": ((layout.N_COLUMN_FIELDS, columns), "float64"),
         "order": ((2, n_training), "int64"),
         "permutation": ((problem.n_rows + windows_of_one_share(problem, plan),), "int64"),

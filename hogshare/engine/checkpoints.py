@@ -29,7 +29,7 @@ from hogshare.engine.stops import CRITERIA, Stop
 from hogshare.engine.workerstates import PREFIX, without_prefix
 from hogshare.io import archives
 from hogshare.problems.arrays import FLOATS
-from hogshare.problems.digits import DIGITS, digits
+from hogshare.problems.fingerprints import DIGITS, digits
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.problems.protocol import Problem
@@ -37,7 +37,7 @@ from hogshare.rules.memories import KEPT, derivatives_in
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
 from hogshare.system import files, ranges
-from hogshare.system.words import own
+from hogshare.system.messages import own
 
 FORMAT = "hogshare checkpoint"
 FORMAT_VERSION = 1

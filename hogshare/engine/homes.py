@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.engine.delayed import Delayed
+from hogshare.engine.emulated_links import Delayed
 from hogshare.engine.workerstates import without_prefix
 from hogshare.engine.workspace import Workspace
 from hogshare.kernels import layout

@@ -9,9 +9,9 @@ On a plane of the user's own a turn is a block, and the plane is called after it
 wait for others, as often as it likes; the next turn begins when it has no wish any more.
 
 Where a run is looked at on its way, workers leave at the epoch that has been set as a limit, and
-join again when the caller has raised it. A turn that may not begin, because of a barrier or because
-there is nothing to claim (some have looked again for a moment, see `hogshare.kernels.turns`), ends,
-and the loop wishes to wait. A barrier of the user's own is asked here, between turns.
+join again when the caller has raised it. A quantum that may not begin, because of a barrier or
+because there is nothing to claim (some have retried for a moment, see `hogshare.kernels.quanta`),
+ends, and the loop wishes to wait. A barrier of the user's own is asked by it, between quanta.
 
 The loop is a generator. It yields `Compute` (call this, tell me what it answered and how long it
 took), `Wait` (nothing to claim: let time pass, tell me how much), `Rest` (the same, while the
@@ -24,7 +24,7 @@ block: it ends with it, and between its claim and its computing, where the loop 
 that counts as computing.
 
 Who writes: the driver's thread writes the time fields of the worker's own row in the table, and the
-turns that are kept (`hogshare.shm.turns`).
+turns that are kept (`hogshare.shm.speeds`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hogshare.engine.homes import Home
+from hogshare.engine.participants import MasterSide, Worker
 from hogshare.engine.session import Session
-from hogshare.engine.sides import MasterSide, Worker
 from hogshare.kernels import layout, master
 
 TURN_NS = 4_000_000

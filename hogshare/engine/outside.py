@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.engine.sides import Worker
+from hogshare.engine.participants import Worker
 from hogshare.engine.workerstates import State
 from hogshare.engine.workspace import Workspace
-from hogshare.kernels import blocks, descents, epochs, layout, rounds, schedules
+from hogshare.kernels import blocks, epochs, layout, momentum, rounds, schedules
 from hogshare.kernels.barriers import FREE
 from hogshare.kernels.exchange import exchange_weight
 from hogshare.kernels.mailbox import next_slot
@@ -235,7 +235,7 @@ class BlockWorker(Worker):
             kind, first, second, *numbers = self.rule.descent(eta, *self.kept)
             own = rows[parts[0]]
             first, second = (own if array is None else array for array in (first, second))
-            descents.descend_sum(self.w, rows, parts, first, second, kind, *numbers)
+            momentum.descend_sum(self.w, rows, parts, first, second, kind, *numbers)
             return
         total = rows[parts[0], :n]
         for k in parts[1:]:
@@ -323,7 +323,7 @@ class BlockWorker(Worker):
         else:
             step = out if places is None else out[places]
         if self.rule.clip is not None:
-            descents.shorten(step, float(self.rule.clip))
+            momentum.shorten(step, float(self.rule.clip))
         if self.rule.decays_gradient:
             self._decay(step, places, self.rule.weight_decay)
         self.rule.step(step, eta, *self.kept)

@@ -14,7 +14,7 @@ import numpy as np
 from hogshare.barriers import UserBarrier
 from hogshare.engine.homes import Homes
 from hogshare.engine.outside import BlockWorker, Outside
-from hogshare.engine.sides import MasterSide, Worker
+from hogshare.engine.participants import MasterSide, Worker
 from hogshare.engine.workerstates import kept
 from hogshare.engine.workspace import Settings, Workspace
 from hogshare.kernels import epochs, layout, repair

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import UserBarrier
-from hogshare.kernels import apart, blocks, epochs, layout, sgd, turns
+from hogshare.kernels import blocks, epochs, layout, quanta, sgd, stale_blocks
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.shared import Mail, Memory, Schedule, Vector
@@ -85,9 +85,9 @@ class Workspace:
             parted = blocks.apart_block_turn
             self.take_turn = parted if self.plan.parts else blocks.BLOCK_TURNS[kernel]
         elif self.plan.parts:
-            self.take_turn = apart.apart_turn
+            self.take_turn = stale_blocks.apart_turn
         else:
-            self.take_turn = turns.TURNS[self.rule.method, *kernel, settings.n_columns == 1]
+            self.take_turn = quanta.TURNS[self.rule.method, *kernel, settings.n_columns == 1]
 
     @property
     def looks(self) -> int:
@@ -150,7 +150,7 @@ class Workspace:
 
     def stop(self, reason: int = layout.STOPPED_BY_CALLER) -> None:
         """Ask all workers to stop at their next block; the first reason that is given stands."""
-        turns.stop(self.schedule.control, reason)
+        quanta.stop(self.schedule.control, reason)
 
     def locals(self) -> np.ndarray:
         """Workers' own numbers: float64 [n_workers, layout.N_LOCAL_FIELDS, n_columns]."""

@@ -33,7 +33,7 @@ from hogshare.rules.steps import StepSize
 from hogshare.solvers.solving import solve
 from hogshare.system import ranges
 from hogshare.system.callers import warn
-from hogshare.system.words import speaking
+from hogshare.system.messages import speaking
 
 AUTO = "auto"
 # The first step, times how curved a rating's loss is. Of a set of known rank (1,000,000 ratings, 8

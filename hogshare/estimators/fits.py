@@ -10,10 +10,10 @@ from sklearn import get_config
 from sklearn.base import _fit_context
 
 from hogshare.estimators.ranks import with_all_ranks
-from hogshare.kernels import telling
+from hogshare.kernels import announcements
 from hogshare.system import docstrings
 from hogshare.system.interrupts import leaves_numpy
-from hogshare.system.words import speaking
+from hogshare.system.messages import speaking
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -49,7 +49,7 @@ def fits(method: Method) -> Method:
     @functools.wraps(method)
     @leaves_numpy
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with telling.block(type(self).__name__), speaking(self._words):
+        with announcements.block(type(self).__name__), speaking(self._words):
             return method(self, *args, **kwargs)
 
     checked = _fit_context(prefer_skip_nested_validation=True)(call)

@@ -32,7 +32,7 @@ from hogshare.problems.model import Model
 from hogshare.problems.weights import row_weights
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.pool import take_turns
-from hogshare.system.words import speaking
+from hogshare.system.messages import speaking
 
 
 class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV):

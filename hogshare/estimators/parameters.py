@@ -22,8 +22,8 @@ from hogshare.runtimes.choice import RUNTIMES
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.choices import KNOWN
 from hogshare.system import docstrings
+from hogshare.system.messages import nearest
 from hogshare.system.ranges import is_integer, is_number
-from hogshare.system.words import nearest
 
 MOST_EPOCHS = (1 << 31) - 1  # that every solver of scikit-learn's can count
 PLAIN = (bool, int, float, str, type(None))

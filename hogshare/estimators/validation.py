@@ -22,7 +22,7 @@ from hogshare.kernels.survey import Survey
 from hogshare.problems.arrays import FLOATS, frozen
 from hogshare.problems.linear.labels import distinct, pair_of
 from hogshare.problems.linear.rows import MANY, each_column_once, require_dense, survey_rows
-from hogshare.runtimes.helping import helpers_for
+from hogshare.runtimes.helper_threads import helpers_for
 from hogshare.system.interrupts import errstate
 
 COUNTS = (np.dtype(np.int32), np.dtype(np.int64))

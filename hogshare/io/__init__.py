@@ -1,1 +1,1 @@
-"""Files: readers of rows, where their bytes come from, archives, and files replaced as a whole."""
+"""Readers of rows, where their bytes come from, archives, plain documents and tables."""

@@ -19,12 +19,12 @@ import numpy as np
 
 from hogshare.io import csvrecords
 from hogshare.io.csvrecords import BLANKS
-from hogshare.io.growing import Growing
+from hogshare.io.growing_arrays import Growing
 from hogshare.io.rows import Choice, Choose, Rows, Wanted
 from hogshare.io.sniffing import FEATURE, is_number
 from hogshare.io.sources import Lines, Source
 from hogshare.system.interrupts import errstate
-from hogshare.system.words import counted, escaped
+from hogshare.system.messages import counted, escaped
 
 MISSING = frozenset({"", "na", "n/a", "null", "none", "?"})  # in small letters
 SHOWN = 12  # names that an error lists

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hogshare.io import matrices
-from hogshare.io.growing import Growing
+from hogshare.io.growing_arrays import Growing
 from hogshare.io.rows import CERTAIN, LIKELY, UNSURE, Rows, Wanted
 from hogshare.io.sources import Lines, Source
 from hogshare.system import memory

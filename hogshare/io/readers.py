@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hogshare.io import csvtext, libsvm, matrices, npz, sniffing
-from hogshare.io.growing import Growing
+from hogshare.io.growing_arrays import Growing
 from hogshare.io.rows import UNSURE, Kind, Rows, Wanted, ZeroBased
 from hogshare.io.sources import Lines, Source
 from hogshare.system.callers import users_line

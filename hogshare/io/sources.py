@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from hogshare.system import memory
-from hogshare.system.words import escaped
+from hogshare.system.messages import escaped
 
 STDIN = "/dev/stdin"
 

@@ -1,6 +1,6 @@
 """Quanta whose blocks' steps are taken outside: by a gradient of the user's, between two calls.
 
-As `hogshare.kernels.turns` in all but that, whose factories make them. A quantum claims a block,
+As `hogshare.kernels.quanta` in all but that, whose factories make them. A quantum claims a block,
 pulls for it, and answers TURN_STEP. Who has called takes the step where the plane wants it
 (`hogshare.engine.outside`) and calls again: that quantum pushes and counts the block, and claims
 the next if `n_blocks` is not 0. So a block is one call of a kernel and one of the gradient.
@@ -8,12 +8,12 @@ the next if `n_blocks` is not 0. So a block is one call of a kernel and one of t
 Who writes: T_STEP, the worker alone, 1 from the claim of a block to its end. All else as `turns`.
 """
 
-from hogshare.kernels.apart import apart_turn_of
 from hogshare.kernels.atomics import add_float
 from hogshare.kernels.epochs import ALONE, EXCHANGE, LOCK_FREE, MASTER
 from hogshare.kernels.jit import kernel
+from hogshare.kernels.quanta import master_turn_of, turn_of
 from hogshare.kernels.sgd import GRADIENT
-from hogshare.kernels.turns import master_turn_of, turn_of
+from hogshare.kernels.stale_blocks import apart_turn_of
 
 
 @kernel

@@ -20,7 +20,7 @@ from numba.core.compiler import Flags as NumbaFlags
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.typed_passes import AnnotateTypes, NativeLowering
 
-from hogshare.kernels import telling
+from hogshare.kernels import announcements
 
 
 class Flags(NumbaFlags):
@@ -51,7 +51,7 @@ class QuickCompiler(CompilerBase):
 
     def compile_extra(self, func):
         """Compile a function; a moment to see how long all that takes."""
-        telling.tick()
+        announcements.tick()
         return super().compile_extra(func)
 
 
@@ -61,7 +61,7 @@ class KernelCompiler(QuickCompiler, Compiler):
     def compile_extra(self, func):
         """Compile a kernel."""
         name = f"{func.__module__.rpartition('.')[2]}.{func.__name__}"
-        with telling.compiling(name, self.state.args):
+        with announcements.compiling(name, self.state.args):
             return super().compile_extra(func)
 
 

@@ -32,7 +32,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.extending import typeof_impl
 
-from hogshare.kernels import cache, telling
+from hogshare.kernels import announcements, cache
 from hogshare.kernels.compilers import HelperCompiler, KernelCompiler
 from hogshare.system.interrupts import Holding
 
@@ -61,7 +61,7 @@ def _digest() -> str:
 
 
 CACHE_FOLDER, NO_FOLDER = (None, "") if JIT_DISABLED else cache.find_folder(_digest())
-telling.kept_in(lambda: CACHE_FOLDER)
+announcements.kept_in(lambda: CACHE_FOLDER)
 
 
 def processor() -> list[str]:

@@ -22,10 +22,10 @@ from hogshare.kernels.dense import (
     sum_rows,
     through_activation,
 )
-from hogshare.kernels.descents import NONE, descend
 from hogshare.kernels.gemm import gemm
 from hogshare.kernels.images import convolve, convolve_back, pool, pool_back, respond, respond_back
 from hogshare.kernels.jit import helper, kernel
+from hogshare.kernels.momentum import NONE, descend
 from hogshare.kernels.outputs import end_row, predict_row
 
 KIND, ACTIVATION = 0, 1  # what a layer does, and what it makes of its sums
@@ -262,7 +262,7 @@ def gradient(
 ):
     """Overwrite `out` with the gradient of some rows' losses and of the penalty; the value.
 
-    And take a step by it, if `kind` is one of `hogshare.kernels.descents`, and the value a number:
+    And take a step by it, if `kind` is one of `hogshare.kernels.momentum`, and the value a number:
     `moved` is then the vector, as who may write it has it, and `out` is the step.
 
     layers : int64 [n_layers, COLUMNS]

@@ -10,10 +10,10 @@ from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import kernel
 from hogshare.kernels.mailbox import post
 from hogshare.kernels.master import address, apply_rest, take_message
+from hogshare.kernels.quanta import compute_message, read_for_block, rows_of
 from hogshare.kernels.saga import fade, level_of
 from hogshare.kernels.sgd import SAGA
 from hogshare.kernels.tracking import start_block
-from hogshare.kernels.turns import compute_message, read_for_block, rows_of
 
 
 @kernel

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hogshare.kernels import master, telling, turns
+from hogshare.kernels import announcements, master, quanta
 
-KERNELS = (*dict.fromkeys(turns.TURNS.values()), turns.join, turns.leave, master.serve)
+KERNELS = (*dict.fromkeys(quanta.TURNS.values()), quanta.join, quanta.leave, master.serve)
 
 
 def loaded() -> list[str]:
@@ -21,7 +21,7 @@ def preload(names: Collection[str]) -> None:
     by whoever needs it first, and not told of: the caller does. Each signature takes 50 ms, hence
     the names: what the caller uses.
     """
-    telling.silence()
+    announcements.silence()
     for kernel in KERNELS:
         if kernel.__name__ not in names:
             continue

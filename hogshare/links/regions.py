@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.links.link import Link
-from hogshare.system.words import nearest
+from hogshare.system.messages import nearest
 
 LAN = Link(latency=5e-4, bandwidth=125e6)  # 1 Gbit/s
 MEAN, WORST = 15.0, 60.0  # times less than the LAN

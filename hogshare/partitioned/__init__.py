@@ -7,7 +7,7 @@ process that calls `fit`, folds what they send (`descent`, `folding`) or adds it
 
 from hogshare.partitioned.blocks import Meaning
 from hogshare.partitioned.descent import Descended, Settings, descend
-from hogshare.partitioned.minimum import Minimum, minimise
+from hogshare.partitioned.lbfgs import Minimum, minimise
 from hogshare.partitioned.rows import PartitionedRows
 from hogshare.partitioned.squares import Solution, least_squares
 

@@ -321,7 +321,7 @@ class Plane:
     def edge_links(self, n_workers: int) -> list[Link] | None:
         """Links that the edges stand for, in their order: what is sent is as long under way.
 
-        In real time by a delay (`hogshare.engine.delayed`), and of a `Simulator` in place of
+        In real time by a delay (`hogshare.engine.emulated_links`), and of a `Simulator` in place of
         its network's. None: nothing is delayed.
         """
         return None

@@ -17,9 +17,9 @@ from hogshare.problems.arrays import FLOATS, frozen
 from hogshare.problems.gradient import GradientProblem
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
-from hogshare.system import memory, missed, ranges
+from hogshare.system import memory, missed_calls, ranges
+from hogshare.system.messages import nearest
 from hogshare.system.once import once
-from hogshare.system.words import nearest
 
 LOSSES = {"squared_error": "squared_error", "logistic": "log_loss"}  # as kernels call them
 SWEEPS = 4  # of all users' and all items' biases, after which they hardly move
@@ -279,7 +279,7 @@ class FactorisationProblem(GradientProblem):
         }
 
 
-@missed.counted
+@missed_calls.counted
 def factorisation(
     users: Any,
     items: Any,

@@ -13,7 +13,7 @@ import numpy as np
 
 from hogshare.kernels import dense, network
 from hogshare.system import ranges
-from hogshare.system.words import nearest
+from hogshare.system.messages import nearest
 
 POOLS = {"max": network.LARGEST, "average": network.MEAN}
 

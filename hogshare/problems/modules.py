@@ -22,7 +22,7 @@ from hogshare.problems.arrays import FLOATS
 from hogshare.problems.gradient import NOBODY, GradientProblem
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
-from hogshare.system import extras, missed, ranges
+from hogshare.system import extras, missed_calls, ranges
 from hogshare.system.interrupts import errstate
 from hogshare.system.once import once
 
@@ -236,7 +236,7 @@ def _writable(array: np.ndarray) -> np.ndarray:
     return np.ndarray(array.shape, array.dtype, memory)  # type: ignore[arg-type]
 
 
-@missed.counted
+@missed_calls.counted
 def torch(
     module: Any,
     loss: Callable[..., Any],

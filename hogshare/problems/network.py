@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare.kernels import dense, descents, gemm, outputs
+from hogshare.kernels import dense, gemm, momentum, outputs
 from hogshare.kernels import network as kernels
 from hogshare.kernels.parts import Each
 from hogshare.problems.arrays import frozen
@@ -23,8 +23,8 @@ from hogshare.problems.linear.rows import as_rows, check_sparse, is_sparse, requ
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.problems.weights import row_weights
-from hogshare.system import missed, ranges
-from hogshare.system.words import nearest
+from hogshare.system import missed_calls, ranges
+from hogshare.system.messages import nearest
 
 LOSSES = {"log_loss": outputs.SOFTMAX, "squared_error": outputs.SQUARES, "poisson": outputs.POISSON}
 GLOROT, GLOROT_LOGISTIC = 6.0, 2.0  # of a start's variance, as scikit-learn has them
@@ -302,7 +302,7 @@ class Replica:
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
         """Overwrite `out` with the gradient of some rows; the sum of their losses."""
-        return self._run(w, rows, out, out, out, out, descents.NONE, 0.0, 0.0, 0.0, 0.0)
+        return self._run(w, rows, out, out, out, out, momentum.NONE, 0.0, 0.0, 0.0, 0.0)
 
     def part(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray, share: float) -> float:
         """As a call, of rows that are a share of a mini-batch: their share of its mean gradient."""
@@ -373,7 +373,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return frozen(array) if array.flags.writeable else array
 
 
-@missed.counted
+@missed_calls.counted
 def network(
     X: Any,
     y: Any,

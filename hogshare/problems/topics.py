@@ -27,7 +27,7 @@ from hogshare.problems.gradient import PASS_ROWS, Claim, GradientProblem
 from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
-from hogshare.system import missed, ranges
+from hogshare.system import missed_calls, ranges
 from hogshare.system.interrupts import leaves_numpy
 
 SHAPE, SIZE = 100.0, 0.01  # of the gamma law that first numbers are drawn from
@@ -353,7 +353,7 @@ class Stepping(Reader):
 AnyReader = TypeVar("AnyReader", bound=Reader)
 
 
-@missed.counted
+@missed_calls.counted
 @leaves_numpy
 def topics(
     X: Any,

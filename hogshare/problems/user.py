@@ -9,7 +9,7 @@ import numpy as np
 
 from hogshare.problems.arrays import FLOATS
 from hogshare.problems.gradient import GradientProblem
-from hogshare.system import missed, ranges
+from hogshare.system import missed_calls, ranges
 
 
 class UserProblem(GradientProblem):
@@ -57,7 +57,7 @@ class UserProblem(GradientProblem):
         return self._curvature
 
 
-@missed.counted
+@missed_calls.counted
 def user(
     gradient: Callable[..., Any],
     n_rows: int,

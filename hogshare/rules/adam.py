@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare.kernels import descents
+from hogshare.kernels import momentum
 from hogshare.rules.memories import Shapes
 from hogshare.rules.options import keep_options, shortened
 from hogshare.rules.protocol import Descent, Rule
@@ -100,9 +100,9 @@ class Adam(Rule):
         correction = math.sqrt(1.0 - self.beta_2**t)
         size = eta * correction / (1.0 - self.beta_1**t)
         least = float(self.epsilon) * (1.0 if self.epsilon_hat else correction)
-        return descents.ADAM, own["mean"], own["square"], size, *betas, least
+        return momentum.ADAM, own["mean"], own["square"], size, *betas, least
 
     def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
         """Overwrite the gradient with the step."""
         kind, mean, square, *numbers = self.descent(eta, *state)
-        descents.step(gradient, mean, square, kind, *numbers)
+        momentum.step(gradient, mean, square, kind, *numbers)

@@ -9,7 +9,7 @@ from hogshare.problems.linear.rows import exceeds_memory
 from hogshare.problems.protocol import RowProblem
 from hogshare.rules.saga import SAGA
 from hogshare.rules.sdca import SDCA
-from hogshare.system.words import own
+from hogshare.system.messages import own
 
 AUTO, SEARCHING = "rule='auto'", "rule='sgd'"  # as `solve` calls them
 # A row's reach is the loss's curvature times mean |x|^2 / (alpha n): SDCA's epochs grow with it,

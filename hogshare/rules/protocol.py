@@ -16,13 +16,13 @@ from hogshare.rules.chosen import Chosen
 from hogshare.rules.memories import RowMemory, Shapes
 from hogshare.rules.numbers import neutral
 from hogshare.rules.steps import StepSize
-from hogshare.system.words import own
+from hogshare.system.messages import own
 
 if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem
 
 
-# what kernels are told of a step: the kind and the arrays of `hogshare.kernels.descents`, the step
+# what kernels are told of a step: the kind and the arrays of `hogshare.kernels.momentum`, the step
 # size and three numbers
 Descent = tuple[int, np.ndarray | None, np.ndarray | None, float, float, float, float]
 

@@ -13,7 +13,7 @@ from hogshare.rules.numbers import longest_intercept, neutral, smoothness_of
 from hogshare.rules.protocol import Rule
 from hogshare.rules.remembered import check_remembering
 from hogshare.rules.steps import StepSize
-from hogshare.system.words import own
+from hogshare.system.messages import own
 
 if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem

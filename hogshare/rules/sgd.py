@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare.kernels import descents
+from hogshare.kernels import momentum as descents
 from hogshare.rules.chosen import Chosen
 from hogshare.rules.memories import Shapes
 from hogshare.rules.options import keep_options, shortened
 from hogshare.rules.protocol import Descent, Rule
 from hogshare.system import ranges
-from hogshare.system.words import nearest
+from hogshare.system.messages import nearest
 
 COORDINATES = (None, "uniform", "support", "unbiased")
 OF_GRADIENTS = ("momentum", "nesterov", "weight_decay", "clip")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hogshare.kernels import losses, schedules
 from hogshare.system import ranges
-from hogshare.system.words import nearest, own
+from hogshare.system.messages import nearest, own
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 from hogshare.engine.arrays import Shapes
 from hogshare.engine.session import Session
 from hogshare.engine.workspace import ROW_ARRAYS, Settings
-from hogshare.runtimes.luggage import Parcel, packed
+from hogshare.runtimes.user_objects import Parcel, packed
 from hogshare.shm import sharing
 from hogshare.shm.arena import Arena
 

@@ -20,7 +20,7 @@ from hogshare.runtimes.spinning import end_spinning
 from hogshare.runtimes.threads import Threads
 from hogshare.shm import sharing
 from hogshare.system import machine
-from hogshare.system.words import own
+from hogshare.system.messages import own
 
 if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator

@@ -13,7 +13,7 @@ import numpy as np
 from hogshare.engine.homes import Homes
 from hogshare.engine.loop import Compute, loop_of
 from hogshare.engine.session import Session
-from hogshare.kernels import board, layout, mailbox, replay
+from hogshare.kernels import layout, mailbox, register, replay
 from hogshare.kernels.mailbox import Mailbox, slot_of
 from hogshare.links.link import Line
 from hogshare.links.network import Network, Traffic
@@ -148,7 +148,7 @@ class Courier:
         """Deliver the edge's next message; to whom."""
         box = self._homes.session.mail.box
         if self._shown[edge]:
-            board.write(box, edge, *self._shown[edge].popleft())
+            register.write(box, edge, *self._shown[edge].popleft())
         else:
             mailbox.deliver_next(box, edge)
         return self._homes.ends(edge)[1]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from typing import Any
 
+from hogshare.engine.checkpointing import OnEpoch as OnEpoch
 from hogshare.engine.checks import AtRest
-from hogshare.engine.keeping import OnEpoch as OnEpoch
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.kernels.parts import Each

@@ -31,7 +31,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from hogshare.runtimes import ending
-from hogshare.runtimes.news import Bell
+from hogshare.runtimes.events import Bell
 from hogshare.system import forks
 from hogshare.system.callers import users_line
 from hogshare.system.interrupts import Holding

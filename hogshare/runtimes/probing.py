@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from hogshare.kernels import announcements
 from hogshare.kernels import probe as loops
-from hogshare.kernels import telling
 from hogshare.kernels.sums import total
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.placement import Placement
@@ -78,7 +78,7 @@ def probe(repeats: int = REPEATS) -> Machine:
     return Machine(**constants, measured=tuple(constants))
 
 
-@telling.block("the probe")
+@announcements.block("the probe")
 def _prepare() -> None:
     values = np.zeros(1, np.float32)
     total(values)

@@ -30,9 +30,9 @@ from hogshare.runtimes.assignment import Assignment, session_of
 from hogshare.runtimes.blas import one_thread_each
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
 from hogshare.runtimes.driver import drive, yields_of
+from hogshare.runtimes.events import News
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.monitor import Monitor
-from hogshare.runtimes.news import News
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm.table import IN_RUN

@@ -21,9 +21,9 @@ from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 
 if TYPE_CHECKING:
     from hogshare.barriers import Barrier
+    from hogshare.engine.checkpointing import OnEpoch
     from hogshare.engine.checks import AtRest
     from hogshare.engine.choices import Choices
-    from hogshare.engine.keeping import OnEpoch
     from hogshare.engine.session import Session
     from hogshare.planes import Plane
     from hogshare.problems.protocol import Problem

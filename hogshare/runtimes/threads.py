@@ -29,8 +29,8 @@ from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.runtimes import ending
 from hogshare.runtimes.driver import drive, yields_of
+from hogshare.runtimes.events import Bell, News
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
-from hogshare.runtimes.news import Bell, News
 from hogshare.runtimes.placement import Placement
 from hogshare.runtimes.pool import pool
 from hogshare.runtimes.protocol import Outcome, Runtime

@@ -1,8 +1,8 @@
 """Workers one after the other on a virtual clock: the loop's wishes are events in a queue.
 
 A worker's loop runs on until it wishes to sleep or to wait. To sleep is an event at a later time;
-where workers wait is `hogshare.runtimes.parking`, and when a master takes their mail, and homes
-that of each other, `hogshare.runtimes.deliveries`.
+where workers wait is `hogshare.runtimes.virtual_waits`, and when a master takes their mail, and
+homes that of each other, `hogshare.runtimes.deliveries`.
 
 Order: by time; at one time first who comes and goes, then who watches, messages that arrive, blocks
 that end, the master, and looks at barriers; of one kind by worker. So a run repeats bit for bit.
@@ -28,8 +28,8 @@ from hogshare.planes import Plane
 from hogshare.runtimes.deliveries import Courier, VirtualMaster
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.monitor import Monitor
-from hogshare.runtimes.parking import Parking
 from hogshare.runtimes.protocol import Outcome, Runtime
+from hogshare.runtimes.virtual_waits import Parking
 from hogshare.simulation.churn import DIE, JOIN, LEAVE
 from hogshare.simulation.simulator import SimulationError, Simulator
 

@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from hogshare.kernels import board, layout, mailbox
+from hogshare.kernels import layout, mailbox, register
 from hogshare.kernels.mailbox import NO_SLOT, Mailbox
 from hogshare.shm.spacing import PAIR
 
@@ -97,7 +97,7 @@ class Boards(Transport, Protocol):
     def show(
         self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
     ) -> None:
-        """Let a message be written over the reader's slot (`hogshare.kernels.board`).
+        """Let a message be written over the reader's slot (`hogshare.kernels.register`).
 
         The arrays are the caller's again when this returns. Empty places: of the whole vector.
         """
@@ -116,7 +116,7 @@ class AtOnce:
         self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
     ) -> None:
         """Write it where the reader reads."""
-        board.write(box, edge, round, places, values)
+        register.write(box, edge, round, places, values)
 
 
 AT_ONCE = AtOnce()
@@ -268,13 +268,13 @@ class Board(Edge):
     def see(self, seen: int) -> tuple[int, Message | None]:
         """The newest message on a board, a copy, if it is of a round after `seen`.
 
-        Returns ``board.NOTHING``, ``board.WHOLE`` or ``board.TORN``.
+        Returns ``register.NOTHING``, ``register.WHOLE`` or ``register.TORN``.
         """
         places = np.empty(self._places.shape[1], np.int64)
         values = np.empty(self._values.shape[1] - self._places.shape[1], np.float64)
-        found = board.read(self._box, self._index, seen, places, values)
+        found = register.read(self._box, self._index, seen, places, values)
         state, round_, count, dense = (int(one) for one in found)
-        if state != board.WHOLE:
+        if state != register.WHOLE:
             return state, None
         where = places[:count] if count or not dense else None
         return state, Message(0, round_, values[: max(count, dense)], where, round_)

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hogshare.kernels import blocktimes as codes
+from hogshare.system.messages import nearest, sentence
 from hogshare.system.ranges import not_negative, numbers, positive
-from hogshare.system.words import nearest, sentence
 
 _NO_TRACE = np.empty(0)
 _NO_TRACE.flags.writeable = False

@@ -43,8 +43,8 @@ from scipy.special import pdtrc
 
 from hogshare.simulation import ring
 from hogshare.simulation.membership import check_leaving, check_sample
+from hogshare.system.messages import nearest
 from hogshare.system.ranges import at_least_one, count, is_count, whole
-from hogshare.system.words import nearest
 
 MOST_BITS = 62  # sums of two points fit in int64
 CROWDED = 1e-9  # chance that an arc anywhere has more than `Window.most`

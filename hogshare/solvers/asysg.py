@@ -142,7 +142,7 @@ def _solved(
     settings = {"gradients": gradients, "barrier": ASP(), **settings}
     report = solve(problem, **choices, **settings)
     if analysis is not None:
-        from hogshare.lab.bounds.sections import Algorithm, theory_section
+        from hogshare.lab.bounds.report_section import Algorithm, theory_section
 
         report.theory = theory_section(
             problem,

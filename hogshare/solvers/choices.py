@@ -33,7 +33,7 @@ from hogshare.runtimes.choice import RUNTIMES
 from hogshare.runtimes.joint import Joint
 from hogshare.runtimes.protocol import Runtime
 from hogshare.system import ranges
-from hogshare.system.words import listed, nearest, own, speaking
+from hogshare.system.messages import listed, nearest, own, speaking
 
 if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator

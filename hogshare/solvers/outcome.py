@@ -22,8 +22,8 @@ from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.report import Trace
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
+from hogshare.shm.speeds import MESSAGES, NANOSECONDS, kept
 from hogshare.shm.table import STATES
-from hogshare.shm.turns import MESSAGES, NANOSECONDS, kept
 from hogshare.system.interrupts import errstate
 from hogshare.system.machine import cores
 

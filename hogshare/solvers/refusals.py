@@ -21,7 +21,7 @@ from hogshare.rules.steps import StepSize
 from hogshare.runtimes.protocol import Runtime
 from hogshare.system import ranges
 from hogshare.system.interrupts import errstate
-from hogshare.system.words import listed, own
+from hogshare.system.messages import listed, own
 
 PROPORTIONAL = ("constant", "invscaling", "adaptive")  # schedules that eta0 multiplies
 

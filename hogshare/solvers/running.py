@@ -12,13 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hogshare.barriers import BuiltIn
 from hogshare.engine.arrays import Shapes, fill, lent, row_arrays
+from hogshare.engine.checkpointing import Keeper
 from hogshare.engine.checkpoints import Checkpoint, Saved
 from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks, GradientChecks
 from hogshare.engine.choices import Choices
-from hogshare.engine.confirming import Confirmation, can_go_on, go_on
+from hogshare.engine.convergence import Confirmation, can_go_on, go_on
 from hogshare.engine.description import describe
 from hogshare.engine.epochends import EpochEnds
-from hogshare.engine.keeping import Keeper
 from hogshare.engine.outside import Outside
 from hogshare.engine.resuming import restore
 from hogshare.engine.session import Session

@@ -14,7 +14,7 @@ from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
 from hogshare.engine.choices import Choices, may_split, rows_of_step
 from hogshare.engine.epochends import EpochEnds
 from hogshare.engine.stops import Stop
-from hogshare.kernels import epochs, telling, tracking
+from hogshare.kernels import announcements, epochs, tracking
 from hogshare.planes import Plane
 from hogshare.problems.model import Handed, Model
 from hogshare.problems.params import Params
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 @leaves_numpy
-@telling.block("solve")
+@announcements.block("solve")
 @together
 def solve(
     problem: Problem,

@@ -132,7 +132,7 @@ RENEWED = (
     Renewed("hogshare.runtimes.crew", lambda m: m.forget_crew()),
     # Who packs has modules of the user's on cloudpickle's list, and runs code of the user's, which
     # is not waited for.
-    Renewed("hogshare.runtimes.luggage", lambda m: m.forget_luggage()),
+    Renewed("hogshare.runtimes.user_objects", lambda m: m.forget_luggage()),
     Renewed("hogshare.runtimes.ending", lambda m: m.forget_threads()),
     # NumPy's own generator: numbers that are half drawn are as random as others, and who draws many
     # is not waited for.

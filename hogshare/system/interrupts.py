@@ -42,7 +42,7 @@ _holder: Holding | None = None
 
 
 class Rings(Protocol):
-    """What an interrupt sets: a `hogshare.runtimes.news.Bell` or `News`."""
+    """What an interrupt sets: a `hogshare.runtimes.events.Bell` or `News`."""
 
     def set(self) -> None:
         """Wake whoever waits."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
-from hogshare.system.words import own
+from hogshare.system.messages import own
 
 LARGEST = 1 << 60  # whole number: kernels multiply and add what they are given, in 64 bits
 LONGEST = 1e6  # seconds of one thing, of a clock that counts nanoseconds in 64 bits

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from hogshare.tasks.handles import NEVER
-from hogshare.tasks.shelf import Shelf
+from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import VALUE, Key, Value
 
 

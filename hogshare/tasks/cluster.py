@@ -36,12 +36,12 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.runtimes.luggage import packed
+from hogshare.runtimes.user_objects import packed
 from hogshare.system.clusters import MEMBERS_SECONDS, fetch, large_graphs, this_worker
 from hogshare.tasks.blocks import Block, as_block
 from hogshare.tasks.executor import Back, Event, Joined, Lost, Remote
 from hogshare.tasks.partitions import Partitions, Recipe
-from hogshare.tasks.shelf import Shelf
+from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Order, Outcome, Store, Task, line_of, work
 
 STORES = "_hogshare_stores"  # on Dask's workers

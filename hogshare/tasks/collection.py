@@ -12,9 +12,9 @@ from typing import Any
 
 from hogshare.shm.table import ProgressTable
 from hogshare.system.ranges import is_number
+from hogshare.tasks.admission import Gate
 from hogshare.tasks.broadcasts import Broadcast
 from hogshare.tasks.dispatch import Data, Dispatch
-from hogshare.tasks.gate import Gate
 from hogshare.tasks.plans import GradientOf, Plan
 
 EACH = ("block", "row")

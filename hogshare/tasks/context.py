@@ -21,15 +21,15 @@ from hogshare.shm.table import ProgressTable
 from hogshare.stragglers import check_workers, stragglers_of
 from hogshare.system import memory as system
 from hogshare.system.ranges import positive, whole
+from hogshare.tasks.admission import Gate
 from hogshare.tasks.broadcasts import Broadcast, Variable
 from hogshare.tasks.collection import Collection
 from hogshare.tasks.dispatch import Data, Dispatch
 from hogshare.tasks.executors import executor_of, job_of
-from hogshare.tasks.gate import Gate
 from hogshare.tasks.partitions import LoadedParts, parts_of
 from hogshare.tasks.plans import Plan
 from hogshare.tasks.results import Failure, Result, TaskError
-from hogshare.tasks.shelf import Shelf
+from hogshare.tasks.store import Shelf
 
 POLL_SECONDS = 0.0005  # between two polls of who iterates with ``async for``
 SHARE_OF_MEMORY = 0.5  # of what is free, that versions may take

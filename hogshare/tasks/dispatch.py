@@ -21,15 +21,15 @@ import numpy as np
 
 from hogshare.barriers import BarrierError, name_of
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
+from hogshare.tasks.admission import Gate
 from hogshare.tasks.broadcasts import Variable, hold_all, let_go_of_all
 from hogshare.tasks.draws import draws_of_task
 from hogshare.tasks.executor import Back, Event, Executor, Joined, Lost
-from hogshare.tasks.gate import Gate
 from hogshare.tasks.partitions import Partitions, owner_of
 from hogshare.tasks.plans import ADDS, Plan, shape_of
 from hogshare.tasks.progress import Progress
 from hogshare.tasks.results import Failure, Result, TaskError
-from hogshare.tasks.shelf import Shelf
+from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Outcome, Task, Value
 
 TICK_SECONDS = 0.001  # between two polls of a barrier while nobody computes

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from hogshare.links.network import Traffic
-from hogshare.runtimes.luggage import packed
+from hogshare.runtimes.user_objects import packed
 from hogshare.tasks.partitions import Partitions
-from hogshare.tasks.shelf import Sent, Shelf
+from hogshare.tasks.store import Sent, Shelf
 from hogshare.tasks.work import VALUE, Key, Order, Outcome, Task
 
 

@@ -8,11 +8,11 @@ from typing import Any
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.mpi.runtime import MPI
 from hogshare.simulation.simulator import Simulator
+from hogshare.system.messages import nearest
 from hogshare.system.ranges import whole
-from hogshare.system.words import nearest
 from hogshare.tasks.executor import Executor
 from hogshare.tasks.ranks import Job, Ranks
-from hogshare.tasks.shelf import Shelf
+from hogshare.tasks.store import Shelf
 
 PLACES = {"processes": "Processes", "threads": "Threads"}
 

@@ -26,12 +26,12 @@ from dataclasses import dataclass
 
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
 from hogshare.runtimes.fork_helper import select_readable
-from hogshare.runtimes.luggage import Parcel
+from hogshare.runtimes.user_objects import Parcel
 from hogshare.system.callers import users_line
 from hogshare.system.interrupts import Holding
 from hogshare.tasks import wire
 from hogshare.tasks.executor import Back, Event, Joined, Lost, Remote
-from hogshare.tasks.shelf import Shelf
+from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Task
 
 START_SECONDS = 60.0  # that a process may take to come up on a busy machine

@@ -19,15 +19,15 @@ import pickle
 from collections.abc import Sequence
 from typing import Any
 
-from hogshare.runtimes.luggage import packed
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.runtime import MPI
-from hogshare.system import missed
+from hogshare.runtimes.user_objects import packed
+from hogshare.system import missed_calls
 from hogshare.system.interrupts import Holding
 from hogshare.tasks.blocks import Block
 from hogshare.tasks.executor import Back, Event, Remote
 from hogshare.tasks.partitions import Recipe
-from hogshare.tasks.shelf import Shelf
+from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Order, Outcome, Store, Task, line_of, may_be_a_signal_s, work
 
 ORDER, OUTCOME, OVER = "order", "outcome", "over"
@@ -146,14 +146,14 @@ class Ranks(Remote):
         """Have the others raise what has ended the context."""
         if self._is_open:
             self._is_open = False
-            missed.taken()  # in the block only this rank states anything
+            missed_calls.taken()  # in the block only this rank states anything
             self._call.fail(error)
 
     def close(self) -> None:
         """As `Executor.close`; a task that a rank is at is not interrupted."""
         if self._is_open:
             self._is_open = False
-            missed.taken()
+            missed_calls.taken()
             self._call.post_all(OVER)
         self._parcels.clear()
 

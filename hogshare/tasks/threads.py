@@ -30,7 +30,7 @@ from hogshare.system.callers import users_line
 from hogshare.system.interrupts import Holding
 from hogshare.tasks.executor import Back, Event, Executor
 from hogshare.tasks.plans import GradientOf, Plan
-from hogshare.tasks.shelf import Shelf
+from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Outcome, Store, Task, work
 
 STUCK_SECONDS = 2.0  # that closing waits for a task to end

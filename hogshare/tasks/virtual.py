@@ -22,7 +22,7 @@ from hogshare.shm.mailbox import HEADER_BYTES
 from hogshare.simulation.churn import DIE, JOIN
 from hogshare.simulation.simulator import SimulationError, Simulator
 from hogshare.tasks.executor import Back, Event, Executor, Joined, Lost
-from hogshare.tasks.shelf import Sent, Shelf
+from hogshare.tasks.store import Sent, Shelf
 from hogshare.tasks.work import Key, Store, Task, work
 
 # what of a simulator tasks have no use for: polls, readings in parts, where clocks are kept

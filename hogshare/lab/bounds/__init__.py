@@ -9,7 +9,7 @@ formula was corrected.
 Units: an age (T of the papers) counts the model's updates between a read and its application.
 """
 
-from hogshare.lab.bounds.consistent import (
+from hogshare.lab.bounds.asysg_con import (
     con_bound,
     con_bound_of_steps,
     con_condition,
@@ -18,8 +18,7 @@ from hogshare.lab.bounds.consistent import (
     con_least_updates,
     con_step_size,
 )
-from hogshare.lab.bounds.constants import Constants, CoordinateConstants
-from hogshare.lab.bounds.inconsistent import (
+from hogshare.lab.bounds.asysg_incon import (
     incon_bound,
     incon_bound_of_step,
     incon_condition,
@@ -28,7 +27,9 @@ from hogshare.lab.bounds.inconsistent import (
     incon_least_writes,
     incon_step_size,
 )
-from hogshare.lab.bounds.lag import (
+from hogshare.lab.bounds.constants import Constants, CoordinateConstants
+from hogshare.lab.bounds.noise import ergodic_gradient_norm, gradient_noise
+from hogshare.lab.bounds.psp import (
     SamplingRun,
     psp_bound_curves,
     psp_lag_law,
@@ -38,7 +39,6 @@ from hogshare.lab.bounds.lag import (
     psp_second_moment,
     psp_second_moment_bound,
 )
-from hogshare.lab.bounds.noise import ergodic_gradient_norm, gradient_noise
 from hogshare.lab.bounds.sampled import sampled_lipschitz, sampled_noise
 from hogshare.lab.bounds.smoothness import coordinate_lipschitz, lipschitz
 from hogshare.lab.bounds.sparsity import Sparsity, hogwild_step_size, sparsity

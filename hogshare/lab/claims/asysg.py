@@ -7,8 +7,8 @@ from typing import Any
 
 from hogshare.lab.claims.claim import DIFFERS, IN_PART, Claim, Found, Number, near
 from hogshare.lab.experiments import speedup
-from hogshare.lab.studies import ages
-from hogshare.lab.studies.experiments import family_of
+from hogshare.lab.studies import staleness
+from hogshare.lab.studies.named_problems import family_of
 from hogshare.lab.studies.networks import IMAGES
 from hogshare.lab.studies.papers import tables_of
 
@@ -125,19 +125,19 @@ def rates(reads: str, updates: tuple[int, ...], seed: int, quick: bool) -> Found
 
     reads : "consistent" ones, with the step (9), or "inconsistent", (17), a coordinate a write
     """
-    run, known = getattr(ages, reads), ages.drawn(seed)
+    run, known = getattr(staleness, reads), staleness.drawn(seed)
     sizes, rows = [k if quick else 4 * k for k in updates], [1, 4, 16]
     by_updates = [run(known, 1, k, 0, seed) for k in sizes]
     by_rows = [run(known, m, sizes[-1], 0, seed) for m in rows]
     oldest = [
-        int(min(one["largest_age"], ages.N_ROWS // (2 * m)))
+        int(min(one["largest_age"], staleness.N_ROWS // (2 * m)))
         for m, one in zip(rows, by_rows, strict=True)
     ]
     aged = [run(known, m, sizes[-1], age, seed) for m, age in zip(rows, oldest, strict=True)]
     changes = [one["norm"] / other["norm"] for one, other in zip(aged, by_rows, strict=True)]
     return {
-        "K": ages.slope(sizes, [one["norm"] for one in by_updates]),
-        "M": ages.slope(rows, [one["norm"] for one in by_rows]),
+        "K": staleness.slope(sizes, [one["norm"] for one in by_updates]),
+        "M": staleness.slope(rows, [one["norm"] for one in by_rows]),
         "bound": max(one["norm"] / one["bound"] for one in (*by_updates, *by_rows, *aged)),
         "age": max(changes),
         "age, least": min(changes),

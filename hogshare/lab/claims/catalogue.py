@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hogshare.cli.options import WrongCommandLine
 from hogshare.lab.claims import asap, asynchronous, asysg, gaia, lockfree, psp
 from hogshare.lab.claims.claim import Claim
-from hogshare.system.words import nearest
+from hogshare.system.messages import nearest
 
 ALL = "all"
 CLAIMS: dict[str, Claim] = {

@@ -12,8 +12,8 @@ from hogshare.engine.stops import Stop
 from hogshare.lab.claims.claim import DIFFERS, IN_PART, Claim, Found, Number, near, over
 from hogshare.lab.experiments import centres, shared
 from hogshare.lab.harness.experiment import reached_by_all
-from hogshare.lab.studies.experiments import family_of
-from hogshare.lab.studies.made import noisy_classes
+from hogshare.lab.studies.named_problems import family_of
+from hogshare.lab.studies.synthetic import noisy_classes
 from hogshare.planes import Mirrors
 from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report

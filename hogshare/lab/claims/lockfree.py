@@ -9,7 +9,7 @@ from hogshare import datasets, problems
 from hogshare.engine.stops import Stop
 from hogshare.lab import bounds
 from hogshare.lab.claims.claim import DIFFERS, REAL, Claim, Found, Number, near, over
-from hogshare.lab.studies import ages
+from hogshare.lab.studies import staleness
 from hogshare.planes import Shared
 from hogshare.solvers import prox_asaga, solve
 
@@ -67,9 +67,9 @@ def proximal(seed: int, quick: bool) -> Found:
 def linear_rate(seed: int, quick: bool) -> Found:
     """Slopes of the gap's logarithm at several ages, over that without age."""
     n_rows = 300 if quick else 1000
-    known = ages.drawn(seed, n_rows)
+    known = staleness.drawn(seed, n_rows)
     slopes = {
-        age: ages.asaga_rate(known, age, 20 if quick else 40, seed)
+        age: staleness.asaga_rate(known, age, 20 if quick else 40, seed)
         for age in (0, n_rows // 33, n_rows // 10 - 1)
     }
     alone, some, most = slopes.values()

@@ -7,7 +7,7 @@ from typing import Any
 
 from hogshare.io.tables import cell
 from hogshare.lab.claims.claim import AGREES, DIFFERS, IN_PART, UNMEASURED, Claim
-from hogshare.system.words import counted
+from hogshare.system.messages import counted
 
 HEAD = """\
 # The papers' figures, measured again

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hogshare.cli import console, options, outputs
-from hogshare.system.words import counted, listed
+from hogshare.system.messages import counted, listed
 
 DESCRIPTION = """\
 Measure headline claims of the papers again: ASYNC, PSP, ASAP, AsySG, Hogwild!, ASAGA, Gaia. Printed

@@ -8,7 +8,7 @@ from hogshare.cli import options, ratings, rows
 from hogshare.lab.harness.settings import Group
 
 if TYPE_CHECKING:
-    from hogshare.lab.studies.experiments import Family
+    from hogshare.lab.studies.named_problems import Family
 
 LINEAR = "linear"
 SMALL = "zipf-small"  # the data of a linear problem of which nobody names any
@@ -25,9 +25,9 @@ def problem(text: str) -> str:
     word = text.strip().lower()
     if word == LINEAR:  # which nothing need be imported for
         return word
-    from hogshare.lab.studies import experiments
+    from hogshare.lab.studies import named_problems
 
-    return options.checked(experiments.family_of, word)
+    return options.checked(named_problems.family_of, word)
 
 
 def add_options(parser: Any) -> None:
@@ -92,9 +92,9 @@ def given(args: Any, family: Family) -> Any:
 
 def data_of(args: Any) -> tuple[Family, Any]:
     """What a problem's name stands for, and its data."""
-    from hogshare.lab.studies import experiments
+    from hogshare.lab.studies import named_problems
 
-    family = experiments.family_of(args.problem)
+    family = named_problems.family_of(args.problem)
     data = family.data(given(args, family), args.rows or family.makes, args.dtype, args.seed)
     args.data = args.data or f"made, seed {args.seed}"
     return family, data

@@ -76,8 +76,8 @@ def measure(args: Any) -> dict[str, Any]:
     """Race as the options ask for, with progress on standard error."""
     import joblib
 
-    from hogshare.lab.rivals.course import Plan
     from hogshare.lab.rivals.race import race
+    from hogshare.lab.rivals.race_state import Plan
 
     kinds, discipline = (linear if args.problem == experiments.LINEAR else named)(args)
     plan = Plan(
@@ -110,7 +110,7 @@ def linear(args: Any) -> tuple[Sequence[Kind], Discipline]:
 def named(args: Any) -> tuple[Sequence[Kind], Discipline]:
     """Who races with a problem that has a name, and for what."""
     from hogshare.lab.rivals import disciplines
-    from hogshare.lab.studies.experiments import family_of
+    from hogshare.lab.studies.named_problems import family_of
 
     reads = family_of(args.problem).reads
     if reads == "ratings" and args.data is not None:

@@ -179,7 +179,7 @@ def problem_of(args: Any) -> Any:
 
 def about(problem: Any, settings: Settings) -> dict[str, Any]:
     """What the problem is, in prose, and the paper's tables."""
-    from hogshare.lab.studies.experiments import family_of
+    from hogshare.lab.studies.named_problems import family_of
     from hogshare.lab.studies.papers import tables_of
 
     name = settings["problem"]

@@ -18,7 +18,7 @@ import numpy as np
 
 from hogshare.barriers import BuiltIn, is_bsp, named, numbers_of
 from hogshare.kernels import barriers as codes
-from hogshare.kernels.turns import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
+from hogshare.kernels.quanta import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
 from hogshare.planes.shared import (
     LINE_BYTES,
     LINE_TRANSFERS,
@@ -27,7 +27,7 @@ from hogshare.planes.shared import (
 )
 from hogshare.problems.linear import effective_l1_ratio
 from hogshare.problems.linear.rows import block_rows
-from hogshare.shm.turns import BLOCKS, NANOSECONDS, PUSHES, ROWS
+from hogshare.shm.speeds import BLOCKS, NANOSECONDS, PUSHES, ROWS
 from hogshare.system import machine
 from hogshare.system.interrupts import Holding
 

@@ -24,7 +24,7 @@ TARGETS = {"rows": (0.1, 0.05, 0.03), "ratings": (0.1, 0.01), "documents": (0.1,
 
 
 def race_of(family: Any, data: Any, seed: int) -> Discipline:
-    """The race of a family's data (`hogshare.lab.studies.experiments.Family`)."""
+    """The race of a family's data (`hogshare.lab.studies.named_problems.Family`)."""
     if family.reads == "rows":
         return networks.NetworkRace(family, data[0], data[1], seed)
     if family.reads == "ratings":

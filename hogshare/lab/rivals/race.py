@@ -28,9 +28,9 @@ import numpy as np
 from hogshare.lab.harness.rounds import in_order
 from hogshare.lab.rivals import standings
 from hogshare.lab.rivals.contestant import Kind
-from hogshare.lab.rivals.course import Entry, Plan, Race, sentence
 from hogshare.lab.rivals.discipline import Discipline
 from hogshare.lab.rivals.lanes import Lane, ProcessLane
+from hogshare.lab.rivals.race_state import Entry, Plan, Race, sentence
 from hogshare.system import extras
 
 COARSE = 2  # tuning climbs every second rung

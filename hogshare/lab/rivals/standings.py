@@ -8,7 +8,7 @@ from importlib import metadata
 from typing import Any
 
 from hogshare.lab.harness.numbers import median
-from hogshare.lab.rivals.course import Entry, Race, Run
+from hogshare.lab.rivals.race_state import Entry, Race, Run
 from hogshare.solvers import outcome
 
 # an error of F* beyond this share of the tightest target makes a race doubtful

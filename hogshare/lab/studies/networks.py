@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.lab.studies import made
+from hogshare.lab.studies import synthetic
 from hogshare.problems.gradient import GradientProblem
 from hogshare.problems.layers import Convolution, Dense, Layer, LocalResponse, Pooling
 from hogshare.problems.network import network
@@ -66,8 +66,8 @@ class Network:
         if given is None:
             n_rows = max(n_rows, self.n_classes)
             if self.image is None:
-                return made.mixture(n_rows, self.n_inputs, self.n_classes, dtype, seed)
-            return made.images(n_rows, self.image, self.n_classes, dtype, seed)
+                return synthetic.mixture(n_rows, self.n_inputs, self.n_classes, dtype, seed)
+            return synthetic.images(n_rows, self.image, self.n_classes, dtype, seed)
         X, y = given
         n_classes = len(np.unique(y))
         if X.shape[1] != self.n_inputs:

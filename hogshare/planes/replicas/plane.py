@@ -1,8 +1,8 @@
 """A model for every worker, averaged over the edges of a sparse graph: stochastic reduce.
 
 Who writes and reads the arrays: `hogshare.planes.replicas.reducing`. Messages:
-`hogshare.kernels.mailbox` with acknowledgements, `hogshare.kernels.board` without. Who frees: the
-session's owner.
+`hogshare.kernels.mailbox` with acknowledgements, `hogshare.kernels.register` without. Who frees:
+the session's owner.
 """
 
 from __future__ import annotations

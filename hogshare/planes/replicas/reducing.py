@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hogshare import topology
-from hogshare.kernels import board
+from hogshare.kernels import register
 from hogshare.planes import intervals
 from hogshare.planes.replicas.reduces import (
     ACKNOWLEDGEMENT,
@@ -469,7 +469,7 @@ class Reducer:
                 self.seen[edge] = message.round
                 used.append((edge, message))
             else:
-                self._count(TORN if state == board.TORN else MISSING)
+                self._count(TORN if state == register.TORN else MISSING)
         return used
 
     def _average(

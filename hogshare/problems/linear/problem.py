@@ -15,7 +15,7 @@ from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
 from hogshare.kernels.survey import Survey, survey, survey_dense
 from hogshare.problems.arrays import frozen
-from hogshare.problems.digits import DIGITS, digits
+from hogshare.problems.fingerprints import DIGITS, digits
 from hogshare.problems.linear.labels import distinct, own_type
 from hogshare.problems.linear.rows import as_rows, check_sparse, each_column_once, is_sparse
 from hogshare.problems.linear.shards import Labels, shard_of, whole_rows
@@ -24,10 +24,10 @@ from hogshare.problems.linear.units import Features, Units, features_of, units_o
 from hogshare.problems.model import Model
 from hogshare.problems.sharding import Shard
 from hogshare.problems.weights import class_weights, row_weights
-from hogshare.system import missed, ranges
+from hogshare.system import missed_calls, ranges
 from hogshare.system.interrupts import errstate, leaves_numpy
+from hogshare.system.messages import nearest
 from hogshare.system.once import once
-from hogshare.system.words import nearest
 
 REGRESSION_LOSSES = (
     "squared_error",
@@ -552,7 +552,7 @@ def _labels(y: np.ndarray, classes: Any, class_weight: Any) -> tuple[np.ndarray,
     return labels, by_class
 
 
-@missed.counted
+@missed_calls.counted
 @leaves_numpy
 def linear(
     X: Any,

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from hogshare.runtimes.mpi import heart as hearts
 from hogshare.runtimes.mpi.talk import FAILED, Letter, Talk
-from hogshare.system import missed
+from hogshare.system import missed_calls
 
 PARTING_SECONDS = 2.0  # for the others to leave a call that has failed, and for letters to go
 MOST_TEXT = 20_000  # characters of a traceback that travels
@@ -71,7 +71,7 @@ class Call:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        missed.taken()  # what was stated within the call is no call that this rank has missed
+        missed_calls.taken()  # what was stated within the call is no call that this rank has missed
         if error is None or self._has_failed:
             return
         agreed = self.fail(error)
@@ -99,7 +99,7 @@ class Call:
             if (failure := self._failure_of(source)) is not None:
                 found[source] = failure
         agreed = self._agreed(error, found) if found else error
-        setattr(agreed, missed.SETTLED, True)
+        setattr(agreed, missed_calls.SETTLED, True)
         return agreed
 
     def report(self, error: BaseException) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import scipy.sparse as sp
 
 from hogshare.runtimes.mpi.door import library
-from hogshare.system import missed, ranges
+from hogshare.system import missed_calls, ranges
 
 
-@missed.counted
+@missed_calls.counted
 def shard(*arrays: Any, place: int | None = None, of: int | None = None) -> Any:
     """Take this rank's part of rows that every rank has.
 

@@ -12,12 +12,12 @@ from typing import Any
 from hogshare.engine.session import Session
 from hogshare.engine.workspace import Settings
 from hogshare.runtimes.blas import one_thread_each
+from hogshare.runtimes.events import Bell
 from hogshare.runtimes.joint import Parts
 from hogshare.runtimes.mpi import pulse
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.leader import ATTACH, RAN, READY, REPORT, RUN, TICK_SECONDS
 from hogshare.runtimes.mpi.machine import Machine, accept
-from hogshare.runtimes.news import Bell
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.system.interrupts import Holding
 

@@ -27,11 +27,11 @@ from hogshare.engine.checks import AtRest
 from hogshare.engine.session import Session
 from hogshare.kernels import layout, repair
 from hogshare.runtimes.assignment import Assignment, session_of
+from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi import pulse
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.machine import Machine, offer, opened
-from hogshare.runtimes.news import Bell
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm.arena import Arena

@@ -35,13 +35,13 @@ from hogshare.problems.linear.part import (
     together,
 )
 from hogshare.problems.protocol import Problem, has_rows
+from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi import beats
 from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Pool
 from hogshare.runtimes.mpi.homes import HomesLevel
 from hogshare.runtimes.mpi.site import SitePace, site_pace
 from hogshare.runtimes.mpi.vectors import VectorLevel
-from hogshare.runtimes.news import Bell
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.system.interrupts import Holding

@@ -21,7 +21,7 @@ from hogshare.runtimes.mpi.follower import attached, follow
 from hogshare.runtimes.mpi.leader import REPORT, AssigningLeader, Leader, borrowed
 from hogshare.runtimes.mpi.sequence import RankMissing, sequence_of
 from hogshare.runtimes.mpi.uniting import alike, united, whole
-from hogshare.system import callers, missed, ranges
+from hogshare.system import callers, missed_calls, ranges
 
 ROWS = ("shard", "all")
 NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
@@ -121,7 +121,7 @@ class MPI(Joint):
         # nothing of it can be written, and a communicator is the same for whoever has a copy
         return self
 
-    @missed.counted
+    @missed_calls.counted
     def make(self, making: Callable[[], Making]) -> Any:
         """Make a call together with the other ranks.
 
@@ -161,7 +161,7 @@ class MPI(Joint):
         comm = self._ranks
         return comm.Get_rank(), comm.Get_size()
 
-    @missed.counted
+    @missed_calls.counted
     def lead(self, making: Callable[[], Led]) -> Any:
         """Have rank 0 make something with the workers of all ranks, out of what each has.
 
@@ -203,7 +203,7 @@ class MPI(Joint):
         call.post_all(REPORT, made)
         return made
 
-    @missed.counted
+    @missed_calls.counted
     def hold(self, what: str) -> Call | None:
         """Begin a call with the other ranks that lasts until they end it; None: there is one rank.
 

@@ -17,7 +17,7 @@ from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.door import library
 from hogshare.runtimes.mpi.heart import Heart
 from hogshare.runtimes.mpi.talk import PATIENT_SLEEP, SHORTEST_SLEEP, Talk
-from hogshare.system import missed
+from hogshare.system import missed_calls
 
 _sequences: dict[int, Sequence] = {}  # of the communicators that calls were made on, by handle
 
@@ -46,12 +46,12 @@ class Sequence:
 
         Raises RankMissing if the first one is not made by all ranks within so many seconds.
         """
-        self._missed += missed.taken()
+        self._missed += missed_calls.taken()
         if self._talk is None:
             try:
                 self._talk, self._heart = self._opened(seconds)
             except RankMissing as error:  # a call of these ranks, not of the next that there are
-                setattr(error, missed.SETTLED, True)
+                setattr(error, missed_calls.SETTLED, True)
                 self._missed.append(error)
                 raise
         call = Call(self._talk, self._number + 1, self._heart)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.problems.digits import digits
+from hogshare.problems.fingerprints import digits
 from hogshare.problems.sharding import Shard
 from hogshare.runtimes.joint import Making
 from hogshare.runtimes.mpi.agreement import RanksDiffer

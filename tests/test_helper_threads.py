@@ -13,8 +13,8 @@ from hogshare.kernels import survey as survey_module
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.parts import NOBODY, Helpers
 from hogshare.problems.linear.rows import survey_rows
-from hogshare.runtimes import helping
-from hogshare.runtimes.helping import LEAST_VALUES, helpers_for
+from hogshare.runtimes import helper_threads
+from hogshare.runtimes.helper_threads import LEAST_VALUES, helpers_for
 
 PATIENCE = 30.0
 threaded = pytest.mark.skipif(JIT_DISABLED, reason="atomic words need the compiler")
@@ -153,7 +153,7 @@ def test_helpers_are_other_threads_and_free_afterwards():
         function(0)
         assert seen.pop(0) == threading.get_ident() != seen.pop(1)
         assert os.sched_getaffinity(0) == usable, "the caller goes where it likes"
-    tasks = [helping.pool().submit(os.sched_getaffinity, 0) for _ in range(4)]
+    tasks = [helper_threads.pool().submit(os.sched_getaffinity, 0) for _ in range(4)]
     assert all(task.result(PATIENCE) == usable for task in tasks)
 
 
@@ -169,9 +169,9 @@ def test_none_is_sent_for_while_some_have_not_come(seams):
     helpers = helpers_for(100 * LEAST_VALUES, -1)
     helpers.call(late)
     helpers.call(late)
-    assert len(helping._out) == helpers.count
+    assert len(helper_threads._out) == helpers.count
     go.set()
-    for _, task in helping._out:
+    for _, task in helper_threads._out:
         task.result(PATIENCE)
     assert len(came) == helpers.count
     seams.loop.submit = refuse
@@ -186,7 +186,7 @@ def refuse(*task):
 @threaded
 @pytest.mark.parametrize("dense", [False, True])
 def test_a_fit_with_several_looks_its_rows_over_with_several(dense, seams, monkeypatch):
-    monkeypatch.setattr(helping, "LEAST_VALUES", 16)
+    monkeypatch.setattr(helper_threads, "LEAST_VALUES", 16)
     seams.usable.helpers = lambda n_jobs: n_jobs
     seams.usable.cores_of_helpers = lambda: 8
     seams.sizes.helped = 16

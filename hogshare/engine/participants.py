@@ -15,12 +15,12 @@ from numba import typeof
 from hogshare.barriers import LOOKS_PER_BLOCK, BarrierError, ask, name_of
 from hogshare.engine.homes import Home
 from hogshare.engine.workspace import Workspace
-from hogshare.kernels import epochs, layout, master, telling, turns
+from hogshare.kernels import announcements, epochs, layout, master, quanta
 from hogshare.kernels.barriers import EVERYBODY, LAG
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.problems.model import shrunk
+from hogshare.shm.speeds import MESSAGES, NANOSECONDS, Turns
 from hogshare.shm.table import ProgressTable
-from hogshare.shm.turns import MESSAGES, NANOSECONDS, Turns
 from hogshare.system.interrupts import errstate
 
 ROW_NS, VALUE_NS = 50.0, 5.0  # of a row and of a value, rather too long
@@ -58,20 +58,20 @@ class Worker:
         s.take_turn.compile(tuple(map(typeof, (*run, self.private, self.me, 0))))
         if not self.enters:
             side = (s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me)
-            turns.join.compile(tuple(map(typeof, side)))
-            turns.leave.compile(tuple(map(typeof, (*side, layout.DONE))))
+            quanta.join.compile(tuple(map(typeof, side)))
+            quanta.leave.compile(tuple(map(typeof, (*side, layout.DONE))))
         # not when somebody wants to stop: that has to be quick
-        turns.stop.compile(tuple(map(typeof, (s.schedule.control, layout.STOPPED_BY_CALLER))))
+        quanta.stop.compile(tuple(map(typeof, (s.schedule.control, layout.STOPPED_BY_CALLER))))
         if s.plan.private == epochs.MASTER:
             MasterSide(s).prepare()
         _PREPARED.add(key)
-        telling.over()
+        announcements.over()
 
     def join(self) -> bool:
         """Enter the run and pull for the first time; False if the run has been closed."""
         s = self.session
         side = s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me
-        joined = bool(turns.join(*side))
+        joined = bool(quanta.join(*side))
         if joined:
             self._sign(s.clock())
         return joined
@@ -241,7 +241,9 @@ class Worker:
     def leave(self, state: int = layout.DONE) -> None:
         """Push what is left, and be done or resting."""
         s = self.session
-        turns.leave(s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me, state)
+        quanta.leave(
+            s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me, state
+        )
         if s.plan.inline:
             MasterSide(s).serve()  # the rest of its sum
 

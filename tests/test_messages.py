@@ -47,7 +47,7 @@ from hogshare.estimators import parameters
 from hogshare.rules import automatic
 from hogshare.simulation import Exponential, Placement, progress
 from hogshare.solvers.choices import KNOWN, PLANES, RULES
-from hogshare.system import words
+from hogshare.system import messages as words
 
 HUGE = 1 << 61  # more than a kernel can count to
 ESTIMATORS = [

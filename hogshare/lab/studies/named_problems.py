@@ -12,11 +12,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogshare import datasets
-from hogshare.lab.studies import made, networks
+from hogshare.lab.studies import networks, synthetic
 from hogshare.problems.factorisation import FactorisationProblem, factorisation
 from hogshare.problems.gradient import GradientProblem
 from hogshare.problems.topics import topics
-from hogshare.system.words import listed, nearest
+from hogshare.system.messages import listed, nearest
 
 NETWORK = "network:"
 RANK = 8  # of a factorisation
@@ -112,7 +112,11 @@ class Topics:
 
     def data(self, given: Any, n_rows: int, dtype: Any, seed: int) -> Any:
         """How often each word is in each document."""
-        return made.documents(n_rows, n_topics=self.n_topics, seed=seed) if given is None else given
+        return (
+            synthetic.documents(n_rows, n_topics=self.n_topics, seed=seed)
+            if given is None
+            else given
+        )
 
     def state(self, data: Any) -> GradientProblem:
         """The problem on such documents."""
@@ -147,7 +151,7 @@ def family_of(name: str) -> Family:
 
     Examples
     --------
-    >>> from hogshare.lab.studies.experiments import family_of
+    >>> from hogshare.lab.studies.named_problems import family_of
     >>> family = family_of("network:20-10-3")
     >>> family.state(family.data(None, 100, float, 0)).shapes
     ((20, 10), (10, 3))

@@ -12,8 +12,8 @@ import cloudpickle
 import pytest
 
 from hogshare import BSP, Stop, problems, solve
-from hogshare.runtimes import luggage
-from hogshare.runtimes.luggage import packed
+from hogshare.runtimes import user_objects
+from hogshare.runtimes.user_objects import packed
 from hogshare.stragglers import LogNormal, Recorded, Stragglers
 
 PATIENCE = 60
@@ -132,7 +132,7 @@ def as_found(request):
     yield before
     after = cloudpickle.list_registry_pickle_by_value()
     cloudpickle.cloudpickle._PICKLE_BY_VALUE_MODULES.discard(module.__name__)
-    assert after == before and not luggage._entered
+    assert after == before and not user_objects._entered
 
 
 def test_cloudpickles_list_is_left_as_found(as_found):

@@ -12,7 +12,7 @@ import pytest
 
 from hogshare import Stop, problems, solve
 from hogshare.runtimes import processes
-from hogshare.runtimes.news import News
+from hogshare.runtimes.events import News
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs eventfd")
 

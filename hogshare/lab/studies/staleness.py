@@ -18,7 +18,7 @@ import numpy as np
 from hogshare import problems
 from hogshare.engine.stops import Stop
 from hogshare.lab import bounds
-from hogshare.lab.studies.made import noisy_classes
+from hogshare.lab.studies.synthetic import noisy_classes
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.simulation import Constant, Simulator

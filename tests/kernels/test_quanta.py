@@ -12,7 +12,7 @@ import pytest
 from hogshare.barriers import BSP, PSSP, SSP, Throttled
 from hogshare.engine.loop import worker_loop
 from hogshare.engine.stops import Stop
-from hogshare.kernels import epochs, layout, repair, turns
+from hogshare.kernels import epochs, layout, quanta, repair
 from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED
 from hogshare.kernels.master import OVER
 from hogshare.planes.master import Master
@@ -681,7 +681,7 @@ def test_who_looks_does_not_withhold_a_dead_workers_block():
 @pytest.mark.skipif(not JIT_DISABLED, reason="compiled kernels call what they were compiled with")
 def test_who_looks_gives_its_core_up_each_time(monkeypatch):
     given = []
-    monkeypatch.setattr(turns, "yield_core", lambda: given.append(1))
+    monkeypatch.setattr(quanta, "yield_core", lambda: given.append(1))
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
     assert hold_the_last_block(session, 5).turn(1) == layout.TURN_WAIT

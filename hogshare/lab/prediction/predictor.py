@@ -20,7 +20,7 @@ import numpy as np
 
 from hogshare.barriers import ASP, LOOKS_PER_BLOCK, BuiltIn, numbers_of
 from hogshare.kernels import barriers as codes
-from hogshare.kernels.turns import FIRST_INTERVAL
+from hogshare.kernels.quanta import FIRST_INTERVAL
 from hogshare.lab.prediction.costs import Costs, Finished, Run, costs_of
 from hogshare.lab.prediction.prediction import Prediction
 from hogshare.lab.psp.progressing import progress

@@ -8,8 +8,8 @@ from scipy import sparse
 
 from hogshare import SGD, Master, asysg_con, asysg_incon, problems, solve
 from hogshare.cli.main import main
-from hogshare.lab.studies import made
-from hogshare.lab.studies.experiments import FAMILIES, family_of
+from hogshare.lab.studies import synthetic
+from hogshare.lab.studies.named_problems import FAMILIES, family_of
 
 NETWORK = "network:6-4-3"
 
@@ -85,15 +85,15 @@ def test_a_mixture_has_all_classes_and_no_hyperplane_tells_them_apart():
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier
 
-    X, y = made.mixture(3000, 30, 3, np.float32, 0)
-    assert X.dtype == np.float32 and set(made.mixture(3, 5, 3, float, 0)[1]) == {0, 1, 2}
+    X, y = synthetic.mixture(3000, 30, 3, np.float32, 0)
+    assert X.dtype == np.float32 and set(synthetic.mixture(3, 5, 3, float, 0)[1]) == {0, 1, 2}
     near = KNeighborsClassifier(9).fit(X[:2000], y[:2000]).score(X[2000:], y[2000:])
     plane = LogisticRegression().fit(X[:2000], y[:2000]).score(X[2000:], y[2000:])
     assert near > 0.95 and plane < 0.6
 
 
 def test_documents_are_counts_and_none_is_empty():
-    X = made.documents(40, n_words=50, n_topics=3, length=2.0)
+    X = synthetic.documents(40, n_words=50, n_topics=3, length=2.0)
     assert X.shape == (40, 50) and X.min() >= 0.0
     assert X.sum(axis=1).min() >= 1.0 and np.array_equal(X.data, np.rint(X.data))
 
@@ -118,7 +118,7 @@ def test_images_that_are_given_are_scaled_and_sparse_rows_are_taken():
 
 def test_a_master_takes_the_mean_of_a_networks_rows():
     """So that a step is the paper's gamma, as of linear problems."""
-    X, y = made.mixture(60, 5, 3, float, 0)
+    X, y = synthetic.mixture(60, 5, 3, float, 0)
     problem = problems.network(X, y, (4,))
     common = {"n_workers": 1, "runtime": "caller", "seed": 0, "stop": 2}
     con = asysg_con(problem, batch=20, step=0.3, theory=False, **common)
@@ -168,7 +168,7 @@ def test_the_virtual_clock_repeats_itself_and_has_a_ceiling(capsys, tmp_path):
 
 
 def test_speedup_by_threads_of_rows_that_are_given(capsys, tmp_path):
-    X, y = made.mixture(400, 6, 3, float, 0)
+    X, y = synthetic.mixture(400, 6, 3, float, 0)
     np.savez(tmp_path / "rows.npz", X=X, y=y)
     result, said = speedup(
         capsys, tmp_path / "s.json", "--problem", NETWORK, "--data", tmp_path / "rows.npz"
@@ -187,7 +187,7 @@ def test_ratings_and_documents_are_read(capsys, tmp_path):
     )
     assert result["data"] == {"rows": 500, "columns": 30 * 9, "nonzeros": 500 * 18}
     assert "Hogwild!, Netflix): 10: -, 5.3" in said
-    sparse.save_npz(tmp_path / "d.npz", sparse.csr_matrix(made.documents(60, 30, 3)))
+    sparse.save_npz(tmp_path / "d.npz", sparse.csr_matrix(synthetic.documents(60, 30, 3)))
     result, _ = speedup(
         capsys, tmp_path / "s.json", "--problem", "topics", "--data", tmp_path / "d.npz"
     )

@@ -15,7 +15,7 @@ import pytest
 
 import hogshare
 from hogshare.estimators import fits
-from hogshare.kernels import cache, jit, telling, warm
+from hogshare.kernels import announcements, cache, jit, warm
 
 pytestmark = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
 
@@ -35,7 +35,7 @@ def folder(tmp_path, seams, monkeypatch):
     log = logging.Logger("hogshare")  # pytest listens to all that are known
     log.addHandler(logging.NullHandler())
     log.parent = logging.RootLogger(logging.WARNING)
-    monkeypatch.setattr(telling, "log", log)
+    monkeypatch.setattr(announcements, "log", log)
     yield folder
     logging.disable(logging.NOTSET)
 
@@ -66,7 +66,7 @@ def matches(lines, *patterns):
 
 
 def test_what_is_compiled_is_told_once_and_how_long_it_took(capsys, folder):
-    with telling.block("Somebody"):
+    with announcements.block("Somebody"):
         use(2)
         assert matches(
             said(capsys), BEGIN.format(r"Somebody \(float64\)", f"once; kept in {folder}")
@@ -77,29 +77,29 @@ def test_what_is_compiled_is_told_once_and_how_long_it_took(capsys, folder):
 def test_what_is_loaded_is_not_told(capsys):
     use()
     assert said(capsys)
-    with telling.block("Somebody"):
+    with announcements.block("Somebody"):
         use()
     assert said(capsys) == []
 
 
 def test_a_second_of_it_is_silent(capsys, seams):
     seams.clock.silent = 1e9
-    with telling.block("Somebody"):
+    with announcements.block("Somebody"):
         use(2)
     assert said(capsys) == []
 
 
 def test_what_nobody_has_noticed_in_time_is_told_at_the_end(capsys, monkeypatch):
-    monkeypatch.setattr(telling, "tick", lambda: None)
-    with telling.block("Somebody"):
+    monkeypatch.setattr(announcements, "tick", lambda: None)
+    with announcements.block("Somebody"):
         use(2)
         assert said(capsys) == []
     assert matches(said(capsys), END.format("2 kernels for Somebody"))
 
 
 def test_the_outermost_block_tells(capsys):
-    with telling.block("Somebody"):
-        with telling.block("somebody within"):
+    with announcements.block("Somebody"):
+        with announcements.block("somebody within"):
             use()
         use(of=1)
     first, last = said(capsys)
@@ -107,10 +107,10 @@ def test_the_outermost_block_tells(capsys):
 
 
 def test_how_long_it_took_is_told_when_the_work_begins_and_of_the_rest_at_the_end(capsys):
-    with telling.block("Somebody"):
+    with announcements.block("Somebody"):
         use()
-        telling.over()
-        telling.over()
+        announcements.over()
+        announcements.over()
         use(2, of=1)
     lines = said(capsys)
     assert len(lines) == 3
@@ -135,10 +135,14 @@ def test_a_compilation_that_fails_leaves_nothing(capsys):
     def wrong(x):
         return x + "1"
 
-    with pytest.raises(Exception, match="No implementation"), telling.block("Somebody"):
+    with pytest.raises(Exception, match="No implementation"), announcements.block("Somebody"):
         wrong(1)
     assert len(said(capsys)) == 1
-    assert (telling._state.depth, telling._state.kernels, telling._state.lock) == (0, 0, None)
+    assert (
+        announcements._state.depth,
+        announcements._state.kernels,
+        announcements._state.lock,
+    ) == (0, 0, None)
     use()
     assert len(said(capsys)) == 2
 
@@ -147,13 +151,13 @@ def test_a_compilation_that_fails_leaves_nothing(capsys):
 def test_who_does_not_want_it_does_not_get_it(capsys, monkeypatch, how):
     heard = []
     if how == "level":
-        telling.log.setLevel(logging.WARNING)
+        announcements.log.setLevel(logging.WARNING)
     elif how == "disable":
         logging.disable(logging.INFO)
     elif how == "disabled":
-        monkeypatch.setattr(telling.log, "disabled", True)
+        monkeypatch.setattr(announcements.log, "disabled", True)
     elif how == "handler":  # logging is set up, for warnings
-        telling.log.addHandler(a_handler(heard))
+        announcements.log.addHandler(a_handler(heard))
     else:
         monkeypatch.setenv("HOGSHARE_QUIET", "1")
     use()
@@ -175,8 +179,8 @@ def test_where_standard_error_is_closed_nothing_goes_to_standard_output(capsys, 
 
 def test_who_listens_hears_it_and_standard_error_does_not(capsys):
     heard = []
-    telling.log.addHandler(a_handler(heard))
-    telling.log.setLevel(logging.INFO)
+    announcements.log.addHandler(a_handler(heard))
+    announcements.log.setLevel(logging.INFO)
     use()
     assert said(capsys) == []
     assert [level for level, _ in heard] == ["INFO"] * 2
@@ -201,7 +205,7 @@ def test_of_several_at_once_one_tells(capsys, folder):
         assert said(capsys) == []
     finally:
         os.close(another)
-    with telling.block("Somebody"):
+    with announcements.block("Somebody"):
         use(of=1)
         thread = threading.Thread(target=use, kwargs={"of": 1j})
         thread.start()
@@ -210,9 +214,9 @@ def test_of_several_at_once_one_tells(capsys, folder):
 
 
 def test_a_child_that_was_forked_meanwhile_does_not_keep_others_quiet(capsys, folder):
-    with telling.block("Somebody"):
+    with announcements.block("Somebody"):
         use()
-        of_the_child = os.dup(telling._state.lock)
+        of_the_child = os.dup(announcements._state.lock)
     try:
         use(of=1)
         assert len(said(capsys)) == 4
@@ -221,7 +225,7 @@ def test_a_child_that_was_forked_meanwhile_does_not_keep_others_quiet(capsys, fo
 
 
 def test_members_of_the_crew_leave_it_to_their_caller(capsys, monkeypatch):
-    monkeypatch.setitem(telling._process, "silent", False)
+    monkeypatch.setitem(announcements._process, "silent", False)
     warm.preload(())
     use()
     assert said(capsys) == []
@@ -251,8 +255,8 @@ def test_a_fit_is_a_block_by_its_estimators_name(monkeypatch, name):
 
 SCRIPT = """
 import numpy as np
-from hogshare.kernels import telling
-telling.SILENT_SECONDS = 0.0
+from hogshare.kernels import announcements
+announcements.SILENT_SECONDS = 0.0
 from hogshare.kernels.sums import total
 print(total(np.ones(5)))
 """

@@ -21,8 +21,8 @@ from hogshare.kernels.epochs import claim, complete, must_leave, news_of, note_e
 from hogshare.kernels.exchange import record_push
 from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import helper, kernel
+from hogshare.kernels.quanta import begin_step, nothing_to_claim, rows_in_hand, rows_of
 from hogshare.kernels.tracking import start_block
-from hogshare.kernels.turns import begin_step, nothing_to_claim, rows_in_hand, rows_of
 
 
 @helper

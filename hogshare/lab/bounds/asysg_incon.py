@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from hogshare.lab.bounds.consistent import floor_age
+from hogshare.lab.bounds.asysg_con import floor_age
 from hogshare.lab.bounds.constants import CoordinateConstants, documented
 from hogshare.system.ranges import at_least_one, not_negative, positive
 
