@@ -38,8 +38,8 @@ from hogshare import (
     problems,
     solve,
 )
-from hogshare.engine import checkpointing, checkpoints, resuming
-from hogshare.engine.checkpointing import CheckpointFailed
+from hogshare.engine import checkpoint_schedule, checkpoints, resuming
+from hogshare.engine.checkpoint_schedule import CheckpointFailed
 from hogshare.io import archives
 from hogshare.kernels import layout
 from hogshare.problems import fingerprints
@@ -1027,7 +1027,7 @@ def test_a_model_that_is_not_finite_is_not_saved(path):
     problem = problems.linear(*rows(), alpha=0.01)
     solve(problem, seed=3, checkpoint=path)
     saved = checkpoints.load(path)
-    keeper = checkpointing.Keeper(a_session(), Checkpoint(path), {}, None, 0, False)
+    keeper = checkpoint_schedule.Keeper(a_session(), Checkpoint(path), {}, None, 0, False)
     os.unlink(path)
     saved.arrays["intercept"][0] = np.nan
     keeper._write(saved)
@@ -1239,7 +1239,9 @@ def test_a_keeper_rests_by_the_seconds(seams, path):
     """From a pace of sixteen epochs a second, a checkpoint a second is one every 16 epochs."""
     clock = [0.0]
     seams.clock.of_checkpoints = lambda: clock[0]
-    keeper = checkpointing.Keeper(a_session(), Checkpoint(path, seconds=1.0), {}, None, 0, False)
+    keeper = checkpoint_schedule.Keeper(
+        a_session(), Checkpoint(path, seconds=1.0), {}, None, 0, False
+    )
     epochs = []
     for _ in range(4):
         epochs.append(keeper.limit)

@@ -21,7 +21,7 @@ from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 
 if TYPE_CHECKING:
     from hogshare.barriers import Barrier
-    from hogshare.engine.checkpointing import OnEpoch
+    from hogshare.engine.checkpoint_schedule import OnEpoch
     from hogshare.engine.checks import AtRest
     from hogshare.engine.choices import Choices
     from hogshare.engine.session import Session

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hogshare.barriers import BuiltIn
 from hogshare.engine.arrays import Shapes, fill, lent, row_arrays
-from hogshare.engine.checkpointing import Keeper
+from hogshare.engine.checkpoint_schedule import Keeper
 from hogshare.engine.checkpoints import Checkpoint, Saved
 from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks, GradientChecks
 from hogshare.engine.choices import Choices
