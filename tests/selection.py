@@ -88,12 +88,11 @@ def covering(items, size):
 
 
 def values_of(item):
-    """The places of a combination's values: parameters that are given together are one."""
-    indices = getattr(getattr(item, "callspec", None), "indices", {})
-    together = {}
-    for name, index in sorted(indices.items()):
-        together.setdefault(of_mark(item, name), index)
-    return sorted(together.items())
+    """A combination's values: those of parameters that are given together are one."""
+    params, together = getattr(getattr(item, "callspec", None), "params", {}), {}
+    for name, value in sorted(params.items()):  # the same objects in all of a test's combinations
+        together.setdefault(of_mark(item, name), []).append(id(value))
+    return sorted((names, tuple(values)) for names, values in together.items())
 
 
 def of_mark(item, name):

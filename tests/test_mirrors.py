@@ -534,6 +534,14 @@ def test_no_worker_passes_a_clock_that_others_are_too_far_from(monkeypatch, runt
     assert len(passed) > 20 and all(passed)
 
 
+@pytest.mark.parametrize(
+    ("centres", "groups"),
+    [(3, [0, 0, 0, 1, 1, 2, 2]), (1, [0] * 7), (7, list(range(7))), ([1, 0, 0, 1, 1, 0, 2], None)],
+)
+def test_a_number_of_centres_gets_neighbours_together(centres, groups):
+    assert groups_of(centres, 7).tolist() == (centres if groups is None else groups)
+
+
 @pytest.mark.parametrize("runtime", ["threads", "simulator"])
 @pytest.mark.parametrize("barrier", ["bsp", "user"])
 def test_a_barrier_holds_among_the_workers_of_a_centre(monkeypatch, runtime, barrier):

@@ -171,11 +171,12 @@ def test_the_final_model_is_the_mean_or_one():
     assert (homes[0] != homes[1]).any()
 
 
-def test_models_put_together_from_changes_are_the_models():
+@pytest.mark.parametrize("graph", ["root", "one-peer"])
+def test_models_put_together_from_changes_are_the_models(graph):
     """Residual identity: what receivers have and what is not sent yet is the sender's model."""
     run = {"seed": 0, "stop": 4, "n_workers": 4, "runtime": "simulator", "step": CONSTANT}
-    models = solve(linear(), plane=Replicas("root", every=20), **run).model
-    changes = solve(linear(), plane=Replicas("root", every=20, send="change"), **run).model
+    models = solve(linear(), plane=Replicas(graph, every=20), **run).model
+    changes = solve(linear(), plane=Replicas(graph, every=20, send="change"), **run).model
     np.testing.assert_allclose(vector(changes), vector(models), rtol=1e-9)
 
 

@@ -10,11 +10,11 @@ import pytest
 import selection
 
 
-def combination(marks, **indices):
+def combination(marks, **params):
     """A test as pytest collects one, as far as it is asked for here."""
     named = [SimpleNamespace(args=(names,), kwargs={}) for names in marks]
     return SimpleNamespace(
-        callspec=SimpleNamespace(indices=indices),
+        callspec=SimpleNamespace(params=params),
         iter_markers=lambda name: iter(named if name == "parametrize" else ()),
     )
 
@@ -26,12 +26,12 @@ def test_any_values_of_so_many_parameters_meet(size):
         dict(zip(sizes, each, strict=True)) for each in itertools.product(*map(range, [5, 4, 3]))
     ]
     items = [combination(sizes, **one) for one in every]
-    stand = [one.callspec.indices for one in selection.covering(items, size)]
+    stand = [one.callspec.params for one in selection.covering(items, size)]
     for names in itertools.combinations(sizes, size):
         for values in itertools.product(*(range(sizes[name]) for name in names)):
             assert any(values == tuple(one[name] for name in names) for one in stand)
     assert len(stand) <= {1: 5, 2: 25, 3: 60}[size]
-    assert stand == [one.callspec.indices for one in selection.covering(items, size)]
+    assert stand == [one.callspec.params for one in selection.covering(items, size)]
 
 
 def test_parameters_that_are_given_together_are_one():
