@@ -219,10 +219,10 @@ FAULTS = (
         "tests/test_odd_files.py tests/test_plain_input.py",
     ),
     Fault(
-        "an array is read though there is less memory than it takes",
+        "whether an array has objects is left to NumPy",
         "io/npz.py",
-        "    memory.require_for_file(head.nbytes, size, what)\n",
-        "",
+        "    if head.dtype.hasobject:\n",
+        "    if False:\n",
         "tests/test_hostile_files.py tests/test_datasets.py tests/test_modelfile.py",
     ),
     Fault(
@@ -323,7 +323,7 @@ FAULTS = (
         "runtimes/choice.py",
         "count = min(count, max(1, int(limit)))",
         "count = max(count, int(limit))",
-        "tests/test_auto.py tests/test_placement.py tests/test_crew.py",
+        "tests/test_machine.py tests/test_placement.py",
     ),
     # the laboratory
     Fault(
@@ -369,6 +369,7 @@ def main():
     found_by = {one["name"]: one["by"] for one in before if one["answer"] == "found"}
     answers = []
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # some tests start processes of another user
         tree = copied(Path(folder) / "tree")
         for fault in chosen:
             by = found_by.get(fault.name, "")

@@ -291,3 +291,11 @@ def test_a_short_run_leaves_cores_alone_that_others_have(others, seams, monkeypa
     assert choice.choose(work_on(problem, 10), "threads", 4)[0] == 4, "an order is an order"
     monkeypatch.setattr(choice, "MOMENT_NS", 0)
     assert choice.choose(work_on(problem, 10), "auto", -1)[0] == 3, "others may be gone soon"
+
+
+@pytest.mark.parametrize(("limit", "workers"), [("3", 3), ("0", 1), ("99", 8), ("many", 8)])
+def test_a_worker_of_joblibs_has_the_cores_that_joblib_leaves_it(monkeypatch, limit, workers):
+    monkeypatch.setenv("OMP_NUM_THREADS", limit)
+    assert choice.usable_workers(8) == 8, "the limit of a process that is no such worker"
+    monkeypatch.setenv("LOKY_WORKER", "1")
+    assert choice.usable_workers(8) == workers
