@@ -120,7 +120,7 @@ def test_how_long_it_took_is_told_when_the_work_begins_and_of_the_rest_at_the_en
 def test_a_kernel_by_itself_is_named(capsys):
     use()
     first, last = said(capsys)
-    assert "for test_telling.next_number" in first and "1 kernel in" in last
+    assert "for test_announcements.next_number" in first and "1 kernel in" in last
 
 
 def test_where_nothing_can_be_kept(capsys, seams):
@@ -246,7 +246,7 @@ def test_a_fit_is_a_block_by_its_estimators_name(monkeypatch, name):
         raise InterruptedError  # before there is any work
 
     estimator = getattr(hogshare, name)()
-    monkeypatch.setattr(fits.telling, "block", block)
+    monkeypatch.setattr(fits.announcements, "block", block)
     for call in filter(None, (estimator.fit, getattr(estimator, "partial_fit", None))):
         with pytest.raises(InterruptedError):
             call(np.eye(2), [0, 1])

@@ -6,7 +6,6 @@ counts as infinite.
 
 from __future__ import annotations
 
-import functools
 import math
 import statistics
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hogshare.io.tables import cell
+from hogshare.system.once import once
 
 if TYPE_CHECKING:
     from hogshare.report import Trace
@@ -52,7 +52,7 @@ class Run(dict[str, Any]):
         super().__init__(facts)
         self.target = target
 
-    @functools.cached_property
+    @once
     def trace(self) -> Trace:
         """The trace; what was not finite is NaN again."""
         import numpy as np
