@@ -4,7 +4,7 @@ import ast
 from collections import Counter
 
 import pytest
-from test_imports import FILES, PACKAGE, imports, module_name
+from test_imports import FILES, PACKAGE, imports, module_name, tree_of
 
 # whose members nobody outside asks for: what a choice needs of them, they declare
 ROOMS = {
@@ -48,8 +48,8 @@ def texts():
 
 
 def parsed():
-    for place, text in texts():
-        yield place, ast.parse(text)
+    for path in FILES:
+        yield path.relative_to(PACKAGE).as_posix(), tree_of(path)
 
 
 def asked_for(tree):
@@ -123,7 +123,7 @@ def graph():
     for path in FILES:
         name = module_name(path)
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         found[name] = {module for module, _ in imports(tree, package, types=True)} - {name}
     return {name: there & set(found) for name, there in found.items()}
 

@@ -1,6 +1,7 @@
 """Imports flow one way, and what is optional is imported in one place."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -89,10 +90,16 @@ def imports(tree, package, types=False):
     yield from walk(tree, False)
 
 
+@functools.cache  # dozens of tests ask of every file
+def tree_of(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
 def imports_of(path):
     name = module_name(path)
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    return list(imports(ast.parse(path.read_text(encoding="utf-8")), package))
+    return tuple(imports(tree_of(path), package))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -166,7 +173,7 @@ def test_numpys_linear_algebra_which_changes_its_warnings_is_called_where_signal
     """All of it but the norms, which are sums and change none."""
     found, held = [], 0
     for path in FILES:
-        for node, is_held in nodes_within(ast.parse(path.read_text(encoding="utf-8"))):
+        for node, is_held in nodes_within(tree_of(path)):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
             if called.startswith("np.linalg.") and called != "np.linalg.norm":
                 held += is_held
