@@ -89,6 +89,7 @@ def test_whose_tests_are_the_laboratorys(tmp_path):
 
 FILES = {
     "hogshare/kernels/sgd.py": {"kernels", "product"},
+    "hogshare/lab/psp/kernels/progress.py": {"kernels", "lab"},
     "hogshare/planes/shared.py": {"product"},
     "hogshare/lab/claims/psp.py": {"lab"},
     "hogshare/theory.py": {"lab"},
