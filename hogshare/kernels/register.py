@@ -1,4 +1,4 @@
-"""A board: a mailbox's slots without acknowledgement, whose writer writes whenever it likes.
+"""A register: a mailbox's slots without acknowledgement, whose writer writes whenever it likes.
 
 What a reader finds is the newest message that its writer has begun, if that is whole, and any
 before it are lost. A reader that comes while it is written, or is overtaken by its writer, finds a
