@@ -27,6 +27,7 @@ from hogshare.engine.arrays import fill, private_memory, row_arrays
 from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
 from hogshare.engine.session import Session
+from hogshare.engine.world import World
 from hogshare.kernels import epochs, layout, master, quanta, sgd
 from hogshare.kernels.jit import kernel
 from hogshare.lab.harness.numbers import over_seeds
@@ -83,7 +84,7 @@ def session_of(
         barrier=ASP(),
         step=steps,
         stop=stop,
-        n_workers=age + 1,
+        world=World((age + 1,)),
         seed=seed,
         block=batch,
     )

@@ -11,6 +11,7 @@ from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
+from hogshare.engine.world import World
 from hogshare.kernels import epochs, layout, tracking
 from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED
 from hogshare.planes.shared import Shared
@@ -113,7 +114,7 @@ def session(
         barrier=barrier or ASP(),
         step=step,
         stop=stop,
-        n_workers=n_workers,
+        world=World((n_workers,)),
         seed=seed,
         shuffle=shuffle,
         first_t=first_t,

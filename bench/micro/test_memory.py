@@ -15,6 +15,7 @@ from hogshare.barriers import ASP
 from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
 from hogshare.engine.stops import Stop
+from hogshare.engine.world import World
 from hogshare.planes.shared import Shared
 from hogshare.rules import SAGA, SDCA, SGD
 from hogshare.rules.steps import StepSize
@@ -50,7 +51,7 @@ def arrays_of(problem, rule, plane, n_workers):
         barrier=ASP(),
         step=StepSize("constant"),
         stop=Stop(epochs=10),
-        n_workers=n_workers,
+        world=World((n_workers,)),
         seed=0,
     )
     return describe(choices)[1]

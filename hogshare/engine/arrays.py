@@ -60,8 +60,8 @@ def _padded(count: int, itemsize: int, apart: int) -> int:
 def shapes(c: Choices, settings: Settings) -> Shapes:
     """Names, shapes and dtypes of a run's arrays, the rows' own apart."""
     problem, plane, n_training = c.problem, c.plane, c.n_training
-    plan, workers, columns = settings.plan, settings.n_workers, settings.n_columns
-    everywhere = settings.n_everywhere
+    plan, columns = settings.plan, settings.n_columns
+    workers, own_workers = settings.n_workers, len(settings.world.here)
     m = settings.n_features * columns
     kind, word = problem.dtype.name, layout.WORD
     mode = plan["private"]
@@ -70,14 +70,14 @@ def shapes(c: Choices, settings: Settings) -> Shapes:
     padded = _padded(m, problem.dtype.itemsize, apart)
     copies = mode in (epochs.EXCHANGE, epochs.MASTER) or plan["parts"] > 0 or plane.has_homes
     n_params = m + columns * settings.rule["fit_intercept"]
-    own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, everywhere).items()}
+    own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, workers).items()}
     if by_gradient(problem):
         split = plan["split"]  # then the run has one state, and a gradient for each worker's part
-        own |= state_shapes(c.rule, problem.n_params, 1 if split else workers, kind)
+        own |= state_shapes(c.rule, problem.n_params, 1 if split else own_workers, kind)
         own["parts"] = ((split, padded if split else 0), kind)
     in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
     is_mailed = mode == epochs.MASTER
-    n_edges = len(edges_of(plane, everywhere))
+    n_edges = len(edges_of(plane, workers))
     room = message_room(problem, plan["block_rows"]) if is_mailed else 0
     if n_edges and not is_mailed:
         room = n_params + plane.extra
@@ -98,7 +98,7 @@ def shapes(c: Choices, settings: Settings) -> Shapes:
     return {
         "w": ((m,), kind),
         "intercept": ((columns,), "float64"),
-        **vectors_of_groups(plane, everywhere, padded, columns, kind),
+        **vectors_of_groups(plane, workers, padded, columns, kind),
         "curvature": ((settings.n_features if mode == epochs.EXCHANGE else 0,), "float32"),
         "intercept_curvature": ((1,), "float64"),
         "dual": ((0,), kind),
@@ -114,9 +114,8 @@ def shapes(c: Choices, settings: Settings) -> Shapes:
         "control": ((layout.N_CONTROL * word,), "int64"),
         "returned": ((workers * word,), "int64"),
         "table": ((workers, layout.N_TABLE), "int64"),
-        "all_tables": ((everywhere if everywhere > workers else 0, layout.N_TABLE), "int64"),
         "staleness": ((workers, layout.HISTOGRAM), "int64"),
-        "turns": ((workers + 1, speeds.KEPT, speeds.N_TURN), "int64"),
+        "turns": ((own_workers + 1, speeds.KEPT, speeds.N_TURN), "int64"),
         "columns": ((layout.N_COLUMN_FIELDS, columns), "float64"),
         "order": ((2, n_training), "int64"),
         "permutation": ((problem.n_rows + windows_of_one_share(problem, plan),), "int64"),
@@ -133,15 +132,15 @@ def shapes(c: Choices, settings: Settings) -> Shapes:
         "journal": ((summed + columns,), "float64"),
         "recording": ((room_for_events(plan) if c.record else 0, layout.N_EVENT), "int64"),
         "history": ((min(plan["max_epochs"], MAX_HISTORY),), "float64"),
-        "copy": ((workers, padded if copies else 0), kind),
-        "base": ((workers, padded if copies else 0), kind),
-        "received": ((workers, padded if l1 else 0), kind),
-        "lag": ((workers, _padded(m, 8, apart) if average else 0), "float64"),
-        "local": ((workers, _padded(layout.N_LOCAL_FIELDS * columns, 8, apart)), "float64"),
-        "average_copy": ((workers, copied_average), "float64"),
-        "average_base": ((workers, copied_average), "float64"),
-        "pending": ((workers, _padded(n_segments, 8, apart)), "int64"),
-        "scratch": ((workers, _padded(scratch_size(settings), 8, apart)), "float64"),
+        "copy": ((own_workers, padded if copies else 0), kind),
+        "base": ((own_workers, padded if copies else 0), kind),
+        "received": ((own_workers, padded if l1 else 0), kind),
+        "lag": ((own_workers, _padded(m, 8, apart) if average else 0), "float64"),
+        "local": ((own_workers, _padded(layout.N_LOCAL_FIELDS * columns, 8, apart)), "float64"),
+        "average_copy": ((own_workers, copied_average), "float64"),
+        "average_base": ((own_workers, copied_average), "float64"),
+        "pending": ((own_workers, _padded(n_segments, 8, apart)), "int64"),
+        "scratch": ((own_workers, _padded(scratch_size(settings), 8, apart)), "float64"),
         "average_coef": ((columns, settings.n_features) if average else (0, 0), "float64"),
         "average_intercept": ((columns,), "float64"),
         **snapshots(n_snapshots, m, columns, kind, plane.has_homes),
@@ -272,10 +271,9 @@ def fill(
         # infinity times a step of zero were no number
         a["curvature"][:] = np.minimum(problem.curvature(), LARGEST_CURVATURE)
     if session.homes is not None:
-        first, n = session.settings.first, session.settings.n_workers
-        groups = session.homes.plane.groups(session.settings.n_everywhere)
+        groups = session.homes.plane.groups(session.settings.n_workers)
         if groups is not None:
-            a["table"][:, layout.T_GROUP] = groups[first : first + n]
+            a["table"][:, layout.T_GROUP] = groups
         session.homes.scatter()
 
 

@@ -160,7 +160,7 @@ class Checks(AtRest):
             sides=self._needs_gap,
             settle=self._enough if self.settles else None,
             each=each,
-            n_parts=session.settings.n_workers,
+            n_parts=len(session.here),
         )
         if self.settles:
             session.put_intercept(optimality.intercept)

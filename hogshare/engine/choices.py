@@ -10,6 +10,7 @@ import numpy as np
 from hogshare.barriers import Barrier, is_bsp
 from hogshare.engine.outside import takes_passes
 from hogshare.engine.stops import Stop
+from hogshare.engine.world import World
 from hogshare.kernels import epochs, tracking
 from hogshare.planes import Plane
 from hogshare.rules.protocol import Rule
@@ -23,8 +24,9 @@ BLOCK_ROWS = 64  # whose gradients are one step, where nobody says how many are
 class Choices:
     """A run before it has memory.
 
-    problem, rule, plane, barrier, step, stop, n_workers, shuffle, trace, block, record : as of
-        `solve`, but settled: none is a word, and `trace` is 0 where there is none
+    problem, rule, plane, barrier, step, stop, shuffle, trace, block, record : as of `solve`, but
+        settled: none is a word, and `trace` is 0 where there is none
+    world : which workers there are, and where
     seed : of the row order itself
     first_t : step counter of the run's first row
     report_epochs : whether somebody is told of every epoch
@@ -34,14 +36,11 @@ class Choices:
     empty : whether a rule that remembers rows remembers none when the run begins; of a resumed run,
         when the one began that was interrupted
     iterate : as of `kernels.sgd.Rule`
-    n_machines : that have rows of their own each, and exchange their vectors by messages
-    n_beside : rows that are trained on elsewhere
-    workers_of : how many workers each machine has, where they have homes; (): there is one machine
-    machine : which of them this is
-    elsewhere : ndarray of bool of shape (n_rows,) or None; rows of the problem that workers of
-        other machines train on; None: none
-    least_share : rows that every worker has at least, on every machine; None: as many as here
-    home_rows : rows of a home's block, where machines have agreed on them
+    n_far : rows that other sites train on
+    far : ndarray of bool of shape (n_rows,) or None; which of the problem's rows those are, where
+        it has them; None: none
+    least_share : rows that every worker has at least, at every site; None: as many as here
+    home_rows : rows of a home's block, where sites have agreed on them
     waits_at_ends : whether somebody decides at an epoch's end what the next one is like
     """
 
@@ -51,7 +50,7 @@ class Choices:
     barrier: Barrier
     step: StepSize
     stop: Stop
-    n_workers: int
+    world: World
     seed: int
     shuffle: bool = True
     first_t: float = 1.0
@@ -65,11 +64,8 @@ class Choices:
     orderly: bool = True
     empty: bool = True
     iterate: float = 1.0
-    n_machines: int = 1
-    n_beside: int = 0
-    workers_of: tuple[int, ...] = ()
-    machine: int = 0
-    elsewhere: np.ndarray | None = None
+    n_far: int = 0
+    far: np.ndarray | None = None
     least_share: int | None = None
     home_rows: int | None = None
     waits_at_ends: bool = False
@@ -82,33 +78,33 @@ class Choices:
 
     @property
     def not_here(self) -> np.ndarray | None:
-        """Rows that are held out, or trained on elsewhere; None: none."""
-        return self.stop.validation if self.elsewhere is None else self.elsewhere
+        """Rows that are held out, or that other sites train on; None: none."""
+        return self.stop.validation if self.far is None else self.far
 
     @property
     def n_all(self) -> int:
-        """Rows that are trained on, here and elsewhere."""
-        return self.n_training + self.n_beside
+        """Rows that are trained on, at all sites."""
+        return self.n_training + self.n_far
 
     @property
-    def n_everywhere(self) -> int:
-        """Workers of all machines whose homes are of one plane."""
-        return sum(self.workers_of) or self.n_workers
+    def n_workers(self) -> int:
+        """Workers of all sites."""
+        return self.world.n_workers
 
     @property
-    def first(self) -> int:
-        """The number of this machine's first worker among them."""
-        return sum(self.workers_of[: self.machine])
+    def n_here(self) -> int:
+        """Workers of this site."""
+        return len(self.world.here)
 
     @property
     def mode(self) -> int:
-        """Code of the plane in the run's plan; where others write the vector nobody is alone.
+        """Code of the plane in the run's plan.
 
         Of a mini-batch that is split nobody reads while another writes, and copies have no use.
         """
         if self.split and self.plane.has_copies:
             return epochs.LOCK_FREE
-        return self.plane.mode(self.n_workers if self.n_machines == 1 else max(2, self.n_workers))
+        return self.plane.mode(self.n_workers)
 
     @property
     def batch(self) -> int:
@@ -119,7 +115,7 @@ class Choices:
     def is_ordered(self) -> bool:
         """Whether workers fold, or call their plane, and claim in their order."""
         has_order = self.mode in (epochs.EXCHANGE, epochs.MASTER) or self.plane.has_homes
-        has_order = has_order and self.plane.groups(self.n_everywhere) is None
+        has_order = has_order and self.plane.groups(self.n_workers) is None
         return self._is_in_step and (has_order or self.split > 0)
 
     @property
@@ -129,7 +125,7 @@ class Choices:
     @once
     def split(self) -> int:
         """Workers that compute a part each of one mini-batch; 0: each has one of its own."""
-        is_here = self._is_in_step and self.n_machines == 1
+        is_here = self._is_in_step and self.world.is_one
         is_split = is_here and may_split(self.problem, self.rule, self.plane, self.block)
         return self.n_workers if is_split else 0
 
@@ -137,9 +133,9 @@ class Choices:
     def goes_on(self) -> bool:
         """Whether workers with rows of their own do not wait for each other at an epoch's end.
 
-        Machines that share no memory meet there.
+        Sites meet there.
         """
-        waits = self.waits_at_ends or self.is_ordered or len(self.workers_of) > 1
+        waits = self.waits_at_ends or self.is_ordered or not self.world.is_one
         return self.plane.goes_on and not waits
 
     @property

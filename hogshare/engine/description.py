@@ -45,16 +45,16 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         pace, numbers = row_pace(c, row_numbers(c))
     else:
         pace, numbers = block_pace(c), block_numbers(c)
-    own_rows = c.n_all // c.n_everywhere if c.plane.shares_rows else c.n_all
-    if c.plane.has_homes and c.n_everywhere > 1:
+    own_rows = c.n_all // c.n_workers if c.plane.shares_rows else c.n_all
+    if c.plane.has_homes and c.n_workers > 1:
         c.plane.check_blocks(pace.block_rows, own_rows)
-    shares = c.n_workers if c.plane.shares_rows and c.n_everywhere > 1 else 0
+    shares = c.n_here if c.plane.shares_rows and c.n_workers > 1 else 0
     n_blocks = -(-c.n_training // pace.block_rows) * max(1, c.split)
     if shares:
         least = c.n_training // shares if c.least_share is None else c.least_share
         if least < 1:
             raise ValueError(
-                f"{c.n_everywhere} workers cannot share {c.n_all} rows: take at most as many "
+                f"{c.n_workers} workers cannot share {c.n_all} rows: take at most as many "
                 "workers, or rows='claimed'."
             )
         n_blocks = shares * max(1, min(least, -(-least // pace.block_rows)))
@@ -89,8 +89,8 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         shares=shares,
         free=int(shares > 0 and c.goes_on),
         stride=c.n_all / max(1, c.n_training),
-        first=c.first,
-        everywhere=c.n_everywhere if shares else 0,
+        first=c.world.first,
+        everywhere=c.n_workers if shares else 0,
         split=c.split,
     )
     settings = Settings(
@@ -99,12 +99,10 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         problem.rows.width,
         problem.n_features,
         problem.n_columns,
-        c.n_workers,
-        c.first,
-        c.n_everywhere,
+        c.world,
     )
     found = shapes(c, settings)
-    if c.n_machines > 1:  # what a machine's change is weighed by, whatever its workers do
+    if not c.world.is_one:  # what a site's change is weighed by, whatever its workers do
         found["curvature"] = ((settings.n_features,), "float32")
     return settings, found
 
@@ -147,9 +145,9 @@ def block_pace(c: Choices) -> Pace:
     interval = c.plane.interval(c.problem) if c.mode == epochs.EXCHANGE else 0
     if takes_passes(c.problem, c.rule) and not c.problem.has_steps:
         fewest, most = PASS_ROWS
-        share = -(-c.n_all // (PASS_BLOCKS * c.n_everywhere))
+        share = -(-c.n_all // (PASS_BLOCKS * c.n_workers))
         # an even share where that is less: else one worker would have it all
-        fewest = min(fewest, -(-c.n_all // c.n_everywhere))
+        fewest = min(fewest, -(-c.n_all // c.n_workers))
         rows = max(fewest, min(most, share))
         if c.mode == epochs.MASTER:  # of which the workers' messages begin at one vector
             rows = min(MESSAGE_ROWS, share)
@@ -170,7 +168,7 @@ def _wished(c: Choices) -> int | None:
     """Rows of a block that the plane asks for, where workers have homes; None: any."""
     if not c.plane.has_homes:
         return None
-    return c.plane.rows_of_block(c.problem, c.n_all, c.n_everywhere, 0.0)
+    return c.plane.rows_of_block(c.problem, c.n_all, c.n_workers, 0.0)
 
 
 def _in_windows(c: Choices, rows: int, interval: int) -> Pace:

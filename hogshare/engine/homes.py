@@ -4,10 +4,9 @@ Who writes: a worker its own home, its row of the copies with its own numbers be
 of them, while nobody works. Who reads: a worker its own; the caller, at any moment, for a snapshot:
 a part of one may be of a step that is being taken. Messages between homes: `hogshare.shm.mailbox`.
 
-Workers of one plane may be on several machines (`Settings.first`, `Settings.all_workers`). A plane
-knows them all by number, and each machine has the plane's arrays, the mail and the table of all;
-what the others write there is brought by the runtime. A session's own arrays are of the workers
-here, which it numbers from 0.
+Workers of one plane may be at several sites (`hogshare.engine.world`). A plane knows them all by
+number, and each site has the plane's arrays, the mail and the table of all; what the others write
+there is brought by the runtime.
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ class Homes:
     def __init__(self, session: Workspace, plane: Plane) -> None:
         self.session = session
         self.plane = plane
-        self.first, self.n_workers = session.settings.first, session.settings.n_everywhere
-        self.here = range(self.first, self.first + session.settings.n_workers)
+        self.n_workers, self.here = session.settings.n_workers, session.here
         self._ends = edges_of(plane, self.n_workers)
         self.links = plane.edge_links(self.n_workers)
         item = session.vector.w.dtype.itemsize
@@ -54,10 +52,9 @@ class Homes:
         self.edges = dict(zip(self._ends, self.boxes, strict=True))
         self._are_read_here = np.array([to in self.here for _, to in self._ends], bool)
         self.arrays = without_prefix(session.arrays, PREFIX)
-        is_all = self.n_workers == len(self.here)
-        self.table = session.schedule.table if is_all else session.arrays["all_tables"]
+        self.table = session.schedule.table
         self.is_finished = False
-        self.beside: np.ndarray | None = None  # homes of all machines, as they have last told
+        self.brought: np.ndarray | None = None  # homes of all sites, as they were last reported
         self.name = type(plane).__name__
 
         def call(function: Callable[..., Any], *args: Any) -> Any:
@@ -93,15 +90,15 @@ class Homes:
         session = self.session
         session.arrays["vectors"][:, : session.size] = session.vector.w
         session.arrays["vector_intercepts"][:] = session.vector.intercept
-        for k in range(len(self.here)):
+        for k in self.here:
             session.private(k).w[:] = session.vector.w
         local = session.locals()
         local[:, layout.L_SCALE] = 1.0
         local[:, layout.L_INTERCEPT] = session.vector.intercept
-        start = Home(session, self, 0).read()
+        start = Home(session, self, self.here.start).read()
         self.plane.begin(self.arrays, start)
         if self.n_workers > len(self.here):
-            self.beside = np.tile(start, (self.n_workers, 1))
+            self.brought = np.tile(start, (self.n_workers, 1))
         if self._delayed:
             self._delayed.begin(session.mail.box)
 
@@ -127,11 +124,11 @@ class Homes:
         return self._cut(found)
 
     def vector_of(self, worker: int) -> np.ndarray:
-        """A worker's vector, a copy; of one on another machine, what that has last told."""
+        """A worker's vector, a copy; of one at another site, as that has last reported it."""
         if worker in self.here:
-            return Home(self.session, self, worker - self.first).read()
-        assert self.beside is not None
-        return np.asarray(self.beside[worker])
+            return Home(self.session, self, worker).read()
+        assert self.brought is not None
+        return np.asarray(self.brought[worker])
 
     def _cut(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A home's vector as that of coefficients and the intercepts."""
@@ -146,14 +143,14 @@ class Homes:
         """
         w, intercept = self.model()
         model = np.concatenate((w.astype(np.float64), intercept))
-        n, there = self.session.settings.n_workers, set(self._inhabited().tolist())
-        size = len(Home(self.session, self, 0).read())
+        there = set(self._inhabited().tolist())
+        size = len(self.vector_of(self.here.start))
         vectors = np.array(
             [
-                Home(self.session, self, k).read()
+                self.vector_of(k)
                 if k in there or self.plane.is_direct  # then it is all its group's
                 else model[:size]
-                for k in range(n)
+                for k in range(self.n_workers)
             ],
             np.float64,
         )
@@ -163,10 +160,10 @@ class Homes:
         """Begin where a run has stopped, whose homes were as many; else all are at its model."""
         found = {k: state.get(k) for k in (HOMES, *(f"{PREFIX}{k}" for k in self.plane.kept))}
         vectors = found.pop(HOMES)
-        n, size = self.session.settings.n_workers, len(Home(self.session, self, 0).read())
-        if vectors is None or vectors.shape != (n, size):
+        size = len(self.vector_of(self.here.start))
+        if vectors is None or vectors.shape != (self.n_workers, size):
             return
-        for k in range(n):
+        for k in self.here:
             Home(self.session, self, k).write(vectors[k])
         for name, array in found.items():
             own = self.arrays[name.removeprefix(PREFIX)]
@@ -216,11 +213,11 @@ class Homes:
 class Home:
     """One worker's, as the plane sees it.
 
-    me : its number here, from 0; `Home.me` is that among all
+    me : its number
     """
 
     def __init__(self, session: Workspace, homes: Homes, me: int) -> None:
-        self.me, self._here = homes.first + me, me
+        self.me, self._share = me, me - session.here.start
         self.n_workers = homes.n_workers
         self.arrays: Mapping[str, np.ndarray] = homes.arrays
         self.boxes = homes.boxes  # the edges of all, in the order of the plane's `edges`
@@ -278,7 +275,7 @@ class Home:
         epoch, place = divmod(done, in_epoch)
         if place == 0 or session.row_memory.has_average:
             return None
-        block = place * plan.shares + self._here
+        block = place * plan.shares + self._share
         order = session.schedule.order[epoch % 2]
         first, end, _ = span_of(block, len(order), plan.n_blocks, plan.block_rows, plan.shares, 0)
         rows, n_columns = session.rows, session.settings.n_columns

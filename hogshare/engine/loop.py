@@ -182,7 +182,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         if answer == layout.TURN_EPOCH or worker.session.plan.report_epochs:
             yield Ended()  # a record may fall on an epoch's end; the hook counts epochs itself
         if answer == layout.TURN_OVER and not worker.session.plan.sleeps and worker.home is None:
-            n_blocks = next_turn(n_blocks, spent, worker.session.settings.n_workers)
+            n_blocks = next_turn(n_blocks, spent, len(worker.session.here))
     if worker.home is not None:
         worker.home.close()  # of an ordered run that is broken off between two sections
     if not worker.enters:

@@ -101,7 +101,7 @@ class BlockWorker(Worker):
         self.rule = self.rule_alone = outside.rule
         self.ticket, self.period = -1, 0.0  # of the last step; of the run's for one of this worker
         self.is_split = session.plan.split > 0
-        self.state = State(session.arrays, 0 if self.is_split else me)
+        self.state = State(session.arrays, 0 if self.is_split else me - session.here.start)
         self.kept = (self.state,) if self.state else ()
         self.call: Caller | None = None
         self.advance: Stepper | None = None
@@ -151,8 +151,8 @@ class BlockWorker(Worker):
         if self.begin is not None:
             settings = self.session.settings
             epoch, block = divmod(ticket, self.session.plan.n_blocks)
-            counts = int(rows_so_far), settings.n_everywhere
-            self.begin(Claim(epoch, block, settings.first, *counts))
+            counts = int(rows_so_far), settings.n_workers
+            self.begin(Claim(epoch, block, settings.world.first, *counts))
         if self.advance is not None:
             self._pass(self.advance, rows, t)
             return
@@ -187,7 +187,7 @@ class BlockWorker(Worker):
         if self.home is not None or ticket == passed - 1 or passed < 1:
             return  # its first block, or one that another has left behind
         settings = self.session.settings
-        period = passed * settings.n_everywhere / settings.n_workers
+        period = passed * settings.n_workers / len(self.session.here)
         self.period += (period - self.period) * (SMOOTHING if self.period else 1.0)
         self.rule = self.rule_alone.among(self.period)
 
@@ -265,7 +265,7 @@ class BlockWorker(Worker):
         A line that many of a pass's rows touch has come to its optimum by the end of each pass, and
         the sum of several would carry it as many times as far; see `hogshare.kernels.exchange`.
         """
-        n = self.session.settings.n_everywhere
+        n = self.session.settings.n_workers
         if n > 1 and self.session.plan.barrier == FREE:
             n += 1  # as many messages are under way when it reads, its own last one among them
         z = float(self.local[layout.L_ETA]) * n_rows * self.curvature[changed]

@@ -44,7 +44,7 @@ class Worker:
 
     def turns(self) -> Turns:
         """Where this worker keeps its last turns."""
-        return Turns(self.session.arrays["turns"][self.me], self.table)
+        return Turns(self.session.arrays["turns"][self.me - self.session.here.start], self.table)
 
     def prepare(self) -> None:
         """Load or compile the kernels for this session's types; a run does nothing else before."""

@@ -92,7 +92,7 @@ class _Again:
     def __init__(self, session: Session, events: np.ndarray) -> None:
         self.session = session
         self.events = events
-        self.workers = [session.worker(k) for k in range(session.settings.n_workers)]
+        self.workers = [session.worker(k) for k in session.here]
         self.prepared = -1
         self.computed = np.zeros(len(events), bool)
         epoch = events[:, layout.E_TICKET] // session.plan.n_blocks

@@ -48,7 +48,7 @@ def _common(session: Session) -> dict[str, np.ndarray]:
 
 
 def _own(session: Session) -> dict[str, np.ndarray]:
-    private = session.private(0)
+    private = session.private(session.here.start)
     return {name: getattr(private, name) for name in ("local", "lag", "received")}
 
 

@@ -62,7 +62,7 @@ def row_numbers(c: Choices) -> sgd.Rule:
         iterate=c.iterate,
         # of shares of homes a row is a row, as on one machine
         stride=1.0 if c.plane.has_homes else c.n_all / max(1, c.n_training),
-        machines=float(c.n_machines if rule.is_sum else 1),
+        machines=float(len(c.world.sites) if rule.is_sum else 1),
         **rule.numbers(problem, l1, c.n_all, c.empty),
     )
 
@@ -75,13 +75,13 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
     ordered, at_ends = c.is_ordered, c.exchanges_at_ends
     if automatic and not rule.remembers and not (c.is_simulated or ordered):
         # on a virtual clock and in rounds blocks are as long as this, from the first one on
-        interval = descent_interval(problem, numbers.l1_ratio, n, c.n_workers)
+        interval = descent_interval(problem, numbers.l1_ratio, n, c.n_here)
     cap = n
     if automatic and rule.remembers and not rule.is_sum:
-        cap = longest_interval(c.n_workers, largest_share(problem, rule, c.stop.validation))
+        cap = longest_interval(c.n_here, largest_share(problem, rule, c.stop.validation))
     # rows that are worth the waiting for a round, where nobody has said how many
     worthwhile = int(ROUND_NS / row_nanoseconds(problem)) if ordered and automatic else 0
-    rows, follows = block_rows(n, c.n_workers, c.trace), False
+    rows, follows = block_rows(n, c.n_here, c.trace), False
     if c.block is not None:
         rows = min(c.block, rows) if c.trace else min(c.block, n)
     elif rule.coordinate is not None or c.parts:  # a block is a write cycle: pushes count those
@@ -92,7 +92,7 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
         rows, follows = min(cap, rows), True
     elif c.plane.has_homes:
         wished = c.home_rows or c.plane.rows_of_block(
-            problem, c.n_all, c.n_everywhere, _late_step(c, numbers)
+            problem, c.n_all, c.n_workers, _late_step(c, numbers)
         )
         rows = min(wished or rows, n)  # a trace changes no round
     if mode == epochs.EXCHANGE and rule.remembers:
@@ -100,7 +100,7 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
         if at_ends and not follows:
             limits = rows, rows if ordered else cap
         asked = interval, automatic, worthwhile
-        found = pace_of(rule, problem, numbers, n, c.n_workers, *asked, limits)
+        found = pace_of(rule, problem, numbers, n, c.n_here, *asked, limits)
         interval, worthwhile = found.interval, 0
         numbers = numbers._replace(stretch=found.stretch, keep=float(found.keep), level=found.level)
     if follows:
@@ -112,7 +112,7 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
         window, abreast = windows(problem.rows, problem.n_rows, rule.reads_neighbours)
     turned = rule.turns_windows and abreast > 1
     if turned:
-        abreast = windows_abreast(abreast, c.n_workers, window, rows)
+        abreast = windows_abreast(abreast, c.n_here, window, rows)
     return Pace(rows, interval, window, abreast, turned), numbers
 
 

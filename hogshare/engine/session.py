@@ -17,7 +17,7 @@ from hogshare.engine.outside import BlockWorker, Outside
 from hogshare.engine.participants import MasterSide, Worker
 from hogshare.engine.workerstates import kept
 from hogshare.engine.workspace import Settings, Workspace
-from hogshare.kernels import epochs, layout, repair
+from hogshare.kernels import barriers, epochs, layout, repair
 from hogshare.planes.protocol import Plane
 from hogshare.problems.model import Model, as_coef, columns_last, shrunk
 from hogshare.shm.table import IN_RUN
@@ -201,7 +201,7 @@ class Session(Workspace):
         in_place = self.plan.private in (epochs.LOCK_FREE, epochs.MASTER)
         weights = counts if in_place else local[:, layout.L_AVERAGE_SCALE]
         for k in np.flatnonzero(weights.any(axis=1)):
-            w = self.vector.w if in_place else self.private(int(k)).w
+            w = self.vector.w if in_place else self.private(self.here.start + int(k)).w
             total = total + np.tile(weights[k], self.settings.n_features) * w
         return counts.sum(axis=0), total, local[:, layout.L_AVERAGE_INTERCEPT].sum(axis=0)
 
@@ -219,10 +219,15 @@ class Session(Workspace):
         return (
             self.word(layout.LIMIT) <= self.word(layout.EPOCHS) < self.plan.max_epochs
             # by their states: LIVE may be one off after a death inside of joining or leaving
-            and set(busy).isdisjoint(self.schedule.table[:, layout.T_STATE].tolist())
+            and set(busy).isdisjoint(self.table_here[:, layout.T_STATE].tolist())
             and self.word(layout.STOP) == layout.RUNNING
             and self.master_is_idle()
         )
+
+    @property
+    def table_here(self) -> np.ndarray:
+        """The rows of the table that belong to the workers here: a view."""
+        return self.schedule.table[self.here.start : self.here.stop]
 
     @property
     def has_master(self) -> bool:
@@ -241,19 +246,23 @@ class Session(Workspace):
     def raise_limit(self, epochs: int) -> None:
         """Let workers that rest go on up to so many epochs.
 
-        Where workers have homes, those that rest are expected again from now on, at one clock
-        unless each goes on by itself: not everybody may have had a block in the last round. Worker
-        0 has the next section, if there are any: who rests there has not waited for one, so that it
-        may be anybody's. It also has it where mini-batches are split, whose parts would else be in
+        Where workers have homes, or are at several sites, those that rest are expected again from
+        now on, at one clock unless each goes on by itself: not everybody may have had a block in
+        the last round. Worker 0 has the next section, if there are any: who rests there has not
+        waited for one, so that it may be anybody's. It also has it where mini-batches are split,
+        whose parts would else be in
         two rounds from here on.
         """
         n, table, control = self.settings.n_workers, self.schedule.table, self.schedule.control
+        resting = table[:, layout.T_STATE] == layout.RESTING
+        if not self.plan.free and (self.homes is not None or not self.settings.world.is_one):
+            table[resting, layout.T_CLOCK] = table[:, layout.T_CLOCK].max()
         if self.homes is not None:
-            resting = table[:, layout.T_STATE] == layout.RESTING
-            if not self.plan.free:
-                table[resting, layout.T_CLOCK] = table[:, layout.T_CLOCK].max()
             table[resting, layout.T_EXPECTED] = min(epochs, self.plan.max_epochs)  # first
             table[resting, layout.T_STATE] = layout.STARTING
+        if self.plan.barrier != barriers.FREE:  # which wait for those of other sites from now on
+            far = np.flatnonzero(resting)
+            table[far[~np.isin(far, self.here)], layout.T_STATE] = layout.WAITING
         if self.homes is not None or self.plan.split:
             control[layout.SECTION] = -(-control[layout.SECTION] // n) * n
         self.schedule.control[layout.LIMIT] = min(epochs, self.plan.max_epochs)

@@ -1,7 +1,8 @@
 """One run's memory and numbers, of which its workers need no more than this.
 
-Who writes: as `hogshare.kernels.shared` says for the shared arrays; row `me` of every private array
-belongs to worker `me`. Who frees: whoever allocated (the runtime: private memory, or an arena).
+Who writes: as `hogshare.kernels.shared` says for the shared arrays; of every private array, row
+`me - first` belongs to worker `me`, `first` being the first worker of this site. Who frees: whoever
+allocated (the runtime: private memory, or an arena).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import UserBarrier
+from hogshare.engine.world import World
 from hogshare.kernels import blocks, epochs, layout, quanta, sgd, stale_blocks
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.rows import Rows
@@ -35,14 +37,12 @@ class Settings:
     width: int
     n_features: int
     n_columns: int
-    n_workers: int
-    first: int = 0  # of all machines' workers, the number of this one's first
-    all_workers: int = 0  # how many those are; 0: there is one machine
+    world: World
 
     @property
-    def n_everywhere(self) -> int:
-        """Workers of all machines."""
-        return self.all_workers or self.n_workers
+    def n_workers(self) -> int:
+        """Workers of all sites."""
+        return self.world.n_workers
 
 
 class Workspace:
@@ -70,6 +70,7 @@ class Workspace:
         self.patience_ns: int | None = None  # with a barrier of the user's; None: the loop's own
         self.rule = sgd.Rule(**settings.rule)
         self.plan = Plan(**settings.plan)
+        self.here = settings.world.here  # numbers of the workers of this site
         self.row_memory = BY_METHOD[self.rule.method]
         rows = [arrays[name].view() for name in ROW_ARRAYS]
         for view in rows:
@@ -101,24 +102,24 @@ class Workspace:
 
     def private(self, me: int) -> sgd.Private:
         """Worker `me`'s own arrays."""
-        fields = {}
+        fields, row = {}, me - self.here.start
         for name in ("copy", "base", "received", "lag", "average_copy", "average_base"):
             array = self.arrays[name]
-            fields[name] = array[me, : self.size] if array.shape[1] else array[me]
+            fields[name] = array[row, : self.size] if array.shape[1] else array[row]
         if self.is_alone:
             fields["copy"] = self.vector.w
             fields["average_copy"] = self.memory.average
-        local = self.arrays["local"][me, : layout.N_LOCAL_FIELDS * self.settings.n_columns]
+        local = self.arrays["local"][row, : layout.N_LOCAL_FIELDS * self.settings.n_columns]
         return sgd.Private(
             fields["copy"],
             fields["base"],
             fields["received"],
             fields["lag"],
             local.reshape(layout.N_LOCAL_FIELDS, self.settings.n_columns),
-            self.arrays["pending"][me],
+            self.arrays["pending"][row],
             fields["average_copy"],
             fields["average_base"],
-            self.arrays["scratch"][me],
+            self.arrays["scratch"][row],
         )
 
     def vector_of(self, me: int) -> Vector:
@@ -153,8 +154,8 @@ class Workspace:
         quanta.stop(self.schedule.control, reason)
 
     def locals(self) -> np.ndarray:
-        """Workers' own numbers: float64 [n_workers, layout.N_LOCAL_FIELDS, n_columns]."""
+        """Own numbers of the workers here: float64 [., layout.N_LOCAL_FIELDS, n_columns]."""
         n = layout.N_LOCAL_FIELDS * self.settings.n_columns
         return self.arrays["local"][:, :n].reshape(
-            self.settings.n_workers, layout.N_LOCAL_FIELDS, self.settings.n_columns
+            len(self.here), layout.N_LOCAL_FIELDS, self.settings.n_columns
         )

@@ -175,6 +175,17 @@ def look(plan, table, control, me):
     return may_pass(plan, table, control, me)
 
 
+@kernel
+def move_on(control, generation):
+    """Take a generation that was released at another site, if it is not known here."""
+    while True:
+        now = load(control, layout.GENERATION)
+        if now >= generation:
+            return
+        if compare_exchange(control, layout.GENERATION, now, generation) == now:
+            return
+
+
 @helper
 def enter(plan, table, me):
     """Join the barrier's world at the others' least clock; the first block is free.

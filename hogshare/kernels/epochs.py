@@ -82,9 +82,9 @@ class Plan(NamedTuple):
     sleeps: int  # 1: workers sleep in every block, see `hogshare.stragglers`; 2: see `SIMULATED`
     parts: int  # in which a worker reads and writes the one vector, apart; 0: row by row, at once
     shares: int  # workers that have rows of their own, see `shares`; 0: blocks are anybody's
-    stride: float = 1.0  # rows that are visited in all for a row here: other machines have others
-    first: int = 0  # of all machines' shares, the one that this machine's begin with
-    everywhere: int = 0  # how many shares all machines have
+    stride: float = 1.0  # rows that are visited in all for a row here: other sites have others
+    first: int = 0  # the number of this site's first worker
+    everywhere: int = 0  # how many workers with shares all sites have
     split: int = 0  # workers that compute a part each of one mini-batch, see `rounds`; 0: none do
     free: int = 0  # 1: who has a share goes on into the next epoch without the others
 
@@ -119,7 +119,7 @@ def prepare_share(schedule, plan, owner, epoch, me):
             return False
         if load(of_owner, layout.T_DEALT) <= epoch:
             scratch, held_out = schedule.permutation, schedule.held_out
-            which = plan.shares, owner, plan.first, plan.shuffle, plan.window
+            which = plan.shares, owner - plan.first, plan.first, plan.shuffle, plan.window
             deal_one(scratch, held_out, schedule.order[epoch % 2], *which, plan.seed, epoch)
             store(of_owner, layout.T_DEALT, epoch + 1)
         store(control, layout.PREPARER, 0)
@@ -227,7 +227,7 @@ def claim_of_share(schedule, plan, me, owner):
                 return layout.NO_BLOCK
         elif not is_open(schedule, plan, epoch, is_late, me):
             return layout.NO_BLOCK
-        ticket = epoch * plan.n_blocks + place * plan.shares + owner
+        ticket = epoch * plan.n_blocks + place * plan.shares + owner - plan.first
         state[layout.T_BLOCK] = ticket
         if compare_exchange(of_owner, layout.T_SHARE, number, number + 1) == number:
             return ticket
@@ -266,7 +266,7 @@ def claim_own(schedule, plan, me):
 @helper
 def claim_left(schedule, plan, me, before):
     """Take a block of somebody who is gone, and whose share has come less far than `before`."""
-    for owner in range(plan.shares):
+    for owner in range(plan.first, plan.first + plan.shares):
         of_owner = schedule.table[owner]
         state = load(of_owner, layout.T_STATE)
         is_gone = owner != me and (state == layout.DONE or state == layout.DEAD)
@@ -368,7 +368,7 @@ def tick(plan, state, me):
     Where rows are shared out the clock counts blocks of one's own share: by those of the dead a
     worker would be ahead of others who have as much left to do, and wait for them, who wait for it.
     """
-    is_own = plan.shares == 0 or state[layout.T_BLOCK] % plan.shares == me
+    is_own = plan.shares == 0 or state[layout.T_BLOCK] % plan.shares == me - plan.first
     state[layout.T_BLOCK] = layout.NO_BLOCK
     state[layout.T_BLOCKS] += 1
     if is_own:

@@ -441,7 +441,7 @@ def turn_of(name, method, lock_free, ordered=False, single=False, outside=False)
                     i = first
                     while i < end:
                         if method == GRADIENT:
-                            rows_done = t / (table.shape[0] * plan.stride)
+                            rows_done = t / table.shape[0]
                             interval = interval_now(plan, rows_done, DESCENT_FIRST, DESCENT_GROWTH)
                         else:
                             rows_done = np.float64(table[me, layout.T_ROWS] + i - first)

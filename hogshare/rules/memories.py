@@ -36,6 +36,7 @@ class Run(Protocol):
     arrays: Mapping[str, np.ndarray]
     rows: Rows
     rule: sgd.Rule
+    here: range
     schedule: Schedule
     memory: Memory
 
@@ -184,7 +185,7 @@ class Table(RowMemory):
         elif begins_empty(start):
             return
         else:
-            local = run.private(0).local
+            local = run.private(run.here.start).local
             saga.remember(
                 run.rows, run.rule, a["w"], a["intercept"], run.schedule, run.memory, local
             )

@@ -21,7 +21,7 @@ def one_thread_each(session: Session) -> Iterator[None]:
     And where one worker does, of a problem that asks for it.
     """
     outside = session.outside
-    is_alone = session.settings.n_workers == 1
+    is_alone = len(session.here) == 1
     if outside is None or (is_alone and not outside.problem.wants_one_thread):
         yield
         return

@@ -22,7 +22,7 @@ SLICE = 0.02  # of a straggler's sleep, after which it looks whether the run is 
 
 def is_crowded(session: Session) -> bool:
     """Whether workers are more than the cores that the calling thread may use."""
-    return session.settings.n_workers > usable_cores()
+    return len(session.here) > usable_cores()
 
 
 def looks_of(session: Session) -> int:
@@ -32,7 +32,7 @@ def looks_of(session: Session) -> int:
     interpreter, which those that are waited for need to go on: a round of eight threads took 4 ms
     on two cores, and now 0.1.
     """
-    if session.settings.n_workers == 1:
+    if len(session.here) == 1:
         return 0
     if session.plan.split and not is_crowded(session):
         return STEP_LOOKS

@@ -203,7 +203,7 @@ def workers(session: Session) -> list[dict[str, Any]]:
     """
     lines = []
     looks = session.plan.barrier != barriers.FREE
-    for k, row in enumerate(session.schedule.table.tolist()):
+    for k, row in zip(session.here, session.table_here.tolist(), strict=True):
         joined = (row[layout.T_JOINED] - session.began) * 1e-9
         lines.append(
             {

@@ -10,6 +10,7 @@ from hogshare.barriers import BuiltIn
 from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
 from hogshare.engine.stops import Stop
+from hogshare.engine.world import World
 from hogshare.planes import Plane
 from hogshare.problems.protocol import Problem
 from hogshare.report import Report
@@ -49,7 +50,7 @@ class Repeatable:
             barrier=self.barrier,
             step=self.step,
             stop=Stop(epochs=1),
-            n_workers=n_workers,
+            world=World((n_workers,)),
             seed=self.seed,
             shuffle=self.shuffle,
             trace=trace,

@@ -14,6 +14,7 @@ from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
 from hogshare.engine.choices import Choices, may_split, rows_of_step
 from hogshare.engine.epochends import EpochEnds
 from hogshare.engine.stops import Stop
+from hogshare.engine.world import World
 from hogshare.kernels import announcements, epochs, tracking
 from hogshare.planes import Plane
 from hogshare.problems.model import Handed, Model
@@ -248,7 +249,7 @@ def solve(
         barrier=barrier,
         step=step,
         stop=stop,
-        n_workers=workers,
+        world=World((workers,)),
         seed=order_seed,
         shuffle=shuffle,
         first_t=first_t if saved is None else saved.first_t,

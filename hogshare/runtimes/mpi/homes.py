@@ -18,7 +18,7 @@ arrays and of the table, and their homes. Who frees: `close`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from hogshare.links.network import Network
 from hogshare.planes.protocol import owners_of
 from hogshare.runtimes.mpi.assembly import Assembly, Pool
 from hogshare.runtimes.mpi.beats import Beats
+from hogshare.runtimes.mpi.clocks import Clocks
 from hogshare.runtimes.mpi.level import (
     Level,
     Tell,
@@ -43,7 +44,7 @@ from hogshare.runtimes.mpi.verdict import Verdict
 from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire
 from hogshare.runtimes.mpi.words import ORDINARY, Decision
 
-EPOCHS, IS_LAST, STOP, IS_FINITE, FIRST_SUM = range(5)  # of a machine's words in a meeting
+EPOCHS, IS_LAST, STOP, IS_FINITE, CLOCK, FIRST_SUM = range(6)  # of a machine's words in a meeting
 HOMES, TABLE = " homes", " table"  # names that no array of a plane has
 
 
@@ -51,7 +52,6 @@ class HomesLevel(Level):
     """The level of machines whose workers have homes of one plane.
 
     pool : one rank for each machine
-    workers_of : how many workers each machine has
     n_rows : rows that all machines train on
     network : links between machines besides the real ones, where the plane says nothing of links
     """
@@ -60,7 +60,6 @@ class HomesLevel(Level):
         self,
         pool: Pool,
         session: Session,
-        workers_of: Sequence[int],
         n_rows: int,
         network: Network,
     ) -> None:
@@ -68,13 +67,14 @@ class HomesLevel(Level):
         self.session, self.pool, self.homes = session, pool, session.homes
         self.deliver: Callable[[], None] = lambda: None
         self.is_over = False
+        self._are_over = np.zeros(pool.size, bool)  # sites that have ended
         self.verdict = Verdict(session, session.plan, n_rows)
         # by itself a machine meets no criterion; whether all do is decided in the meetings
         session.plan = session.plan._replace(tol=-np.inf)
         self.is_looked_at = (
             len(session.arrays["snapshots"]) > 0 or session.rule.track == tracking.CRITERION
         )
-        self.machine_of = np.repeat(np.arange(pool.size), workers_of)
+        self.machine_of = session.settings.world.site_of
         self.traffic = EdgeTraffic()
         self._comms = [pool.copy_of_comm() for _ in range(4)]
         self._owned = _owned(self.homes, self.machine_of)
@@ -84,7 +84,8 @@ class HomesLevel(Level):
         self.wire = Wire(self._comms[0], session.mail.box, where, "mail", *of_wire)
         self.homes.carry_by(self.wire, [k for k, (a, b) in enumerate(where) if a != b])
         seen = [self._owned[name] for name in self.homes.plane.seen]
-        self.progress = Progress(self._comms[1], self.homes, self.machine_of, seen, self.traffic)
+        self.clocks = Clocks(session)
+        self.progress = Progress(self._comms[1], self.homes, self.clocks, seen, self.traffic)
         self.beats = Beats(self._comms[2], [k for k in range(pool.size) if k != pool.me])
         self.assembly = Assembly(self._comms[3], self.wait, self.traffic)
         self._from_here = [k for k, (a, _) in enumerate(where) if a == pool.me]
@@ -107,7 +108,7 @@ class HomesLevel(Level):
     def rest(self, tell: Tell) -> Decision:
         """Meet all others, while the workers rest."""
         decision, _ = self._meet(tell, is_last=False)
-        self.progress.meet()
+        self.progress.meet(self._are_over)
         return decision
 
     def end(self) -> None:
@@ -136,7 +137,9 @@ class HomesLevel(Level):
         session, stop = self.session, self.session.word(layout.STOP)
         found = self.assembly.gathered(self._words(is_last, stop))
         epochs, stops = found[:, EPOCHS].astype(int), found[:, STOP].astype(int)
-        are_all_last, n_epochs = bool(found[:, IS_LAST].all()), int(epochs.min())
+        self._are_over = found[:, IS_LAST] > 0.0
+        are_all_last, n_epochs = bool(self._are_over.all()), int(epochs.min())
+        self.homes.table[:, layout.T_CLOCK] = found[:, CLOCK].max()  # where all go on from
         if are_all_last:
             self.homes.finish()
         is_new = bool((epochs == n_epochs).all()) and n_epochs > self.verdict.epochs
@@ -166,13 +169,14 @@ class HomesLevel(Level):
         homes = (self.homes.vector_of(k) for k in self.homes.here)
         is_finite = all(np.isfinite(home).all() for home in homes)
         sums = session.arrays["sums"][(n_epochs - 1) % 2]
-        return np.concatenate([[n_epochs, is_last, stop, is_finite], sums])
+        clock = session.table_here[:, layout.T_CLOCK].max()
+        return np.concatenate([[n_epochs, is_last, stop, is_finite, clock], sums])
 
     def _bring(self) -> None:
         """Have all homes, and all rows of the arrays that are read together, on every machine."""
         homes, me = self.homes, self.pool.me
-        assert homes.beside is not None
-        homes.beside[list(homes.here)] = [homes.vector_of(k) for k in homes.here]
+        assert homes.brought is not None
+        homes.brought[list(homes.here)] = [homes.vector_of(k) for k in homes.here]
         brought = self._owned.values()
         own = b"".join(array[rows[me]].tobytes() for array, rows in brought)
         counts = [
@@ -220,8 +224,8 @@ class HomesLevel(Level):
 
 def _owned(homes: Homes, machine_of: np.ndarray) -> dict[str, Owned]:
     """By name the arrays that are brought to all, with the rows that each machine writes."""
-    assert homes.beside is not None
-    of_workers = {HOMES: homes.beside, TABLE: homes.table}
+    assert homes.brought is not None
+    of_workers = {HOMES: homes.brought, TABLE: homes.table}
     arrays = {**homes.arrays, **of_workers}
     owners = owners_of(homes.plane, homes.n_workers, homes.arrays)
     owners |= dict.fromkeys(of_workers, np.arange(homes.n_workers))

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.barriers import is_free
 from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 from hogshare.engine.checks import AtRest
 from hogshare.engine.choices import Choices
 from hogshare.engine.rowwise import row_numbers, row_pace
 from hogshare.engine.session import Session
+from hogshare.engine.world import World
 from hogshare.kernels import layout
 from hogshare.kernels.parts import Each
 from hogshare.links.network import Network
@@ -71,7 +71,7 @@ class Machines(Runtime):
     """The runtime of machines that exchange messages; one rank for each.
 
     look : called while this rank waits for others; raises if one has failed
-    workers_of : how many workers each rank has
+    sites : how many workers each rank has
     rows : {"shard", "all"}, default="shard"; whether the problem of a rank holds rows of its own,
         or all rows, which are dealt to all workers by turns
     network : links between the machines besides the real ones
@@ -84,18 +84,20 @@ class Machines(Runtime):
         self,
         comm: Any,
         look: Callable[[], Any],
-        workers_of: Sequence[int],
+        sites: Sequence[int],
         rows: str = "shard",
         network: Network | None = None,
     ) -> None:
         self.rows, self.network, self.is_linked = rows, network or Network(), network is not None
         self.pool = Pool(comm, look)
-        self.me, self.n_machines = self.pool.me, self.pool.size
-        self.workers_of = tuple(workers_of)
-        first = sum(self.workers_of[: self.me])
-        self.mine = range(first, first + self.workers_of[self.me])
+        self.world = World(tuple(sites), self.pool.me)
         self.level: HomesLevel | VectorLevel | None = None
         self.pace: SitePace | None = None
+
+    @property
+    def is_orderly(self) -> bool:
+        """False: a site's workers begin when it is there."""
+        return False
 
     # -- before
 
@@ -112,8 +114,9 @@ class Machines(Runtime):
                 )
             return problem
         own: Any = problem
-        if self.rows == "all" and self.n_machines > 1:
-            own = own.with_rows(dealt(own.rows, self.mine, sum(self.workers_of)))
+        world = self.world
+        if self.rows == "all" and not world.is_one:
+            own = own.with_rows(dealt(own.rows, world.here, world.n_workers))
         sizes = sizes_of(own)
         found = self.pool.gathered(np.array([*sizes, *_shape(problem)]))
         n = len(sizes)
@@ -132,23 +135,19 @@ class Machines(Runtime):
 
     def everywhere(self, n_workers: int) -> int:
         """Workers of all ranks."""
-        return sum(self.workers_of)
+        return self.world.n_workers
 
     def settled(self, choices: Choices) -> Choices:
         """With how many machines there are, and how many rows they have; raises ValueError."""
         self._check(choices)
-        problem, elsewhere = choices.problem, None
+        problem, world, far = choices.problem, self.world, None
         if has_rows(problem):
-            beside = problem.n_all - problem.n_rows
+            n_far = problem.n_all - problem.n_rows
         else:
-            elsewhere = ~is_dealt(problem.n_rows, self.mine, sum(self.workers_of))
-            beside = int(np.count_nonzero(elsewhere))
+            far = ~is_dealt(problem.n_rows, world.here, world.n_workers)
+            n_far = int(np.count_nonzero(far))
         choices = dataclasses.replace(
-            choices,
-            n_machines=self.n_machines,
-            n_beside=beside,
-            elsewhere=elsewhere,
-            iterate=1.0,
+            choices, world=world, n_far=n_far, far=far, iterate=1.0, orderly=False
         )
         self.n_rows = choices.n_all
         if choices.plane.has_homes:
@@ -161,7 +160,7 @@ class Machines(Runtime):
         plane, stop, rule = choices.plane, choices.stop, choices.rule
         name, is_linear = type(plane).__name__, has_rows(choices.problem)
         lock_free = plane.is_lock_free or plane.is_direct
-        n = self.everywhere(choices.n_workers)
+        n = self.world.n_workers
         for is_asked, what in (
             (not (is_linear or plane.has_homes), f"a problem by a gradient on {name}"),
             (plane.has_master, f"the plane {name}"),
@@ -178,28 +177,17 @@ class Machines(Runtime):
         ):
             if is_asked:
                 raise ValueError(f"{what} needs {ONE}: between machines it is not there.")
-        groups = plane.groups(n)
-        if not is_free(choices.barrier) and groups is None:
-            raise ValueError(
-                f"barriers hold among {ONE}, and within a centre of Mirrors: between machines "
-                "workers wait for each other at epochs' ends, and as a plane says. Leave barrier "
-                "out."
-            )
 
     def _with_homes(self, choices: Choices) -> Choices:
         """With all machines' workers on one plane, whose blocks are as long everywhere.
 
         Raises ValueError if a group of workers is on several machines.
         """
-        share = np.array([choices.n_training // choices.n_workers])
-        choices = dataclasses.replace(
-            choices,
-            workers_of=self.workers_of,
-            machine=self.me,
-            least_share=int(self.pool.gathered(share).min()),
-        )
-        machine_of = np.repeat(np.arange(self.n_machines), self.workers_of)
-        groups = choices.plane.groups(choices.n_everywhere)
+        share = np.array([choices.n_training // choices.n_here])
+        least = int(self.pool.gathered(share).min())
+        choices = dataclasses.replace(choices, least_share=least)
+        machine_of = self.world.site_of
+        groups = choices.plane.groups(choices.n_workers)
         for group in range(0 if groups is None else groups.max() + 1):
             there = machine_of[groups == group]
             if there.min() < there.max():
@@ -222,8 +210,6 @@ class Machines(Runtime):
     ) -> dict[str, np.ndarray]:
         """Memory of this process; what is lent is copied, for all machines write it."""
         arrays = {**private_memory(shapes), **rows}
-        if len(arrays["all_tables"]):  # of which the workers' own table is a part
-            arrays["table"] = arrays["all_tables"][self.mine.start : self.mine.stop]
         for name, array in lent.items():
             arrays[name][:] = array
         return arrays
@@ -233,8 +219,7 @@ class Machines(Runtime):
         if session.homes is not None:
             # a link may be down for as long before anybody else says so
             session.patience_ns = round(2e9 * beats.SILENT_SECONDS)
-            workers_of = self.workers_of
-            self.level = HomesLevel(self.pool, session, workers_of, self.n_rows, self.network)
+            self.level = HomesLevel(self.pool, session, self.n_rows, self.network)
         else:
             assert self.pace is not None
             self.level = VectorLevel(self.pool, session, self.pace, self.n_rows, self.network)
@@ -249,7 +234,7 @@ class Machines(Runtime):
         """Run this machine's workers to their end, which is that of all machines."""
         level = self.level
         assert level is not None
-        crew = ThreadCrew(session, range(session.settings.n_workers), news := Bell())
+        crew = ThreadCrew(session, session.here, news := Bell())
         told = 0
         with Holding(news) as held:
 
@@ -292,7 +277,7 @@ class Machines(Runtime):
     def facts(self) -> dict[str, Any]:
         """How many machines there were, and after how many rows each exchanged its vector."""
         exchange = {} if self.pace is None else {"machine_exchange_rows": self.pace.rows}
-        return {"machines": self.n_machines, **exchange}
+        return {"machines": len(self.world.sites), **exchange}
 
     def _add(self, number: float) -> float:
         return float(self.pool.added(np.array([number]))[0])

@@ -22,7 +22,8 @@ from hogshare.engine.session import Session
 from hogshare.kernels import between, layout
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.jit import JIT_DISABLED
-from hogshare.runtimes.mpi.posts import OWNER, Post
+from hogshare.runtimes.mpi.clocks import CLOCK, STATE, WORDS, Clocks, packed, unpacked
+from hogshare.runtimes.mpi.posts import OWNER, Post, parts, send
 from hogshare.runtimes.mpi.verdict import Verdict
 from hogshare.runtimes.mpi.words import (
     AT_END,
@@ -35,7 +36,7 @@ from hogshare.runtimes.mpi.words import (
     Report,
 )
 
-NOWHERE = np.empty(0, np.int64)
+NOWHERE, NOTHING = np.empty(0, np.int64), np.empty(0)
 
 
 class Owner:
@@ -43,6 +44,7 @@ class Owner:
 
     session : of machine 0, for what all have alike: the rule, and the columns as they begin
     plan : with the criterion of the run, by which machines by themselves do not stop
+    clocks : of machine 0, for whose words are whose
     start : the flat vector that all machines begin with
     n_rows : rows that all machines train on
     posts : of every machine
@@ -54,6 +56,7 @@ class Owner:
         self,
         session: Session,
         plan: Plan,
+        clocks: Clocks,
         start: np.ndarray,
         n_rows: int,
         posts: Mapping[int, Post],
@@ -62,7 +65,9 @@ class Owner:
     ) -> None:
         self.rule, self.flat = session.rule, Flat.of(session)
         self.verdict = Verdict(session, plan, n_rows)
-        self.posts = posts
+        self.posts, self.clocks = posts, clocks
+        # of each site the words that came with its last offer
+        self._words = {k: np.zeros(clocks.size_of(k), np.int64) for k in posts}
         self.total = start.copy()
         self._told = {k: start.copy() for k in posts}
         self._places, self._values = np.empty(places, np.int64), np.empty(places)
@@ -99,10 +104,14 @@ class Owner:
         message = post.offers.poll()
         if message is None:
             return False
-        places = NOWHERE if message.places is None else message.places
+        tail = 2 * len(self._words[k]) if self.clocks.are_waited_for else 0
+        places, values, words = parts(message, tail)
         zeros = int(self.rule.l1_ratio > 0.0)
         told, n = self._told[k], float(len(self.posts))
-        between.settle_offer(self.total, told, places, message.values, n, zeros)
+        where = NOWHERE if places is None else places
+        between.settle_offer(self.total, told, where, values, n, zeros)
+        if tail:
+            self._words[k] = unpacked(words)
         round_ = message.round
         post.offers.take()
         if round_ == IN_PASSING:
@@ -118,11 +127,13 @@ class Owner:
         count = between.list_news(
             self.total, self._told[k], self._places, self._values, self._single
         )
-        answers = self.posts[k].answers
+        answers, tail = self.posts[k].answers, NOTHING
+        if self.clocks.are_waited_for:
+            tail = packed(np.concatenate(list(self._words.values())))
         if count <= len(self._places):
-            went = answers.post(self._values[:count], self._places[:count], round_)
+            went = send(answers, self._values[:count], self._places[:count], tail, round_)
         else:
-            went = answers.post(self._told[k], None, round_)
+            went = send(answers, self._told[k], None, tail, round_)
         assert went, "a machine offers again only when it has its answer"
 
     def _answer_all(self) -> None:
@@ -136,6 +147,15 @@ class Owner:
             return
         for k in waiting:
             self._answer(k, self._waiting.pop(k))
+        self._expect(waiting)
+
+    def _expect(self, sites: list[int]) -> None:
+        """Have barriers wait for the workers of sites that rest: they begin again, at one clock."""
+        found = {k: self._words[k][1:].reshape(-1, len(WORDS)) for k in self._words}
+        clock = max(int(words[:, CLOCK].max()) for words in found.values())
+        for k in sites:
+            resting = found[k][:, STATE] == layout.RESTING
+            found[k][resting, CLOCK], found[k][resting, STATE] = clock, layout.WAITING
 
     # -- words
 

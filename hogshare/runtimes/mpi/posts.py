@@ -19,7 +19,7 @@ from hogshare.links.network import Network
 from hogshare.runtimes.mpi.assembly import Pool
 from hogshare.runtimes.mpi.beats import Beats
 from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire
-from hogshare.shm.mailbox import AT_ONCE, PLACE_BYTES, Edge, mailbox_of, shapes
+from hogshare.shm.mailbox import AT_ONCE, PLACE_BYTES, Edge, Message, mailbox_of, shapes
 
 OWNER = 0  # its rank
 QUEUE = 2  # messages of an edge that may be under way
@@ -38,6 +38,22 @@ class Post(NamedTuple):
     decisions: Edge
 
 
+def send(
+    edge: Edge, values: np.ndarray, places: np.ndarray | None, tail: np.ndarray, round_: int
+) -> bool:
+    """Post values of a vector, and a tail of numbers that follow it."""
+    if places is not None:
+        places = np.concatenate([places, np.zeros(len(tail), np.int64)])
+    return edge.post(np.concatenate([values, tail]), places, round_)
+
+
+def parts(message: Message, tail: int) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+    """A message's places, values, and the tail of so many numbers."""
+    n = len(message.values) - tail
+    places = None if message.places is None else message.places[:n]
+    return places, message.values[:n], message.values[n:]
+
+
 def most_places(size: int, value_bytes: int) -> int:
     """Values that are sent with their places, at most: all of them without are shorter then."""
     return size * value_bytes // (value_bytes + PLACE_BYTES)
@@ -47,12 +63,15 @@ class Posts:
     """All edges that begin or end at this rank.
 
     size : numbers of a vector
+    tail : numbers that follow those of a vector in a message, at most
     words : numbers of a report or of a decision, at most
     values : {"float64", "float32"}; as they are sent
     network : links between machines besides the real ones
     """
 
-    def __init__(self, pool: Pool, size: int, words: int, values: str, network: Network) -> None:
+    def __init__(
+        self, pool: Pool, size: int, tail: int, words: int, values: str, network: Network
+    ) -> None:
         self.me, self.n_machines = pool.me, pool.size
         self.traffic = EdgeTraffic()
         self.places = most_places(size, np.dtype(values).itemsize)
@@ -61,7 +80,7 @@ class Posts:
         self._wires: list[Wire] = []
         lines = []
         for first, second, n_places, n_values, kind in (
-            ("update", "model", self.places, size, values),
+            ("update", "model", self.places + tail, size + tail, values),
             ("control", "control", 0, words, "float64"),
         ):
             ends = [(k, OWNER) for k in machines] + [(OWNER, k) for k in machines]

@@ -34,8 +34,9 @@ from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.sgd import DUAL
 from hogshare.planes.shared import EASY_SHARE, EXCHANGE_SHARE, row_nanoseconds
 from hogshare.rules.pace import DELAY
+from hogshare.runtimes.mpi.clocks import Clocks, packed, unpacked
 from hogshare.runtimes.mpi.level import keep_snapshot, note_decision, note_end
-from hogshare.runtimes.mpi.posts import Post
+from hogshare.runtimes.mpi.posts import Post, parts, send
 from hogshare.runtimes.mpi.words import (
     AT_BEGIN,
     AT_END,
@@ -86,12 +87,12 @@ def site_pace(choices: Choices, size: int) -> SitePace:
     choices : with how many machines there are, and how many rows they have
     size : numbers of a vector that is exchanged
     """
-    problem, rule, machines = choices.problem, choices.rule, choices.n_machines
+    problem, rule, machines = choices.problem, choices.rule, len(choices.world.sites)
     cost, row = MESSAGES_NS + COORDINATE_NS * size, row_nanoseconds(problem)
     shortest, easy = EXCHANGE_SHARE * cost / row, EASY_SHARE * cost / row
     close = choices.n_all / ((SPREAD if rule.remembers else DESCENT_SPREAD) * machines)
     rows = max(1, int(max(shortest, min(easy, close))))
-    first = min(rows, FIRST * choices.n_workers)
+    first = min(rows, FIRST * choices.n_here)
     # as of workers: what is held back comes so many exchanges later, and is not to be too old
     fresh = DELAY * rows * machines**2 <= choices.n_all and problem.l1 == 0.0
     return SitePace(rows, first, rule.remembers and fresh)
@@ -108,6 +109,7 @@ class Site:
     def __init__(
         self,
         session: Session,
+        clocks: Clocks,
         start: np.ndarray,
         pace: SitePace,
         post: Post,
@@ -115,12 +117,14 @@ class Site:
         single: bool,
         n_machines: int,
     ) -> None:
-        self.session, self.pace, self.post = session, pace, post
+        self.session, self.clocks, self.pace, self.post = session, clocks, pace, post
         self.flat = Flat.of(session)
         self.account = Account(start.copy(), start.copy(), np.zeros(len(start)))
         self.n_machines, self._places, self._single = n_machines, places, int(single)
         self._offered_rows = self._rows()
         self._is_under_way = False
+        self._are_at_work = False  # the workers here: else there is nothing to offer in passing
+        self._words = np.zeros(0, np.int64)  # of the workers here, as they were last told
         self._answered = IN_PASSING  # the round of the last answer
         self._decisions: list[Decision] = []
 
@@ -139,14 +143,26 @@ class Site:
         """Take in what has come, and offer what it is time for; whether anything was done."""
         moved = self._take_answer() | self._take_decision()
         rows = self._rows()
-        if not self._is_under_way and rows - self._offered_rows >= self.pace.rows_now(rows):
+        may_offer = self._are_at_work and not self._is_under_way
+        if may_offer and (self._is_due(rows) or self._is_urgent()):
             self._offer(IN_PASSING, rows)
             moved = True
         return moved
 
+    def _is_due(self, rows: int) -> bool:
+        return rows - self._offered_rows >= self.pace.rows_now(rows)
+
+    def _is_urgent(self) -> bool:
+        """Whether somebody may wait at a barrier for what there is to tell, at any site."""
+        clocks = self.clocks
+        if not clocks.are_waited_for:
+            return False
+        return clocks.is_pressing or not np.array_equal(clocks.words(), self._words)
+
     def begin(self, wait: Wait) -> None:
         """Have all machines begin at one vector, which has the sums of all."""
         self._exchange(AT_BEGIN, wait)
+        self._are_at_work = True
 
     # -- while they rest
 
@@ -156,14 +172,18 @@ class Site:
         between_both : called with the number of epochs when all have one vector, before they
             decide; True: this machine's caller has the run stop
         """
+        self._are_at_work = False
         self._exchange(AT_REST, wait)
         n_epochs = self.session.word(layout.EPOCHS)
         self._keep_snapshot(n_epochs)
         stop = layout.STOPPED_BY_CALLER if between_both(n_epochs) else layout.RUNNING
-        return self._decide(stop, wait, is_last=False)
+        decision = self._decide(stop, wait, is_last=False)
+        self._are_at_work = True
+        return decision
 
     def end(self, wait: Wait) -> Decision:
         """Bring the run to its end: the vector is the global one, and has everything."""
+        self._are_at_work = False
         wait(lambda: not self._is_under_way)
         self._offer(AT_END, self._rows())
         decision = self._decide(self.session.word(layout.STOP), wait, is_last=True)
@@ -203,7 +223,7 @@ class Site:
 
     def _rows(self) -> int:
         """Rows whose steps are in the machine's vector."""
-        table = self.session.schedule.table
+        table = self.session.table_here
         return int((table[:, layout.T_ROWS] - table[:, layout.T_UNEXCHANGED]).sum())
 
     def _terms(self, round_: int, rows: int) -> Terms:
@@ -226,14 +246,16 @@ class Site:
 
     def _offer(self, round_: int, rows: int) -> None:
         session, offered = self.session, self.account.offered
+        if self.clocks.are_waited_for:
+            self._words = self.clocks.words()  # the first: what belongs to them is in the vector
         etas = session.locals()[:, layout.L_ETA].max(axis=0)
         self._sent_terms = self._terms(round_, rows)
         between.offer(session.vector, session.memory, self.account, self._sent_terms, etas)
-        places = np.flatnonzero(offered)
+        places, tail = np.flatnonzero(offered), packed(self._words)
         if len(places) <= self._places:
-            went = self.post.offers.post(offered[places], places, round_)
+            went = send(self.post.offers, offered[places], places, tail, round_)
         else:
-            went = self.post.offers.post(offered, None, round_)
+            went = send(self.post.offers, offered, None, tail, round_)
         assert went, "there is one offer at a time"
         self._offered_rows, self._is_under_way = rows, True
 
@@ -242,14 +264,18 @@ class Site:
         if message is None:
             return False
         known = self.account.known
-        if message.places is None:
-            known[:] = message.values
+        places, values, tail = parts(message, self.clocks.tail)
+        if places is None:
+            known[:] = values
         else:
-            known[message.places] = message.values
+            known[places] = values
+        words = unpacked(tail)
         self._answered = message.round
         self.post.answers.take()
         session = self.session
         between.take_in(session.vector, session.memory, self.account, self._sent_terms)
+        if self.clocks.are_waited_for:  # behind the vector, which has what they count
+            self.clocks.take_in_all(words)
         self._is_under_way = False
         return True
 

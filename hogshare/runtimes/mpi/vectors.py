@@ -13,6 +13,7 @@ import numpy as np
 from hogshare.engine.session import Session
 from hogshare.links.network import Network
 from hogshare.runtimes.mpi.assembly import Pool
+from hogshare.runtimes.mpi.clocks import Clocks
 from hogshare.runtimes.mpi.level import Level, Tell, give_back, pool_iterates
 from hogshare.runtimes.mpi.owner import Owner
 from hogshare.runtimes.mpi.posts import OWNER, Posts
@@ -35,17 +36,20 @@ class VectorLevel(Level):
         values = "float32" if single else "float64"
         words = most_words(flat.columns)
         self.session, self.pool, self.is_over = session, pool, False
-        self.posts = Posts(pool, flat.size, words, values, network)
+        self.clocks = Clocks(session)
+        self.posts = Posts(pool, flat.size, self.clocks.tail, words, values, network)
         self.beats, self.traffic = self.posts.beats, self.posts.traffic
         me, places = self.posts.me, self.posts.places
         self.owner: Owner | None = None
         if me == OWNER:
             numbers = n_rows, self.posts.of, places, single
-            self.owner = Owner(session, session.plan, start, *numbers)
+            self.owner = Owner(session, session.plan, self.clocks, start, *numbers)
         # by itself a machine meets no criterion; whether all do is the owner's to say
         session.plan = session.plan._replace(tol=-np.inf)
         machines = self.posts.n_machines
-        self.site = Site(session, start, pace, self.posts.of[me], places, single, machines)
+        self.site = Site(
+            session, self.clocks, start, pace, self.posts.of[me], places, single, machines
+        )
         self.deliver: Callable[[], None] = lambda: None  # an interrupt, while it waits
 
     def poll(self) -> bool:

@@ -1,0 +1,56 @@
+"""The workers of a run, and at which site each of them is.
+
+A *site* is a process with memory of its own; processes that share an arena are one site. Workers
+have one number in the whole world, and every site has the table of all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class World:
+    """Where the workers of a run are.
+
+    sites : how many workers each site has
+    site : which of the sites this process is
+
+    Examples
+    --------
+    >>> from hogshare.engine.world import World
+    >>> world = World((2, 3), site=1)
+    >>> world.n_workers, world.here, world.site_of.tolist()
+    (5, range(2, 5), [0, 0, 1, 1, 1])
+    """
+
+    sites: tuple[int, ...]
+    site: int = 0
+
+    @property
+    def n_workers(self) -> int:
+        """Of all sites."""
+        return sum(self.sites)
+
+    @property
+    def first(self) -> int:
+        """The number of this site's first worker."""
+        return sum(self.sites[: self.site])
+
+    @property
+    def here(self) -> range:
+        """Numbers of this site's workers."""
+        return range(self.first, self.first + self.sites[self.site])
+
+    @property
+    def is_one(self) -> bool:
+        """Whether there is one site."""
+        return len(self.sites) == 1
+
+    @cached_property
+    def site_of(self) -> np.ndarray:
+        """The site of each worker: int64 of shape (n_workers,)."""
+        return np.repeat(np.arange(len(self.sites)), self.sites)

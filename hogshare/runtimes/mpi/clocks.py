@@ -1,0 +1,120 @@
+"""What sites tell each other of their workers, as whole numbers that a message carries.
+
+    of a site: generations of the throttled barrier | words of each of its workers
+
+Barriers and planes read the table of all workers. A site's own rows are written by its workers;
+those of other sites come by messages, behind what these workers have done: who sends reads the
+words first and what goes with them afterwards, who receives does the contrary.
+
+Clocks only rise and generations only move on, so that old news can make a worker wait for longer,
+and never pass too soon. A generation is released by any site that sees enough workers waiting; the
+others take the largest number that they hear of.
+
+Who writes: the thread of a site that talks to the others, the rows of their workers, and GENERATION
+beside the workers, who move it on by a compare-exchange. Who reads: the workers here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hogshare.engine.session import Session
+from hogshare.kernels import barriers, layout, locks
+
+# the clock and the state are the last: whoever sees them sees the others
+WORDS = (
+    *(layout.T_BLOCKS, layout.T_ROWS, layout.T_HELD, layout.T_HOLDS, layout.T_SHARE),
+    *(layout.T_ARRIVED, layout.T_CLOCK, layout.T_STATE),
+)
+CLOCK, STATE = WORDS.index(layout.T_CLOCK), WORDS.index(layout.T_STATE)
+PIECE = 1 << 21  # which four bytes hold exactly, with what is below it
+
+
+class Clocks:
+    """The table of all workers, at one site.
+
+    session : of the site
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.world = session, session.settings.world
+        self.table, self.control = session.schedule.table, session.schedule.control
+        self.are_waited_for = session.plan.barrier != barriers.FREE
+        ends = np.cumsum([0, *self.world.sites])
+        self._workers = [slice(ends[k], ends[k + 1]) for k in range(len(self.world.sites))]
+        if self.are_waited_for:
+            self.expect()
+
+    @property
+    def tail(self) -> int:
+        """Numbers of the words of all sites, as they follow a vector; 0 where nobody waits."""
+        sites = range(len(self.world.sites))
+        return 2 * sum(map(self.size_of, sites)) if self.are_waited_for else 0
+
+    def rows_of(self, site: int) -> np.ndarray:
+        """Rows of the table that belong to a site's workers: a view."""
+        return self.table[self._workers[site]]
+
+    def size_of(self, site: int) -> int:
+        """Numbers of a site's words."""
+        return 1 + len(WORDS) * self.world.sites[site]
+
+    def words(self) -> np.ndarray:
+        """Those of this site: int64."""
+        rows = self.session.table_here
+        # states and clocks first, acquiring: what belongs to them was written before
+        last = [[locks.holder(row, word) + 1 for word in WORDS[CLOCK:]] for row in rows]
+        found = rows[:, WORDS].copy()
+        found[:, CLOCK:] = last
+        return np.concatenate([[self.control[layout.GENERATION]], found.reshape(-1)])
+
+    def take_in(self, site: int, words: np.ndarray) -> None:
+        """Write down what another site has told."""
+        table = self.rows_of(site)
+        found = words[1:].reshape(len(table), len(WORDS))
+        table[:, WORDS[:CLOCK]] = found[:, :CLOCK]
+        for row, clock, state in zip(table, found[:, CLOCK], found[:, STATE], strict=True):
+            locks.note(row, layout.T_CLOCK, max(int(clock), int(row[layout.T_CLOCK])))
+            locks.note(row, layout.T_STATE, int(state))
+        barriers.move_on(self.control, int(words[0]))
+
+    def take_in_all(self, words: np.ndarray) -> None:
+        """Write down what all other sites have told, whose words follow each other."""
+        at = 0
+        for site in range(len(self.world.sites)):
+            own = words[at : (at := at + self.size_of(site))]
+            if site != self.world.site:
+                self.take_in(site, own)
+
+    def expect(self) -> None:
+        """Have barriers wait for other sites' workers, who are about to begin."""
+        for k, row in enumerate(self.table):
+            if k not in self.world.here:
+                locks.note(row, layout.T_STATE, layout.WAITING)
+
+    @property
+    def is_pressing(self) -> bool:
+        """Whether somebody here waits at a barrier for what others may have done by now."""
+        rows = self.session.table_here
+        held = rows[:, layout.T_PASSED] <= rows[:, layout.T_CLOCK]
+        held &= rows[:, layout.T_STATE] == layout.WAITING
+        return self.are_waited_for and bool(held.any())
+
+
+def packed(words: np.ndarray) -> np.ndarray:
+    """Whole numbers, not below 0, as twice as many that four bytes hold exactly."""
+    return np.stack([words // PIECE, words % PIECE], axis=1).reshape(-1).astype(np.float64)
+
+
+def unpacked(values: np.ndarray) -> np.ndarray:
+    """The whole numbers again: int64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hogshare.runtimes.mpi.clocks import packed, unpacked
+    >>> unpacked(packed(np.array([3, 10**12 + 1])).astype(np.float32)).tolist()
+    [3, 1000000000001]
+    """
+    pieces = values.reshape(-1, 2).astype(np.int64)
+    return np.asarray(pieces[:, 0] * PIECE + pieces[:, 1])
