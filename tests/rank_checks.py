@@ -22,9 +22,11 @@ from sklearn.preprocessing import StandardScaler, scale
 from hogshare import (
     BSP,
     MPI,
+    PBSP,
     SGD,
     SSP,
     AsyncContext,
+    Fraction,
     Lasso,
     LatentDirichletAllocation,
     LogisticRegression,
@@ -39,6 +41,7 @@ from hogshare import (
     Shared,
     StepSize,
     Stop,
+    Throttled,
     asgd,
     datasets,
     problems,
@@ -847,7 +850,6 @@ def check_apart_what_is_not_there_is_refused():
     if SIZE == 1:
         return
     tries = {
-        "barriers hold": lambda: solve(PART, runtime=APART, barrier=BSP(), stop=2),
         "the plane Master": lambda: solve(PART, runtime=APART, plane=Master(), stop=2),
         "Stop(validation=...) needs": lambda: solve(
             PROBLEM,
@@ -874,6 +876,24 @@ def check_apart_what_is_not_there_is_refused():
         text = refused(ValueError, call)
         assert text is not None and words in text and on_all(text), (words, text)
     assert refused(TypeError, lambda: MPI(link=0.1)).startswith("link must be")
+
+
+def check_apart_barriers_hold():
+    def near(table, me):
+        return table.clock[me] - table.clock[table.in_run].min(initial=table.clock[me]) <= 1
+
+    barriers = {BSP(): 0, SSP(2): 2, near: 1, PBSP(2): None, Fraction(0.5, 1): None}
+    zero = PROBLEM.objective(np.zeros((1, X.shape[1])), np.zeros(1))
+    for plane in (Shared(), Shared(exchange=None), Replicas(), Mirrors(SIZE)):
+        for barrier, most in {**barriers, Throttled(SIZE): None}.items():
+            if isinstance(plane, Mirrors) and isinstance(barrier, Throttled):
+                continue
+            run = {"plane": plane, "barrier": barrier, "block": 16, "stop": 3, "step": 0.01}
+            report = solve(PROBLEM, runtime=APART_ALL, n_workers=2, seed=0, **run)
+            leads = [worker["largest_lead"] for worker in report.workers]
+            assert most is None or max(leads) <= most, (plane, barrier, leads)
+            assert report.n_epochs == 3 and on_all(report.model.coef.tobytes()), (plane, barrier)
+            assert PROBLEM.objective_at(report.model) < 0.5 * zero, (plane, barrier)
 
 
 def check_apart_an_error_of_one_rank_reaches_all():

@@ -9,14 +9,13 @@ stays.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from hogshare.engine.arrays import Shapes
 from hogshare.engine.session import Session
-from hogshare.engine.workspace import ROW_ARRAYS, Settings
+from hogshare.engine.workspace import ROW_ARRAYS
 from hogshare.runtimes.user_objects import Parcel, packed
 from hogshare.shm import sharing
 from hogshare.shm.arena import Arena
@@ -80,7 +79,7 @@ class Assignment:
         return [*fds, *(arena.fileno() for arena in arenas if arena is not None)], {
             "arena": self.arena.describe(),
             "shared": shared,
-            "settings": asdict(session.settings),
+            "settings": session.settings,
             "parcels": self.parcels,
             "parcels_from": parcels_from,
         }
@@ -102,4 +101,4 @@ def session_of(fds: Sequence[int], handed: Mapping[str, Any]) -> Session:
     assert set(ROW_ARRAYS) <= set(arrays)
     left = iter(fds[handed["parcels_from"] :])
     users: dict[str, Any] = {name: one.opened(left) for name, one in handed["parcels"].items()}
-    return Session(arrays, Settings(**handed["settings"]), **users)
+    return Session(arrays, handed["settings"], **users)

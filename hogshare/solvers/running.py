@@ -131,7 +131,7 @@ class Run:
         session.set_up_turns(looks_of(session))
         self.runner.prepare(session)
         filled = time.perf_counter()
-        session.worker(0).prepare()
+        session.worker(session.here.start).prepare()
         if checks is not None:
             checks.prepare()
         self.doubt = confirmation_of(c, session)

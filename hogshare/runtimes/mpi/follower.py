@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from hogshare.engine.session import Session
-from hogshare.engine.workspace import Settings
 from hogshare.runtimes.blas import one_thread_each
 from hogshare.runtimes.events import Bell
 from hogshare.runtimes.joint import Parts
@@ -52,7 +51,7 @@ def attached(parts: Parts, content: dict[str, Any]) -> Session:
     """The session of a leader that has made the same call; the memory stays with its arrays."""
     arena = accept(content)
     arrays = {**{name: arena[name] for name in arena.names}, **parts.rows}
-    return Session(arrays, Settings(**content["settings"]), *parts[1:])
+    return Session(arrays, content["settings"], *parts[1:])
 
 
 def _run(call: Call, session: Session, workers: range) -> None:

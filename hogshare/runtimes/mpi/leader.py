@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -72,8 +71,8 @@ class Leader(Runtime):
     def prepare(self, session: Session) -> None:
         """Compile, and have the others load what is compiled; they wait, and then attach."""
         assert self.arena is not None
-        session.worker(0).prepare()
-        self.call.post_all(ATTACH, {**offer(self.arena), "settings": asdict(session.settings)})
+        session.worker(session.here.start).prepare()
+        self.call.post_all(ATTACH, {**offer(self.arena), "settings": session.settings})
         self._await(READY)
 
     def run(
@@ -157,7 +156,7 @@ class AssigningLeader(Leader):
         """Compile, and hand the run to the others; they wait, and load what is compiled."""
         dealt = self.machine.dealt(session.settings.n_workers)
         self.mine = dealt.workers_of(dealt.leader)
-        session.worker(0).prepare()
+        session.worker(session.here.start).prepare()
         self.assignment.pack(session)
         numbers, handed = self.assignment.handed(session)
         self.call.post_all(ATTACH, {"process": os.getpid(), "numbers": numbers, "handed": handed})

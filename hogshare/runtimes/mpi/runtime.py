@@ -78,7 +78,8 @@ class MPI(Joint):
 
     With ``rows="shard"`` rows stay where they are; with "all" they are dealt to the workers of all
     ranks by turns. Shared vectors are for linear problems, the other planes for any, of which
-    every rank then holds all rows. Barriers hold among the workers of a centre. All this is for
+    every rank then holds all rows. Barriers go by the progress of all workers, which comes behind
+    what they have done; workers that start, or begin an epoch, hold nobody. All this is for
     `solve`: what is not there is refused before anything starts. ``report.traffic`` counts
     messages and bytes.
 
