@@ -850,7 +850,6 @@ def check_apart_what_is_not_there_is_refused():
     if SIZE == 1:
         return
     tries = {
-        "the plane Master": lambda: solve(PART, runtime=APART, plane=Master(), stop=2),
         "Stop(validation=...) needs": lambda: solve(
             PROBLEM,
             runtime=APART_ALL,
@@ -884,7 +883,7 @@ def check_apart_barriers_hold():
 
     barriers = {BSP(): 0, SSP(2): 2, near: 1, PBSP(2): None, Fraction(0.5, 1): None}
     zero = PROBLEM.objective(np.zeros((1, X.shape[1])), np.zeros(1))
-    for plane in (Shared(), Shared(exchange=None), Replicas(), Mirrors(SIZE)):
+    for plane in (Shared(), Shared(exchange=None), Master(2), Replicas(), Mirrors(SIZE)):
         for barrier, most in {**barriers, Throttled(SIZE): None}.items():
             if isinstance(plane, Mirrors) and isinstance(barrier, Throttled):
                 continue
@@ -894,6 +893,40 @@ def check_apart_barriers_hold():
             assert most is None or max(leads) <= most, (plane, barrier, leads)
             assert report.n_epochs == 3 and on_all(report.model.coef.tobytes()), (plane, barrier)
             assert PROBLEM.objective_at(report.model) < 0.5 * zero, (plane, barrier)
+
+
+def check_apart_one_master_has_all_mail():
+    run = {"n_workers": 2, "step": 0.01, "seed": 0}
+    optimum = solve(PROBLEM, rule="saga", stop=60, seed=0).model
+    best, start = PROBLEM.objective_at(optimum), np.log(2.0)
+    planes = (Master(), Master(3), Master(2, cutoff=4, damped=True))
+    for plane, rule in [*((plane, SGD()) for plane in planes), (Master(), SGD(batch=8, average=1))]:
+        for runtime, problem in ((APART, PART), (APART_ALL, PROBLEM)):
+            report = solve(problem, plane=plane, rule=rule, runtime=runtime, stop=8, trace=1, **run)
+            assert on_all((report.model.coef.tobytes(), report.model.intercept.tobytes()))
+            assert report.objective - best < 0.1 * (start - best), (plane, rule, runtime)
+            rows = sum(worker["rows"] for worker in report.workers)
+            assert rows == 8 * len(X) and len(report.workers) == 2 * SIZE
+            pushes = [worker["pushes"] for worker in report.workers]
+            dropped = [worker["dropped"] for worker in report.workers]
+            blocks = [worker["blocks"] for worker in report.workers]
+            assert np.array_equal(np.add(pushes, dropped), blocks), (plane, pushes, blocks)
+            assert sum(report.ages) == report.mail["messages"] == sum(blocks)
+            if plane.cutoff is not None:
+                assert sum(dropped) == sum(report.ages[plane.cutoff + 1 :])
+            if SIZE > 1:
+                assert report.traffic["mail"]["messages"] == sum(blocks[2:])
+    report = solve(PART, plane="master", runtime=APART, stop=Stop(epochs=500, tol=1e-3), **run)
+    assert report.converged and on_all(report.n_epochs)
+    report = solve(
+        PART, plane="master", runtime=APART, stop=9, on_epoch=lambda epoch, model: epoch == 3, **run
+    )
+    assert report.n_epochs == 3 and report.stop_reason == "the caller asked for it"
+    digits, classes = load_digits(return_X_y=True)
+    network = problems.network(digits / 16.0, classes, (8,))
+    run = {"plane": "master", "rule": SGD(batch=20), "barrier": "ssp:1", "stop": 3, "step": 0.05}
+    report = solve(network, runtime=APART_ALL, seed=0, **run)
+    assert report.epoch_losses[-1] < 0.7 * report.epoch_losses[0] and on_all(report.n_epochs)
 
 
 def check_apart_an_error_of_one_rank_reaches_all():

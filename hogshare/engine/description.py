@@ -102,7 +102,8 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         c.world,
     )
     found = shapes(c, settings)
-    if not c.world.is_one:  # what a site's change is weighed by, whatever its workers do
+    in_sites = c.mode in (epochs.EXCHANGE, epochs.LOCK_FREE) and not c.world.is_one
+    if in_sites:  # what a site's change is weighed by, whatever its workers do
         found["curvature"] = ((settings.n_features,), "float32")
     return settings, found
 

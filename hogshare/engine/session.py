@@ -238,7 +238,8 @@ class Session(Workspace):
         """Whether all that workers have posted is in the model; they post no more, or rest."""
         if not self.has_master:
             return True
-        counters = self.mail.box.counters[self.schedule.table[:, layout.T_STATE] != layout.DEAD]
+        here = [k for k in self.here if self.schedule.table[k, layout.T_STATE] != layout.DEAD]
+        counters = self.mail.box.counters[here]
         taken = (counters[:, layout.M_POSTED] == counters[:, layout.M_TAKEN]).all()
         words = (layout.GATHERED, layout.JOURNAL, layout.SERVING)
         return bool(taken) and not any(self.word(word) for word in words)

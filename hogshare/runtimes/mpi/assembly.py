@@ -35,7 +35,7 @@ class Assembly:
     def __init__(
         self, comm: Any, wait: Callable[[Callable[[], bool]], None], traffic: EdgeTraffic
     ) -> None:
-        self._comm, self._wait, self._traffic = comm, wait, traffic
+        self._comm, self.wait, self._traffic = comm, wait, traffic
         self.me, self.size = comm.Get_rank(), comm.Get_size()
         self._coming: list[Any] = []
         self._going: list[Any] = []
@@ -59,7 +59,7 @@ class Assembly:
         for k in others:
             self._traffic.add_to("meeting", self.me, k, len(own))
         requests = (*self._coming, *self._going)
-        self._wait(lambda: all(request.Test() for request in requests))
+        self.wait(lambda: all(request.Test() for request in requests))
         return found
 
     def close(self) -> None:

@@ -117,6 +117,7 @@ class HomesLevel(Level):
         while not are_all_last:
             decision, are_all_last = self._meet(lambda n_epochs: False, is_last=True)
         self._clear()
+        self.progress.finish(self.assembly)
         self.wait(self.beats.have_parted)
         note_end(self.session, decision)
         pool_iterates(self.session, self.pool)

@@ -35,6 +35,7 @@ class Level:
     traffic: EdgeTraffic
     deliver: Callable[[], None]
     is_over: bool
+    is_served: bool = False  # whether workers wait for what this thread does, while there is any
 
     def poll(self) -> bool:
         """Do whatever there is to do; whether anything was."""

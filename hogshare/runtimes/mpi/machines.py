@@ -39,6 +39,7 @@ from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi import beats
 from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Pool
+from hogshare.runtimes.mpi.far_master import MasterLevel
 from hogshare.runtimes.mpi.homes import HomesLevel
 from hogshare.runtimes.mpi.site import SitePace, site_pace
 from hogshare.runtimes.mpi.vectors import VectorLevel
@@ -55,7 +56,9 @@ class AtEpochs(AtRest):
     tell : ``tell(epochs)`` tells this machine's caller; True: it has the run stop
     """
 
-    def __init__(self, level: HomesLevel | VectorLevel, tell: Callable[[int], bool]) -> None:
+    def __init__(
+        self, level: HomesLevel | MasterLevel | VectorLevel, tell: Callable[[int], bool]
+    ) -> None:
         self.level, self.tell = level, tell
 
     def look(self, session: Session, each: Each = map) -> int | None:
@@ -91,7 +94,7 @@ class Machines(Runtime):
         self.rows, self.network, self.is_linked = rows, network or Network(), network is not None
         self.pool = Pool(comm, look)
         self.world = World(tuple(sites), self.pool.me)
-        self.level: HomesLevel | VectorLevel | None = None
+        self.level: HomesLevel | MasterLevel | VectorLevel | None = None
         self.pace: SitePace | None = None
 
     @property
@@ -152,6 +155,8 @@ class Machines(Runtime):
         self.n_rows = choices.n_all
         if choices.plane.has_homes:
             return self._with_homes(choices)
+        if choices.plane.has_master:
+            return choices
         vectors = 2 if choices.rule.remembers and not choices.rule.is_sum else 1
         self.pace = site_pace(choices, vectors * problem.n_features * problem.n_columns)
         return choices
@@ -162,8 +167,10 @@ class Machines(Runtime):
         lock_free = plane.is_lock_free or plane.is_direct
         n = self.world.n_workers
         for is_asked, what in (
-            (not (is_linear or plane.has_homes), f"a problem by a gradient on {name}"),
-            (plane.has_master, f"the plane {name}"),
+            (
+                not (is_linear or plane.has_homes or plane.has_master),
+                f"a problem by a gradient on {name}",
+            ),
             (plane.has_homes and not plane.is_by_mail, f"{name} with {plane.needs_memory}"),
             (bool(choices.record), "record=True"),
             (choices.trace > 1, "a trace of more than one snapshot an epoch"),
@@ -220,6 +227,8 @@ class Machines(Runtime):
             # a link may be down for as long before anybody else says so
             session.patience_ns = round(2e9 * beats.SILENT_SECONDS)
             self.level = HomesLevel(self.pool, session, self.n_rows, self.network)
+        elif session.has_master:
+            self.level = MasterLevel(self.pool, session, self.n_rows, self.network)
         else:
             assert self.pace is not None
             self.level = VectorLevel(self.pool, session, self.pace, self.n_rows, self.network)
@@ -253,10 +262,11 @@ class Machines(Runtime):
                     level.begin(on_epoch is not None)
                     crew.start()
                     while crew.running:
-                        level.poll()
+                        moved = level.poll()
                         level.pool.look()
                         hook.poll()
-                        crew.wait(NAP_SECONDS)
+                        if not (moved and level.is_served):
+                            crew.wait(NAP_SECONDS)
                 except BaseException:
                     session.stop(layout.STOPPED_BY_CALLER)
                     crew.join(crew.patience(held))

@@ -36,6 +36,7 @@ import numpy as np
 
 from hogshare.engine.homes import Homes
 from hogshare.kernels import layout
+from hogshare.runtimes.mpi.assembly import Assembly
 from hogshare.runtimes.mpi.clocks import STATE, WORDS, Clocks
 from hogshare.runtimes.mpi.wire import EdgeTraffic, leave_behind, take_back
 
@@ -58,6 +59,7 @@ class Other:
         self.coming = comm.Irecv(self.come, source=rank)
         self.going: Any = None
         self.meetings = 0  # as of the last message from there
+        self.n_sent = self.n_come = 0
         self.due = 0.0  # when the next one may be sent
 
     def may_send(self) -> bool:
@@ -68,6 +70,7 @@ class Other:
         """Send one."""
         self.sent[:] = message
         self.going = self.comm.Isend(self.sent, dest=self.rank)
+        self.n_sent += 1
         self.due = now + PACE_SECONDS
 
     def close(self) -> None:
@@ -93,7 +96,7 @@ class Progress:
     ) -> None:
         self.me, self.clocks, self.traffic = comm.Get_rank(), clocks, traffic
         self.box, self._seen = homes.session.mail.box, seen
-        self.meetings = 0
+        self.meetings, self.is_over = 0, False
         senders, readers = np.array(list(homes.edges), np.int64).reshape(-1, 2).T
         site_of, sites = clocks.world.site_of, range(comm.Get_size())
         from_, to = site_of[senders], site_of[readers]
@@ -108,7 +111,10 @@ class Progress:
         for other in self.others:
             while other.coming.Test() and self._take_in(other):
                 other.coming = other.comm.Irecv(other.come, source=other.rank)
+                other.n_come += 1
                 moved = True
+        if self.is_over:
+            return moved
         now, message = time.monotonic(), self._message()
         for other in self.others:
             is_due = now >= other.due or self._is_urgent(message, other.sent)
@@ -127,6 +133,14 @@ class Progress:
             if other.meetings < self.meetings:
                 state = layout.DONE if are_over[other.rank] else layout.RESTING
                 self.clocks.rows_of(other.rank)[:, layout.T_STATE] = state
+
+    def finish(self, assembly: Assembly) -> None:
+        """Send nothing more, and take in all that was sent: MPI would bring it in a later run."""
+        self.is_over, sent = True, np.zeros(assembly.size)
+        for other in self.others:
+            sent[other.rank] = other.n_sent
+        to_here = assembly.gathered(sent)[:, self.me]
+        assembly.wait(lambda: all(one.n_come == to_here[one.rank] for one in self.others))
 
     def close(self) -> None:
         """Expect nothing more; the other ranks send nothing more."""
