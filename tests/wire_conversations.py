@@ -22,7 +22,7 @@ from test_mailbox import (
 
 from hogshare.kernels import layout
 from hogshare.links import Link
-from hogshare.runtimes.mpi.wire import Incoming, Line, Wire
+from hogshare.runtimes.mpi.wire import Incoming, Line, Outgoing, Wire
 from hogshare.shm.mailbox import mailbox_of, shapes
 from hogshare.simulation import Network
 
@@ -52,11 +52,11 @@ class ArrivesFirst(Incoming):
 
 
 class TellingEarly(Wire):
-    incoming = TellsEarly
+    ends = Outgoing, TellsEarly
 
 
 class DeliveringFirst(Wire):
-    incoming = ArrivesFirst
+    ends = Outgoing, ArrivesFirst
 
 
 def converse(queue, seed, edge=Edge, by=Wire, network=None, n=60):

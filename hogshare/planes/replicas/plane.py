@@ -160,13 +160,18 @@ class Replicas(Plane):
 
     @property
     def is_by_mail(self) -> bool:
-        """Whether messages are acknowledged: boards, and the barrier, are in one memory."""
-        return self.sync == "notify-ack"
+        """True: models, or changes, and of ``sync="bsp"`` the rounds in which they were sent."""
+        return True
 
     @property
-    def needs_memory(self) -> str:  # type: ignore[override]
-        """What of it does, where messages are not acknowledged."""
-        return f"sync={self.sync!r}"
+    def uses_boards(self) -> bool:  # type: ignore[override]
+        """Whether messages are not acknowledged."""
+        return self.sync != "notify-ack"
+
+    @property
+    def seen(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Arrays that others read at any moment: the rounds for which ``sync="bsp"`` waits."""
+        return ("posted",) if self.sync == "bsp" else ()
 
     @property
     def shares_rows(self) -> bool:
@@ -300,7 +305,7 @@ class Replicas(Plane):
         if n_workers == 1:
             return {}
         workers = np.arange(n_workers)
-        of_workers = ("used", "counts", "waits", "rounds", "reduces", "suspects", "mass")
+        of_workers = ("used", "counts", "waits", "rounds", "reduces", "posted", "suspects", "mass")
         senders = np.array([sender for sender, _ in self.edges(n_workers)])
         return {"sent": senders, **dict.fromkeys(of_workers, workers)}
 

@@ -29,6 +29,7 @@ from hogshare.links.network import Network
 from hogshare.planes.protocol import owners_of
 from hogshare.runtimes.mpi.assembly import Assembly, Pool
 from hogshare.runtimes.mpi.beats import Beats
+from hogshare.runtimes.mpi.boards import BoardsWire
 from hogshare.runtimes.mpi.clocks import Clocks
 from hogshare.runtimes.mpi.level import (
     Level,
@@ -81,11 +82,13 @@ class HomesLevel(Level):
         ends = self.homes.edges
         where = [(int(self.machine_of[a]), int(self.machine_of[b])) for a, b in ends]
         of_wire = self.traffic, "float64", network, self.homes.links
-        self.wire = Wire(self._comms[0], session.mail.box, where, "mail", *of_wire)
+        kind = BoardsWire if self.homes.plane.uses_boards else Wire
+        self.wire = kind(self._comms[0], session.mail.box, where, "mail", *of_wire)
         self.homes.carry_by(self.wire, [k for k, (a, b) in enumerate(where) if a != b])
         seen = [self._owned[name] for name in self.homes.plane.seen]
         self.clocks = Clocks(session)
-        self.progress = Progress(self._comms[1], self.homes, self.clocks, seen, self.traffic)
+        of_progress = self.homes, self.clocks, seen, self.wire, self.traffic
+        self.progress = Progress(self._comms[1], *of_progress)
         self.beats = Beats(self._comms[2], [k for k in range(pool.size) if k != pool.me])
         self.assembly = Assembly(self._comms[3], self.wait, self.traffic)
         self._from_here = [k for k, (a, _) in enumerate(where) if a == pool.me]
@@ -205,6 +208,11 @@ class HomesLevel(Level):
 
     def _clear(self) -> None:
         """Take all mail that nobody has read, and wait until nothing is under way anywhere."""
+        if isinstance(self.wire, BoardsWire):  # nobody waits for what is shown
+            self.wire.is_over = True
+            self.assembly.gathered(np.zeros(1))  # so it is everywhere
+            self.wait(lambda: self.wire.is_quiet)
+            return
         box = self.session.mail.box
         own = np.zeros(len(self.homes.boxes))
         for k in self._from_here:

@@ -37,8 +37,9 @@ import numpy as np
 from hogshare.engine.homes import Homes
 from hogshare.kernels import layout
 from hogshare.runtimes.mpi.assembly import Assembly
+from hogshare.runtimes.mpi.boards import BoardsWire
 from hogshare.runtimes.mpi.clocks import STATE, WORDS, Clocks
-from hogshare.runtimes.mpi.wire import EdgeTraffic, leave_behind, take_back
+from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire, leave_behind, take_back
 
 PACE_SECONDS = 0.01
 
@@ -84,6 +85,7 @@ class Progress:
 
     comm : for nothing else
     seen : the plane's arrays that others read at any moment
+    wire : what brings the mail
     """
 
     def __init__(
@@ -92,11 +94,15 @@ class Progress:
         homes: Homes,
         clocks: Clocks,
         seen: Sequence[Owned],
+        wire: Wire,
         traffic: EdgeTraffic,
     ) -> None:
         self.me, self.clocks, self.traffic = comm.Get_rank(), clocks, traffic
+        self.boards = wire if isinstance(wire, BoardsWire) else None
         self.box, self._seen = homes.session.mail.box, seen
         self.meetings, self.is_over = 0, False
+        # whether somebody may wait for what a message tells
+        self._is_waited_for = clocks.are_waited_for or (self.boards is not None and bool(seen))
         senders, readers = np.array(list(homes.edges), np.int64).reshape(-1, 2).T
         site_of, sites = clocks.world.site_of, range(comm.Get_size())
         from_, to = site_of[senders], site_of[readers]
@@ -113,7 +119,7 @@ class Progress:
                 other.coming = other.comm.Irecv(other.come, source=other.rank)
                 other.n_come += 1
                 moved = True
-        if self.is_over:
+        if self.is_over or self._is_behind():
             return moved
         now, message = time.monotonic(), self._message()
         for other in self.others:
@@ -153,13 +159,21 @@ class Progress:
 
     def _message(self) -> np.ndarray:
         words = self.clocks.words()  # the first: what belongs to them was written before
-        posted = self.box.counters[self._edges[self.me], layout.M_POSTED]
+        edges = self._edges[self.me]
+        posted = self.box.counters[edges, layout.M_POSTED]
+        if self.boards is not None:
+            posted = np.array([self.boards.sent(int(edge)) for edge in edges], np.int64)
         rows = [array[rows[self.me]].reshape(-1) for array, rows in self._seen]
         return np.concatenate([[self.meetings], words, posted, *rows]).astype(float)
 
+    def _is_behind(self) -> bool:
+        """Whether boards that somebody may wait for are still to be sent: they go before."""
+        boards = self.boards
+        return self._is_waited_for and boards is not None and not boards.has_sent_all
+
     def _is_urgent(self, message: np.ndarray, before: np.ndarray) -> bool:
         """Whether somebody has left the run, or come back, or may be waiting at a barrier."""
-        if self.clocks.are_waited_for or message[0] != before[0]:
+        if self._is_waited_for or message[0] != before[0]:
             return True
         states = slice(1 + 1 + STATE, 1 + self.clocks.size_of(self.me), len(WORDS))
         now, then = (one[states] >= layout.DONE for one in (message, before))
@@ -176,7 +190,10 @@ class Progress:
         edges, begin = self._edges[site], 1 + self.clocks.size_of(site)
         posted = message[begin : begin + len(edges)].astype(np.int64)
         arrived, to_here = self.box.counters[edges, layout.M_ARRIVED], self._are_to_here[site]
-        self.box.counters[edges, layout.M_POSTED] = posted
+        if self.boards is None:
+            self.box.counters[edges, layout.M_POSTED] = posted
+        else:
+            arrived = np.array([self.boards.come(int(edge)) for edge in edges], np.int64)
         if (arrived[to_here] < posted[to_here]).any():
             return False
         other.meetings, at = int(message[0]), begin + len(edges)

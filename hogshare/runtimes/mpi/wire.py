@@ -113,17 +113,18 @@ class Wire:
         self.places = np.dtype("int32" if capacity < FARTHEST_PLACE else "int64")
         self.message_bytes = HEAD_BYTES + _padded(capacity * self.places.itemsize)
         self.message_bytes += box.values.shape[2] * self.values.itemsize
-        self._moving: list[Outgoing | Incoming] = []
+        self.is_over = False  # whether nothing more is sent that nobody waits for
+        self.moving: list[Outgoing | Incoming] = []
         for edge, (sender, to) in enumerate(ends):
             if sender != to and self.me in (sender, to):
-                end = Outgoing if sender == self.me else self.incoming
+                end = self.ends[sender != self.me]
                 which = ends[:edge].count((sender, to))
-                self._moving.append(end(self, edge, sender + to - self.me, which))
+                self.moving.append(end(self, edge, sender + to - self.me, which))
 
     @property
-    def incoming(self) -> type[Incoming]:
-        """What its edges are read by."""
-        return Incoming
+    def ends(self) -> tuple[type[Outgoing], type[Incoming]]:
+        """What its edges are written and read by."""
+        return Outgoing, Incoming
 
     def send(self, box: Mailbox, edge: int) -> None:
         """Let the message that has been written into the edge's next slot go on its way."""
@@ -132,7 +133,7 @@ class Wire:
     def poll(self) -> bool:
         """Move whatever can be moved; whether anything has been. In the rank's one MPI thread."""
         moved = False
-        for end in self._moving:
+        for end in self.moving:
             moved |= end.poll()
         return moved
 
@@ -142,13 +143,13 @@ class Wire:
 
         Ranks that end together poll until this is so for all of them.
         """
-        return all(end.is_quiet for end in self._moving)
+        return all(end.is_quiet for end in self.moving)
 
     def close(self) -> None:
         """Take back the receives that wait; the other ranks send nothing more."""
-        for end in self._moving:
+        for end in self.moving:
             end.close()
-        self._moving.clear()
+        self.moving.clear()
 
 
 def _padded(n_bytes: int) -> int:
@@ -200,14 +201,23 @@ class Outgoing(_End):
         while self.sent < self.counter(layout.M_POSTED) and self._is_free(self.sent + 1):
             self._send(self.sent + 1)
             moved = True
+        return moved | self.hear()
+
+    def hear(self) -> bool:
+        """Hear what the reader has taken; whether it has taken anything."""
+        moved = False
         while self.coming.Test():
             number, under_way = self.taken[:8].view(np.int64)[0], self.taken[8:].view(np.float64)[0]
             self.held.append((time.monotonic() + float(under_way), int(number)))
             self.coming = self.receive(self.taken, TAKEN)
         while self.held and self.held[0][0] <= time.monotonic():
-            mailbox.taken_up_to(self.wire.box, self.edge, self.held.popleft()[1])
+            self.note_taken(self.held.popleft()[1])
             moved = True
         return moved
+
+    def note_taken(self, number: int) -> None:
+        """Let the writer have the slots up to a message again."""
+        mailbox.taken_up_to(self.wire.box, self.edge, number)
 
     def _is_free(self, number: int) -> bool:
         """Whether MPI has done with the buffer of the message that was in this one's slot."""
@@ -222,15 +232,21 @@ class Outgoing(_End):
         words = buffer[:HEAD_BYTES].view(np.int64)
         words[HEAD] = head[HEAD]
         words[layout.H_NUMBER] = number
-        places, values, n_bytes = _parts(wire, buffer, count, dense)
+        places, values, n_bytes = parts_of(wire, buffer, count, dense)
         places[:] = box.places[self.edge, slot, :count]
         values[:count] = box.values[self.edge, slot, :count]
         first = box.places.shape[2]
         values[count:] = box.values[self.edge, slot, first : first + dense]
+        self.hand_over(number, buffer, n_bytes)
+
+    def hand_over(self, number: int, buffer: np.ndarray, n_bytes: int) -> None:
+        """Give MPI a message, which is in the buffer of its slot."""
+        words = buffer[:HEAD_BYTES].view(np.int64)
         words[UNDER_WAY : UNDER_WAY + 1].view(np.float64)[0] = self.line.send(n_bytes)
+        slot = slot_of(self.wire.box, number)
         self.requests[slot] = self.send(buffer[:n_bytes], MAIL)
         self.sent = number
-        self.count(wire.kinds[self.edge], n_bytes)
+        self.count(self.wire.kinds[self.edge], n_bytes)
 
     @property
     def is_quiet(self) -> bool:
@@ -274,7 +290,7 @@ class Incoming(_End):
         ):
             self._deliver(self._arrived % self.queue)
             moved = True
-        taken = self.counter(layout.M_TAKEN)
+        taken = self.taken_here
         if taken > self.told and (self.telling is None or self.telling.Test()):
             self._tell(taken)
             moved = True
@@ -284,11 +300,16 @@ class Incoming(_End):
     def _arrived(self) -> int:
         return self.counter(layout.M_ARRIVED)
 
+    @property
+    def taken_here(self) -> int:
+        """Messages that the reader has taken."""
+        return self.counter(layout.M_TAKEN)
+
     def _deliver(self, slot: int) -> None:
         box, buffer = self.wire.box, self.buffers[slot]
         words = buffer[:HEAD_BYTES].view(np.int64)
         count, dense = int(words[layout.H_COUNT]), int(words[layout.H_DENSE])
-        places, values, _ = _parts(self.wire, buffer, count, dense)
+        places, values, _ = parts_of(self.wire, buffer, count, dense)
         box.places[self.edge, slot, :count] = places
         box.values[self.edge, slot, :count] = values[:count]
         first = box.places.shape[2]
@@ -309,7 +330,7 @@ class Incoming(_End):
     @property
     def is_quiet(self) -> bool:
         """Whether all that has come is taken, and the sender told."""
-        all_taken = self.come == self.counter(layout.M_TAKEN) == self.told
+        all_taken = self.come == self.taken_here == self.told
         return all_taken and (self.telling is None or bool(self.telling.Test()))
 
     def close(self) -> None:
@@ -319,7 +340,7 @@ class Incoming(_End):
         leave_behind(self.telling)
 
 
-def _parts(
+def parts_of(
     wire: Wire, buffer: np.ndarray, count: int, dense: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Places and values in a buffer, and where they end."""
