@@ -42,6 +42,7 @@ class Keeper(AtRest):
     checks : who looks at the model; called from here, at its own epochs
     next_look : epoch of the first look; without checks it does not matter
     inside : whether the only worker is the calling thread
+    writes : whether this is who writes the file, of several sites that all have the run
     """
 
     def __init__(
@@ -52,13 +53,14 @@ class Keeper(AtRest):
         checks: Checks | None,
         next_look: int,
         inside: bool,
+        writes: bool = True,
     ) -> None:
         self.session = session
         self.checkpoint = checkpoint
         self.facts = facts
         self.checks = checks
         self.next_look = NEVER if checks is None else next_look
-        self.inside = inside
+        self.inside, self.writes = inside, writes
         self.notes: list[str] = []
         self._failing = False
         self._unwritten: Saved | None = None
@@ -157,7 +159,8 @@ class Keeper(AtRest):
         if not saved.model().is_finite():
             return
         try:
-            saved.save(self.checkpoint.path)
+            if self.writes:
+                saved.save(self.checkpoint.path)
         except OSError as error:
             self._last = time.monotonic()
             if not self._failing:

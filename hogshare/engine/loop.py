@@ -29,7 +29,7 @@ turns that are kept (`hogshare.shm.speeds`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,7 @@ TURN_NS = 4_000_000
 SHARERS = 4
 STUCK_NS = 10_000_000_000  # nobody computes for so long, and a barrier of the user's says no
 MAX_TURN_BLOCKS = 1 << 20
+MOST_ATTEMPTS = 66  # of several workers that wait: they are waited for by others
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,9 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             return
         if answer == layout.TURN_DONE:
             break
+        if answer == layout.TURN_BRING:
+            yield from _bring(worker)
+            continue
         if answer == layout.TURN_WAIT:
             table[layout.T_STATE] = layout.WAITING
             asked = worker.must_ask()
@@ -187,6 +191,22 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         worker.home.close()  # of an ordered run that is broken off between two sections
     if not worker.enters:
         yield Compute(worker.leave)
+
+
+def _bring(worker: Worker) -> Generator[Wish, Any, None]:
+    """Have the runtime see to a block that begins or is over, in a run in step over sites.
+
+    It may not be allowed to begin yet, or be on its way from another site.
+    """
+    table, bring, attempts = worker.table, worker.session.bring, 0
+    assert bring is not None
+    table[layout.T_STATE] = layout.ACTIVE  # whoever waits for a block, the worker computes it
+    while not worker.is_broken_off():
+        done, _ = yield Compute(lambda: bring(worker.me))
+        if done:
+            return
+        table[layout.T_WAITING] += yield Wait(attempts)
+        attempts += 1
 
 
 def _at_home(worker: Worker, home: Home) -> Generator[Wish, Any, None]:
@@ -247,6 +267,37 @@ def _rest(worker: Worker) -> Generator[Wish, Any, bool]:
         attempts += 1
     joined, _ = yield Compute(worker.rejoin)
     return bool(joined)
+
+
+def together(loops: Iterable[Generator[Wish, Any, None]]) -> Generator[Wish, Any, None]:
+    """Several workers' loops as one, of workers that compute nothing themselves.
+
+    Each goes as far as it can without waiting, one after the other.
+    """
+    replies: dict[Generator[Wish, Any, None], Any] = dict.fromkeys(loops)
+    attempts = 0
+    while replies:
+        moved = False
+        for loop in list(replies):
+            reply = replies[loop]
+            while True:
+                try:
+                    wish = loop.send(reply)
+                except StopIteration:
+                    del replies[loop]
+                    moved = True
+                    break
+                if isinstance(wish, Wait | Rest | Hold):
+                    replies[loop] = 0
+                    break
+                reply = yield wish
+                moved = moved or (
+                    isinstance(wish, Compute) and wish.is_turn and reply[0] != layout.TURN_WAIT
+                )
+        attempts = 0 if moved else attempts + 1
+        if attempts:
+            waited = yield Wait(min(attempts - 1, MOST_ATTEMPTS))
+            replies = {loop: waited for loop in replies}
 
 
 def master_loop(side: MasterSide) -> Generator[Wish, Any, None]:

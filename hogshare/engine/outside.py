@@ -275,7 +275,10 @@ class BlockWorker(Worker):
         """Whether the vector has left the range: the steps are too long, whatever the gradient."""
         if not surely and np.isfinite(self.w).all():
             return False
-        self.session.stop(layout.STOPPED_BY_DIVERGENCE)
+        if self.table[layout.T_SITE] == layout.ONE_SITE:
+            self.session.stop(layout.STOPPED_BY_DIVERGENCE)
+        else:
+            self.table[layout.T_STOPS] = layout.STOPPED_BY_DIVERGENCE  # for all sites at one point
         return True
 
     def _by_batches(self, call: Caller, rows: np.ndarray, t: float) -> None:

@@ -67,6 +67,7 @@ class Workspace:
         self.clock: Callable[[], int] = time.perf_counter_ns  # a simulation has its own
         self.began = 0  # by that clock
         self.on_limit: Callable[[], None] | None = None  # wakes those that rest
+        self.bring: Callable[[int], bool] | None = None  # over sites: see `loop._bring`
         self.patience_ns: int | None = None  # with a barrier of the user's; None: the loop's own
         self.rule = sgd.Rule(**settings.rule)
         self.plan = Plan(**settings.plan)

@@ -45,6 +45,7 @@ STOPPED_BY_CRITERION = 1
 STOPPED_BY_CALLER = 2
 STOPPED_BY_DIVERGENCE = 3
 STOPPED_BY_LIMIT = 4
+STOPPED_IN_STEP = 5  # by a caller of a run in step over sites, where all see it at one point
 
 # returned : int64[n_workers * WORD], blocks put back by the monitor, or one of
 NO_BLOCK = -1
@@ -76,6 +77,8 @@ T_ROUND = 20  # the round of the worker's next section, see `rounds`
 T_COMPUTED = 21  # the block in hand is computed and not folded, see `rounds`
 T_READY = 22  # the last round for whose sections the worker has computed what it had to
 T_WISH = 23  # what the worker does after its next section
+T_SITE = 24  # of a run in step over sites, where the worker computes, see `rounds`; ONE_SITE otherwise
+T_STOPS = 25  # of the same, why the block in hand is to stop the run; 0: it is not
 T_DROPPED = 26  # of the worker's messages, those that the master has dropped, who writes this
 T_SLEEPS = 27  # sleeps begun in the block in hand: 1 before it computes; more: see `apart`
 T_COUNTED = 28  # blocks completed by all when its last one was counted, see `rounds`
@@ -103,6 +106,12 @@ WAITING = 2
 DONE = 3
 DEAD = 4
 RESTING = 5  # has left until the caller raises the limit
+
+# values of T_SITE
+ONE_SITE = 0  # all workers compute in one memory
+ASKS = 1  # in this memory, and its caller is asked before each block
+BEGINS = 2  # the caller has been asked, and the block may begin
+REMOTE = 3  # in another memory: what a block comes to is brought from there
 
 # values of T_HELD
 FOR_OTHERS = 1  # until they have done something
@@ -190,3 +199,4 @@ TURN_CLOSED = 7  # the run was closed, or is over, before this worker entered it
 TURN_STEP = 8  # a block is claimed and pulled: its step is to be taken outside
 TURN_HOME = 9  # all sections of a round are over: the worker's plane goes on
 TURN_GATHER = 10  # all parts of a mini-batch are computed: its step is to be taken outside
+TURN_BRING = 11  # a block is to begin, or is computed, in a run over sites: the caller sees to it

@@ -54,6 +54,7 @@ from hogshare.kernels.rounds import (
     COMPUTE,
     COMPUTED,
     POSTED,
+    UNSENT,
     next_step,
     take_place,
     workers_left,
@@ -327,8 +328,13 @@ def rows_in_hand(schedule, plan, me):
 @helper
 def wait_for_section(schedule, me):
     """Note that the block in hand is computed, and waits for the worker's section."""
-    schedule.table[me, layout.T_COMPUTED] = COMPUTED
-    store(schedule.table[me], layout.T_READY, schedule.table[me, layout.T_ROUND])
+    state = schedule.table[me]
+    if state[layout.T_SITE] != layout.ONE_SITE:
+        state[layout.T_SITE] = layout.ASKS
+        state[layout.T_COMPUTED] = UNSENT
+        return
+    state[layout.T_COMPUTED] = COMPUTED
+    store(state, layout.T_READY, state[layout.T_ROUND])
 
 
 def turn_of(name, method, lock_free, ordered=False, single=False, outside=False):
@@ -589,6 +595,11 @@ def master_turn_of(name, ordered, outside=False):
                     answer = step_or_wait(rows, rule, plan, *side)
                     if answer == AGAIN:
                         continue
+                    if answer == layout.TURN_BRING and state[layout.T_COMPUTED] == 0:
+                        # every site has the snapshot that the block is computed from
+                        of_block = private, me, state[layout.T_BLOCK]
+                        if not read_for_block(rows, rule, plan, schedule, vector, *of_block):
+                            return layout.TURN_WAIT
                     if answer != COMPUTE:
                         return answer
                 elif state[layout.T_COMPUTED] == POSTED:

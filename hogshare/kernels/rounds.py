@@ -21,6 +21,12 @@ step by their sum, outside of kernels. So a run takes the steps of one worker, h
 are. T_PART is the worker's own until the round's sections begin, when nobody computes; whoever
 takes the step then clears it for all, and sets its own to STEPPED until its block is folded.
 
+A run in step over sites has all of this in the memory of each site, and all of its workers. Each
+computes on one site (T_SITE), and what its block has come to is brought to the others before the
+worker counts as ready there; folds, claims, ends of epochs and the plane's calls are done on all
+sites alike, by the same numbers. So nothing else is ever sent, and all have the same bits. A stop
+that a block asks for (T_STOPS) counts in the worker's section, where all sites are at one point.
+
 Who writes: SECTION, the number of the next section, the worker whose section it is, at its end
 (releasing); anybody moves it past a worker that is gone, by a compare-exchange. Who reads: all,
 acquiring, so that a section sees all before it. A worker that starts is waited for; one that is
@@ -52,6 +58,8 @@ COMPUTE = -1  # answers of `next_step`, besides those of a turn
 AGAIN = -2
 COMPUTED = 1  # T_COMPUTED
 POSTED = 2
+UNSENT = 3  # over sites: computed, and not brought to the others yet
+BROUGHT = 4  # over sites: it is the others' too, or theirs is here
 STEPPED = -1  # T_PART: this worker has taken the mini-batch's step, and folds it
 GO_ON = 0  # T_WISH
 REST = 1
@@ -201,6 +209,16 @@ def claim_block(rows, rule, plan, schedule, vector, memory, private, me):
 
 
 @helper
+def count_brought(plan, schedule, me):
+    """Let the worker's section come, once every site has its block."""
+    state = schedule.table[me]
+    if plan.private == ALONE and state[layout.T_SITE] == layout.REMOTE:
+        record_push(schedule, me)  # who has computed it has counted it there
+    state[layout.T_COMPUTED] = COMPUTED
+    store(state, layout.T_READY, state[layout.T_ROUND])
+
+
+@helper
 def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """What a worker does next: COMPUTE the block in hand, AGAIN, or one of the ``TURN_`` answers.
 
@@ -212,6 +230,10 @@ def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
     control = schedule.control
     state = schedule.table[me]
     n = schedule.table.shape[0]
+    if state[layout.T_COMPUTED] == UNSENT:
+        return layout.TURN_BRING
+    if state[layout.T_COMPUTED] == BROUGHT:
+        count_brought(plan, schedule, me)
     pending = state[layout.T_PENDING]
     if pending != 0 and pending <= state[layout.T_ROUND]:
         all_over = has_come(schedule, state[layout.T_ROUND] * n)
@@ -222,7 +244,8 @@ def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
         if load(control, layout.STOP) == layout.RUNNING:
             if plan.private == EXCHANGE:  # a master's snapshot is read when its rows are known
                 pull(schedule, vector, memory, private, me)
-            return COMPUTE
+            site = state[layout.T_SITE]
+            return COMPUTE if site == layout.ONE_SITE or site == layout.BEGINS else layout.TURN_BRING
         state[layout.T_BLOCK] = layout.NO_BLOCK
         state[layout.T_WISH] = LEAVE
         store(state, layout.T_READY, state[layout.T_ROUND])
@@ -233,6 +256,9 @@ def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
     mine = has_come(schedule, state[layout.T_ROUND] * n + me)
     if not mine or not all_are_ready(schedule, state[layout.T_ROUND]):
         return layout.TURN_WAIT
+    if state[layout.T_STOPS] != 0:
+        stop_now(control, state[layout.T_STOPS])
+        state[layout.T_STOPS] = 0
     if state[layout.T_COMPUTED] != 0:
         answer = fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me)
         if answer != layout.TURN_OVER or plan.private == ALONE:

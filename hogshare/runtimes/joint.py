@@ -60,6 +60,15 @@ class Making(Protocol):
         """What it was called with, the problem apart, by the arguments' names."""
         ...
 
+    @property
+    def files(self) -> Mapping[str, Any]:
+        """Files that it writes and reads, by the arguments' names."""
+        ...
+
+    def with_files(self, files: Mapping[str, Any]) -> Making:
+        """The same call with other files."""
+        ...
+
     def of(self, problem: Problem, validation: np.ndarray | None) -> Making:
         """The same call of another problem."""
         ...

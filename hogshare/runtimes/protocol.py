@@ -62,6 +62,8 @@ class Runtime:
         not be copied out.
     keeps_checkpoints : bool, default=True
         Whether a checkpoint has the whole run, and is written once.
+    writes_checkpoints : bool, default=True
+        Whether it is this process that writes them, where several have the whole run.
     is_inside : bool, default=False
         Whether the only worker runs in the calling thread, which is then told of an epoch's end at
         that end, before the next begins.
@@ -74,6 +76,7 @@ class Runtime:
     is_private: bool = True
     is_inside: ClassVar[bool] = False
     keeps_checkpoints: ClassVar[bool] = True
+    writes_checkpoints: bool = True
     has_clock: ClassVar[bool] = False
 
     def check(self) -> None:

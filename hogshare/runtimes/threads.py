@@ -19,12 +19,12 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, wait
 from typing import Any
 
 from hogshare.engine.checks import AtRest
-from hogshare.engine.loop import Rest, loop_of
+from hogshare.engine.loop import Rest, Wish, loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.runtimes import ending
@@ -46,6 +46,7 @@ class ThreadCrew:
 
     With `leads` worker 0, which is not among them, is the calling thread. It is never bound to a
     core: threads that a library of the caller's starts meanwhile would be bound with it for good.
+    `loop` is what a thread drives for a worker's number, if not that worker's own loop.
 
     The event is set after an epoch that is to be reported has ended, and after the last thread has:
     who waits for it takes the interpreter from those that still work.
@@ -61,8 +62,10 @@ class ThreadCrew:
         workers: range,
         news: News | Bell | None = None,
         leads: bool = False,
+        loop: Callable[[int], Generator[Wish, Any, None]] | None = None,
     ) -> None:
         self.session = session
+        self._loop = loop or functools.partial(loop_of, session)
         self.news = news or Bell()
         self.errors: list[BaseException] = []
         self._process = os.getpid()
@@ -194,7 +197,7 @@ class ThreadCrew:
             self._all_sent.wait()
             if me < self.session.settings.n_workers:
                 self._placement.take(self._place(me))
-            loop, rest = loop_of(self.session, me), functools.partial(self._rest, me)
+            loop, rest = self._loop(me), functools.partial(self._rest, me)
             settle = functools.partial(self._placement.settle, self._place(me))
             drive(loop, self.news.set, self._yields, rest, settle)
         except BaseException as error:

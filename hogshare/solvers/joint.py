@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,8 @@ from hogshare.runtimes.protocol import Runtime
 from hogshare.solvers.choices import joint_of, plane_of, problem_of, rule_of, step_of, stop_of
 from hogshare.stragglers import stragglers_of
 
-LEADERS = ("on_epoch", "checkpoint", "resume")  # what only one process has need of
+FILES = ("checkpoint", "resume")
+LEADERS = ("on_epoch", *FILES)  # what only one process has need of
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,15 @@ class JointCall:
     def n_workers(self) -> int | None:
         """As it was given."""
         return self.arguments.get("n_workers")
+
+    @property
+    def files(self) -> dict[str, Any]:
+        """Where checkpoints are written to and read from, if anywhere: what rank 0 says counts."""
+        return {name: self.arguments.get(name) for name in FILES}
+
+    def with_files(self, files: Mapping[str, Any]) -> JointCall:
+        """The same call with other files."""
+        return JointCall(self.solve, self.problem, {**self.arguments, **files})
 
     def said(self) -> dict[str, Any]:
         """What it was called with, in things: words for them may be written in several ways."""

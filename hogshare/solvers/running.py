@@ -140,8 +140,8 @@ class Run:
 
     def _keep(self, next_look: int) -> None:
         assert self.checkpoint is not None
-        inside = self.runner.is_inside
-        keeper = Keeper(self.session, self.checkpoint, self.facts, self.checks, next_look, inside)
+        how = self.runner.is_inside, self.runner.writes_checkpoints
+        keeper = Keeper(self.session, self.checkpoint, self.facts, self.checks, next_look, *how)
         self.session.raise_limit(keeper.limit)
         self.keeper = keeper
         self.heard, self.at_rest = keeper.told_by(self.heard), keeper.at_rest

@@ -234,7 +234,8 @@ def solve(
     runner.settle(barrier, workers)
     check_kept(runner, files)
     check_workers(stragglers, workers)
-    place, saved = place_of(checkpoint), saved_run(resume, given)
+    place = place_of(checkpoint, runner.writes_checkpoints)
+    saved = saved_run(resume, given)
     order_seed = shuffle_seed(seed) if saved is None or seed is not None else saved.seed
     facts: dict[str, Any] = {}
     if place is not None or saved is not None:
@@ -311,13 +312,14 @@ def shuffle_seed(seed: Any) -> int:
     return int(random_state.randint(np.iinfo(np.int32).max))
 
 
-def place_of(checkpoint: Checkpoint | str | Path | None) -> Checkpoint | None:
-    """Where checkpoints go, if anywhere; a place that will not do is refused."""
+def place_of(checkpoint: Checkpoint | str | Path | None, writes: bool) -> Checkpoint | None:
+    """Where checkpoints go, if anywhere; a place that will not do is refused, to who writes."""
     if checkpoint is None:
         return None
     if not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
-    checkpoint.check()
+    if writes:
+        checkpoint.check()
     return checkpoint
 
 

@@ -1,7 +1,9 @@
-"""A call by ranks that share no memory: each solves its part, and rank 0's report is everybody's.
+"""A call by ranks that share no memory: rank 0's report is everybody's.
 
-Rows stay where they are; what labels stand for is told to all. A rank's report says what its own
-workers did; that of rank 0 gets those of all.
+A run whose workers have an order is kept in step: every rank has all of it, and computes the blocks
+of its own workers (`hogshare.runtimes.mpi.in_step`). Else each rank solves its part, rows stay where
+they are, what labels stand for is announced to all, and the report of rank 0 gets the workers of
+all (`hogshare.runtimes.mpi.machines`).
 """
 
 from __future__ import annotations
@@ -19,12 +21,13 @@ from hogshare.links.network import Network
 from hogshare.runtimes.joint import Making
 from hogshare.runtimes.mpi.assembly import Pool
 from hogshare.runtimes.mpi.calls import Call
+from hogshare.runtimes.mpi.in_step import HasNoOrder, InStep
 from hogshare.runtimes.mpi.leader import REPORT
 from hogshare.runtimes.mpi.level import give_back
 from hogshare.runtimes.mpi.machine import Machine
 from hogshare.runtimes.mpi.machines import ONE, Machines
 
-LABELS, REPORTED = "labels", "reported"
+LABELS, REPORTED, FILES = "labels", "reported", "files"
 
 Traffic = dict[str, dict[str, Any]]
 
@@ -32,39 +35,78 @@ Traffic = dict[str, dict[str, Any]]
 def apart(call: Call, here: Machine, making: Making, rows: str, link: Link | None) -> Any:
     """Make a call by a machine of each rank; its report, the same on all.
 
+    Raises ValueError if the call asks for what needs shared memory, or an order of the workers.
+    """
+    network = None if link is None else Network(link=link)
+    # of this call alone: what is collective and was broken off in another is not of it
+    comm = Pool(call.talk.comm, call.poll).copy_of_comm(call.agree)
+    is_over = False
+    try:
+        report = None
+        if rows == "all":
+            report = in_step(call, here, making, InStep(comm, call.poll, here.workers, network))
+        if report is None:
+            report = by_parts(call, here, making, Machines(comm, call.poll, here.workers, rows, network))
+        is_over = True
+    finally:
+        give_back([comm], is_over)
+    report.settings["n_workers"] = here.n_workers
+    report.settings["workers_of_ranks"] = list(here.workers)
+    report.notes.append(f"ranks exchanged messages: {here.apart}")
+    return call.spread(REPORT, report)
+
+
+def in_step(call: Call, here: Machine, making: Making, runtime: InStep) -> Any:
+    """The report of a run in step; None if the workers of such a run have no order."""
+    try:
+        report = making.with_files(call.spread(FILES, making.files)).by(runtime, here.n_workers)
+    except HasNoOrder:
+        return None
+    found = call.gather(REPORTED, (report.traffic, digest_of(report.model)))
+    if found is not None:
+        traffic, digests = zip(*found, strict=True)
+        check_alike(digests)
+        report.traffic = added(traffic)
+        ranks = np.repeat(np.arange(len(here.workers)), here.workers).tolist()
+        for worker, rank in zip(report.workers, ranks, strict=True):
+            worker["rank"] = rank
+    return report
+
+
+def by_parts(call: Call, here: Machine, making: Making, runtime: Machines) -> Any:
+    """The report of a run of which each rank has a part.
+
     Raises ValueError if the call asks for what needs shared memory.
     """
     if making.validation is not None:  # before rows are dealt, of which it would be too long
         raise ValueError(f"Stop(validation=...) needs {ONE}: between machines it is not there.")
-    if rows == "shard":
+    if runtime.rows == "shard":
         making = with_all_labels(call, making)
-    network = None if link is None else Network(link=link)
-    # of this call alone: what is collective and was broken off in another is not of it
-    comm = Pool(call.talk.comm, call.poll).copy_of_comm(call.agree)
-    n_workers, is_over = here.workers[call.talk.rank], False
-    try:
-        report = making.by(Machines(comm, call.poll, here.workers, rows, network), n_workers)
-        is_over = True
-    finally:
-        give_back([comm], is_over)
+    report = making.by(runtime, here.workers[call.talk.rank])
     shared = dataclasses.replace(report.model, memory=None)  # but for what is of a rank's own rows
-    digest = hashlib.sha256(pickle.dumps(shared)).hexdigest()
-    own = report.workers, report.traffic, report.staleness, report.turns, digest
+    own = report.workers, report.traffic, report.staleness, report.turns, digest_of(shared)
     found = call.gather(REPORTED, own)
     if found is not None:
         workers, traffic, staleness, turns, digests = zip(*found, strict=True)
-        if len(set(digests)) > 1:
-            raise RuntimeError(
-                "The ranks have come to different models, which is an error of hogshare: please "
-                "report it with the call. None of the models is to be trusted."
-            )
+        check_alike(digests)
         report.workers, report.traffic = numbered(workers), added(traffic)
         report.staleness = sum(padded(staleness))
         report.turns = np.concatenate(padded(turns, axis=1))
-        report.settings["n_workers"] = here.n_workers
-        report.settings["workers_of_ranks"] = list(here.workers)
-        report.notes.append(f"ranks exchanged messages: {here.apart}")
-    return call.spread(REPORT, report)
+    return report
+
+
+def digest_of(model: Any) -> str:
+    """What is the same for models of the same bits."""
+    return hashlib.sha256(pickle.dumps(model)).hexdigest()
+
+
+def check_alike(digests: Sequence[str]) -> None:
+    """Refuse models that differ; raises RuntimeError."""
+    if len(set(digests)) > 1:
+        raise RuntimeError(
+            "The ranks have come to different models, which is an error of hogshare: please "
+            "report it with the call. None of the models is to be trusted."
+        )
 
 
 def with_all_labels(call: Call, making: Making) -> Making:

@@ -1,0 +1,327 @@
+"""Ranks that share no memory, and run in step: each has the whole run, and computes a part of it.
+
+Every rank is a site with a session of all workers, in memory of its own. A worker computes its
+blocks on one site; what each has come to is sent to all others (`hogshare.engine.owned`), and every
+site folds, claims, ends epochs, evaluates the model and calls the plane by itself, by the same
+numbers in the same order (`hogshare.kernels.rounds`). So a run has the bits of as many threads,
+with whatever plane, rule, problem and criterion has an order.
+
+Where sites might differ, because somebody's clock or code decides, they agree: whether callers want
+to stop, when all have been called; how far to go on after a pause, as rank 0 says.
+
+Who writes: each rank's workers, a thread each, and one thread for the workers of all other sites,
+as `hogshare.engine.session` says; the calling thread, which alone talks to the other ranks, the
+words of the run while nobody works. Who frees: `close`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hogshare.engine.checks import AtRest
+from hogshare.engine.choices import Choices
+from hogshare.engine.loop import loop_of, together
+from hogshare.engine.owned import MEASURED, Brought
+from hogshare.engine.session import Session
+from hogshare.kernels import layout
+from hogshare.kernels.parts import Each
+from hogshare.kernels.rounds import BROUGHT
+from hogshare.links.network import Network
+from hogshare.runtimes.events import Bell
+from hogshare.runtimes.hooks import EpochHook, OnEpoch
+from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Assembly, Pool
+from hogshare.runtimes.mpi.beats import Beats
+from hogshare.runtimes.mpi.broadcast import Broadcast
+from hogshare.runtimes.mpi.level import give_back
+from hogshare.runtimes.mpi.wire import EdgeTraffic
+from hogshare.runtimes.protocol import Outcome, Runtime
+from hogshare.runtimes.threads import ThreadCrew
+from hogshare.shm.table import IN_RUN
+from hogshare.system.interrupts import Holding
+
+DECIDES = 0  # the rank
+OVER = -1.0  # in place of an epoch: the run is to end
+BUSY = (*IN_RUN, layout.STARTING)
+
+
+class HasNoOrder(Exception):
+    """The run has no order of its workers, and does not repeat: sites cannot keep in step."""
+
+
+class InStep(Runtime):
+    """The runtime of ranks that share no memory, for runs in which workers have an order.
+
+    comm : of the call alone
+    look : called while this rank waits for others; raises if one has failed
+    workers_of : how many workers each rank has
+    network : links between the ranks besides the real ones; None: there are none
+    """
+
+    name = "mpi"
+
+    def __init__(
+        self,
+        comm: Any,
+        look: Callable[[], Any],
+        workers_of: Sequence[int],
+        network: Network | None = None,
+    ) -> None:
+        self.pool, self.network = Pool(comm, look), network
+        self.me = self.pool.me
+        self.workers_of = tuple(workers_of)
+        first = sum(self.workers_of[: self.me])
+        self.mine = range(first, first + self.workers_of[self.me])
+        self.writes_checkpoints = self.me == DECIDES
+        self.traffic = EdgeTraffic()
+        self._comms: list[Any] = []
+        self._is_over = False
+        self._deliver: Callable[[], None] = lambda: None
+        self._crews: list[ThreadCrew] = []
+
+    # -- before
+
+    def settled(self, choices: Choices) -> Choices:
+        """With the seed of rank 0, which counts.
+
+        Raises HasNoOrder if workers have none, on any site or in time.
+        """
+        delayed = choices.plane.edge_links(choices.n_workers) is not None
+        # who draws rows may draw one twice in a round, and workers then meet at it in any order
+        draws = choices.rule.remembers and choices.rule.draws
+        if not choices.is_ordered or delayed or draws:
+            raise HasNoOrder
+        seeds = self.pool.gathered(np.array([choices.seed]))
+        return dataclasses.replace(choices, seed=int(seeds[DECIDES, 0]))
+
+    def prepare(self, session: Session) -> None:
+        """Say who computes where, and open what joins the ranks."""
+        n = session.settings.n_workers
+        table = session.schedule.table
+        table[:, layout.T_SITE] = layout.REMOTE
+        table[self.mine.start : self.mine.stop, layout.T_SITE] = layout.ASKS
+        others = np.delete(np.arange(n), self.mine)
+        table[others, layout.T_LOOKS] = 0  # one thread has them all, and none waits for another
+        self.session, self._others = session, others.tolist()
+        self._brought = [Brought(session, k) for k in range(n)]
+        session.bring = self._bring
+        self._news = Bell()
+        self._comms = [self.pool.copy_of_comm() for _ in range(3)]
+        ranks = [rank for rank in range(self.pool.size) if rank != self.me]
+        self._blocks = Broadcast(self._comms[0], self._news.set, self.traffic, self.network)
+        self._assembly = Assembly(self._comms[1], self._wait, self.traffic)
+        self._beats = Beats(self._comms[2], ranks)
+
+    # -- the run
+
+    def run(
+        self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
+    ) -> Outcome:
+        """Run to the end, which is that of all ranks."""
+        n = session.settings.n_workers
+        self._on_epoch, self._reported = on_epoch, session.word(layout.EPOCHS)
+        self._is_heard = self._wants_stop = False
+        own = ThreadCrew(session, self.mine, self._news)
+        # after the last worker's number, which takes no core of its own
+        beyond = range(n, n + 1)
+        others = ThreadCrew(session, beyond, self._news, loop=self._loop_of_others)
+        master = ThreadCrew(session, beyond if session.has_master else range(0), self._news)
+        self._crews = [master, others, own]
+        at_rest = _Agreed(self, checks)
+        with Holding(self._news) as held, EpochHook(session, None, at_rest, own.each, held) as hook:
+            self._deliver, self._held = held.deliver, held
+            try:
+                self._agree_to_begin(on_epoch is not None)
+                for crew in self._crews:
+                    crew.start()
+                while any(crew.running for crew in self._crews):
+                    moved = self._poll()
+                    self.pool.look()
+                    self.report()
+                    hook.poll()
+                    own.wake()
+                    if not moved:
+                        own.wait(NAP_SECONDS)
+            except BaseException:
+                session.stop(layout.STOPPED_BY_CALLER)
+                for crew in self._crews:
+                    crew.join(crew.patience(held))
+                raise
+            for crew in self._crews:
+                crew.finish()
+            self.report()
+            self._end()
+        return Outcome([], traffic=self.traffic.as_dict())
+
+    def close(self) -> None:
+        """Give back what the messages took."""
+        if not self._comms:
+            return
+        self.session.bring = None  # a cycle would keep the run's memory till it is collected
+        self._beats.close()
+        self._assembly.close()
+        self._blocks.close()
+        give_back(self._comms, self._is_over)
+        self._comms = []
+
+    def facts(self) -> dict[str, Any]:
+        """How many machines there were, and that each had the whole run."""
+        return {"machines": self.pool.size, "in_step": True}
+
+    def _loop_of_others(self, me: int) -> Any:
+        return together([loop_of(self.session, k) for k in self._others])
+
+    def _poll(self) -> bool:
+        self._beats.poll()
+        return self._blocks.poll()
+
+    def _wait(self, ready: Callable[[], bool]) -> None:
+        """Poll until something is so, asleep in between; raises what a worker has raised."""
+        while not ready():
+            for crew in self._crews:
+                if crew.errors:
+                    raise crew.errors[0]
+            if not self._poll():
+                self._deliver()
+                self.pool.look()
+                time.sleep(NAP_SECONDS)
+
+    # -- a worker's block, in the thread that drives the worker
+
+    def _bring(self, me: int) -> bool:
+        """See to a block that begins, or is computed; False: not yet."""
+        row, brought = self.session.schedule.table[me], self._brought[me]
+        if row[layout.T_COMPUTED] != 0:
+            self._blocks.post(me, brought.pack())
+            row[layout.T_COMPUTED] = BROUGHT
+            return True
+        if self._is_heard and self._reported < self.session.word(layout.EPOCHS):
+            return False  # callers hear of an epoch before a block of a later round begins
+        if self._wants_stop:
+            self.session.stop(layout.STOPPED_IN_STEP)
+            return True
+        if row[layout.T_SITE] != layout.REMOTE:
+            brought.begin()
+            row[layout.T_SITE] = layout.BEGINS
+            return True
+        content = self._blocks.take(me)
+        if content is None:
+            return False
+        brought.unpack(content)
+        row[layout.T_COMPUTED] = BROUGHT
+        return True
+
+    # -- what ranks agree on, in the calling thread
+
+    def _agree_to_begin(self, is_heard: bool) -> None:
+        """See that all begin with the same numbers, and pause where rank 0 does first.
+
+        Raises ValueError if they do not, as with another start or checkpoint on one.
+        """
+        session, control = self.session, self.session.schedule.control
+        first = b"".join(
+            session.arrays[name].tobytes()
+            for name in ("w", "intercept", "columns", "copy", "dual", "gradients")
+        )
+        words = [is_heard, session.word(layout.EPOCHS), zlib.crc32(first), control[layout.LIMIT]]
+        found = self._assembly.gathered(np.array(words, np.float64))
+        differs = np.flatnonzero((found[:, 1:3] != found[DECIDES, 1:3]).any(axis=1))
+        if differs.size:
+            raise ValueError(
+                f"rank {differs[0]} begins with another model than rank {DECIDES}: start= and the "
+                "checkpoint of resume= have to be the same on all ranks."
+            )
+        self._is_heard = bool(found[:, 0].any())
+        control[layout.LIMIT] = int(found[DECIDES, 3])
+
+    def report(self) -> None:
+        """Call all callers for the epochs that have ended, and see whether one wants to stop."""
+        session = self.session
+        while self._is_heard and self._reported < session.word(layout.EPOCHS):
+            if session.word(layout.STOP) == layout.STOPPED_BY_DIVERGENCE:
+                return
+            self._wait(self._is_between_rounds)
+            epoch, is_over = self._reported + 1, False
+            if self._on_epoch is not None:
+                self._beats.rest()
+                is_over = bool(self._held.outside(self._on_epoch, epoch, session.snapshot))
+            self._wants_stop |= bool(self._assembly.gathered(np.array([is_over])).any())
+            self._reported = epoch
+
+    def _is_between_rounds(self) -> bool:
+        """Whether nobody folds: all wait to begin their next block, or are paused, or are done."""
+        table, n = self.session.schedule.table, self.session.settings.n_workers
+        is_over = self.session.word(layout.SECTION) % n == 0
+        if is_over and not table[:, layout.T_COMPUTED].any():
+            return True
+        return not np.isin(table[:, layout.T_STATE], BUSY).any()
+
+    def decide(self, evaluate: Callable[[], int | None]) -> int | None:
+        """How far to go on after a pause, as rank 0 has it; None: to end.
+
+        evaluate : evaluates the model, as each rank does by itself
+        """
+        session = self.session
+        self.report()
+        if self._wants_stop:
+            session.stop(layout.STOPPED_IN_STEP)
+            return None
+        again = evaluate()
+        columns, intercept = session.schedule.columns, session.vector.intercept
+        words = [[OVER if again is None else again], columns.ravel(), intercept]
+        found = self._assembly.gathered(np.concatenate(words))[DECIDES]
+        columns[:] = found[1 : 1 + columns.size].reshape(columns.shape)
+        intercept[:] = found[1 + columns.size :]
+        return None if found[0] == OVER else int(found[0])
+
+    def _end(self) -> None:
+        """Bring what was measured of workers on their sites, and part when nothing is under way."""
+        session, table = self.session, self.session.schedule.table
+        began, turns = session.began, session.arrays["turns"]
+        table[:, layout.T_JOINED] -= began
+        words = [*MEASURED, layout.T_JOINED]
+
+        def measured(workers: range) -> list[np.ndarray]:
+            return [table[workers][:, words], turns[workers.start : workers.stop]]
+
+        own = np.concatenate([one.reshape(-1) for one in measured(self.mine)])
+        size = 8 * len(own) // len(self.mine)
+        counts = [size * count for count in self.workers_of]
+        parts = self._assembly.gathered_bytes(own.view(np.uint8), counts)
+        first = 0
+        for count, part in zip(self.workers_of, parts, strict=True):
+            numbers, workers = part.view(np.int64), slice(first, first + count)
+            table[workers, words] = numbers[: count * len(words)].reshape(count, -1)
+            turns[workers] = numbers[count * len(words) :].reshape(turns[workers].shape)
+            first += count
+        table[:, layout.T_JOINED] += began
+        if session.word(layout.STOP) == layout.STOPPED_IN_STEP:
+            session.schedule.control[layout.STOP] = layout.STOPPED_BY_CALLER
+        self._wait(lambda: self._blocks.is_quiet)
+        self._wait(self._beats.have_parted)
+        self._is_over = True
+
+
+class _Agreed(AtRest):
+    """What callers of all ranks do where workers pause; rank 0's verdict is everybody's."""
+
+    def __init__(self, runtime: InStep, checks: AtRest | None) -> None:
+        self.runtime, self.checks = runtime, checks
+
+    def look(self, session: Session, each: Each = map) -> int | None:
+        """Evaluate the model, and decide with the others."""
+
+        def evaluate() -> int | None:
+            checks = self.checks
+            return session.plan.max_epochs if checks is None else checks.look(session, each)
+
+        return self.runtime.decide(evaluate)
+
+    def meanwhile(self) -> Callable[[], None] | None:
+        """What the evaluation has left to do."""
+        return None if self.checks is None else self.checks.meanwhile()
