@@ -148,8 +148,8 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
                 else:
                     yield from _at_home(worker, worker.home)
             elif answer == layout.TURN_HOME:
-                table[layout.T_PENDING] = 0
                 yield from _at_home(worker, worker.home)
+                table[layout.T_PENDING] = 0
         if answer == layout.TURN_CLOSED:
             return
         if answer == layout.TURN_DONE:

@@ -257,7 +257,7 @@ class InStep(Runtime):
         """Whether nobody folds: all wait to begin their next block, or are paused, or are done."""
         table, n = self.session.schedule.table, self.session.settings.n_workers
         is_over = self.session.word(layout.SECTION) % n == 0
-        if is_over and not table[:, layout.T_COMPUTED].any():
+        if is_over and not table[:, [layout.T_COMPUTED, layout.T_PENDING]].any():
             return True
         return not np.isin(table[:, layout.T_STATE], BUSY).any()
 
