@@ -850,11 +850,6 @@ def check_apart_what_is_not_there_is_refused():
     if SIZE == 1:
         return
     tries = {
-        "Stop(validation=...) needs": lambda: solve(
-            PROBLEM,
-            runtime=APART_ALL,
-            stop=Stop(epochs=2, tol=1e-3, validation=np.arange(len(X)) < 9),
-        ),
         "checkpoint= needs": lambda: solve(PART, runtime=APART, checkpoint="no.npz", stop=2),
         "share memory": lambda: SGDClassifier(runtime=APART).fit(X[MINE], Y[MINE]),
         "a problem by a gradient on Shared": lambda: solve(

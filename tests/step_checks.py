@@ -311,5 +311,5 @@ if __name__ == "__main__":
             CHECKS[name](int(n))
         except Exception:
             failure = traceback.format_exc()
-            failure = failure[:400] + '\n...\n' + failure[-700:]
+            failure = failure[:400] + "\n...\n" + failure[-700:]
         print(json.dumps({"check": name, "rank": RANK, "failure": failure}), flush=True)

@@ -41,6 +41,15 @@ NAMES = {
 }
 
 
+# ``by_one(found)``: what one process finds, for all that work together alike
+ByOne = Callable[[Callable[[], np.ndarray]], np.ndarray]
+
+
+def at_once(found: Callable[[], np.ndarray]) -> np.ndarray:
+    """Find it: there is one process."""
+    return found()
+
+
 class AtRest:
     """What the caller does with a run that is paused."""
 
@@ -51,9 +60,27 @@ class AtRest:
         """
         raise NotImplementedError
 
+    def evaluate(self, session: Session, each: Each = map) -> int | None:
+        """The first part of `look`, before anybody decides about the epoch; answers as that."""
+        return self.look(session, each)
+
+    def save(self, session: Session) -> None:
+        """The second part, once the run goes on."""
+
     def meanwhile(self) -> Callable[[], None] | None:
         """What is left to do after that, in any thread, while the workers go on; None: nothing."""
         return None
+
+
+def told(problem: RowProblem, session: Session, coef: np.ndarray) -> float:
+    """What SAGA's average says of the largest component of the gradient; 0 without one."""
+    average = session.memory.average
+    if not average.size:
+        return 0.0
+    units = problem.sampled_units
+    of_losses = average.reshape(-1, problem.n_columns).T
+    found = components(problem, units, coef, of_losses, session.mean_slopes())
+    return float(found[units.known].max(initial=0.0))
 
 
 class Checks(AtRest):
@@ -187,20 +214,10 @@ class Checks(AtRest):
         if not last > 0.0:
             return 0.0  # of an objective that is no number
         short = self.criteria[kind] / last
-        if kind == "gradient" and short > 0.0 and self._told(session, coef) >= TOLD * last:
+        if kind == "gradient" and short > 0.0 and told(self.problem, session, coef) >= TOLD * last:
             return math.inf
         found = session.change * (short**2 if kind == "gradient" else short)
         return found if math.isfinite(found) else 0.0
-
-    def _told(self, session: Session, coef: np.ndarray) -> float:
-        """What SAGA's average says of the gradient; 0 without one."""
-        average = session.memory.average
-        if not average.size:
-            return 0.0
-        problem, units = self.problem, self.problem.sampled_units
-        of_losses = average.reshape(-1, problem.n_columns).T
-        found = components(problem, units, coef, of_losses, session.mean_slopes())
-        return float(found[units.known].max(initial=0.0))
 
     def _dual_slopes(self, session: Session) -> np.ndarray | None:
         if not self._needs_gap or self.problem.loss not in losses.KINKED:
@@ -238,15 +255,20 @@ class GradientChecks(Checks):
 
     def __init__(self, problem: GradientProblem, stop: Stop) -> None:
         super().__init__(problem, stop, False)
+        self.by_one: ByOne = at_once
 
     def prepare(self) -> None:
         """Nothing: the gradient is not ours."""
 
     def _evaluate(self, session: Session, epoch: int, each: Each) -> None:
         model = session.model()
-        gradient = self.problem.gradient_at(model)
-        largest = float(np.abs(gradient).max(initial=0.0))
-        objective = self.problem.objective_at(model)
+
+        def found() -> np.ndarray:
+            gradient = self.problem.gradient_at(model)
+            largest = np.abs(gradient).max(initial=0.0)
+            return np.array([largest, self.problem.objective_at(model)], np.float64)
+
+        largest, objective = self.by_one(found).tolist()
         self.seen.append({"epoch": epoch, "gradient": largest, "objective": objective})
 
 

@@ -297,7 +297,7 @@ def together(loops: Iterable[Generator[Wish, Any, None]]) -> Generator[Wish, Any
         attempts = 0 if moved else attempts + 1
         if attempts:
             waited = yield Wait(min(attempts - 1, MOST_ATTEMPTS))
-            replies = {loop: waited for loop in replies}
+            replies = dict.fromkeys(replies, waited)
 
 
 def master_loop(side: MasterSide) -> Generator[Wish, Any, None]:

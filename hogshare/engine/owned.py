@@ -174,9 +174,7 @@ class Brought:
         ]
         n_rows = len(session.rows.y)
         self.remembered = [
-            arrays[name].reshape(n_rows, -1)
-            for name in ("dual", "gradients")
-            if arrays[name].size
+            arrays[name].reshape(n_rows, -1) for name in ("dual", "gradients") if arrays[name].size
         ]
         self.box = session.mail.box if is_mailed else None
         self._before = [row.copy() for row in self.rows]

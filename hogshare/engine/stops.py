@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hogshare.system import ranges
+from hogshare.system.messages import own
 
 CRITERIA = ("gradient", "gap", "relative_gap")  # what a model is looked at for
 
@@ -130,3 +131,12 @@ class Stop:
     def looks(self) -> bool:
         """Whether the model has to be looked at on its way."""
         return bool(self.criteria)
+
+
+def check_length(n_rows: int, validation: np.ndarray) -> None:
+    """Refuse a mask that is not of the problem's rows."""
+    if len(validation) != n_rows:
+        raise ValueError(
+            f"{own('Stop.validation')} must mark some but not all of the {n_rows} rows; it "
+            f"has {len(validation)} entries and marks {int(np.count_nonzero(validation))}."
+        )

@@ -266,10 +266,8 @@ def decide(rule, plan, columns, sums, w, divisors, scratch, n_rows, epoch):
     """What an epoch of all machines makes of step sizes; True if no column learns any more.
 
     sums : float64[3 * n_columns], of all machines
-    scratch : float64[2, n_columns]
+    scratch : float64[2, n_columns], the second row with the scores on held-out rows, if there are
     """
     criterion, score = scratch[0], scratch[1]
     find_criteria(rule, sums, w, divisors, n_rows, criterion)
-    for c in range(criterion.shape[0]):
-        score[c] = 0.0
     return settle_columns(rule, plan, columns, sums, criterion, score, epoch)

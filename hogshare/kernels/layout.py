@@ -77,7 +77,9 @@ T_ROUND = 20  # the round of the worker's next section, see `rounds`
 T_COMPUTED = 21  # the block in hand is computed and not folded, see `rounds`
 T_READY = 22  # the last round for whose sections the worker has computed what it had to
 T_WISH = 23  # what the worker does after its next section
-T_SITE = 24  # of a run in step over sites, where the worker computes, see `rounds`; ONE_SITE otherwise
+T_SITE = (
+    24  # of a run in step over sites, where the worker computes, see `rounds`; ONE_SITE otherwise
+)
 T_STOPS = 25  # of the same, why the block in hand is to stop the run; 0: it is not
 T_DROPPED = 26  # of the worker's messages, those that the master has dropped, who writes this
 T_SLEEPS = 27  # sleeps begun in the block in hand: 1 before it computes; more: see `apart`

@@ -245,7 +245,9 @@ def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
             if plan.private == EXCHANGE:  # a master's snapshot is read when its rows are known
                 pull(schedule, vector, memory, private, me)
             site = state[layout.T_SITE]
-            return COMPUTE if site == layout.ONE_SITE or site == layout.BEGINS else layout.TURN_BRING
+            return (
+                COMPUTE if site == layout.ONE_SITE or site == layout.BEGINS else layout.TURN_BRING
+            )
         state[layout.T_BLOCK] = layout.NO_BLOCK
         state[layout.T_WISH] = LEAVE
         store(state, layout.T_READY, state[layout.T_ROUND])

@@ -110,7 +110,9 @@ def occurring_features(problem: RowProblem, every: int = 1) -> float:
     starts = rows.indptr[sample]
     lengths = rows.indptr[sample + 1] - starts
     places = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-    counts = np.bincount(rows.indices[places].astype(np.int64))
+    has_all = problem.n_all == problem.n_rows
+    width = 0 if has_all else problem.n_features  # as long for all who have a part
+    (counts,) = problem.totals(np.bincount(rows.indices[places].astype(np.int64), minlength=width))
     seen = float(np.count_nonzero(counts))
     if every == 1:
         return seen

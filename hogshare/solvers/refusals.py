@@ -10,7 +10,7 @@ import numpy as np
 from hogshare.barriers import Barrier, Throttled
 from hogshare.engine.checks import check_criterion
 from hogshare.engine.outside import takes_passes
-from hogshare.engine.stops import Stop
+from hogshare.engine.stops import Stop, check_length
 from hogshare.planes import Plane
 from hogshare.problems.gradient import GradientProblem
 from hogshare.problems.model import Handed, Model
@@ -139,14 +139,18 @@ def check(problem: RowProblem, rule: Rule, step: StepSize, stop: Stop, start: Mo
             f"{problem.loss!r}: use another {own('StepSize')}."
         )
     if stop.validation is not None:
-        held_out = int(np.count_nonzero(stop.validation))
-        if len(stop.validation) != problem.n_rows or not 0 < held_out < problem.n_rows:
-            raise ValueError(
-                f"{own('Stop.validation')} must mark some but not all of the {problem.n_rows} "
-                f"rows; it has {len(stop.validation)} entries and marks {held_out}."
-            )
+        check_length(problem.n_rows, stop.validation)
+        held_out = np.asarray(stop.validation)
         weight = problem.rows.weight
-        if weight.size and not weight[np.asarray(stop.validation)].any():
+        weighs = weight[held_out].any() if weight.size else held_out.any()
+        sums = np.array([np.count_nonzero(held_out), weighs], np.float64)
+        (count, weighs), *_ = problem.totals(sums)
+        if not 0 < count < problem.n_all:
+            raise ValueError(
+                f"{own('Stop.validation')} must mark some but not all of the {problem.n_all} "
+                f"rows; it marks {int(count)}."
+            )
+        if not weighs:
             raise ValueError(
                 f"{own('Stop.validation')} marks only rows of weight 0; their score is undefined."
             )

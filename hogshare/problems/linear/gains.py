@@ -44,14 +44,16 @@ def share_of_tolerance(problem: RowProblem) -> float:
     It is meant for losses of about 1, as those of classes are; the losses of targets go by their
     unit. 1 from targets on that deviate from their mean by about 1.
     """
-    if not problem.is_regression or not problem.n_rows:
+    if not problem.is_regression or not problem.n_all:
         return 1.0
     y = problem.rows.y.astype(np.float64)
     weight = problem.rows.weight if problem.rows.weight.size else None
-    mean = float(np.average(y, weights=weight)) if weight is None or weight.any() else 0.0
+    weighs = float(len(y) if weight is None else weight.sum())
+    mean = float(np.average(y, weights=weight)) if weighs else 0.0
+    mean = problem.pooled_mean(mean, weighs)
     at = np.array([mean if problem.fit_intercept else 0.0])
     none = np.zeros(problem.n_rows)
-    value = along(problem, problem.rows, none, none, at, np.zeros(1))[0] / problem.n_rows
+    value = along(problem, problem.rows, none, none, at, np.zeros(1))[0] / problem.n_all
     return min(1.0, 2.0 * float(value)) if np.isfinite(value) else 1.0
 
 
@@ -75,7 +77,7 @@ def along(
     line = without, change, intercept, lengths
     scratch = np.empty(problem.n_columns)
     losses_along(rows, *problem.terms[1:], *line, *problem.column_weights, most, scratch, out)
-    return out
+    return problem.totals(out)[0]
 
 
 class Scales(NamedTuple):
@@ -104,17 +106,19 @@ class Direction:
         self.w = np.ascontiguousarray(np.asarray(model.coef).T, dtype=problem.dtype)
         self.intercept = np.asarray(model.intercept, np.float64)
         self.without, self.change = np.empty(n * columns), np.empty(n * columns)
-        self.size = max(1, n)
+        rows_and_weights = np.array([n, rows.weight.size], np.float64)
+        n_all, weighed = problem.totals(rows_and_weights)[0]
+        self.size = max(1, int(n_all))
         self.direction = np.zeros((problem.n_features, columns), problem.dtype)
         self.fall, self.step = np.zeros(columns), np.zeros(columns)
-        every = 1 if rows.weight.size else max(1, n // SAMPLE)
+        every = 1 if weighed else max(1, int(n_all) // SAMPLE)
         all_rows, self.bent = self._look(every)
         if every > 1:
             seen = float(all_rows.squares.sum())
             if not problem.norms[0] <= ASTRAY * seen:
                 all_rows, self.bent = self._look(1)
             elif problem.is_sparse:  # what no row of the sample has may be in one of so many
-                least = seen * every / max(1, problem.nnz)
+                least = seen * every / max(1, problem.nnz_of_all)
                 all_rows = all_rows._replace(squares=np.maximum(all_rows.squares, least))
         self._aim(all_rows)
         self._go()
@@ -142,7 +146,8 @@ class Direction:
         bends = np.zeros((2, 0 if problem.loss == "squared_error" else features))
         norms = np.empty(-(-n // every) if bends.size else 0)
         square_norms(self.rows, every, norms)
-        ordinary = ORDINARY * float(np.median(norms)) if norms.size else 0.0
+        median = float(np.median(norms)) if norms.size else 0.0
+        ordinary = ORDINARY * problem.pooled_mean(median, len(norms)) if bends.size else 0.0
         sharp = max(sharpness(problem), np.finfo(float).tiny)
         weights, bent = look_at_columns(
             self.rows,
@@ -161,7 +166,14 @@ class Direction:
             ordinary,
             np.empty(columns),
         )
-        sharp *= 1.0 if problem.loss in losses.KINKED else weights / max(1, -(-n // every))
+        self.gradient, self.slope_sums, moments, bends, (weights, bent, looked_at) = problem.totals(
+            self.gradient,
+            self.slope_sums,
+            moments,
+            bends,
+            np.array([weights, bent, -(-n // every)], np.float64),
+        )
+        sharp *= 1.0 if problem.loss in losses.KINKED else weights / max(1, looked_at)
         weights = max(float(weights), np.finfo(float).tiny)
         means, squares = moments / weights
         all_rows = Scales(means, squares, max(sharp, np.finfo(float).tiny))

@@ -42,6 +42,7 @@ def best_without_features(problem: RowProblem) -> np.ndarray:
     else:
         inside = np.count_nonzero(of_class)
         outside = len(of_class) - inside
+    (inside, outside), *_ = problem.totals(np.array([inside, outside], np.float64))
     odds = problem.positive[0] * inside, problem.negative[0] * outside
     if min(odds) > 0.0:
         start[0] = problem.dtype.type(math.log(odds[0]) - math.log(odds[1]))
@@ -70,8 +71,8 @@ def best_intercepts(
 
     Returns float64 of shape (n_columns,): `start` itself where no step makes the slopes smaller.
     """
-    n, n_rows = problem.n_columns, max(1, problem.n_rows)
-    if n_rows * n < PART_ROWS * len(parts):
+    n, n_rows = problem.n_columns, max(1, problem.n_all)
+    if problem.n_rows * n < PART_ROWS * len(parts):
         parts, each = [(parts[0][0], parts[-1][1])], map
 
     def derivatives(intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -84,7 +85,8 @@ def best_intercepts(
             return slope, bend
 
         sums = list(each(add, parts))
-        return sum(s for s, _ in sums) / n_rows, sum(b for _, b in sums) / n_rows
+        slope, bend = problem.totals(sum(s for s, _ in sums), sum(b for _, b in sums))
+        return slope / n_rows, bend / n_rows
 
     at = np.asarray(start, np.float64)
     slope, bend = derivatives(at)

@@ -114,12 +114,14 @@ class Optimality:
             return out
 
         sums = list(each(add, parts))
-        self._sides = sum(s.gradient for s in sums).reshape(n_sides, problem.n_features, columns)
-        self._slope_sums = sum(s.slopes for s in sums)
-        of_losses = sum(s.losses for s in sums)
+        found = ("gradient", "slopes", "losses", "products")
+        by_side, self._slope_sums, of_losses, products = problem.totals(
+            *(sum(getattr(s, name) for s in sums) for name in found)
+        )
+        self._sides = by_side.reshape(n_sides, problem.n_features, columns)
         # by Fenchel and Young: of slopes that are the derivatives, and of no others
-        self._conjugates = None if known else sum(s.products for s in sums) - of_losses
-        self.objective = float(of_losses.sum()) / max(1, problem.n_rows)
+        self._conjugates = None if known else products - of_losses
+        self.objective = float(of_losses.sum()) / max(1, problem.n_all)
         self.objective += problem.penalty_at(self.coef)
 
     def gradient(self) -> float:
@@ -127,10 +129,11 @@ class Optimality:
 
         In the columns' units: see `hogshare.problems.linear.units`, also for what it is with l1.
         """
-        problem, n_rows = self.problem, max(1, self.problem.n_rows)
+        problem, n_rows = self.problem, max(1, self.problem.n_all)
         of_losses = self._sides.sum(axis=0).T / n_rows
         # not from the kernel's sums, whose last bit is a matter of where in memory the slopes lie
-        of_intercepts = self._slopes.reshape(-1, problem.n_columns).sum(axis=0) / n_rows
+        slopes = self._slopes.reshape(-1, problem.n_columns).sum(axis=0)
+        of_intercepts = problem.totals(slopes)[0] / n_rows
         units = problem.sampled_units
         found = components(problem, units, self.coef, of_losses, of_intercepts)
         known = units.known
@@ -145,7 +148,7 @@ class Optimality:
 
     def slopes_of(self) -> tuple[np.ndarray, np.ndarray]:
         """Gradient without what l1 adds, on the coefficients and on the intercepts."""
-        n_rows = max(1, self.problem.n_rows)
+        n_rows = max(1, self.problem.n_all)
         of_losses = self._sides.sum(axis=0).T / n_rows
         return of_losses + self.problem.l2 * self.coef, self._slope_sums.sum(axis=0) / n_rows
 
@@ -171,7 +174,7 @@ class Optimality:
         zero: a bound where they are, and nothing where the intercepts have been settled.
         """
         problem = self.problem
-        n_rows = max(1, problem.n_rows)
+        n_rows = max(1, problem.n_all)
         l1, l2 = problem.l1, problem.l2
         shrink = np.ones((2, problem.n_columns))
         slack = 0.0
@@ -212,7 +215,8 @@ class Optimality:
             args = *part, shrink, *problem.column_weights, self._slopes
             return float(sum_of_conjugates(*problem.terms, *args))
 
-        return sum(self._each(conjugates, self._parts))
+        total = sum(self._each(conjugates, self._parts))
+        return float(problem.totals(np.array([total]))[0][0])
 
 
 def parts_of(problem: RowProblem, n_parts: int) -> list[tuple[int, int]]:

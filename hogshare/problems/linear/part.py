@@ -72,16 +72,34 @@ class PartOfRows(LinearProblem):
     """A part of the rows of a linear problem.
 
     whole : of all rows
-    add : ``add(number)`` is the sum of what all holders of a part call it with; every one has to
+    add : ``add(numbers)`` is the sum of the arrays that all holders of a part call it with, the
+        same bits for each; every one has to
     """
 
     whole: Sizes = field(default=Sizes(0, 0.0, 0.0, 0.0, 0.0), compare=False)
-    add: Callable[[float], float] = field(default=float, repr=False, compare=False)
+    add: Callable[[np.ndarray], np.ndarray] = field(default=np.asarray, repr=False, compare=False)
 
     @property
     def n_all(self) -> int:
         """Number of all rows."""
         return self.whole.n_rows
+
+    @property
+    def nnz_of_all(self) -> int:
+        """Number of stored values of all rows."""
+        return int(self.whole.nonzeros)
+
+    def totals(self, *numbers: np.ndarray) -> list[np.ndarray]:
+        """The sums of arrays over all who have a part of the rows: everybody has to ask."""
+        flat = [np.asarray(array, np.float64).reshape(-1) for array in numbers]
+        ends = np.cumsum([len(array) for array in flat])
+        found = np.split(self.add(np.concatenate(flat)), ends[:-1])
+        return [one.reshape(np.shape(array)) for one, array in zip(found, numbers, strict=True)]
+
+    def pooled_mean(self, value: float, weight: float) -> float:
+        """The mean of a number over all parts, by what each weighs: everybody has to ask."""
+        total, weights = self.totals(np.array([value * weight if weight else 0.0, weight]))[0]
+        return float(total) / max(float(weights), np.finfo(float).tiny)
 
     @property
     def norms(self) -> tuple[float, float]:
@@ -108,7 +126,8 @@ class PartOfRows(LinearProblem):
         coef = np.asarray(coef, dtype=np.float64).reshape(self.n_columns, self.n_features)
         penalty = self.penalty_at(coef)
         mean = super().objective(coef, intercept) - penalty
-        return self.add(mean * self.n_rows) / self.n_all + penalty
+        (total,) = self.totals(np.array([mean * self.n_rows]))
+        return float(total[0]) / self.n_all + penalty
 
     def facts(self) -> dict[str, Any]:
         """What it is, for reports; with all its rows."""
@@ -116,10 +135,17 @@ class PartOfRows(LinearProblem):
         return super().facts() | of_all | {"rows here": self.n_rows}
 
 
-def part_of(problem: LinearProblem, whole: Sizes, add: Callable[[float], float]) -> PartOfRows:
+def part_of(
+    problem: LinearProblem, whole: Sizes, add: Callable[[np.ndarray], np.ndarray]
+) -> PartOfRows:
     """A problem as a part of a whole."""
     names = [one.name for one in dataclasses.fields(LinearProblem)]
     return PartOfRows(**{name: getattr(problem, name) for name in names}, whole=whole, add=add)
+
+
+def dealt(n_rows: int, hands: range, of: int) -> np.ndarray:
+    """Numbers of the rows that `is_dealt` says."""
+    return np.flatnonzero(is_dealt(n_rows, hands, of))
 
 
 def is_dealt(n_rows: int, hands: range, of: int) -> np.ndarray:
@@ -131,15 +157,15 @@ def is_dealt(n_rows: int, hands: range, of: int) -> np.ndarray:
     return (turns >= hands.start) & (turns < hands.stop)
 
 
-def dealt(rows: Rows, hands: range, of: int) -> Rows:
-    """The rows that `is_dealt` says: a copy."""
+def picked(rows: Rows, mine: np.ndarray) -> Rows:
+    """Some of the rows, by their numbers: a copy."""
     n, width = len(rows.y), rows.width
-    mine = np.flatnonzero(is_dealt(n, hands, of))
     y, weight = frozen(rows.y[mine]), rows.weight
     weight = frozen(weight[mine]) if weight.size else weight
     if width:
         values = rows.data.reshape(n, width)[mine]
         return Rows(frozen(values.reshape(-1)), rows.indices, rows.indptr, width, y, weight)
+    mine = mine.astype(np.int64, copy=False)
     starts = rows.indptr[:-1][mine]
     lengths = rows.indptr[1:][mine] - starts
     indptr = np.concatenate([[0], np.cumsum(lengths)])

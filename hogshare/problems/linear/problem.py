@@ -94,6 +94,19 @@ class LinearProblem:
         return self.n_rows
 
     @property
+    def nnz_of_all(self) -> int:
+        """Number of stored values of all those rows."""
+        return self.nnz
+
+    def totals(self, *numbers: np.ndarray) -> list[np.ndarray]:
+        """The sums of arrays over all who have a part of the rows: the arrays, if one has all."""
+        return list(numbers)
+
+    def pooled_mean(self, value: float, weight: float) -> float:
+        """The mean of a number over all who have a part of the rows, by what each part weighs."""
+        return value
+
+    @property
     def largest_weight(self) -> float:
         """The largest weight of a row and its class."""
         largest = float(self.rows.weight.max(initial=0.0)) if self.rows.weight.size else 1.0
@@ -153,7 +166,7 @@ class LinearProblem:
     @property
     def sample_every(self) -> int:
         """Of how many rows one is enough to tell what rows are like."""
-        return max(1, self.n_rows // NORM_ROWS)
+        return max(1, self.n_all // NORM_ROWS)
 
     @once
     def survey(self) -> Survey:
@@ -227,11 +240,12 @@ class LinearProblem:
         sampled, rows = self._sampled_features, self.rows
         unknown = np.flatnonzero(~sampled.known)
         if self.is_sparse:
-            return self._units(features_of(rows, self.n_features, self.fit_intercept))
+            return self._units(features_of(rows, *self._asked, totals=self.totals))
         # most are known, as a rule: those that are not take a fraction of a pass over all
         values = rows.data.reshape(-1, rows.width)[:, unknown]
         rows = rows._replace(data=frozen(values.reshape(-1)), width=max(1, len(unknown)))
-        missing = features_of(rows, len(unknown), self.fit_intercept)
+        asked = len(unknown), self.fit_intercept
+        missing = features_of(rows, *asked, totals=self.totals)
         return self._units(sampled.with_known(unknown, missing))
 
     @once
@@ -240,14 +254,18 @@ class LinearProblem:
         return self._units(self._sampled_features)
 
     def _units(self, features: Features) -> Units:
-        return units_of(features, self.loss, self.l2, self.n_rows)
+        return units_of(features, self.loss, self.l2, self.n_all)
 
     @once
     def _sampled_features(self) -> Features:
         if self.features is not None:
             return self.features
-        every = self.sample_every if self.is_sparse else max(1, self.n_rows // UNIT_ROWS)
-        return features_of(self.rows, self.n_features, self.fit_intercept, every)
+        every = self.sample_every if self.is_sparse else max(1, self.n_all // UNIT_ROWS)
+        return features_of(self.rows, *self._asked, every, totals=self.totals)
+
+    @property
+    def _asked(self) -> tuple[int, bool]:
+        return self.n_features, self.fit_intercept
 
     def with_rows(self, rows: Rows, divisors: np.ndarray | None = None) -> LinearProblem:
         """The same problem of other rows; nothing has been seen of them yet.

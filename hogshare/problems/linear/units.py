@@ -30,6 +30,7 @@ decide, is looked at in all rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +44,14 @@ UNSEEN = 3.0  # values that a sample of rows may have missed, each counted as on
 CANCELLED = 1e-6  # of a squared distance, below which a deviation has lost its digits
 CONSTANT = 1e-28  # of a squared mean, below which a deviation is rounding
 LEAST_UNIT = 0.05
+
+
+Totals = Callable[..., list[np.ndarray]]
+
+
+def own(*numbers: np.ndarray) -> list[np.ndarray]:
+    """What one finds who has all rows: the numbers as they are."""
+    return list(numbers)
 
 
 class Features(NamedTuple):
@@ -85,14 +94,24 @@ class Units(NamedTuple):
     known: np.ndarray
 
 
-def features_of(rows: Rows, n_features: int, fit_intercept: bool, every: int = 1) -> Features:
-    """Look at every so many rows."""
+def features_of(
+    rows: Rows, n_features: int, fit_intercept: bool, every: int = 1, totals: Totals = own
+) -> Features:
+    """Look at every so many rows.
+
+    totals : makes sums of what all find who have a part of the rows
+    """
     about = np.zeros(n_features)
     if rows.width and len(rows.y):
         about += rows.data[: rows.width]
+    about, parts = totals(about, np.array([float(len(rows.y) > 0)]))
+    about /= max(1.0, parts[0])
     for again in (False, True):
         counts, sums, squares = np.zeros((3, n_features))
-        total, n_rows = add_deviations(rows, every, about, counts, sums, squares)
+        found = add_deviations(rows, every, about, counts, sums, squares)
+        counts, sums, squares, (total, n_rows) = totals(
+            counts, sums, squares, np.array(found, np.float64)
+        )
         seen = np.maximum(counts, np.finfo(float).tiny)
         shift = sums / seen
         deviation = np.maximum(squares / seen - np.square(shift), 0.0)

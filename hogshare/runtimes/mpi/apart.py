@@ -1,9 +1,9 @@
 """A call by ranks that share no memory: rank 0's report is everybody's.
 
 A run whose workers have an order is kept in step: every rank has all of it, and computes the blocks
-of its own workers (`hogshare.runtimes.mpi.in_step`). Else each rank solves its part, rows stay where
-they are, what labels stand for is announced to all, and the report of rank 0 gets the workers of
-all (`hogshare.runtimes.mpi.machines`).
+of its own workers (`hogshare.runtimes.mpi.in_step`). Else each rank solves its part, rows stay
+where they are, what labels stand for is announced to all, and the report of rank 0 gets the workers
+of all (`hogshare.runtimes.mpi.machines`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.engine.stops import check_length
 from hogshare.links.link import Link
 from hogshare.links.network import Network
+from hogshare.problems.linear.part import dealt
+from hogshare.problems.protocol import has_rows
 from hogshare.runtimes.joint import Making
 from hogshare.runtimes.mpi.assembly import Pool
 from hogshare.runtimes.mpi.calls import Call
@@ -25,9 +28,9 @@ from hogshare.runtimes.mpi.in_step import HasNoOrder, InStep
 from hogshare.runtimes.mpi.leader import REPORT
 from hogshare.runtimes.mpi.level import give_back
 from hogshare.runtimes.mpi.machine import Machine
-from hogshare.runtimes.mpi.machines import ONE, Machines
+from hogshare.runtimes.mpi.machines import Machines
 
-LABELS, REPORTED, FILES = "labels", "reported", "files"
+LABELS, REPORTED, FILES, HELD_OUT = "labels", "reported", "files", "held out"
 
 Traffic = dict[str, dict[str, Any]]
 
@@ -46,7 +49,9 @@ def apart(call: Call, here: Machine, making: Making, rows: str, link: Link | Non
         if rows == "all":
             report = in_step(call, here, making, InStep(comm, call.poll, here.workers, network))
         if report is None:
-            report = by_parts(call, here, making, Machines(comm, call.poll, here.workers, rows, network))
+            report = by_parts(
+                call, here, making, Machines(comm, call.poll, here.workers, rows, network)
+            )
         is_over = True
     finally:
         give_back([comm], is_over)
@@ -78,10 +83,19 @@ def by_parts(call: Call, here: Machine, making: Making, runtime: Machines) -> An
 
     Raises ValueError if the call asks for what needs shared memory.
     """
-    if making.validation is not None:  # before rows are dealt, of which it would be too long
-        raise ValueError(f"Stop(validation=...) needs {ONE}: between machines it is not there.")
+    mask = making.validation
+    found = call.spread(HELD_OUT, call.gather(HELD_OUT, mask is not None))
+    if True in found and False in found:
+        raise ValueError(
+            f"Stop(validation=...) is given on rank {found.index(True)} and not on rank "
+            f"{found.index(False)}: each has to mark its own rows, or none of them."
+        )
     if runtime.rows == "shard":
         making = with_all_labels(call, making)
+    elif mask is not None and has_rows(making.problem):
+        mine = dealt(making.problem.n_rows, here.workers_of(call.talk.rank), here.n_workers)
+        check_length(making.problem.n_rows, mask)
+        making = making.of(making.problem, np.asarray(mask)[mine])
     report = making.by(runtime, here.workers[call.talk.rank])
     shared = dataclasses.replace(report.model, memory=None)  # but for what is of a rank's own rows
     own = report.workers, report.traffic, report.staleness, report.turns, digest_of(shared)

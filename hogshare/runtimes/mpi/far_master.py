@@ -36,8 +36,8 @@ from hogshare.runtimes.mpi.assembly import Assembly, Pool
 from hogshare.runtimes.mpi.beats import Beats
 from hogshare.runtimes.mpi.clocks import Clocks
 from hogshare.runtimes.mpi.level import (
+    Between,
     Level,
-    Tell,
     give_back,
     keep_snapshot,
     note_decision,
@@ -72,7 +72,7 @@ class MasterLevel(Level):
         self.is_served, self._is_ending = True, False
         self.verdict = Verdict(session, session.plan, n_rows)
         # by itself a site meets no criterion; whether all do is decided in the meetings
-        session.plan = session.plan._replace(tol=-np.inf)
+        session.plan = session.plan._replace(tol=-np.inf, early_stopping=0)
         self.clocks, self.meetings = Clocks(session), 0
         self._sites = range(pool.size)
         self._others = [k for k in self._sites if k != MASTER] if self.is_master else [MASTER]
@@ -227,15 +227,15 @@ class MasterLevel(Level):
 
     # -- while they rest
 
-    def rest(self, tell: Tell) -> Decision:
+    def rest(self, between: Between) -> Decision:
         """Meet all others, while the workers rest."""
-        return self._meet(tell, is_last=False)[0]
+        return self._meet(between, is_last=False)[0]
 
     def end(self) -> None:
         """Meet until all have ended."""
         are_all_last = False
         while not are_all_last:
-            decision, are_all_last = self._meet(lambda n_epochs: False, is_last=True)
+            decision, are_all_last = self._meet(lambda *_: layout.RUNNING, is_last=True)
         self._is_ending = True
         self.assembly.gathered(np.zeros(1))  # nobody posts anything from here on
         self.wait(lambda: all(wire.is_quiet for wire in self._wires))
@@ -252,7 +252,7 @@ class MasterLevel(Level):
             wire.close()
         give_back(self._comms, self.is_over)
 
-    def _meet(self, tell: Tell, is_last: bool) -> tuple[Decision, bool]:
+    def _meet(self, between: Between, is_last: bool) -> tuple[Decision, bool]:
         """Come to one model and one decision; and whether all have ended."""
         session = self.session
         self.wait(self._is_taken)
@@ -270,8 +270,12 @@ class MasterLevel(Level):
         model = session.vector.w, session.vector.intercept
         if is_new:
             keep_snapshot(session, n_epochs, *model)
-            if tell(n_epochs):
-                stop = layout.STOPPED_BY_CALLER
+            if self.score is not None:
+                self.verdict.score[:] = self.score()
+            word = between(n_epochs, not are_over.any())
+            stop = stop if word == layout.RUNNING else word
+            for reported in self._reported.values():
+                reported[:] = self._flat()  # intercepts may have been moved, everywhere alike
         said = self.assembly.gathered(np.array([stop]))[:, 0].astype(int).tolist()
         reason = next((one for one in (*stops, *said) if one not in ORDINARY), layout.RUNNING)
         if is_new:

@@ -32,8 +32,8 @@ from hogshare.runtimes.mpi.beats import Beats
 from hogshare.runtimes.mpi.boards import BoardsWire
 from hogshare.runtimes.mpi.clocks import Clocks
 from hogshare.runtimes.mpi.level import (
+    Between,
     Level,
-    Tell,
     give_back,
     keep_snapshot,
     note_decision,
@@ -71,7 +71,7 @@ class HomesLevel(Level):
         self._are_over = np.zeros(pool.size, bool)  # sites that have ended
         self.verdict = Verdict(session, session.plan, n_rows)
         # by itself a machine meets no criterion; whether all do is decided in the meetings
-        session.plan = session.plan._replace(tol=-np.inf)
+        session.plan = session.plan._replace(tol=-np.inf, early_stopping=0)
         self.is_looked_at = (
             len(session.arrays["snapshots"]) > 0 or session.rule.track == tracking.CRITERION
         )
@@ -108,9 +108,9 @@ class HomesLevel(Level):
         wished = np.array([self.is_looked_at or is_heard])
         self.is_looked_at = bool(self.assembly.gathered(wished).any())
 
-    def rest(self, tell: Tell) -> Decision:
+    def rest(self, between: Between) -> Decision:
         """Meet all others, while the workers rest."""
-        decision, _ = self._meet(tell, is_last=False)
+        decision, _ = self._meet(between, is_last=False)
         self.progress.meet(self._are_over)
         return decision
 
@@ -118,7 +118,7 @@ class HomesLevel(Level):
         """Meet until all have ended; then take what nobody has read."""
         are_all_last = False
         while not are_all_last:
-            decision, are_all_last = self._meet(lambda n_epochs: False, is_last=True)
+            decision, are_all_last = self._meet(lambda *_: layout.RUNNING, is_last=True)
         self._clear()
         self.progress.finish(self.assembly)
         self.wait(self.beats.have_parted)
@@ -136,7 +136,7 @@ class HomesLevel(Level):
 
     # -- a meeting
 
-    def _meet(self, tell: Tell, is_last: bool) -> tuple[Decision, bool]:
+    def _meet(self, between: Between, is_last: bool) -> tuple[Decision, bool]:
         """Come to one model and one decision; and whether all have ended."""
         session, stop = self.session, self.session.word(layout.STOP)
         found = self.assembly.gathered(self._words(is_last, stop))
@@ -154,8 +154,11 @@ class HomesLevel(Level):
             w[:] = model[0]
             if is_new:
                 self._keep_snapshot(n_epochs, *model)
-        if is_new and tell(n_epochs):
-            stop = layout.STOPPED_BY_CALLER
+                if self.score is not None:
+                    self.verdict.score[:] = self.score()
+        if is_new:
+            word = between(n_epochs, not found[:, IS_LAST].any())
+            stop = stop if word == layout.RUNNING else word
         said = self.assembly.gathered(np.array([stop]))[:, 0].astype(int).tolist()
         reason = next((one for one in (*stops, *said) if one not in ORDINARY), layout.RUNNING)
         if is_new:

@@ -273,7 +273,7 @@ class InStep(Runtime):
             return None
         again = evaluate()
         columns, intercept = session.schedule.columns, session.vector.intercept
-        words = [[OVER if again is None else again], columns.ravel(), intercept]
+        words = [np.array([OVER if again is None else again]), columns.ravel(), intercept]
         found = self._assembly.gathered(np.concatenate(words))[DECIDES]
         columns[:] = found[1 : 1 + columns.size].reshape(columns.shape)
         intercept[:] = found[1 + columns.size :]

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
-from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Pool
+from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Assembly, Pool
 from hogshare.runtimes.mpi.beats import Beats
 from hogshare.runtimes.mpi.wire import EdgeTraffic
 from hogshare.runtimes.mpi.words import Decision
 
-Tell = Callable[[int], bool]  # tells a machine's caller of so many epochs; True: it has all stop
+# ``between(epochs, all_rest)`` is called when all have one model, before they decide: it answers
+# why this machine has the run stop, or RUNNING; `all_rest`: nobody has ended, so that all are there
+Between = Callable[[int, bool], int]
+Score = Callable[[], np.ndarray]  # of the model that all have, on the held-out rows of all
 
 
 class Level:
@@ -27,6 +31,7 @@ class Level:
     pool : one rank for each machine
     deliver : an interrupt, while it waits
     is_over : whether all machines have ended the run together, so that nothing is under way
+    score : what is asked when all have one model; None: no rows are held out
     """
 
     pool: Pool
@@ -36,6 +41,50 @@ class Level:
     deliver: Callable[[], None]
     is_over: bool
     is_served: bool = False  # whether workers wait for what this thread does, while there is any
+    assembly: Assembly
+    score: Score | None = None
+
+    def common(self) -> AbstractContextManager[None]:
+        """A block in which the session's model is what all have alike, while all rest.
+
+        Intercepts that are moved in it stay where all have moved them.
+        """
+        return nullcontext()
+
+    def added(self, numbers: np.ndarray) -> np.ndarray:
+        """The sum of all machines' arrays, on each, the same bits; all have to ask.
+
+        In the order of the machines. Whoever has asked does something else then, unheard.
+        """
+        found = self.assembly.gathered(numbers).sum(axis=0)
+        self.beats.rest()
+        return np.asarray(found)
+
+    def of_first(self, numbers: np.ndarray) -> np.ndarray:
+        """The first machine's array, on each; all have to ask, with one shape."""
+        found = self.assembly.gathered(numbers)[0]
+        self.beats.rest()
+        return np.asarray(found)
+
+    def prepare(self) -> None:
+        """Load or compile kernels; a run does nothing else before."""
+        raise NotImplementedError
+
+    def begin(self, is_heard: bool) -> None:
+        """Begin together; `is_heard`: somebody here evaluates the model on the way."""
+        raise NotImplementedError
+
+    def rest(self, between: Between) -> Decision:
+        """Come to one model and one decision with all machines, while the workers rest."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Bring the run to its end on all machines, with one model."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Give back what the messages took; nobody sends anything more."""
+        raise NotImplementedError
 
     def poll(self) -> bool:
         """Do whatever there is to do; whether anything was."""

@@ -24,13 +24,13 @@ from hogshare.engine.rowwise import row_numbers, row_pace
 from hogshare.engine.session import Session
 from hogshare.engine.world import World
 from hogshare.kernels import layout
-from hogshare.kernels.parts import Each
 from hogshare.links.network import Network
 from hogshare.problems.linear.part import (
     Sizes,
     dealt,
     is_dealt,
     part_of,
+    picked,
     sizes_of,
     together,
 )
@@ -40,7 +40,9 @@ from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi import beats
 from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Pool
 from hogshare.runtimes.mpi.far_master import MasterLevel
+from hogshare.runtimes.mpi.heldout import HeldOut
 from hogshare.runtimes.mpi.homes import HomesLevel
+from hogshare.runtimes.mpi.resting import Asked, AtEpochs
 from hogshare.runtimes.mpi.site import SitePace, site_pace
 from hogshare.runtimes.mpi.vectors import VectorLevel
 from hogshare.runtimes.protocol import Outcome, Runtime
@@ -48,26 +50,6 @@ from hogshare.runtimes.threads import ThreadCrew
 from hogshare.system.interrupts import Holding
 
 ONE = "the ranks of one machine"
-
-
-class AtEpochs(AtRest):
-    """What a machine does when its workers rest: it waits for the others.
-
-    tell : ``tell(epochs)`` tells this machine's caller; True: it has the run stop
-    """
-
-    def __init__(
-        self, level: HomesLevel | MasterLevel | VectorLevel, tell: Callable[[int], bool]
-    ) -> None:
-        self.level, self.tell = level, tell
-
-    def look(self, session: Session, each: Each = map) -> int | None:
-        """Come to one decision with all machines."""
-        decision = self.level.rest(self.tell)
-        if decision.stop != layout.RUNNING:
-            session.stop(decision.stop)
-            return session.word(layout.EPOCHS)
-        return decision.epochs + 1
 
 
 class Machines(Runtime):
@@ -94,8 +76,9 @@ class Machines(Runtime):
         self.rows, self.network, self.is_linked = rows, network or Network(), network is not None
         self.pool = Pool(comm, look)
         self.world = World(tuple(sites), self.pool.me)
-        self.level: HomesLevel | MasterLevel | VectorLevel | None = None
+        self.level: Level | None = None
         self.pace: SitePace | None = None
+        self._is_running = False
 
     @property
     def is_orderly(self) -> bool:
@@ -119,7 +102,8 @@ class Machines(Runtime):
         own: Any = problem
         world = self.world
         if self.rows == "all" and not world.is_one:
-            own = own.with_rows(dealt(own.rows, world.here, world.n_workers))
+            mine = dealt(own.n_rows, world.here, world.n_workers)
+            own = own.with_rows(picked(own.rows, mine))
         sizes = sizes_of(own)
         found = self.pool.gathered(np.array([*sizes, *_shape(problem)]))
         n = len(sizes)
@@ -134,7 +118,7 @@ class Machines(Runtime):
                     "numbers: between machines all solve one problem."
                 )
         whole = together([Sizes(int(one[0]), *one[1:n].tolist()) for one in found])
-        return part_of(own, whole, self._add)
+        return part_of(own, whole, self._added)
 
     def everywhere(self, n_workers: int) -> int:
         """Workers of all ranks."""
@@ -145,14 +129,21 @@ class Machines(Runtime):
         self._check(choices)
         problem, world, far = choices.problem, self.world, None
         if has_rows(problem):
-            n_far = problem.n_all - problem.n_rows
+            training = self.pool.gathered(np.array([choices.n_training]))[:, 0].astype(int)
+            if training.min() < 1:
+                raise ValueError(
+                    f"Stop.validation marks all rows of rank {training.argmin()}: between machines "
+                    "each needs some to train on."
+                )
+            n_far = int(training.sum()) - choices.n_training
         else:
             far = ~is_dealt(problem.n_rows, world.here, world.n_workers)
             n_far = int(np.count_nonzero(far))
         choices = dataclasses.replace(
             choices, world=world, n_far=n_far, far=far, iterate=1.0, orderly=False
         )
-        self.n_rows = choices.n_all
+        self.n_rows, self.problem = choices.n_all, problem
+        self.validation = choices.stop.validation
         if choices.plane.has_homes:
             return self._with_homes(choices)
         if choices.plane.has_master:
@@ -162,7 +153,7 @@ class Machines(Runtime):
         return choices
 
     def _check(self, choices: Choices) -> None:
-        plane, stop, rule = choices.plane, choices.stop, choices.rule
+        plane, rule = choices.plane, choices.rule
         name, is_linear = type(plane).__name__, has_rows(choices.problem)
         lock_free = plane.is_lock_free or plane.is_direct
         n = self.world.n_workers
@@ -174,8 +165,6 @@ class Machines(Runtime):
             (plane.has_homes and not plane.is_by_mail, f"{name} with {plane.needs_memory}"),
             (bool(choices.record), "record=True"),
             (choices.trace > 1, "a trace of more than one snapshot an epoch"),
-            (bool(stop.looks), "Stop(gradient=...) and Stop(gap=...)"),
-            (bool(stop.confirm), "Stop(confirm=True)"),
             (
                 self.is_linked and plane.edge_links(n) is not None,
                 "MPI(link=...) and links= of a plane",
@@ -223,6 +212,8 @@ class Machines(Runtime):
 
     def prepare(self, session: Session) -> None:
         """Open the edges to the others, and have workers rest after each epoch."""
+        self.due, self.asked = session.word(layout.LIMIT), Asked(session)
+        self.plan = session.plan
         if session.homes is not None:
             # a link may be down for as long before anybody else says so
             session.patience_ns = round(2e9 * beats.SILENT_SECONDS)
@@ -232,8 +223,22 @@ class Machines(Runtime):
         else:
             assert self.pace is not None
             self.level = VectorLevel(self.pool, session, self.pace, self.n_rows, self.network)
+        if self.validation is not None:
+            held_out = HeldOut(self.problem, self.validation)
+            self.level.score = lambda: held_out.scores(session.model())
         self.level.prepare()
-        session.raise_limit(1)
+        session.raise_limit(session.word(layout.EPOCHS) + 1)
+
+    def _prepare_again(self, session: Session) -> None:
+        """Open new edges, of a run that had ended, and begins again with what each machine has."""
+        assert self.level is not None
+        before = self.level.traffic
+        self.level.close()
+        session.plan = self.plan
+        session.row_memory.sum_anew(session)  # of the rows here: they are added when all begin
+        session.locals()[:, layout.L_DUAL_MEAN] = session.arrays["dual_mean"]
+        self.prepare(session)
+        self.level.traffic.go_on(before)
 
     # -- the run
 
@@ -241,10 +246,12 @@ class Machines(Runtime):
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> Outcome:
         """Run this machine's workers to their end, which is that of all machines."""
+        if self.level is not None and self.level.is_over:
+            self._prepare_again(session)
         level = self.level
         assert level is not None
         crew = ThreadCrew(session, session.here, news := Bell())
-        told = 0
+        told = session.word(layout.EPOCHS)
         with Holding(news) as held:
 
             def tell(n_epochs: int) -> bool:
@@ -256,10 +263,12 @@ class Machines(Runtime):
                 return bool(held.outside(on_epoch, n_epochs, session.snapshot))
 
             level.deliver = held.deliver
-            at_epochs = AtEpochs(level, tell)
+            parts = checks, self.due, self.asked, self.problem
+            at_epochs = AtEpochs(level, tell, *parts)
             with EpochHook(session, None, at_epochs, crew.each, held) as hook:
                 try:
-                    level.begin(on_epoch is not None)
+                    level.begin(on_epoch is not None or checks is not None)
+                    self._is_running = True
                     crew.start()
                     while crew.running:
                         moved = level.poll()
@@ -273,6 +282,7 @@ class Machines(Runtime):
                     raise
                 crew.finish()
                 level.end()
+                self._is_running = False
                 is_last = told < (n_epochs := session.word(layout.EPOCHS))
                 if is_last and session.word(layout.STOP) != layout.STOPPED_BY_DIVERGENCE:
                     tell(n_epochs)
@@ -289,8 +299,11 @@ class Machines(Runtime):
         exchange = {} if self.pace is None else {"machine_exchange_rows": self.pace.rows}
         return {"machines": len(self.world.sites), **exchange}
 
-    def _add(self, number: float) -> float:
-        return float(self.pool.added(np.array([number]))[0])
+    def _added(self, numbers: np.ndarray) -> np.ndarray:
+        if self._is_running:
+            assert self.level is not None
+            return self.level.added(numbers)
+        return self.pool.added(numbers)
 
 
 def _shape(problem: Any) -> tuple[float, ...]:

@@ -26,7 +26,9 @@ from hogshare.runtimes.mpi.clocks import CLOCK, STATE, WORDS, Clocks, packed, un
 from hogshare.runtimes.mpi.posts import OWNER, Post, parts, send
 from hogshare.runtimes.mpi.verdict import Verdict
 from hogshare.runtimes.mpi.words import (
+    ALL_REST,
     AT_END,
+    AT_REST,
     GO_ON,
     IN_PASSING,
     ORDINARY,
@@ -139,6 +141,7 @@ class Owner:
     def _answer_all(self) -> None:
         """Answer those that wait for the last one, if it has come."""
         everybody = len(self._waiting) == len(self.posts)
+        all_rest = everybody and set(self._waiting.values()) == {AT_REST} and not self._ended
         if everybody and len(self._ended) in (0, len(self.posts)):
             waiting = list(self._waiting)
         elif everybody:  # some rest, and others have ended: those wait for the end of all
@@ -146,7 +149,8 @@ class Owner:
         else:
             return
         for k in waiting:
-            self._answer(k, self._waiting.pop(k))
+            round_ = self._waiting.pop(k)
+            self._answer(k, ALL_REST if all_rest else round_)
         self._expect(waiting)
 
     def _expect(self, sites: list[int]) -> None:
@@ -196,6 +200,11 @@ class Owner:
             went = self.posts[k].decisions.post(words, None, GO_ON)
             assert went, "a machine reports again only when it has a decision"
         self.is_done = at_end
+
+    def put_intercept(self, intercept: np.ndarray) -> None:
+        """Take intercepts that all have moved alike while all rest, with nothing under way."""
+        for flat in (self.total, *self._told.values()):
+            self.flat.intercepts(flat)[:] = intercept
 
     def _decision(self, n_epochs: int) -> Decision:
         return Decision(self._stop, n_epochs, self.verdict.loss, self.verdict.columns)

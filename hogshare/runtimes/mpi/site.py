@@ -20,7 +20,8 @@ ended, but for a stop in the middle of an epoch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -35,13 +36,15 @@ from hogshare.kernels.sgd import DUAL
 from hogshare.planes.shared import EASY_SHARE, EXCHANGE_SHARE, row_nanoseconds
 from hogshare.rules.pace import DELAY
 from hogshare.runtimes.mpi.clocks import Clocks, packed, unpacked
-from hogshare.runtimes.mpi.level import keep_snapshot, note_decision, note_end
+from hogshare.runtimes.mpi.level import Between, keep_snapshot, note_decision, note_end
 from hogshare.runtimes.mpi.posts import Post, parts, send
 from hogshare.runtimes.mpi.words import (
+    ALL_REST,
     AT_BEGIN,
     AT_END,
     AT_REST,
     IN_PASSING,
+    ORDINARY,
     STOP_NOW,
     Decision,
     Flat,
@@ -166,31 +169,34 @@ class Site:
 
     # -- while they rest
 
-    def rest(self, wait: Wait, between_both: Callable[[int], bool]) -> Decision:
-        """Bring an epoch to its end: with all others, and with one decision for all.
-
-        between_both : called with the number of epochs when all have one vector, before they
-            decide; True: this machine's caller has the run stop
-        """
+    def rest(self, wait: Wait, between_both: Between) -> Decision:
+        """Bring an epoch to its end: with all others, and with one decision for all."""
         self._are_at_work = False
         self._exchange(AT_REST, wait)
         n_epochs = self.session.word(layout.EPOCHS)
         self._keep_snapshot(n_epochs)
-        stop = layout.STOPPED_BY_CALLER if between_both(n_epochs) else layout.RUNNING
-        decision = self._decide(stop, wait, is_last=False)
+        self._report(between_both(n_epochs, self._answered == ALL_REST), wait, is_last=False)
+        decision = self._decided(wait)
         self._are_at_work = True
         return decision
 
-    def end(self, wait: Wait) -> Decision:
-        """Bring the run to its end: the vector is the global one, and has everything."""
+    def end(self, wait: Wait, at_the_end: Callable[[], None]) -> Decision:
+        """Bring the run to its end: the vector is the global one, and has everything.
+
+        at_the_end : called when all have ended, and have one vector, before they decide
+        """
         self._are_at_work = False
         wait(lambda: not self._is_under_way)
         self._offer(AT_END, self._rows())
-        decision = self._decide(self.session.word(layout.STOP), wait, is_last=True)
+        session, stop = self.session, self.session.word(layout.STOP)
+        if stop not in ORDINARY:  # the others are to hear of it now
+            self._report(stop, wait, is_last=True)
         wait(lambda: not self._is_under_way)
-        session = self.session
-        session.vector.w[:] = self.flat.coefficients(self.account.known)
-        session.vector.intercept[:] = self.flat.intercepts(self.account.known)
+        at_the_end()
+        if stop in ORDINARY:
+            self._report(stop, wait, is_last=True)
+        decision = self._decided(wait)
+        self._put_known()
         note_end(session, decision)
         self._keep_snapshot(decision.epochs)
         return decision
@@ -199,19 +205,50 @@ class Site:
         wait(lambda: not self._is_under_way)
         self._offer(round_, self._rows())
         wait(lambda: not self._is_under_way)
-        assert self._answered == round_
+        assert self._answered in (round_, ALL_REST)
 
-    def _decide(self, stop: int, wait: Wait, is_last: bool) -> Decision:
-        """Report, and do as is decided."""
+    @contextmanager
+    def common(self) -> Iterator[None]:
+        """A block in which the session has what all have alike, bit for bit, while all rest.
+
+        What is this machine's own, such as the roundings of a sum, comes back after it.
+        """
+        vector, memory = self.session.vector, self.session.memory
+        arrays = vector.w, vector.intercept, memory.dual_mean, memory.average
+        own = [array.copy() for array in arrays]
+        self._put_known()
+        memory.dual_mean[:] = self.flat.means(self.account.known)
+        memory.average[:] = self.flat.averages(self.account.known)
+        before = vector.intercept.copy()
+        try:
+            yield
+        finally:
+            moved = vector.intercept.copy()
+            for array, values in zip(arrays, own, strict=True):
+                array[:] = values
+            if not np.array_equal(moved, before, equal_nan=True):
+                vector.intercept[:] = moved
+                for flat in (self.account.known, self.account.base):
+                    self.flat.intercepts(flat)[:] = moved
+
+    def _put_known(self) -> None:
+        vector = self.session.vector
+        vector.w[:] = self.flat.coefficients(self.account.known)
+        vector.intercept[:] = self.flat.intercepts(self.account.known)
+
+    def _report(self, stop: int, wait: Wait, is_last: bool) -> None:
         session = self.session
         n_epochs = session.word(layout.EPOCHS)
         sums = session.arrays["sums"][(n_epochs - 1) % 2]
         self._decisions.clear()
         words = Report(n_epochs, stop, is_last, sums).words()
         wait(lambda: self.post.reports.post(words))  # the one before may be told as taken late
+
+    def _decided(self, wait: Wait) -> Decision:
+        """Do as is decided."""
         wait(lambda: bool(self._decisions))
         decision = self._decisions.pop()
-        note_decision(session, decision)
+        note_decision(self.session, decision)
         return decision
 
     def _keep_snapshot(self, n_epochs: int) -> None:

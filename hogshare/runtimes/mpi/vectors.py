@@ -6,19 +6,21 @@ Who writes: each rank's thread that talks to the others, by `hogshare.runtimes.m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 from hogshare.engine.session import Session
+from hogshare.kernels import layout
 from hogshare.links.network import Network
-from hogshare.runtimes.mpi.assembly import Pool
+from hogshare.runtimes.mpi.assembly import Assembly, Pool
 from hogshare.runtimes.mpi.clocks import Clocks
-from hogshare.runtimes.mpi.level import Level, Tell, give_back, pool_iterates
+from hogshare.runtimes.mpi.level import Between, Level, give_back, pool_iterates
 from hogshare.runtimes.mpi.owner import Owner
 from hogshare.runtimes.mpi.posts import OWNER, Posts
 from hogshare.runtimes.mpi.site import Site, SitePace
-from hogshare.runtimes.mpi.words import Decision, Flat, most_words
+from hogshare.runtimes.mpi.words import ORDINARY, Decision, Flat, most_words
 
 
 class VectorLevel(Level):
@@ -39,13 +41,15 @@ class VectorLevel(Level):
         self.clocks = Clocks(session)
         self.posts = Posts(pool, flat.size, self.clocks.tail, words, values, network)
         self.beats, self.traffic = self.posts.beats, self.posts.traffic
+        self._comm = pool.copy_of_comm()
+        self.assembly = Assembly(self._comm, self.wait, self.traffic)
         me, places = self.posts.me, self.posts.places
         self.owner: Owner | None = None
         if me == OWNER:
             numbers = n_rows, self.posts.of, places, single
             self.owner = Owner(session, session.plan, self.clocks, start, *numbers)
         # by itself a machine meets no criterion; whether all do is the owner's to say
-        session.plan = session.plan._replace(tol=-np.inf)
+        session.plan = session.plan._replace(tol=-np.inf, early_stopping=0)
         machines = self.posts.n_machines
         self.site = Site(
             session, self.clocks, start, pace, self.posts.of[me], places, single, machines
@@ -75,19 +79,53 @@ class VectorLevel(Level):
                 a[name][:] = added(share * a[name].astype(np.float64))
         self.site.begin(self.wait)
 
-    def rest(self, tell: Tell) -> Decision:
+    def rest(self, between: Between) -> Decision:
         """Come to one vector and one decision with all machines."""
-        return self.site.rest(self.wait, tell)
+
+        def inside(n_epochs: int, all_rest: bool) -> int:
+            if all_rest:
+                self._take_score()
+            return between(n_epochs, all_rest)
+
+        return self.site.rest(self.wait, inside)
+
+    @contextmanager
+    def common(self) -> Iterator[None]:
+        """As of `Level`."""
+        known = self.site.flat.intercepts(self.site.account.known)
+        before = known.copy()
+        with self.site.common():
+            yield
+        if self.owner is not None and not np.array_equal(known, before, equal_nan=True):
+            self.owner.put_intercept(known)  # nothing is under way: all rest, and have said so
 
     def end(self) -> None:
         """Bring the run to its end on all machines, with one model."""
-        self.site.end(self.wait)
+        self.site.end(self.wait, self._take_last_score)
         self.wait(lambda: self.posts.is_quiet and (self.owner is None or self.owner.is_done))
         self.wait(self.beats.have_parted)
         pool_iterates(self.session, self.pool)
         self.is_over = True
 
+    def _take_score(self) -> None:
+        if self.score is not None:
+            with self.site.common():
+                score = self.score()
+            if self.owner is not None:
+                self.owner.verdict.score[:] = score
+
+    def _take_last_score(self) -> None:
+        """Score the model if the last epoch is one of all."""
+        if self.score is None:
+            return
+        session = self.session
+        words = np.array([session.word(layout.EPOCHS), session.word(layout.STOP)])
+        epochs, stops = self.assembly.gathered(words).astype(int).T
+        if (epochs == epochs[0]).all() and set(stops.tolist()) <= set(ORDINARY):
+            self._take_score()
+
     def close(self) -> None:
         """Give back what the messages took."""
         self.posts.close()
-        give_back(self.posts.comms, self.is_over)
+        self.assembly.close()
+        give_back([*self.posts.comms, self._comm], self.is_over)

@@ -25,14 +25,18 @@ class Verdict:
     n_rows : rows that all machines train on
     columns : float64[N_COLUMN_FIELDS, n_columns]; as of `layout`
     loss : mean of the last epoch
-    epochs : that have been judged
+    epochs : that have been judged, of a run that goes on those before, too
+    score : float64[n_columns], on the held-out rows of all machines, of the model that all have
     """
 
     def __init__(self, session: Session, plan: Plan, n_rows: int) -> None:
         self.rule, self.plan, self.n_rows = session.rule, plan, n_rows
         self._divisors, self._size = session.memory.divisors, session.size
         self.columns = session.schedule.columns.copy()
-        self.loss, self.epochs = np.nan, 0
+        self.epochs, history = session.word(layout.EPOCHS), session.arrays["history"]
+        before = 0 < self.epochs <= len(history)
+        self.loss = float(history[self.epochs - 1]) if before else np.nan
+        self.score = np.zeros(self.columns.shape[1])
 
     def prepare(self) -> None:
         """Load or compile its kernel."""
@@ -52,7 +56,8 @@ class Verdict:
         parts = 1 if self.rule.loss == losses.MULTINOMIAL else n
         self.loss = float(sums[:n].sum()) / (self.n_rows * parts)
         with errstate(all="ignore"):
-            numbers = self.rule, self.plan, self.columns, sums, w, self._divisors, np.zeros((2, n))
+            scratch = np.stack([np.zeros(n), self.score])
+            numbers = self.rule, self.plan, self.columns, sums, w, self._divisors, scratch
             is_over = between.decide(*numbers, float(self.n_rows), n_epochs - 1)
         if not is_finite:
             return layout.STOPPED_BY_DIVERGENCE

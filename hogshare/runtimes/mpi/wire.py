@@ -69,6 +69,15 @@ class EdgeTraffic(Traffic):
         counted[0] += 1
         counted[1] += n_bytes
 
+    def go_on(self, before: EdgeTraffic) -> None:
+        """Count on from another's."""
+        for own, others in ((self.messages, before.messages), (self.bytes, before.bytes)):
+            for kind, count in others.items():
+                own[kind] = own.get(kind, 0) + count
+        for edge, counted in before.edges.items():
+            now = self.edges.setdefault(edge, [0, 0])
+            now[:] = [a + b for a, b in zip(now, counted, strict=True)]
+
     def as_dict(self) -> dict[str, Any]:
         """For the report: each kind's ``messages`` and ``bytes``, and the same by ``edges``."""
         found = {kind: one for kind, one in super().as_dict().items() if one["messages"]}

@@ -23,6 +23,7 @@ IN_PASSING = 0  # while its workers go on
 AT_BEGIN = 1  # before they begin
 AT_REST = 2  # while they rest between two epochs
 AT_END = 3  # when they have ended
+ALL_REST = 4  # of an answer to those that rest: nobody has ended
 
 # rounds of decisions
 GO_ON = 1  # with the next epoch, or not: the stop word says
@@ -68,6 +69,14 @@ class Flat(NamedTuple):
     def intercepts(self, flat: np.ndarray) -> np.ndarray:
         """Those of a flat vector: a view."""
         return flat[self.m : self.m + self.columns]
+
+    def means(self, flat: np.ndarray) -> np.ndarray:
+        """Those of a flat vector: a view."""
+        return flat[self.m + self.columns : self.m + 2 * self.columns]
+
+    def averages(self, flat: np.ndarray) -> np.ndarray:
+        """SAGA's average of a flat vector: a view."""
+        return flat[self.m + 2 * self.columns :]
 
 
 class Report(NamedTuple):
