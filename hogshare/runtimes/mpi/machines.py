@@ -42,6 +42,7 @@ from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Pool
 from hogshare.runtimes.mpi.far_master import MasterLevel
 from hogshare.runtimes.mpi.heldout import HeldOut
 from hogshare.runtimes.mpi.homes import HomesLevel
+from hogshare.runtimes.mpi.level import Level
 from hogshare.runtimes.mpi.resting import Asked, AtEpochs
 from hogshare.runtimes.mpi.site import SitePace, site_pace
 from hogshare.runtimes.mpi.vectors import VectorLevel
