@@ -6,7 +6,7 @@
     python tests/chaos --seed 7 --case 31        # one of them again
     python tests/chaos --seed 7 --first 20       # it and what follows, for what others have left
 
-A case is a problem, a rule, a plane, a barrier and a runtime of `test_contract`'s tables, and some
+A case is a problem, a rule, a plane, a barrier and a runtime of the contract's tables, and some
 of `events`. It has to end within `PATIENCE` seconds: with a model that is better than the
 start, with the sentence that refuses it, or with what the event makes of it. Then nothing may be
 left: no thread, no descriptor, no child, no file in /dev/shm. The first that does otherwise ends

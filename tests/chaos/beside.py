@@ -2,9 +2,9 @@
 
 import threading
 
+import contract
 import joblib
 import numpy as np
-import test_contract as contract
 from event import Event
 
 from hogshare import SGDClassifier, StepSize, problems, solve

@@ -6,11 +6,12 @@ import random
 import re
 from pathlib import Path
 
+import contract
 import leftovers
 import numpy as np
 import psutil
-import test_contract as contract
 from events import EVENTS
+from test_contract import RUNTIMES
 
 from hogshare import solve
 
@@ -24,7 +25,7 @@ KINDS = {
     "rule": contract.RULES,
     "plane": contract.PLANES,
     "barrier": contract.BARRIERS,
-    "runtime": {**contract.RUNTIMES, "processes": "processes"},
+    "runtime": {**RUNTIMES, "processes": "processes"},
 }
 
 
