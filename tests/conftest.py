@@ -31,6 +31,7 @@ FIRST = (
     "test_crew.py",
     "test_linear_estimators.py",
     "test_mpi.py",
+    "test_contract_ranks.py",
     "test_site.py",
     "test_reproduce.py",
     "test_tasks.py",
