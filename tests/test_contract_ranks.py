@@ -12,7 +12,7 @@ import pytest
 from contract import BARRIERS, WITH_ROWS
 from contract import REFUSED as NEVER
 from executors import NEEDS_DASK, client  # noqa: F401
-from rank_cases import CASES, DONE_BY, ESTIMATORS, ON, STATED, World
+from rank_cases import AND_ON, CASES, DONE_BY, ESTIMATORS, ON, STATED, World
 from rank_contract import RUNTIMES, local_outcome, outcomes
 from ranks import needs_mpi
 
@@ -38,7 +38,7 @@ def by_gradient(*planes):
     return [case for case in cases if case in CASES]
 
 
-def on(names, planes=ON):
+def on(names, planes=(*ON, "mirrors")):
     """Cases of capabilities, on planes."""
     return [f"{name} on {plane}" for name in names.split() for plane in planes]
 
@@ -48,7 +48,8 @@ BETWEEN_MACHINES = {
     "barriers hold among the ranks of one machine": [*pairs(WAITING, NOT_ASP), "seed on shared"],
     "the plane Master needs": [
         *pairs(["master", "damped"], EVERY),
-        *on("record replay", ["master"]),
+        *on("record replay trace=1 trace=4 gradient gap tol weights on_epoch start", ["master"]),
+        *on("stragglers average seed again", ["master"]),
     ],
     "Averaged with is_by_mail=False needs": pairs(["homes"], EVERY),
     "Ring with is_by_mail=False needs": pairs(["ring"], EVERY),
@@ -56,8 +57,8 @@ BETWEEN_MACHINES = {
     "Replicas with sync='async' needs": pairs(["at once"], EVERY),
     "record=True needs": on("record replay", ["lock-free"]),
     "a trace of more than one snapshot an epoch needs": on("trace=4"),
-    "checkpoint= needs": on("checkpoint resume"),
-    "Stop(validation=...) needs": on("validation"),
+    "checkpoint= needs": on("checkpoint resume", (*ON, *AND_ON)),
+    "Stop(validation=...) needs": on("validation", (*ON, *AND_ON)),
     "Stop(gradient=...) and Stop(gap=...) needs": on("gradient gap"),
     "Stop(confirm=True) needs": on("confirm", ["shared"]),
     "needs ranks that share memory": list(ESTIMATORS),
@@ -112,8 +113,9 @@ def found_by(runtime, n_workers):
     return outcomes(runtime, n_workers, seconds=SECONDS)
 
 
-def test_every_row_is_of_a_case():
+def test_every_row_is_of_a_case_and_no_case_has_two():
     assert [row for row in SENTENCES if row[1] not in CASES] == []
+    assert len(SENTENCES) == sum(len(cases) for r in REFUSED.values() for cases in r.values())
 
 
 @needs_mpi
