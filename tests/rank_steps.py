@@ -90,6 +90,7 @@ CALLS = {
     "solve": solved(MPI(start_timeout=20)),
     "across sites": solved(MPI(arena=False, start_timeout=20)),
     "replicas": solved(MPI(arena=False, rows="all", start_timeout=20), plane=Replicas("ring")),
+    "in step": solved(MPI(arena=False, rows="all", start_timeout=20), barrier="bsp"),
 }
 
 

@@ -10,7 +10,7 @@ DEADLINE = 200  # seconds, after which every rank shows where it is
 
 @needs_mpi
 @pytest.mark.timeout(DEADLINE + 40)
-@pytest.mark.parametrize("call", ["fit", "solve", "across sites", "replicas"])
+@pytest.mark.parametrize("call", ["fit", "solve", "across sites", "replicas", "in step"])
 def test_an_error_at_a_step_ends_the_call_on_all_ranks(call, request):
     every = EVERY if request.config.option.long else FEW
     job = ranks.run(2, HERE / "rank_steps.py", call, DEADLINE, every, seconds=DEADLINE + 30)

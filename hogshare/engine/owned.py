@@ -177,16 +177,17 @@ class Brought:
             arrays[name].reshape(n_rows, -1) for name in ("dual", "gradients") if arrays[name].size
         ]
         self.box = session.mail.box if is_mailed else None
-        self._before = [row.copy() for row in self.rows]
+        self._before: list[np.ndarray] = []
 
     def begin(self) -> None:
         """Note the numbers that all sites have before the block."""
+        self._before = self._before or [np.empty_like(row) for row in self.rows]
         for before, row in zip(self._before, self.rows, strict=True):
             before[:] = row
 
     def pack(self) -> list[np.ndarray]:
         """What the block has changed since: arrays one after the other."""
-        found = [self.row[self.words]]
+        found = [self.row[[layout.T_BLOCK, *self.words]]]
         for before, row in zip(self._before, self.rows, strict=True):
             places = np.flatnonzero(before != row)
             if len(places) * (PLACE.itemsize + row.itemsize) < row.nbytes:
@@ -209,9 +210,19 @@ class Brought:
         """Have the same here.
 
         content : what was packed, as bytes end to end
+
+        Raises RuntimeError if it is another block than the worker has here.
         """
         parts = Parts(content)
-        self.row[self.words] = parts.take(np.int64, len(self.words))
+        ticket, *words = parts.take(np.int64, 1 + len(self.words)).tolist()
+        if ticket != self.row[layout.T_BLOCK]:
+            raise RuntimeError(
+                f"Worker {self.me} has computed block {ticket} on its rank, and has block "
+                f"{self.row[layout.T_BLOCK]} on another: the ranks are not in step. Code of your "
+                "own (a plane, a rule, a callback) has to do the same on all ranks; if there is "
+                "none this is an error of hogshare: please report it with the call."
+            )
+        self.row[self.words] = words
         for row in self.rows:
             count = int(parts.take(np.int64, 1)[0])
             if count == WHOLE:

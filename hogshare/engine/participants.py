@@ -282,17 +282,21 @@ class Worker:
 
 
 class MasterSide:
-    """The master's side of a session."""
+    """The master's side of a session.
 
-    def __init__(self, session: Workspace) -> None:
+    looks : how often it looks for mail before it says that there is none
+    """
+
+    def __init__(self, session: Workspace, looks: int | None = None) -> None:
         self.session = session
+        self.looks = session.looks if looks is None else looks
 
     def prepare(self) -> None:
         """Load or compile the kernel."""
         if not JIT_DISABLED:
             s = self.session
             groups = s.schedule, s.vector, s.mail
-            master.serve.compile(tuple(map(typeof, (s.plan, *groups, SERVE_ROUNDS, s.looks))))
+            master.serve.compile(tuple(map(typeof, (s.plan, *groups, SERVE_ROUNDS, self.looks))))
 
     def take_over(self) -> None:
         """Put in order what another master has left."""
@@ -302,7 +306,7 @@ class MasterSide:
     def serve(self) -> int:
         """Take what workers have posted; how many messages, or `master.OVER`."""
         s = self.session
-        return int(master.serve(s.plan, s.schedule, s.vector, s.mail, SERVE_ROUNDS, s.looks))
+        return int(master.serve(s.plan, s.schedule, s.vector, s.mail, SERVE_ROUNDS, self.looks))
 
     def waited(self) -> int:
         """Nanoseconds that turns have waited for mail so far."""

@@ -1,9 +1,9 @@
 """A call by ranks that share no memory: rank 0's report is everybody's.
 
-A run whose workers have an order is kept in step: every rank has all of it, and computes the blocks
-of its own workers (`hogshare.runtimes.mpi.in_step`). Else each rank solves its part, rows stay
-where they are, what labels stand for is announced to all, and the report of rank 0 gets the workers
-of all (`hogshare.runtimes.mpi.machines`).
+A run whose workers have an order is one in step: every rank has all of it, and computes the blocks
+of its own workers (`hogshare.runtimes.mpi.in_step`). Else each rank solves its part
+(`hogshare.runtimes.mpi.machines`): rows stay where they are, what labels stand for is announced to
+all, and the report of rank 0 gets the workers of all.
 """
 
 from __future__ import annotations
@@ -118,8 +118,9 @@ def check_alike(digests: Sequence[str]) -> None:
     """Refuse models that differ; raises RuntimeError."""
     if len(set(digests)) > 1:
         raise RuntimeError(
-            "The ranks have come to different models, which is an error of hogshare: please "
-            "report it with the call. None of the models is to be trusted."
+            "The ranks have come to different models, and none is to be trusted. A plane, rule or "
+            "gradient of your own has to do the same on all ranks; if there is none this is an "
+            "error of hogshare: please report it with the call."
         )
 
 

@@ -12,7 +12,7 @@ kept until MPI says that it has gone. Who frees: `close`.
 from __future__ import annotations
 
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -43,10 +43,16 @@ class Broadcast:
     comm : for nothing else
     ring : called when a worker has posted something
     network : links between the ranks besides the real ones; None: there are none
+    workers : of the other ranks
     """
 
     def __init__(
-        self, comm: Any, ring: Callable[[], None], traffic: EdgeTraffic, network: Network | None
+        self,
+        comm: Any,
+        ring: Callable[[], None],
+        traffic: EdgeTraffic,
+        network: Network | None,
+        workers: Sequence[int],
     ) -> None:
         self._comm, self.ring, self._traffic = comm, ring, traffic
         self.me, size = comm.Get_rank(), comm.Get_size()
@@ -59,7 +65,7 @@ class Broadcast:
         self._going: list[tuple[Any, np.ndarray]] = []
         self._coming: dict[int, deque[Arriving]] = {source: deque() for source in others}
         self._late: dict[int, deque[tuple[float, np.ndarray]]] = {k: deque() for k in others}
-        self._come: dict[int, deque[np.ndarray]] = defaultdict(deque)
+        self._come: dict[int, deque[np.ndarray]] = {worker: deque() for worker in workers}
 
     def post(self, worker: int, parts: Sequence[np.ndarray]) -> None:
         """Send arrays end to end, from any thread; returns at once."""

@@ -9,9 +9,9 @@ with whatever plane, rule, problem and criterion has an order.
 Where sites might differ, because somebody's clock or code decides, they agree: whether callers want
 to stop, when all have been called; how far to go on after a pause, as rank 0 says.
 
-Who writes: each rank's workers, a thread each, and one thread for the workers of all other sites,
-as `hogshare.engine.session` says; the calling thread, which alone talks to the other ranks, the
-words of the run while nobody works. Who frees: `close`.
+Who writes: each rank's workers, a thread each, and one thread for the workers of all other sites
+and the master, as `hogshare.engine.session` says; the calling thread, which alone talks to the
+other ranks, the words of the run while nobody works. Who frees: `close`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ import numpy as np
 
 from hogshare.engine.checks import AtRest
 from hogshare.engine.choices import Choices
-from hogshare.engine.loop import loop_of, together
+from hogshare.engine.loop import loop_of, master_loop, together
 from hogshare.engine.owned import MEASURED, Brought
+from hogshare.engine.participants import MasterSide
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.kernels.parts import Each
@@ -46,6 +47,7 @@ from hogshare.shm.table import IN_RUN
 from hogshare.system.interrupts import Holding
 
 DECIDES = 0  # the rank
+SHORTEST_NAP = 2e-5  # seconds, of who waits for a block
 OVER = -1.0  # in place of an epoch: the run is to end
 BUSY = (*IN_RUN, layout.STARTING)
 
@@ -113,7 +115,8 @@ class InStep(Runtime):
         self._news = Bell()
         self._comms = [self.pool.copy_of_comm() for _ in range(3)]
         ranks = [rank for rank in range(self.pool.size) if rank != self.me]
-        self._blocks = Broadcast(self._comms[0], self._news.set, self.traffic, self.network)
+        of_blocks = self._news.set, self.traffic, self.network, self._others
+        self._blocks = Broadcast(self._comms[0], *of_blocks)
         self._assembly = Assembly(self._comms[1], self._wait, self.traffic)
         self._beats = Beats(self._comms[2], ranks)
 
@@ -129,9 +132,7 @@ class InStep(Runtime):
         own = ThreadCrew(session, self.mine, self._news)
         # after the last worker's number, which takes no core of its own
         beyond = range(n, n + 1)
-        others = ThreadCrew(session, beyond, self._news, loop=self._loop_of_others)
-        master = ThreadCrew(session, beyond if session.has_master else range(0), self._news)
-        self._crews = [master, others, own]
+        self._crews = [ThreadCrew(session, beyond, self._news, loop=self._loop_of_others), own]
         at_rest = _Agreed(self, checks)
         with Holding(self._news) as held, EpochHook(session, None, at_rest, own.each, held) as hook:
             self._deliver, self._held = held.deliver, held
@@ -139,14 +140,17 @@ class InStep(Runtime):
                 self._agree_to_begin(on_epoch is not None)
                 for crew in self._crews:
                     crew.start()
+                idle = 0
                 while any(crew.running for crew in self._crews):
-                    moved = self._poll()
+                    idle = 0 if self._poll() else idle + 1
                     self.pool.look()
                     self.report()
+                    if session.rests():
+                        self._beats.rest()  # what comes then may take its time
                     hook.poll()
                     own.wake()
-                    if not moved:
-                        own.wait(NAP_SECONDS)
+                    if idle:  # a block comes soon after the one before it, or late
+                        own.wait(min(SHORTEST_NAP * 2.0 ** min(idle, 8), NAP_SECONDS))
             except BaseException:
                 session.stop(layout.STOPPED_BY_CALLER)
                 for crew in self._crews:
@@ -174,7 +178,12 @@ class InStep(Runtime):
         return {"machines": self.pool.size, "in_step": True}
 
     def _loop_of_others(self, me: int) -> Any:
-        return together([loop_of(self.session, k) for k in self._others])
+        """Those of the workers of other ranks, and of the master if there is one."""
+        session = self.session
+        loops = [loop_of(session, k) for k in self._others]
+        if session.has_master:
+            loops.append(master_loop(MasterSide(session, looks=0)))
+        return together(loops)
 
     def _poll(self) -> bool:
         self._beats.poll()
@@ -273,8 +282,9 @@ class InStep(Runtime):
             return None
         again = evaluate()
         columns, intercept = session.schedule.columns, session.vector.intercept
-        words = [np.array([OVER if again is None else again]), columns.ravel(), intercept]
-        found = self._assembly.gathered(np.concatenate(words))[DECIDES]
+        limit = np.array([OVER if again is None else again])
+        own = np.concatenate([limit, columns.ravel(), intercept])
+        found = self._assembly.gathered(own)[DECIDES]
         columns[:] = found[1 : 1 + columns.size].reshape(columns.shape)
         intercept[:] = found[1 + columns.size :]
         return None if found[0] == OVER else int(found[0])
