@@ -82,6 +82,7 @@ class InStep(Runtime):
         self.writes_checkpoints = self.me == DECIDES
         self.traffic = EdgeTraffic()
         self._comms: list[Any] = []
+        self._open: list[Beats | Assembly | Broadcast] = []
         self._is_over = False
         self._deliver: Callable[[], None] = lambda: None
         self._crews: list[ThreadCrew] = []
@@ -117,8 +118,11 @@ class InStep(Runtime):
         ranks = [rank for rank in range(self.pool.size) if rank != self.me]
         of_blocks = self._news.set, self.traffic, self.network, self._others
         self._blocks = Broadcast(self._comms[0], *of_blocks)
+        self._open.append(self._blocks)
         self._assembly = Assembly(self._comms[1], self._wait, self.traffic)
+        self._open.append(self._assembly)
         self._beats = Beats(self._comms[2], ranks)
+        self._open.append(self._beats)
 
     # -- the run
 
@@ -160,16 +164,13 @@ class InStep(Runtime):
                 crew.finish()
             self.report()
             self._end()
+        session.bring = None  # a cycle would hold the run's memory till it is collected
         return Outcome([], traffic=self.traffic.as_dict())
 
     def close(self) -> None:
         """Give back what the messages took."""
-        if not self._comms:
-            return
-        self.session.bring = None  # a cycle would keep the run's memory till it is collected
-        self._beats.close()
-        self._assembly.close()
-        self._blocks.close()
+        while self._open:
+            self._open.pop().close()
         give_back(self._comms, self._is_over)
         self._comms = []
 
