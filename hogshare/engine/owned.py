@@ -76,7 +76,7 @@ OWNED = {
         ),
         TOGETHER,
     ),
-    **dict.fromkeys(("table", "all_tables"), Owned(By.WORKER, Seen.AT_ONCE)),
+    "table": Owned(By.WORKER, Seen.AT_ONCE),
     **dict.fromkeys(
         ("copy", "received", "lag", "local", "average_copy", "parts", "rule_*"), OF_BLOCKS
     ),
