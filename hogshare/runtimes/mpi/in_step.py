@@ -253,9 +253,9 @@ class InStep(Runtime):
         """Call all callers for the epochs that have ended, and see whether one wants to stop."""
         session = self.session
         while self._is_heard and self._reported < session.word(layout.EPOCHS):
+            self._wait(self._is_between_rounds)  # where all ranks see the same
             if session.word(layout.STOP) == layout.STOPPED_BY_DIVERGENCE:
                 return
-            self._wait(self._is_between_rounds)
             epoch, is_over = self._reported + 1, False
             if self._on_epoch is not None:
                 self._beats.rest()

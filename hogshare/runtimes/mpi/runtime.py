@@ -76,6 +76,11 @@ class MPI(Joint):
     a run has the bits of as many processes, where it has the same bits twice. At the end of an
     epoch all ranks meet: stops, step sizes and `on_epoch` are decided there once for all.
 
+    With ``rows="all"`` and ``BSP()`` such ranks run in step where workers have an order: each has
+    the whole run in its memory, what a worker's block has come to is sent to all others, and
+    planes (but `Mirrors`), problems, rules, stops, checkpoints and bits are those of as many
+    threads. The rest of this is about all other runs.
+
     With ``rows="shard"`` rows stay where they are; with "all" they are dealt to the workers of all
     ranks by turns. Shared vectors are for linear problems, the other planes for any, of which
     every rank then holds all rows. Barriers go by the progress of all workers, which comes behind
