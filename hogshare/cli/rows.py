@@ -57,8 +57,10 @@ def located(args: Any) -> str | None:
 
     if args.data == STDIN:
         return path_of(STDIN)
-    path = datasets.locate(args.data, args.data_home)
-    return None if path is None else str(path)
+    if "located" not in args:  # once a command: a second search might find another file
+        path = datasets.locate(args.data, args.data_home)
+        args.located = None if path is None else str(path)
+    return str(args.located) if args.located is not None else None
 
 
 def files_read(args: Any, data: str, **others: str | None) -> dict[str, str | None]:
