@@ -389,8 +389,9 @@ def test_a_plane_that_is_broken_off_knows():
 
     class Breaks(Ring):
         def after_block(self, home):
-            if home.me == 1 and home.blocks == 3:
-                yield Until(lambda: (home.arrays["rounds"].max(axis=0)[[0, 2]] >= 3).all())
+            if home.me == 1 and home.blocks == 3:  # of the round `now`: it may have come late
+                rounds, now = home.arrays["rounds"], home.clock
+                yield Until(lambda: (rounds.max(axis=0)[[0, 2]] >= now).all())
                 raise KeyError("broken")
             try:
                 yield from super().after_block(home)
@@ -399,7 +400,7 @@ def test_a_plane_that_is_broken_off_knows():
                 raise
 
     with pytest.raises(PlaneError, match="broken"):
-        solve(linear(), plane=Breaks(), n_workers=3, runtime="threads", stop=5, block=20)
+        solve(linear(), plane=Breaks(), n_workers=3, runtime="threads", stop=1000, block=20)
     assert sorted(closed) == [0, 2]
 
 
