@@ -95,6 +95,8 @@ FILES = {
     "hogshare/theory.py": {"lab"},
     "tests/naive.py": {"kernels", "product"},
     "tests/kernels/test_sums.py": {"kernels", "product"},
+    "tests/models/mail.pml": {"models", "product"},
+    "tests/test_models.py": {"models", "product"},
     "tests/test_claims.py": {"lab"},
     "tests/test_both.py": {"lab", "product"},
     "tests/test_solve.py": {"product"},
@@ -149,3 +151,26 @@ def test_what_has_passed_is_remembered(tree, capsys, monkeypatch):
     assert said(capsys, monkeypatch, "kernels") == ("", 0)
     changes.STORED.write_text("{")
     assert said(capsys, monkeypatch) == ("any", 0), "a file that is no list says nothing"
+
+
+def test_models_are_verified_again_where_they_or_what_verifies_them_have_changed(
+    tree, capsys, monkeypatch
+):
+    assert said(capsys, monkeypatch, "models") == ("", 1)
+    said(capsys, monkeypatch, "passed", "models")
+    assert said(capsys, monkeypatch, "models") == ("", 0)
+    (tree / "hogshare" / "theory.py").write_text("# changed\n")
+    assert said(capsys, monkeypatch, "models") == ("", 0)
+    (tree / "tests" / "models" / "mail.pml").write_text("/* changed */\n")
+    assert said(capsys, monkeypatch, "models") == ("", 1)
+    said(capsys, monkeypatch, "passed", "models")
+    for other in ((sys.executable, "--version"), ("no such program",)):
+        monkeypatch.setattr(changes, "VERIFIERS", (other,))
+        assert said(capsys, monkeypatch, "models") == ("", 1)
+
+
+def test_what_an_older_list_lacks_has_not_passed(tree, capsys, monkeypatch):
+    said(capsys, monkeypatch, "passed", "kernels")
+    changes.STORED.write_text(changes.STORED.read_text().replace('"models"', '"other"'))
+    assert said(capsys, monkeypatch, "kernels") == ("", 0)
+    assert said(capsys, monkeypatch, "models") == ("", 1)
