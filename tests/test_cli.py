@@ -298,6 +298,8 @@ def test_a_fit_whose_streams_are_closed_writes_its_model(rows_file, tmp_path, ho
     assert hogshare.load(model).coef_.shape == (1, 3) and json.loads(report.read_text())
     assert ("training accuracy" in done.stdout) == (1 not in CLOSED[how])
     assert "rows_file" not in done.stdout and "columns," not in done.stdout
+    if how not in ("<&- >&- 2>&-", "2>/dev/full"):  # the others are of both commands alike
+        return
     labels = tmp_path / "labels.txt"
     done = with_streams(how, "predict", model, rows_file, "--out", labels)
     assert (done.returncode, len(labels.read_text().splitlines())) == (0, 200)

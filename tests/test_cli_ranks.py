@@ -43,6 +43,7 @@ def job(n, *words):
 
 @pytest.mark.parametrize("n", [1, 3])
 @pytest.mark.parametrize("name", ["rows.svm", "rows.npz"])
+@pytest.mark.sample(1)
 def test_fit(folder, name, n):
     settings = [
         "--loss",

@@ -164,6 +164,7 @@ def test_it_reaches_the_linear_problems_optimum(plane, runtime, optimum):
 @pytest.mark.parametrize("barrier", BARRIERS)
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("plane", ["copies", "lock-free", "master"])
+@pytest.mark.sample(2)
 def test_behind_every_barrier(plane, runtime, barrier, optimum):
     settings = {**RUN, "stop": 30, "plane": PLANES[plane], "barrier": BARRIERS[barrier]}
     report = solve(logistic(), runtime=runtime, n_workers=2, trace=1, **settings)
@@ -669,6 +670,7 @@ def test_what_is_wrong_with_a_gradient_is_told_before_anybody_starts(gradient, s
 @pytest.mark.parametrize("gradient", BAD, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("runtime", ["caller", *RUNTIMES])
 @pytest.mark.parametrize("plane", ["copies", "lock-free", "master"])
+@pytest.mark.sample(2)
 def test_a_gradient_that_goes_wrong_later_is_named(plane, gradient, runtime):
     def at_first_well(w, rows, out):
         # of the rows that are tried before the run there are 64, in their order

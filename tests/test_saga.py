@@ -516,6 +516,7 @@ SAMPLINGS = [
 @pytest.mark.parametrize("rule", SAMPLINGS, ids=str)
 @pytest.mark.parametrize("plane", PLANES)
 @pytest.mark.parametrize(("runtime", "n_workers"), RUNTIMES)
+@pytest.mark.sample(2)
 def test_however_rows_are_drawn_the_optimum_is_the_same(cancer, runtime, n_workers, plane, rule):
     X, y = cancer
     X = sp.csr_matrix(np.where(np.abs(X) < 0.5, 0.0, X) * np.exp(0.3 * X[:, :1]))

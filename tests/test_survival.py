@@ -64,7 +64,7 @@ def value(problem, report):
     return problem.objective(report.model.coef, report.model.intercept)
 
 
-RUN_SECONDS = 0.3  # of a fit whose workers are killed
+RUN_SECONDS = 0.2  # of a fit whose workers are killed
 killed: list[int] = []  # by process id; the last of a test may be noticed in the next one
 
 
