@@ -11,40 +11,48 @@ import pytest
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 
-# One process for all, with what they import, which forks one for each: imports take as long as most
-# notebooks. IPython without a kernel: messages between a kernel and its client can be lost on a
-# loaded machine, and what is tested here is the notebook
+# One process for all, in which each finds no name of the one before: imports and loading kernels
+# take as long as most notebooks. IPython without a kernel: messages between a kernel and its client
+# can be lost on a loaded machine, and what is tested here is the notebook
 RUN_NOTEBOOKS = """
 import os
 import sys
+import traceback
 import matplotlib
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import nbformat
-import numba
-import sklearn.linear_model
 from IPython.core.interactiveshell import InteractiveShell
-from hogshare import SGDClassifier, problems, solve, topology
 
-def run(path):
-    shell = InteractiveShell.instance()
+orders, answers = open(os.dup(0)), os.dup(1)  # a notebook has streams of its own
+
+def run(shell, path):
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code":
             shell.run_cell(cell.source, store_history=True).raise_error()
     print("figures:", len(plt.get_fignums()))
 
-for line in sys.stdin:
+for line in orders:
     folder, path = line.rstrip("\\n").split("\\t")
-    child = os.fork()
-    if child == 0:
-        os.chdir(folder)
-        os.environ["IPYTHONDIR"] = os.path.join(folder, "ipython")
-        for number, name in ((0, os.devnull), (1, "stdout"), (2, "stderr")):
-            flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT
-            os.dup2(os.open(name, flags), number)
-        run(path)
-        sys.exit()
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    os.chdir(folder)
+    os.environ["IPYTHONDIR"] = os.path.join(folder, "ipython")
+    for number, name in ((0, os.devnull), (1, "stdout"), (2, "stderr")):
+        flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT
+        opened = os.open(name, flags)
+        os.dup2(opened, number)
+        os.close(opened)
+    status, shell = 0, InteractiveShell.instance()
+    shell.reset()
+    plt.close("all")
+    matplotlib.rcdefaults()
+    try:
+        run(shell, path)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.write(answers, b"%d\\n" % status)
 """
 
 
@@ -98,6 +106,17 @@ def test_notebook_runs(path, notebooks, tmp_path):
     assert f"figures: {figures}" in out
     if "ProgressBar(" in path.read_text():
         assert "100%" in out + err
+
+
+def test_a_notebook_has_names_of_its_own_and_its_error_is_shown(notebooks, tmp_path):
+    found = []
+    for number, source in enumerate(["taken = 1", "taken"]):
+        folder, cell = tmp_path / str(number), nbformat.v4.new_code_cell(source)
+        folder.mkdir()
+        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), folder / "made.ipynb")
+        found.append(notebooks(folder / "made.ipynb", folder))
+    assert found[0][0] == 0 and found[0][1] == "figures: 0\n"
+    assert found[1][0] == 1 and "NameError: name 'taken' is not defined" in "".join(found[1][1:])
 
 
 def test_hogwild_runs(tmp_path):

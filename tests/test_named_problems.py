@@ -135,7 +135,7 @@ def test_a_master_takes_the_mean_of_a_networks_rows():
 
 @pytest.mark.parametrize("algorithm", ["sgd", "incon", "con"])
 @pytest.mark.parametrize(
-    ("name", "n_rows"), [(NETWORK, 1000), ("factorisation", 2500), ("topics", 400)]
+    ("name", "n_rows"), [(NETWORK, 1000), ("factorisation", 1000), ("topics", 400)]
 )
 def test_speedup_of_a_problem_by_name(capsys, tmp_path, name, n_rows, algorithm):
     result, said = speedup(
