@@ -200,15 +200,15 @@ FAULTS = (
     Fault(
         "the row before is blamed for the first value of a row",
         "io/libsvm.py",
-        'np.searchsorted(part.indptr, k, side="right")',
-        'np.searchsorted(part.indptr, k, side="left")',
+        'np.searchsorted(self.X.indptr, value, side="right")',
+        'np.searchsorted(self.X.indptr, value, side="left")',
         "tests/test_datasets.py tests/test_odd_files.py tests/test_hostile_files.py",
     ),
     Fault(
         "an index one beyond the columns is not left out",
         "io/libsvm.py",
-        "kept = indices < n_features",
-        "kept = indices <= n_features",
+        "inside = columns < n_features",
+        "inside = columns <= n_features",
         "tests/test_datasets.py tests/test_odd_files.py tests/test_cli.py",
     ),
     Fault(
@@ -242,7 +242,7 @@ FAULTS = (
     # estimators
     Fault(
         "the order of several classes is drawn one number too early",
-        "estimators/passes.py",
+        "estimators/classifier.py",
         "seeds[0])\n            generator.randint(1, MAX_INT)\n",
         "seeds[0])\n",
         "tests/test_sgd_estimators.py",
@@ -306,7 +306,7 @@ FAULTS = (
     ),
     Fault(
         "a version is let go once for all rows that were last used with it",
-        "tasks/versions.py",
+        "tasks/broadcasts.py",
         "self.let_go(old, count)",
         "self.let_go(old)",
         "tests/test_tasks_history.py tests/test_tasks.py",

@@ -6,6 +6,7 @@ import sys
 from types import SimpleNamespace
 
 import changes
+import mutations
 import pytest
 import selection
 
@@ -174,3 +175,11 @@ def test_what_an_older_list_lacks_has_not_passed(tree, capsys, monkeypatch):
     changes.STORED.write_text(changes.STORED.read_text().replace('"models"', '"other"'))
     assert said(capsys, monkeypatch, "kernels") == ("", 0)
     assert said(capsys, monkeypatch, "models") == ("", 1)
+
+
+@pytest.mark.parametrize("fault", mutations.FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_that_is_to_be_put_in_has_its_place(fault):
+    """Or `mutations.py` misses it, hours later: who moves the text mends its line there."""
+    text = (mutations.HOME / "hogshare" / fault.file).read_text("utf-8")
+    assert text.count(fault.old) == 1
+    assert all((mutations.HOME / name).exists() for name in fault.tests.split())
