@@ -19,7 +19,7 @@ from ranks import needs_mpi
 SECONDS = 600  # of a job in which kernels may have to be compiled
 MPI_RUNTIMES = [name for name in RUNTIMES if name != "threads"]
 EVERY = " ".join(BARRIERS)
-NOT_ASP = EVERY.replace("asp ", "", 1)
+NOT_IN_STEP = EVERY.replace("bsp ", "", 1).replace("pbsp ", "", 1)
 
 
 class Refused(Exception):
@@ -43,34 +43,27 @@ def on(names, planes=(*ON, "mirrors")):
     return [f"{name} on {plane}" for name in names.split() for plane in planes]
 
 
-WAITING = ["shared", "lock-free", "replicas", "claimed", "gossip"]
 BETWEEN_MACHINES = {
-    "barriers hold among the ranks of one machine": [*pairs(WAITING, NOT_ASP), "seed on shared"],
-    "the plane Master needs": [
-        *pairs(["master", "damped"], EVERY),
-        *on("record replay trace=1 trace=4 gradient gap tol weights on_epoch start", ["master"]),
-        *on("stragglers average seed again", ["master"]),
-    ],
-    "Averaged with is_by_mail=False needs": pairs(["homes"], EVERY),
-    "Ring with is_by_mail=False needs": pairs(["ring"], EVERY),
-    "Replicas with sync='bsp' needs": pairs(["in step"], EVERY),
-    "Replicas with sync='async' needs": pairs(["at once"], EVERY),
-    "record=True needs": on("record replay", ["lock-free"]),
-    "a trace of more than one snapshot an epoch needs": on("trace=4"),
+    "record=True needs": on("record replay", ["lock-free", "master"]),
+    "a trace of more than one snapshot an epoch needs": on("trace=4", (*ON, *AND_ON)),
     "checkpoint= needs": on("checkpoint resume", (*ON, *AND_ON)),
-    "Stop(validation=...) needs": on("validation", (*ON, *AND_ON)),
-    "Stop(gradient=...) and Stop(gap=...) needs": on("gradient gap"),
-    "Stop(confirm=True) needs": on("confirm", ["shared"]),
     "needs ranks that share memory": list(ESTIMATORS),
 }
 REFUSED = {
     "memory": {},
+    # whose workers go by BSP are in step, and refuse nothing
     "apart": {
         **BETWEEN_MACHINES,
-        "a problem by a gradient on Shared needs": by_gradient("shared"),
+        "a problem by a gradient on Shared needs": [
+            f"sgd of {problem} on shared" for problem in ("class", "factorisation", "topics")
+        ],
+        "Averaged with is_by_mail=False needs": pairs(["homes"], NOT_IN_STEP),
+        "Ring with is_by_mail=False needs": pairs(["ring"], NOT_IN_STEP),
     },
     "shards": {
         **BETWEEN_MACHINES,
+        "Averaged with is_by_mail=False needs": pairs(["homes"], EVERY),
+        "Ring with is_by_mail=False needs": pairs(["ring"], EVERY),
         "between machines every rank has to hold all rows": by_gradient(*ON),
     },
     "dask": {"is not supported with Dask collections": ["early stopping", "partial_fit"]},
