@@ -71,10 +71,12 @@ class MPI(Joint):
     Ranks that share no memory (on several machines, or ``arena=False``) exchange messages; the
     workers of a rank are threads. On `Shared()` each rank has a vector. Every so many rows, by the
     curvature, it sends what it has changed to the owner of the global vector, on rank 0, and takes
-    in what that says. On `Replicas(sync="notify-ack")`, `Mirrors()` and planes of one's own whose
-    ``is_by_mail`` is True ranks exchange the plane's messages, and with ``rows="all"`` and a seed
-    a run has the bits of as many processes, where it has the same bits twice. At the end of an
-    epoch all ranks meet: stops, step sizes and `on_epoch` are decided there once for all.
+    in what that says. On `Master()` the workers of all ranks send their changes to the master, on
+    rank 0, whose versions are brought to every rank. On `Replicas()`, `Mirrors()` and planes of
+    one's own whose ``is_by_mail`` is True ranks exchange the plane's messages; with ``rows="all"``
+    and a seed a run of a plane that repeats has the bits of as many processes. At the end of an
+    epoch all ranks meet: stops, checks, step sizes and `on_epoch` are decided there once for all,
+    by sums over the ranks.
 
     With ``rows="all"`` and ``BSP()`` such ranks run in step where workers have an order: each has
     the whole run in its memory, what a worker's block has come to is sent to all others, and
