@@ -850,7 +850,6 @@ def check_apart_what_is_not_there_is_refused():
     if SIZE == 1:
         return
     tries = {
-        "checkpoint= needs": lambda: solve(PART, runtime=APART, checkpoint="no.npz", stop=2),
         "share memory": lambda: SGDClassifier(runtime=APART).fit(X[MINE], Y[MINE]),
         "a problem by a gradient on Shared": lambda: solve(
             problems.network(X, Y, (3,)), runtime=APART_ALL, stop=1, step=0.1, barrier="asp"

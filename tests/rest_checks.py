@@ -1,16 +1,33 @@
 """What ranks that share no memory check when all rest; `test_ranks_at_rest.py` starts this file."""
 
+import errno
+import functools
 import json
+import os
+import shutil
 import sys
+import tempfile
 import traceback
+import warnings
+from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI as library
 from rank_checks import on_all, refused
 from sklearn.metrics import accuracy_score, r2_score
 
-from hogshare import MPI, Replicas, SGDClassifier, Stop, problems, solve
-from hogshare.runtimes.mpi import heldout
+from hogshare import (
+    MPI,
+    SGD,
+    Checkpoint,
+    Mirrors,
+    Replicas,
+    SGDClassifier,
+    Stop,
+    problems,
+    solve,
+)
+from hogshare.runtimes.mpi import files, heldout
 
 COMM = library.COMM_WORLD
 RANK, SIZE = COMM.rank, COMM.size
@@ -71,7 +88,7 @@ def check_what_a_check_finds_is_what_one_process_finds():
             for kind in ("gap", "objective"):
                 assert np.isclose(last[kind], again.checks[0][kind], rtol=1e-9, atol=1e-12), kind
             # units are by a sample of the rows, and parts of them have another
-            assert np.isclose(last["gradient"], again.checks[0]["gradient"], rtol=0.1)
+            assert np.isclose(last["gradient"], again.checks[0]["gradient"], rtol=0.25)
 
 
 def check_scores_are_those_of_the_model_on_all_held_out_rows():
@@ -147,6 +164,176 @@ def check_masks_that_do_not_fit_are_refused_on_all():
     )
 
 
+@functools.cache
+def folder():
+    """A folder that all ranks see."""
+    return Path(COMM.bcast(tempfile.mkdtemp() if RANK == 0 else None))
+
+
+def place(name):
+    """A path in a folder of its own, in which there is nothing yet."""
+    path = folder() / name / "run.npz"
+    COMM.barrier()
+    if RANK == 0:
+        shutil.rmtree(path.parent, ignore_errors=True)
+        path.parent.mkdir()
+    COMM.barrier()
+    return path
+
+
+def value(report):
+    return stated(Y).objective(report.model.coef, report.model.intercept)
+
+
+def check_a_resumed_run_goes_on_where_it_was():
+    path = place("resumed")
+    for rule in (SGD(average=1), "saga", "sdca"):
+        for part, runtime, _ in ways(Y):
+            run = {"rule": rule, "runtime": runtime, "seed": 0}
+            solve(part, stop=6, checkpoint=path, **run)
+            again = solve(part, stop=12, resume=path, checkpoint=path, **run)
+            whole = solve(part, stop=12, **run)
+            assert again.n_epochs == 12 and again.model.t == whole.model.t == 1 + 12 * len(X)
+            assert abs(value(again) / value(whole) - 1.0) < 1e-3, (rule, value(again), value(whole))
+            assert on_all(again.model.coef.tobytes())
+            names = sorted(os.listdir(path.parent))
+            assert len(names) == 1 + SIZE and names[0] == "run.npz", names
+
+
+def check_homes_are_resumed_bit_for_bit():
+    path = place("homes")
+    for plane in (
+        Replicas("ring", every=16),
+        Replicas("ring", every=16, send="change"),
+        Mirrors(list(range(SIZE)), every=16),
+    ):
+        for rule in ("sgd", SGD(average=1)):
+            run = {"plane": plane, "rule": rule, "runtime": ALL, "seed": 0}
+            solve(stated(Y), stop=4, checkpoint=path, **run)
+            again = solve(stated(Y), stop=8, resume=path, **run)
+            whole = solve(stated(Y), stop=8, **run)
+            exact = not isinstance(plane, Mirrors) and plane.send == "model"
+            distance = np.abs(again.model.coef - whole.model.coef).max()
+            # mail of Mirrors comes when it comes
+            assert distance <= (0.0 if exact else 1e-12 if SIZE == 2 else 0.1), (plane, distance)
+
+
+def check_other_ranks_and_one_process_go_on_with_it():
+    path = place("others")
+    for rule in ("sgd", "saga", "sdca"):
+        best = value(solve(stated(Y), rule="saga", runtime="caller", stop=300, seed=0))
+        for part, runtime, _ in ways(Y):
+            run = {"rule": rule, "seed": 0}
+            before = solve(part, runtime=runtime, stop=6, checkpoint=path, **run)
+            assert Checkpoint(path).model().coef.tobytes() == before.model.coef.tobytes()
+            assert (Checkpoint(path).model().memory is not None) == (rule != "sgd")
+            # rows dealt in another way, and so another part of the memory for each
+            if runtime is ALL:
+                dealt = solve(part, runtime=runtime, n_workers=2, stop=8, resume=path, **run)
+            else:
+                dealt = solve(stated(Y), runtime=ALL, stop=8, resume=path, **run)
+            assert dealt.n_epochs == 8 and value(dealt) < value(before) + 0.01
+            COMM.barrier()
+            if RANK == 0:
+                alone = solve(stated(Y), runtime="caller", stop=40, resume=path, **run)
+                assert alone.n_epochs == 40
+                assert value(alone) < best * (1.02 if rule == "sgd" else 1.001)
+                solve(stated(Y), runtime="caller", stop=6, checkpoint=path, **run)
+                assert os.listdir(path.parent) == ["run.npz"]
+            COMM.barrier()
+            again = solve(part, runtime=runtime, stop=8, resume=path, **run)
+            assert again.n_epochs == 8 and value(again) < value(before) + 0.01
+
+
+def check_criteria_go_on_with_a_resumed_run():
+    path = place("criteria")
+    for part, runtime, mine in ways(Y):
+        run = {"rule": "saga", "runtime": runtime, "seed": 0, "checkpoint": path}
+        solve(part, stop=Stop(epochs=20, gap=1e-8), **run)
+        again = solve(part, stop=Stop(epochs=3000, gap=1e-8), resume=path, **run)
+        assert again.converged and again.checks[0]["epoch"] < 20 < again.checks[-1]["epoch"]
+        stop = {"tol": 1e-3, "validation": HELD_OUT[mine]}
+        run = {"runtime": runtime, "seed": 0, "checkpoint": path, "step": 0.01}
+        solve(part, stop=Stop(epochs=4, **stop), **run)
+        again = solve(part, stop=Stop(epochs=100, **stop), resume=path, **run)
+        assert again.converged and 4 < again.n_epochs < 100
+
+
+def check_a_gradients_run_is_resumed():
+    path = place("gradient")
+
+    def gradient(w, rows, out):
+        out += len(rows) * (w - 1.0)
+        return 0.5 * len(rows) * float(np.square(w - 1.0).sum())
+
+    own = problems.user(gradient, 64, 3)
+    run = {"runtime": ALL, "plane": Replicas("ring"), "step": 1e-3, "block": 8, "seed": 0}
+    for rule in ("sgd", "adam"):
+        solve(own, rule=rule, stop=3, checkpoint=path, **run)
+        again = solve(own, rule=rule, stop=6, resume=path, **run)
+        whole = solve(own, rule=rule, stop=6, **run)
+        assert np.array_equal(again.model.params, whole.model.params), rule
+
+
+def check_what_one_rank_cannot_write_is_a_warning_on_all():
+    path, write = place("full"), files.write_part
+
+    def full(place, parts, site, *rest):
+        if site == SIZE - 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(place))
+        write(place, parts, site, *rest)
+
+    run = {"runtime": APART, "seed": 0, "checkpoint": path}
+    part = stated(Y, here(EVEN))
+    solve(part, stop=2, **run)
+    before = sorted(os.listdir(path.parent))
+    COMM.barrier()
+    files.write_part = full
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            report = solve(part, stop=5, resume=path, **run)
+    finally:
+        files.write_part = write
+    said = [str(one.message) for one in caught if one.category.__name__ == "CheckpointFailed"]
+    assert len(said) == 1 and f"on rank {SIZE - 1}" in said[0], said
+    assert report.n_epochs == 5 and sorted(os.listdir(path.parent)) == before
+    COMM.barrier()
+    gone = place("gone")
+
+    def hear(epoch, snapshot):
+        if epoch == 3 and RANK == 0:
+            shutil.rmtree(gone.parent)
+        if epoch == 6 and RANK == 0:
+            gone.parent.mkdir()
+        return False
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        report = solve(part, stop=9, on_epoch=hear, **{**run, "checkpoint": gone})
+    said = [one for one in caught if one.category.__name__ == "CheckpointFailed"]
+    assert len(said) == 1 and report.n_epochs == 9
+    assert solve(part, stop=9, runtime=APART, seed=0, resume=gone).n_epochs == 9
+
+
+def check_files_that_do_not_fit_are_refused_on_all():
+    path = place("refused")
+    part = stated(Y, here(EVEN))
+    run = {"runtime": APART, "rule": "saga", "seed": 0}
+    text = refused(OSError, lambda: solve(part, stop=2, resume=path, **run))
+    assert "No such file" in text and on_all(text)
+    solve(part, stop=2, checkpoint=path, **run)
+    other = stated(1 - Y, here(EVEN))
+    text = refused(ValueError, lambda: solve(other, stop=4, resume=path, **run))
+    assert "hold other numbers" in text and on_all(text)
+    COMM.barrier()
+    if RANK == 0:
+        next(path.parent.glob("run.npz.*.0of*")).unlink()
+    COMM.barrier()
+    text = refused(OSError, lambda: solve(part, stop=4, resume=path, **run))
+    assert "run.npz." in text and on_all(text)
+
+
 CHECKS = {name: thing for name, thing in list(globals().items()) if name.startswith("check_")}
 
 if __name__ == "__main__":
@@ -157,3 +344,6 @@ if __name__ == "__main__":
         except BaseException:
             failure = traceback.format_exc()
         print(json.dumps({"check": name, "rank": RANK, "failure": failure}), flush=True)
+    COMM.barrier()
+    if RANK == 0 and folder.cache_info().currsize:
+        shutil.rmtree(folder(), ignore_errors=True)

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from hogshare.engine.checkpoint_parts import OneFile
 from hogshare.engine.checkpoints import Checkpoint, Saved
 from hogshare.engine.checks import AtRest, Checks
 from hogshare.engine.resuming import collect
@@ -42,7 +43,7 @@ class Keeper(AtRest):
     checks : who looks at the model; called from here, at its own epochs
     next_look : epoch of the first look; without checks it does not matter
     inside : whether the only worker is the calling thread
-    writes : whether this is who writes the file, of several sites that all have the run
+    files : who reads and writes them
     """
 
     def __init__(
@@ -53,14 +54,15 @@ class Keeper(AtRest):
         checks: Checks | None,
         next_look: int,
         inside: bool,
-        writes: bool = True,
+        files: OneFile | None = None,
     ) -> None:
         self.session = session
         self.checkpoint = checkpoint
         self.facts = facts
         self.checks = checks
         self.next_look = NEVER if checks is None else next_look
-        self.inside, self.writes = inside, writes
+        self.inside = inside
+        self.files = files or OneFile()
         self.notes: list[str] = []
         self._failing = False
         self._unwritten: Saved | None = None
@@ -73,6 +75,11 @@ class Keeper(AtRest):
     def limit(self) -> int:
         """The epoch at which workers are to rest."""
         return self._look_at if self.inside else min(self._look_at, self._next)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the state is to be copied while workers rest."""
+        return not self.inside and self.session.word(layout.EPOCHS) >= self._next
 
     @property
     def at_rest(self) -> AtRest | None:
@@ -102,17 +109,28 @@ class Keeper(AtRest):
 
     def look(self, session: Session, each: Each = map) -> int | None:
         """Evaluate the model if its time has come, then copy the run's state if its time has."""
+        if self.evaluate(session, each) is None:
+            return None
+        self.save(session)
+        return self.limit
+
+    def evaluate(self, session: Session, each: Each = map) -> int | None:
+        """Evaluate the model if its time has come; the epoch of the next time, or None to stop."""
         epoch = session.word(layout.EPOCHS)
         if self.checks is not None and epoch >= self._look_at:
             again = self.checks.look(session, each)
             if again is None:
                 return None
             self.next_look = again
-        if not self.inside and epoch >= self._next:
+        return self._look_at
+
+    def save(self, session: Session) -> None:
+        """Copy the run's state if its time has come."""
+        epoch = session.word(layout.EPOCHS)
+        if self.is_due:
             self._unwritten = self._collect()
             self._pace(epoch)
             self._next = self._after(epoch)
-        return self.limit
 
     def meanwhile(self) -> Callable[[], None] | None:
         """What writes the state that has been copied: nobody waits for the disk."""
@@ -133,7 +151,7 @@ class Keeper(AtRest):
     def _pace(self, epoch: int) -> None:
         """Rest as often as the seconds ask for, by the epochs so far."""
         every = self.checkpoint.epochs
-        passed = max(time.monotonic() - self._began, 1e-9)
+        passed = max(self.files.agreed(time.monotonic() - self._began), 1e-9)
         wanted = round(self.checkpoint.seconds * (epoch - self._first) / passed / every)
         self._gap = every * max(1, min(wanted, GROWTH * self._gap // every))
 
@@ -159,8 +177,7 @@ class Keeper(AtRest):
         if not saved.model().is_finite():
             return
         try:
-            if self.writes:
-                saved.save(self.checkpoint.path)
+            self.files.save(saved, self.checkpoint.path)
         except OSError as error:
             self._last = time.monotonic()
             if not self._failing:

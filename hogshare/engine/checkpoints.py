@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +33,7 @@ from hogshare.problems.arrays import FLOATS
 from hogshare.problems.fingerprints import DIGITS, digits
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
-from hogshare.problems.protocol import Problem
+from hogshare.problems.protocol import Problem, has_rows
 from hogshare.rules.memories import KEPT, derivatives_in
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
@@ -41,6 +42,7 @@ from hogshare.system.messages import own
 
 FORMAT = "hogshare checkpoint"
 FORMAT_VERSION = 1
+PARTED = 2  # the version of manifests, beside which parts are
 WHAT = "a hogshare checkpoint"
 MODEL = ("coef", "intercept", "average_coef", "average_intercept")
 STATE = (
@@ -52,6 +54,7 @@ STATE_PREFIX = "state_"
 OWN_PREFIXES = (f"{STATE_PREFIX}{PREFIX}", f"{STATE_PREFIX}{PLANES}")
 ARRAYS = (*MODEL, *(f"{STATE_PREFIX}{name}" for name in (*STATE, HOMES)))
 MAX_EPOCHS = 1 << 40
+MAX_SITES = 1 << 20
 MAX_LOOK = 1 << 60  # epoch of a look that is still to come
 MAX_SEED = (1 << 63) - 1
 SHOWN = 4  # differences that an error names
@@ -129,7 +132,13 @@ class Checkpoint:
         OSError
             If it cannot be opened.
         """
-        return load(self.path).view()
+        from hogshare.engine.checkpoint_parts import joined
+
+        saved = load(self.path)
+        try:
+            return joined(saved).view()
+        except (OSError, ValueError):  # of the memory of rows, which is elsewhere
+            return saved.view()
 
     def check(self) -> None:
         """Refuse a place that cannot be written, or must not be.
@@ -169,6 +178,8 @@ class Saved:
     fields : names of the rows of the state's tables, in order
     arrays : the state, and the model
     path : where it was read from
+    parts : of the manifest of a run on several sites: how many (``sites``), and the ``token`` in
+        the names of their parts; empty: this is all
     """
 
     epochs: int
@@ -180,6 +191,7 @@ class Saved:
     fields: dict[str, list[str]]
     arrays: dict[str, np.ndarray]
     path: str = field(default="", repr=False)
+    parts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def state(self) -> dict[str, np.ndarray]:
@@ -222,6 +234,8 @@ class Saved:
             **{name: getattr(self, name) for name in HEADER},
             "own_state": [name for name in self.arrays if name.startswith(OWN_PREFIXES)],
         }
+        if self.parts:
+            header |= {"format_version": PARTED, "parts": self.parts}
         archives.write(path, header, self.arrays)
 
     def require(self, facts: dict[str, Any]) -> None:
@@ -285,9 +299,11 @@ def load(path: str | Path) -> Saved:
     Raises ValueError if the file is no checkpoint, is cut off, or was written by a later version;
     OSError if it cannot be opened.
     """
-    header, arrays = archives.read(path, WHAT, FORMAT, [FORMAT_VERSION], _wanted)
+    header, arrays = archives.read(path, WHAT, FORMAT, [FORMAT_VERSION, PARTED], _wanted)
     try:
         found: dict[str, Any] = {name: kind(header[name]) for name, kind in HEADER.items()}
+        if header["format_version"] == PARTED:
+            found["parts"] = _parts(header["parts"])
         saved = Saved(**found, arrays=arrays, path=str(path))
         rows = int(saved.facts["problem"]["training rows"])
         saved.check_model()
@@ -301,6 +317,14 @@ def load(path: str | Path) -> Saved:
     except (ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
         raise ValueError(f"{path}: not {WHAT} ({error!r})") from error
     return saved
+
+
+def _parts(told: Any) -> dict[str, Any]:
+    """What a manifest says of its parts; raises if that is nothing."""
+    token, sites = str(told["token"]), int(told["sites"])
+    if not re.fullmatch(r"[0-9a-f]{12}", token) or not 1 < sites <= MAX_SITES:
+        raise ValueError("it names no parts")
+    return {"token": token, "sites": sites}
 
 
 def _wanted(header: dict[str, Any]) -> list[str]:
@@ -319,9 +343,14 @@ def facts_of(
 
     seed : of the row order itself
     """
-    held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
+    mask, rows, told = stop.validation, problem.n_rows, None
+    if has_rows(problem):
+        rows = problem.n_all
+        if mask is not None:
+            mask = problem.mask_of_all(mask)
+            rows, told = rows - int(np.count_nonzero(mask)), digits(mask)
     facts = {
-        "problem": {**problem.identity(), "training rows": problem.n_rows - held_out},
+        "problem": {**problem.identity(), "training rows": rows},
         "rule": {"name": type(rule).__name__, **vars(rule)},
         "step": rule.schedule(step),
         "stop": {
@@ -329,7 +358,7 @@ def facts_of(
             "patience": stop.patience,
             "confirm": stop.confirm,
             "give_up": stop.give_up,
-            "validation": None if stop.validation is None else digits(stop.validation),
+            "validation": told,
             **{name: getattr(stop, name) for name in CRITERIA},
         },
         "shuffle": shuffle,

@@ -165,6 +165,8 @@ class Homes:
             return
         for k in self.here:
             Home(self.session, self, k).write(vectors[k])
+        if self.brought is not None:
+            self.brought[:] = vectors
         for name, array in found.items():
             own = self.arrays[name.removeprefix(PREFIX)]
             if array is not None and array.shape == own.shape:

@@ -68,7 +68,8 @@ def fields() -> dict[str, list[str]]:
 
 def form_of(session: Session) -> str:
     """How this session's state is written."""
-    is_one = session.settings.n_workers == 1 and session.homes is None
+    numbers = session.settings
+    is_one = numbers.n_workers == 1 and session.homes is None
     return FORMS[session.plan.private] if is_one else FOLDED
 
 
@@ -186,7 +187,7 @@ def _spread(session: Session, state: dict[str, np.ndarray]) -> None:
     own[layout.L_INTERCEPT] = state["intercept"]
     own[layout.L_DUAL_MEAN] = state["dual_mean"]
     local[:] = own
-    local[1:, layout.L_AVERAGE_COUNT] = 0.0
+    local[1:, layout.L_AVERAGE_COUNT] = 0.0  # of several sites the runtime does so
     local[1:, layout.L_AVERAGE_INTERCEPT] = 0.0
     if not a["lag"].size:
         return

@@ -203,7 +203,11 @@ class Session(Workspace):
         for k in np.flatnonzero(weights.any(axis=1)):
             w = self.vector.w if in_place else self.private(self.here.start + int(k)).w
             total = total + np.tile(weights[k], self.settings.n_features) * w
-        return counts.sum(axis=0), total, local[:, layout.L_AVERAGE_INTERCEPT].sum(axis=0)
+        found = counts.sum(axis=0), total, local[:, layout.L_AVERAGE_INTERCEPT].sum(axis=0)
+        if self.over_sites is None:
+            return found
+        counts, total, bias = map(self.over_sites, found)
+        return counts, total, bias
 
     def put_intercept(self, intercept: np.ndarray) -> None:
         """Move the intercepts while nobody works; whoever joins again starts from there."""

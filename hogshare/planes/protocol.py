@@ -319,6 +319,13 @@ class Plane:
         """
         return {}
 
+    def kept_owners(self, n_workers: int) -> dict[str, np.ndarray]:
+        """Of the arrays in `kept` those that `owners` does not name, and who writes them, as there.
+
+        They are brought to all machines when a run is saved. By default none is.
+        """
+        return {}
+
     def edge_links(self, n_workers: int) -> list[Link] | None:
         """Links that the edges stand for, in their order: what is sent is as long under way.
 

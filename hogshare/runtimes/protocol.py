@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from hogshare.engine.arrays import NOTHING, Shapes, private_memory
+from hogshare.engine.checkpoint_parts import OneFile
 
 if TYPE_CHECKING:
     from hogshare.barriers import Barrier
@@ -60,10 +61,6 @@ class Runtime:
     is_private : bool, default=True
         Whether the memory that it allocates stays as long as anybody has it, so that the model need
         not be copied out.
-    keeps_checkpoints : bool, default=True
-        Whether a checkpoint has the whole run, and is written once.
-    writes_checkpoints : bool, default=True
-        Whether it is this process that writes them, where several have the whole run.
     is_inside : bool, default=False
         Whether the only worker runs in the calling thread, which is then told of an epoch's end at
         that end, before the next begins.
@@ -75,8 +72,6 @@ class Runtime:
     name: str
     is_private: bool = True
     is_inside: ClassVar[bool] = False
-    keeps_checkpoints: ClassVar[bool] = True
-    writes_checkpoints: bool = True
     has_clock: ClassVar[bool] = False
 
     def check(self) -> None:
@@ -96,6 +91,11 @@ class Runtime:
     def is_orderly(self) -> bool:
         """Whether all workers are there from the beginning, so that `BSP` may keep their order."""
         return True
+
+    @property
+    def files(self) -> OneFile:
+        """Who reads and writes checkpoints."""
+        return OneFile()
 
     def everywhere(self, n_workers: int) -> int:
         """Workers of one plane with homes, of whom so many are here: machines have others."""

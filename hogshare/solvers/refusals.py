@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from hogshare.problems.protocol import Problem, RowProblem, by_gradient, has_row
 from hogshare.rules.chosen import Chosen
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
-from hogshare.runtimes.protocol import Runtime
 from hogshare.system import ranges
 from hogshare.system.interrupts import errstate
 from hogshare.system.messages import listed, own
@@ -180,21 +178,6 @@ def check(problem: RowProblem, rule: Rule, step: StepSize, stop: Stop, start: Mo
             raise ValueError(f"{own('The start model')} has a coef too large for {problem.dtype}.")
         if start.memory is not None:
             rule.memory.check(problem, start.memory)
-
-
-def check_kept(runner: Runtime, files: Mapping[str, Any]) -> None:
-    """Refuse checkpoints where nobody has the whole run.
-
-    Raises
-    ------
-    ValueError
-    """
-    asked = [f"{name}=" for name, file in files.items() if file is not None]
-    if asked and not runner.keeps_checkpoints:
-        raise ValueError(
-            f"{' and '.join(asked)} needs the ranks of one machine: of several, each has a part of "
-            "the run. Leave it out, and save the model."
-        )
 
 
 def check_groups(plane: Plane, barrier: Barrier, n_workers: int) -> None:

@@ -140,8 +140,9 @@ class Run:
 
     def _keep(self, next_look: int) -> None:
         assert self.checkpoint is not None
-        how = self.runner.is_inside, self.runner.writes_checkpoints
-        keeper = Keeper(self.session, self.checkpoint, self.facts, self.checks, next_look, *how)
+        inside = self.runner.is_inside
+        what = self.session, self.checkpoint, self.facts, self.checks
+        keeper = Keeper(*what, next_look, inside, self.runner.files)
         self.session.raise_limit(keeper.limit)
         self.keeper = keeper
         self.heard, self.at_rest = keeper.told_by(self.heard), keeper.at_rest

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from hogshare.barriers import BSP, Barrier, BuiltIn, barrier_of, is_bsp
-from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
+from hogshare.engine.checkpoint_parts import OneFile
+from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of
 from hogshare.engine.choices import Choices, may_split, rows_of_step
 from hogshare.engine.epochends import EpochEnds
 from hogshare.engine.stops import Stop
@@ -37,7 +38,7 @@ from hogshare.solvers.choices import (
     stop_of,
 )
 from hogshare.solvers.joint import together
-from hogshare.solvers.refusals import check_groups, check_kept, refuse
+from hogshare.solvers.refusals import check_groups, refuse
 from hogshare.solvers.repeats import repeatable
 from hogshare.solvers.running import Run
 from hogshare.stragglers import Stragglers, check_workers, stragglers_of
@@ -232,10 +233,8 @@ def solve(
         barrier = BSP()  # late steps are another optimiser's: who asks for none has one worker's
     check_groups(plane, barrier, runner.everywhere(workers))
     runner.settle(barrier, workers)
-    check_kept(runner, files)
     check_workers(stragglers, workers)
-    place = place_of(checkpoint, runner.writes_checkpoints)
-    saved = saved_run(resume, given)
+    place, saved = place_of(checkpoint, runner.files), saved_run(resume, given, runner.files)
     order_seed = shuffle_seed(seed) if saved is None or seed is not None else saved.seed
     facts: dict[str, Any] = {}
     if place is not None or saved is not None:
@@ -312,18 +311,17 @@ def shuffle_seed(seed: Any) -> int:
     return int(random_state.randint(np.iinfo(np.int32).max))
 
 
-def place_of(checkpoint: Checkpoint | str | Path | None, writes: bool) -> Checkpoint | None:
-    """Where checkpoints go, if anywhere; a place that will not do is refused, to who writes."""
+def place_of(checkpoint: Checkpoint | str | Path | None, files: OneFile) -> Checkpoint | None:
+    """Where checkpoints go, if anywhere; a place that will not do is refused."""
     if checkpoint is None:
         return None
     if not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
-    if writes:
-        checkpoint.check()
+    files.check(checkpoint)
     return checkpoint
 
 
-def saved_run(resume: str | Path | None, has_start: bool) -> Saved | None:
+def saved_run(resume: str | Path | None, has_start: bool, files: OneFile) -> Saved | None:
     """The run to go on with, if any.
 
     Raises
@@ -337,4 +335,4 @@ def saved_run(resume: str | Path | None, has_start: bool) -> Saved | None:
         raise ValueError(
             "give one of start and resume: a checkpoint holds the model that its run goes on from."
         )
-    return load(resume)
+    return files.load(resume)

@@ -338,6 +338,12 @@ class Mirrors(Plane):
             **dict.fromkeys(("waits", "holds", "passes"), np.arange(n_workers)),
         }
 
+    def kept_owners(self, n_workers: int) -> dict[str, np.ndarray]:
+        """What readers have got, what workers' changes count from, and centres' clocks before."""
+        first = np.unique(groups_of(self.centres, n_workers), return_index=True)[1]
+        readers = np.array(self.edges(n_workers))[:, 1]
+        return {"got": readers, "base": np.arange(n_workers), "before": first}
+
     def begin(self, arrays: Mapping[str, np.ndarray], vector: np.ndarray) -> None:
         """Have all mirrors, and all workers, begin with the run's vector."""
         for name in ("first", "mirror", "base"):

@@ -72,11 +72,15 @@ class PartOfRows(LinearProblem):
     """A part of the rows of a linear problem.
 
     whole : of all rows
+    numbers : of these rows among all: int64 of shape (n_rows,)
+    stated : answers the `identity` of the problem of all rows; everybody has to ask
     add : ``add(numbers)`` is the sum of the arrays that all holders of a part call it with, the
         same bits for each; every one has to
     """
 
     whole: Sizes = field(default=Sizes(0, 0.0, 0.0, 0.0, 0.0), compare=False)
+    numbers: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
+    stated: Callable[[], dict[str, Any]] = field(default=dict, repr=False, compare=False)
     add: Callable[[np.ndarray], np.ndarray] = field(default=np.asarray, repr=False, compare=False)
 
     @property
@@ -95,6 +99,16 @@ class PartOfRows(LinearProblem):
         ends = np.cumsum([len(array) for array in flat])
         found = np.split(self.add(np.concatenate(flat)), ends[:-1])
         return [one.reshape(np.shape(array)) for one, array in zip(found, numbers, strict=True)]
+
+    def mask_of_all(self, mask: np.ndarray) -> np.ndarray:
+        """A mask of all rows, from those of all parts: everybody has to ask."""
+        found = np.zeros(self.n_all)
+        found[self.numbers] = mask
+        return self.totals(found)[0] > 0.0
+
+    def identity(self) -> dict[str, Any]:
+        """What the problem of all rows is, for checkpoints: everybody has to ask."""
+        return self.stated()
 
     def pooled_mean(self, value: float, weight: float) -> float:
         """The mean of a number over all parts, by what each weighs: everybody has to ask."""
@@ -136,11 +150,16 @@ class PartOfRows(LinearProblem):
 
 
 def part_of(
-    problem: LinearProblem, whole: Sizes, add: Callable[[np.ndarray], np.ndarray]
+    problem: LinearProblem,
+    whole: Sizes,
+    numbers: np.ndarray,
+    stated: Callable[[], dict[str, Any]],
+    add: Callable[[np.ndarray], np.ndarray],
 ) -> PartOfRows:
-    """A problem as a part of a whole."""
+    """A problem as a part of a whole; the parameters are as of `PartOfRows`."""
     names = [one.name for one in dataclasses.fields(LinearProblem)]
-    return PartOfRows(**{name: getattr(problem, name) for name in names}, whole=whole, add=add)
+    own = {name: getattr(problem, name) for name in names}
+    return PartOfRows(**own, whole=whole, numbers=numbers, stated=stated, add=add)
 
 
 def dealt(n_rows: int, hands: range, of: int) -> np.ndarray:

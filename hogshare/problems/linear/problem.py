@@ -102,6 +102,10 @@ class LinearProblem:
         """The sums of arrays over all who have a part of the rows: the arrays, if one has all."""
         return list(numbers)
 
+    def mask_of_all(self, mask: np.ndarray) -> np.ndarray:
+        """A mask of the rows, as one of all rows."""
+        return np.asarray(mask)
+
     def pooled_mean(self, value: float, weight: float) -> float:
         """The mean of a number over all who have a part of the rows, by what each part weighs."""
         return value

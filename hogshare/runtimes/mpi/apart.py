@@ -83,6 +83,7 @@ def by_parts(call: Call, here: Machine, making: Making, runtime: Machines) -> An
 
     Raises ValueError if the call asks for what needs shared memory.
     """
+    making = making.with_files(call.spread(FILES, making.files))
     mask = making.validation
     found = call.spread(HELD_OUT, call.gather(HELD_OUT, mask is not None))
     if True in found and False in found:

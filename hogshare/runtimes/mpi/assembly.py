@@ -112,6 +112,15 @@ class Pool:
         self._wait(self.comm.Iallgather(own, found))
         return found
 
+    def spread(self, content: bytes) -> bytes:
+        """What the first rank has, on each."""
+        size = int(self.gathered(np.array([len(content)]))[0, 0])
+        buffer = np.zeros(size, np.uint8)
+        if self.me == 0:
+            buffer[:] = np.frombuffer(content, np.uint8)
+        self._wait(self.comm.Ibcast(buffer, root=0))
+        return buffer.tobytes()
+
     def _wait(self, request: Any) -> None:
         while not request.Test():
             self.look()

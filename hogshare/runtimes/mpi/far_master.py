@@ -37,6 +37,7 @@ from hogshare.runtimes.mpi.beats import Beats
 from hogshare.runtimes.mpi.clocks import Clocks
 from hogshare.runtimes.mpi.level import (
     Between,
+    GoOn,
     Level,
     give_back,
     keep_snapshot,
@@ -227,9 +228,12 @@ class MasterLevel(Level):
 
     # -- while they rest
 
-    def rest(self, between: Between) -> Decision:
+    def rest(self, between: Between, before_all_go_on: GoOn) -> Decision:
         """Meet all others, while the workers rest."""
-        return self._meet(between, is_last=False)[0]
+        decision, _ = self._meet(between, is_last=False)
+        if decision.stop == layout.RUNNING:
+            before_all_go_on()
+        return decision
 
     def end(self) -> None:
         """Meet until all have ended."""

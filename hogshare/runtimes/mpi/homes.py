@@ -18,7 +18,7 @@ arrays and of the table, and their homes. Who frees: `close`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from hogshare.runtimes.mpi.boards import BoardsWire
 from hogshare.runtimes.mpi.clocks import Clocks
 from hogshare.runtimes.mpi.level import (
     Between,
+    GoOn,
     Level,
     give_back,
     keep_snapshot,
@@ -79,6 +80,11 @@ class HomesLevel(Level):
         self.traffic = EdgeTraffic()
         self._comms = [pool.copy_of_comm() for _ in range(4)]
         self._owned = _owned(self.homes, self.machine_of)
+        kept = self.homes.plane.kept_owners(self.homes.n_workers)
+        self._kept = [
+            _rows_of(self.homes.arrays[name], owners, self.machine_of)
+            for name, owners in kept.items()
+        ]
         ends = self.homes.edges
         where = [(int(self.machine_of[a]), int(self.machine_of[b])) for a, b in ends]
         of_wire = self.traffic, "float64", network, self.homes.links
@@ -108,9 +114,11 @@ class HomesLevel(Level):
         wished = np.array([self.is_looked_at or is_heard])
         self.is_looked_at = bool(self.assembly.gathered(wished).any())
 
-    def rest(self, between: Between) -> Decision:
+    def rest(self, between: Between, before_all_go_on: GoOn) -> Decision:
         """Meet all others, while the workers rest."""
         decision, _ = self._meet(between, is_last=False)
+        if decision.stop == layout.RUNNING:
+            before_all_go_on()
         self.progress.meet(self._are_over)
         return decision
 
@@ -119,6 +127,8 @@ class HomesLevel(Level):
         are_all_last = False
         while not are_all_last:
             decision, are_all_last = self._meet(lambda *_: layout.RUNNING, is_last=True)
+        if self.saves:
+            self.bring_kept()
         self._clear()
         self.progress.finish(self.assembly)
         self.wait(self.beats.have_parted)
@@ -181,10 +191,18 @@ class HomesLevel(Level):
 
     def _bring(self) -> None:
         """Have all homes, and all rows of the arrays that are read together, on every machine."""
-        homes, me = self.homes, self.pool.me
+        homes = self.homes
         assert homes.brought is not None
         homes.brought[list(homes.here)] = [homes.vector_of(k) for k in homes.here]
-        brought = self._owned.values()
+        self._bring_rows(list(self._owned.values()))
+
+    def bring_kept(self) -> None:
+        """Have what a checkpoint needs besides on every machine."""
+        if self._kept:
+            self._bring_rows(self._kept)
+
+    def _bring_rows(self, brought: Sequence[Owned]) -> None:
+        me = self.pool.me
         own = b"".join(array[rows[me]].tobytes() for array, rows in brought)
         counts = [
             sum(array[:1].nbytes * len(rows[k]) for array, rows in brought)
@@ -241,8 +259,9 @@ def _owned(homes: Homes, machine_of: np.ndarray) -> dict[str, Owned]:
     arrays = {**homes.arrays, **of_workers}
     owners = owners_of(homes.plane, homes.n_workers, homes.arrays)
     owners |= dict.fromkeys(of_workers, np.arange(homes.n_workers))
+    return {name: _rows_of(arrays[name], of, machine_of) for name, of in owners.items()}
+
+
+def _rows_of(array: np.ndarray, owners: np.ndarray, machine_of: np.ndarray) -> Owned:
     machines = range(int(machine_of.max()) + 1)
-    return {
-        name: (arrays[name], [np.flatnonzero(machine_of[of] == k) for k in machines])
-        for name, of in owners.items()
-    }
+    return array, [np.flatnonzero(machine_of[owners] == k) for k in machines]

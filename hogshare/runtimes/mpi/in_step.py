@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.engine.checkpoint_parts import AnothersFile, OneFile
 from hogshare.engine.checks import AtRest
 from hogshare.engine.choices import Choices
 from hogshare.engine.loop import loop_of, master_loop, together
@@ -79,13 +80,17 @@ class InStep(Runtime):
         self.workers_of = tuple(workers_of)
         first = sum(self.workers_of[: self.me])
         self.mine = range(first, first + self.workers_of[self.me])
-        self.writes_checkpoints = self.me == DECIDES
         self.traffic = EdgeTraffic()
         self._comms: list[Any] = []
         self._open: list[Beats | Assembly | Broadcast] = []
         self._is_over = False
         self._deliver: Callable[[], None] = lambda: None
         self._crews: list[ThreadCrew] = []
+
+    @property
+    def files(self) -> OneFile:
+        """Who reads and writes checkpoints: all read, and rank 0 writes."""
+        return OneFile() if self.me == DECIDES else AnothersFile()
 
     # -- before
 

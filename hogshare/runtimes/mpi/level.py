@@ -22,6 +22,7 @@ from hogshare.runtimes.mpi.words import Decision
 # ``between(epochs, all_rest)`` is called when all have one model, before they decide: it answers
 # why this machine has the run stop, or RUNNING; `all_rest`: nobody has ended, so that all are there
 Between = Callable[[int, bool], int]
+GoOn = Callable[[], None]  # called when all have decided to go on, before anybody does
 Score = Callable[[], np.ndarray]  # of the model that all have, on the held-out rows of all
 
 
@@ -31,6 +32,7 @@ class Level:
     pool : one rank for each machine
     deliver : an interrupt, while it waits
     is_over : whether all machines have ended the run together, so that nothing is under way
+    saves : whether checkpoints are written
     score : what is asked when all have one model; None: no rows are held out
     """
 
@@ -43,6 +45,7 @@ class Level:
     is_served: bool = False  # whether workers wait for what this thread does, while there is any
     assembly: Assembly
     score: Score | None = None
+    saves: bool = False
 
     def common(self) -> AbstractContextManager[None]:
         """A block in which the session's model is what all have alike, while all rest.
@@ -50,6 +53,9 @@ class Level:
         Intercepts that are moved in it stay where all have moved them.
         """
         return nullcontext()
+
+    def bring_kept(self) -> None:
+        """Have what a checkpoint needs besides the model on every machine."""
 
     def added(self, numbers: np.ndarray) -> np.ndarray:
         """The sum of all machines' arrays, on each, the same bits; all have to ask.
@@ -74,7 +80,7 @@ class Level:
         """Begin together; `is_heard`: somebody here evaluates the model on the way."""
         raise NotImplementedError
 
-    def rest(self, between: Between) -> Decision:
+    def rest(self, between: Between, before_all_go_on: GoOn) -> Decision:
         """Come to one model and one decision with all machines, while the workers rest."""
         raise NotImplementedError
 

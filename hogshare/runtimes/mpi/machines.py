@@ -12,6 +12,7 @@ threads, as `hogshare.engine.session` says. Who frees: `close`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -40,6 +41,7 @@ from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi import beats
 from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Pool
 from hogshare.runtimes.mpi.far_master import MasterLevel
+from hogshare.runtimes.mpi.files import SiteFiles, identity_of_all
 from hogshare.runtimes.mpi.heldout import HeldOut
 from hogshare.runtimes.mpi.homes import HomesLevel
 from hogshare.runtimes.mpi.level import Level
@@ -64,7 +66,6 @@ class Machines(Runtime):
     """
 
     name = "mpi"
-    keeps_checkpoints = False
 
     def __init__(
         self,
@@ -80,6 +81,7 @@ class Machines(Runtime):
         self.level: Level | None = None
         self.pace: SitePace | None = None
         self._is_running = False
+        self._rows_here: tuple[np.ndarray, int] = np.zeros(0, np.int64), 0
 
     @property
     def is_orderly(self) -> bool:
@@ -102,9 +104,10 @@ class Machines(Runtime):
             return problem
         own: Any = problem
         world = self.world
-        if self.rows == "all" and not world.is_one:
+        if self.rows == "all":
             mine = dealt(own.n_rows, world.here, world.n_workers)
-            own = own.with_rows(picked(own.rows, mine))
+            if not world.is_one:
+                own = own.with_rows(picked(own.rows, mine))
         sizes = sizes_of(own)
         found = self.pool.gathered(np.array([*sizes, *_shape(problem)]))
         n = len(sizes)
@@ -119,7 +122,18 @@ class Machines(Runtime):
                     "numbers: between machines all solve one problem."
                 )
         whole = together([Sizes(int(one[0]), *one[1:n].tolist()) for one in found])
-        return part_of(own, whole, self._added)
+        stated = problem.identity
+        if self.rows != "all":
+            before = int(found[: self.pool.me, 0].sum())
+            mine = np.arange(before, before + problem.n_rows)
+            stated = functools.partial(identity_of_all, own, self.pool)
+        self._rows_here = mine, whole.n_rows
+        return part_of(own, whole, mine, stated, self._added)
+
+    @property
+    def files(self) -> SiteFiles:
+        """Who reads and writes checkpoints: all machines together."""
+        return SiteFiles(self.pool, self._gathered, self._rows_here, self.world.here)
 
     def everywhere(self, n_workers: int) -> int:
         """Workers of all ranks."""
@@ -215,6 +229,8 @@ class Machines(Runtime):
         """Open the edges to the others, and have workers rest after each epoch."""
         self.due, self.asked = session.word(layout.LIMIT), Asked(session)
         self.plan = session.plan
+        if session.word(layout.EPOCHS):
+            self._take_own_sums(session)
         if session.homes is not None:
             # a link may be down for as long before anybody else says so
             session.patience_ns = round(2e9 * beats.SILENT_SECONDS)
@@ -236,10 +252,19 @@ class Machines(Runtime):
         before = self.level.traffic
         self.level.close()
         session.plan = self.plan
-        session.row_memory.sum_anew(session)  # of the rows here: they are added when all begin
-        session.locals()[:, layout.L_DUAL_MEAN] = session.arrays["dual_mean"]
         self.prepare(session)
         self.level.traffic.go_on(before)
+
+    def _take_own_sums(self, session: Session) -> None:
+        """Go on with what is this machine's of the sums of a run: those of all begin as a sum."""
+        local = session.locals()
+        session.row_memory.sum_anew(session)
+        if session.row_memory.kept:
+            local[:, layout.L_DUAL_MEAN] = session.arrays["dual_mean"]
+        if self.pool.me > 0:  # the first one has those of the iterates
+            session.arrays["lag"][:] = 0.0
+            local[:, [layout.L_AVERAGE_COUNT, layout.L_AVERAGE_SCALE]] = 0.0
+            local[:, layout.L_AVERAGE_INTERCEPT] = 0.0
 
     # -- the run
 
@@ -299,6 +324,12 @@ class Machines(Runtime):
         """How many machines there were, and after how many rows each exchanged its vector."""
         exchange = {} if self.pace is None else {"machine_exchange_rows": self.pace.rows}
         return {"machines": len(self.world.sites), **exchange}
+
+    def _gathered(self, numbers: np.ndarray) -> np.ndarray:
+        if self._is_running:
+            assert self.level is not None
+            return self.level.assembly.gathered(numbers)
+        return self.pool.gathered(numbers)
 
     def _added(self, numbers: np.ndarray) -> np.ndarray:
         if self._is_running:

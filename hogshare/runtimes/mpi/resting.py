@@ -76,6 +76,7 @@ class AtEpochs(AtRest):
     ) -> None:
         self.level, self.tell, self.rests = level, tell, rests
         self.due, self.asked, self.problem = due if rests is not None else NEVER, asked, problem
+        level.saves = isinstance(rests, Keeper)
         checks = rests.checks if isinstance(rests, Keeper) else rests
         if isinstance(checks, GradientChecks):
             checks.by_one = self._by_first
@@ -84,12 +85,10 @@ class AtEpochs(AtRest):
     def look(self, session: Session, each: Each = map) -> int | None:
         """Come to one decision with all machines."""
         self._each = each
-        decision = self.level.rest(self._between)
+        decision = self.level.rest(self._between, self._save)
         if decision.stop != layout.RUNNING:
             session.stop(decision.stop)
             return session.word(layout.EPOCHS)
-        if self.rests is not None:
-            self._save(self.rests)
         return decision.epochs + 1
 
     def _between(self, n_epochs: int, all_rest: bool) -> int:
@@ -129,11 +128,23 @@ class AtEpochs(AtRest):
         model: Model = session.model()
         return told(self.problem, session, np.asarray(model.coef, np.float64)) <= small
 
-    def _save(self, rests: AtRest) -> None:
+    def _save(self) -> None:
         """Save the run if it is time to: all are at rest, and have decided to go on."""
+        rests, session = self.rests, self.level.session
+        if not isinstance(rests, Keeper) or not rests.is_due:
+            return
+        self.level.bring_kept()
         self.asked.put()
-        rests.save(self.level.session)
+        session.over_sites = self.level.added
+        try:
+            with self.level.common():
+                rests.save(session)
+        finally:
+            session.over_sites = None
         self.asked.clear()
+        write = rests.meanwhile()
+        if write is not None:  # together, so that all have been written or none
+            write()
 
     def _by_first(self, found: Callable[[], np.ndarray]) -> np.ndarray:
         """What the first machine finds, whose last bits may be others than another's."""

@@ -16,7 +16,7 @@ from hogshare.kernels import layout
 from hogshare.links.network import Network
 from hogshare.runtimes.mpi.assembly import Assembly, Pool
 from hogshare.runtimes.mpi.clocks import Clocks
-from hogshare.runtimes.mpi.level import Between, Level, give_back, pool_iterates
+from hogshare.runtimes.mpi.level import Between, GoOn, Level, give_back, pool_iterates
 from hogshare.runtimes.mpi.owner import Owner
 from hogshare.runtimes.mpi.posts import OWNER, Posts
 from hogshare.runtimes.mpi.site import Site, SitePace
@@ -79,7 +79,7 @@ class VectorLevel(Level):
                 a[name][:] = added(share * a[name].astype(np.float64))
         self.site.begin(self.wait)
 
-    def rest(self, between: Between) -> Decision:
+    def rest(self, between: Between, before_all_go_on: GoOn) -> Decision:
         """Come to one vector and one decision with all machines."""
 
         def inside(n_epochs: int, all_rest: bool) -> int:
@@ -87,7 +87,10 @@ class VectorLevel(Level):
                 self._take_score()
             return between(n_epochs, all_rest)
 
-        return self.site.rest(self.wait, inside)
+        decision = self.site.rest(self.wait, inside)
+        if decision.stop == layout.RUNNING:
+            before_all_go_on()
+        return decision
 
     @contextmanager
     def common(self) -> Iterator[None]:
