@@ -938,9 +938,9 @@ def check_apart_an_error_of_one_rank_reaches_all():
     assert text is not None and "of the last rank" in text
     assert solve(PART, runtime=APART, stop=2).n_epochs == 2
     # before the run, where the others wait for all
-    odd = {"resume": "no.npz"} if RANK == SIZE - 1 else {}
-    text = refused(ValueError, lambda: solve(PART, runtime=APART, stop=2, **odd))
-    assert text is not None and "resume= needs" in text
+    odd = {"resume": "no.npz"} if RANK == 0 else {}
+    text = refused(OSError, lambda: solve(PART, runtime=APART, stop=2, **odd))
+    assert text is not None and "no.npz" in text and "on rank 0" in text
     assert solve(PART, runtime=APART, plane="replicas", stop=2).n_epochs == 2
 
 

@@ -164,6 +164,27 @@ def check_masks_that_do_not_fit_are_refused_on_all():
     )
 
 
+def check_snapshots_within_an_epoch_are_of_all_rows_so_far():
+    for part, runtime, _ in ways(Y):
+        for rule in ("sgd", "sdca"):
+            report = solve(
+                part, rule=rule, runtime=runtime, stop=6, seed=0, trace=4, gradients=True
+            )
+            trace, whole = report.trace, stated(Y)
+            assert len(trace.epochs) > 12 and trace.epochs[-1] == 6.0, trace.epochs
+            assert (np.diff(trace.epochs) > 0.0).all() and (np.diff(trace.seconds) >= 0.0).all()
+            reached = whole.objective(report.model.coef, report.model.intercept)
+            assert abs(trace.objective[-1] - reached) < 1e-12
+            assert trace.objective[0] == np.float64(trace.objective[0]) > 2.0 * reached
+            slope = np.zeros(whole.n_params)
+            w = np.concatenate([report.model.coef.ravel(), report.model.intercept])
+            whole.gradient(w, np.arange(len(X)), slope)
+            assert np.isclose(trace.squared_gradient[-1], np.square(slope / len(X)).sum())
+            assert on_all(str(trace.objective))
+    text = refused(ValueError, lambda: solve(stated(Y), plane="replicas", runtime=ALL, trace=2))
+    assert "a trace of more than one snapshot an epoch on Replicas" in text and on_all(text)
+
+
 @functools.cache
 def folder():
     """A folder that all ranks see."""

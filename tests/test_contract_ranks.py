@@ -45,8 +45,7 @@ def on(names, planes=(*ON, "mirrors")):
 
 BETWEEN_MACHINES = {
     "record=True needs": on("record replay", ["lock-free", "master"]),
-    "a trace of more than one snapshot an epoch needs": on("trace=4", (*ON, *AND_ON)),
-    "checkpoint= needs": on("checkpoint resume", (*ON, *AND_ON)),
+    "a trace of more than one snapshot an epoch on": on("trace=4", ("replicas", *AND_ON)),
     "needs ranks that share memory": list(ESTIMATORS),
 }
 REFUSED = {

@@ -17,20 +17,20 @@ machine, the parts are put together by the numbers of rows.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hogshare.engine.checkpoints import STATE_PREFIX, WHAT, Checkpoint, Saved, load
 from hogshare.engine.workerstates import PREFIX
 from hogshare.io import archives
 
+STATE_PREFIX = "state_"  # of what the engine needs, among a checkpoint's arrays
 FORMAT = "hogshare part of a checkpoint"
+WHAT = "a part of a hogshare checkpoint"
 FORMAT_VERSION = 1
 NUMBERS = "numbers"  # of a part's rows among all
 OF_ROWS = tuple(f"{STATE_PREFIX}{name}" for name in ("dual", "gradients"))
@@ -44,14 +44,16 @@ def part_path(path: str | Path, parts: Mapping[str, Any], site: int) -> Path:
     return Path(f"{os.fspath(path)}.{parts['token']}.{site}of{parts['sites']}")
 
 
-def divided(saved: Saved) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """What all sites have alike, and what is this one's own."""
+def divided(
+    arrays: Mapping[str, np.ndarray],
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Of a checkpoint's arrays those that all sites have alike, and those that are a site's own."""
     own = {
         name: array
-        for name, array in saved.arrays.items()
+        for name, array in arrays.items()
         if name in (*OF_ROWS, *ORDERS) or name.startswith(OF_WORKERS)
     }
-    return {name: array for name, array in saved.arrays.items() if name not in own}, own
+    return {name: array for name, array in arrays.items() if name not in own}, own
 
 
 def write_part(
@@ -77,10 +79,10 @@ def read_part(path: str | Path, parts: Mapping[str, Any], site: int) -> dict[str
     def names(header: dict[str, Any]) -> list[str]:
         found = header.get("names")
         if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-            raise ValueError(f"{file}: not a part of {WHAT} (it names no arrays)")
+            raise ValueError(f"{file}: not {WHAT} (it names no arrays)")
         return [NUMBERS, *found]
 
-    header, arrays = archives.read(file, f"a part of {WHAT}", FORMAT, [FORMAT_VERSION], names)
+    header, arrays = archives.read(file, WHAT, FORMAT, [FORMAT_VERSION], names)
     told = {name: header.get(name) for name in ("token", "sites", "site")}
     if told != {**parts, "site": site} or NUMBERS not in arrays:
         raise ValueError(f"{file}: this is no part of the checkpoint {os.fspath(path)}")
@@ -100,8 +102,10 @@ def remove_others(path: str | Path, parts: Mapping[str, Any] | None) -> None:
                     os.unlink(file.parent / name)
 
 
-def joined(saved: Saved) -> Saved:
-    """A checkpoint with the parts of all sites put together; itself, if it has none.
+def joined(
+    path: str | Path, parts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """A manifest's arrays with the parts of all sites put together.
 
     Raises
     ------
@@ -110,76 +114,36 @@ def joined(saved: Saved) -> Saved:
     OSError
         If one of them cannot be read.
     """
-    parts = saved.parts
-    if not parts:
-        return saved
-    found = [read_part(saved.path, parts, site) for site in range(int(parts["sites"]))]
-    arrays = dict(saved.arrays)
+    found = [read_part(path, parts, site) for site in range(int(parts["sites"]))]
+    whole = dict(arrays)
     try:
         order = np.argsort(np.concatenate([part[NUMBERS] for part in found]), kind="stable")
         for name in OF_ROWS:
             if name in found[0]:
                 rows = [part[name].reshape(len(part[NUMBERS]), -1) for part in found]
-                arrays[name] = np.concatenate(rows)[order].reshape(-1)
+                whole[name] = np.concatenate(rows)[order].reshape(-1)
         for name in found[0]:
             if name.startswith(OF_WORKERS):
-                arrays[name] = np.concatenate([part[name] for part in found])
+                whole[name] = np.concatenate([part[name] for part in found])
     except (ValueError, KeyError, IndexError) as error:
-        raise ValueError(f"{saved.path}: its parts do not fit together ({error!r})") from error
-    return dataclasses.replace(saved, arrays=arrays, parts={})
+        raise ValueError(f"{path}: its parts do not fit together ({error!r})") from error
+    return whole
 
 
-def with_rows(saved: Saved, numbers: np.ndarray, n_rows: int, workers: range) -> Saved:
-    """A checkpoint of all rows, as a site with some of them, and some workers, goes on with it."""
-    arrays = {name: array for name, array in saved.arrays.items() if name not in ORDERS}
+def with_rows(
+    arrays: Mapping[str, np.ndarray], numbers: np.ndarray, n_rows: int, workers: range
+) -> dict[str, np.ndarray]:
+    """A checkpoint of all rows, as a site with some of them, and some workers, goes on with it.
+
+    Raises ValueError if it is of another number of rows.
+    """
+    arrays = {name: array for name, array in arrays.items() if name not in ORDERS}
     for name in OF_ROWS:
         if name in arrays:
             if not n_rows or len(arrays[name]) % n_rows:
-                raise ValueError(f"{saved.path}: the checkpoint is not of {n_rows} rows")
+                raise ValueError(f"the checkpoint is not of {n_rows} rows")
             arrays[name] = arrays[name].reshape(n_rows, -1)[numbers].reshape(-1)
     for name, array in arrays.items():
         if name.startswith(OF_WORKERS) and len(array):
             arrays[name] = array[np.array(workers) % len(array)]
-    return dataclasses.replace(saved, arrays=arrays)
-
-
-class OneFile:
-    """Checkpoints of a run that one process has: a file each."""
-
-    def load(self, path: str | Path) -> Saved:
-        """Read one; also that of a run on several sites, put together.
-
-        Raises
-        ------
-        ValueError
-            If it is no checkpoint, or its parts are not.
-        OSError
-            If it, or one of its parts, cannot be read.
-        """
-        return joined(load(path))
-
-    def check(self, place: Checkpoint) -> None:
-        """Refuse a place that will not do, before a run; raises OSError or ValueError."""
-        place.check()
-
-    def save(self, saved: Saved, path: str | Path) -> None:
-        """Write one, or leave the one before; raises OSError if it cannot be written."""
-        saved.save(path)
-        remove_others(path, None)
-
-    def agreed(self, number: float) -> float:
-        """The number by which all go who save together."""
-        return number
-
-
-class AnothersFile(OneFile):
-    """Checkpoints of a run that several processes have, of whom another one writes."""
-
-    def check(self, place: Checkpoint) -> None:
-        """Nothing: the place is the other's."""
-
-    def save(self, saved: Saved, path: str | Path) -> None:
-        """Nothing: the other does."""
-
-
-Gathered = Callable[[np.ndarray], np.ndarray]
+    return arrays

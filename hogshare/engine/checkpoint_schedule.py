@@ -16,8 +16,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from hogshare.engine.checkpoint_parts import OneFile
-from hogshare.engine.checkpoints import Checkpoint, Saved
+from hogshare.engine.checkpoints import Checkpoint, OneFile, Saved
 from hogshare.engine.checks import AtRest, Checks
 from hogshare.engine.resuming import collect
 from hogshare.engine.session import Session

@@ -17,13 +17,14 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hogshare._version import __version__
+from hogshare.engine.checkpoint_parts import STATE_PREFIX, joined, remove_others
 from hogshare.engine.homes import HOMES
 from hogshare.engine.homes import PREFIX as PLANES
 from hogshare.engine.stops import CRITERIA, Stop
@@ -49,7 +50,6 @@ STATE = (
     *("w", *KEPT, "columns", "history", "order", "permutation"),
     *("average_coef", "average_intercept", "local", "lag", "received", "intercept", "dual_mean"),
 )
-STATE_PREFIX = "state_"
 # of what the rule has with each worker, and of what the plane keeps
 OWN_PREFIXES = (f"{STATE_PREFIX}{PREFIX}", f"{STATE_PREFIX}{PLANES}")
 ARRAYS = (*MODEL, *(f"{STATE_PREFIX}{name}" for name in (*STATE, HOMES)))
@@ -132,11 +132,9 @@ class Checkpoint:
         OSError
             If it cannot be opened.
         """
-        from hogshare.engine.checkpoint_parts import joined
-
         saved = load(self.path)
         try:
-            return joined(saved).view()
+            return saved.whole().view()
         except (OSError, ValueError):  # of the memory of rows, which is elsewhere
             return saved.view()
 
@@ -238,6 +236,16 @@ class Saved:
             header |= {"format_version": PARTED, "parts": self.parts}
         archives.write(path, header, self.arrays)
 
+    def whole(self) -> Saved:
+        """With the parts of all sites put together; itself, if this is all.
+
+        Raises ValueError if parts do not fit together, OSError if one cannot be read.
+        """
+        if not self.parts:
+            return self
+        arrays = joined(self.path, self.parts, self.arrays)
+        return replace(self, arrays=arrays, parts={})
+
     def require(self, facts: dict[str, Any]) -> None:
         """Refuse to go on with another run than this is of.
 
@@ -319,6 +327,35 @@ def load(path: str | Path) -> Saved:
     return saved
 
 
+class OneFile:
+    """Checkpoints of a run that one process has: a file each."""
+
+    def load(self, path: str | Path) -> Saved:
+        """Read one; also that of a run on several sites, put together.
+
+        Raises
+        ------
+        ValueError
+            If it is no checkpoint, or its parts are not.
+        OSError
+            If it, or one of its parts, cannot be read.
+        """
+        return load(path).whole()
+
+    def check(self, place: Checkpoint) -> None:
+        """Refuse a place that will not do, before a run; raises OSError or ValueError."""
+        place.check()
+
+    def save(self, saved: Saved, path: str | Path) -> None:
+        """Write one, or leave the one before; raises OSError if it cannot be written."""
+        saved.save(path)
+        remove_others(path, None)
+
+    def agreed(self, number: float) -> float:
+        """The number by which all go who save together."""
+        return number
+
+
 def _parts(told: Any) -> dict[str, Any]:
     """What a manifest says of its parts; raises if that is nothing."""
     token, sites = str(told["token"]), int(told["sites"])
@@ -379,3 +416,13 @@ def differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
         yield "the rows, labels or weights hold other numbers"
     elif before != now:
         yield f"{own(name)} was {before!r} and is {now!r}"
+
+
+class AnothersFile(OneFile):
+    """Checkpoints of a run that several processes have, of whom another one writes."""
+
+    def check(self, place: Checkpoint) -> None:
+        """Nothing: the place is the other's."""
+
+    def save(self, saved: Saved, path: str | Path) -> None:
+        """Nothing: the other does."""

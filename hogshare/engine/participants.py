@@ -257,7 +257,9 @@ class Worker:
         intercept = s.vector.intercept
         scale = np.ones(s.settings.n_columns)
         w = s.vector.w
-        if s.homes is not None:
+        if s.whole is not None:
+            w, intercept = s.whole()
+        elif s.homes is not None:
             w, intercept = s.homes.model()
             s.arrays["snapshot_spreads"][slot] = s.homes.disagreement()
         elif s.is_alone:

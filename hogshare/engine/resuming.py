@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.arrays import MAX_HISTORY
-from hogshare.engine.checkpoints import STATE_PREFIX, Saved
+from hogshare.engine.checkpoint_parts import STATE_PREFIX
+from hogshare.engine.checkpoints import Saved
 from hogshare.engine.homes import HOMES
 from hogshare.engine.homes import PREFIX as PLANES
 from hogshare.engine.session import Session

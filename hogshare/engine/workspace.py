@@ -68,6 +68,8 @@ class Workspace:
         self.began = 0  # by that clock
         self.on_limit: Callable[[], None] | None = None  # wakes those that rest
         self.bring: Callable[[int], bool] | None = None  # over sites: see `loop._bring`
+        # vector and intercepts of all sites, as they stand; None: there is one, or nobody has them
+        self.whole: Callable[[], tuple[np.ndarray, np.ndarray]] | None = None
         # sums over all sites of what each has, while all ask; None: they are not asked
         self.over_sites: Callable[[np.ndarray], np.ndarray] | None = None
         self.patience_ns: int | None = None  # with a barrier of the user's; None: the loop's own

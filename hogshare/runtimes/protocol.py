@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from hogshare.engine.arrays import NOTHING, Shapes, private_memory
-from hogshare.engine.checkpoint_parts import OneFile
+from hogshare.engine.checkpoints import OneFile
 
 if TYPE_CHECKING:
     from hogshare.barriers import Barrier

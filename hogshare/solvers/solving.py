@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from hogshare.barriers import BSP, Barrier, BuiltIn, barrier_of, is_bsp
-from hogshare.engine.checkpoint_parts import OneFile
-from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of
+from hogshare.engine.checkpoints import Checkpoint, OneFile, Saved, facts_of
 from hogshare.engine.choices import Choices, may_split, rows_of_step
 from hogshare.engine.epochends import EpochEnds
 from hogshare.engine.stops import Stop

@@ -28,21 +28,19 @@ import numpy as np
 
 from hogshare.engine.checkpoint_parts import (
     NUMBERS,
-    Gathered,
-    OneFile,
     divided,
-    joined,
     part_path,
     read_part,
     remove_others,
     with_rows,
     write_part,
 )
-from hogshare.engine.checkpoints import Saved, load
+from hogshare.engine.checkpoints import OneFile, Saved, load
 from hogshare.problems.fingerprints import DIGITS, digits_of, sum_of
 from hogshare.problems.linear.problem import LinearProblem
 from hogshare.runtimes.mpi.assembly import Pool
 
+Gathered = Callable[[np.ndarray], np.ndarray]
 TOKEN_BITS = 48  # which a float has
 
 
@@ -76,7 +74,7 @@ class SiteFiles(OneFile):
         """
         token = int(self.agreed(float(secrets.randbits(TOKEN_BITS))))
         parts = {"token": f"{token:012x}", "sites": self.pool.size}
-        common, own = divided(saved)
+        common, own = divided(saved.arrays)
         try:
             part = path, parts, self.me, own, self.numbers
             self._all(functools.partial(write_part, *part), path)
@@ -102,8 +100,9 @@ class SiteFiles(OneFile):
         own = self._own(saved, path)
         if own is not None:
             return dataclasses.replace(saved, arrays=saved.arrays | own, parts={})
-        saved = self._spread(lambda: joined(saved))
-        return with_rows(saved, self.numbers, self.n_rows, self.workers)
+        saved = self._spread(saved.whole)
+        arrays = with_rows(saved.arrays, self.numbers, self.n_rows, self.workers)
+        return dataclasses.replace(saved, arrays=arrays)
 
     def _own(self, saved: Saved, path: str | Path) -> dict[str, np.ndarray] | None:
         """The part of this machine, if all machines have the same rows as when it was written."""

@@ -222,7 +222,7 @@ class HomesLevel(Level):
     def _keep_snapshot(self, n_epochs: int, w: np.ndarray, intercept: np.ndarray) -> None:
         keep_snapshot(self.session, n_epochs, w, intercept)
         spreads = self.session.arrays["snapshot_spreads"]
-        if 0 < n_epochs <= len(spreads):
+        if 0 < n_epochs <= len(spreads):  # one an epoch
             spreads[n_epochs - 1] = self.homes.disagreement()
 
     # -- the end

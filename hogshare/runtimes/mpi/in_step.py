@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.engine.checkpoint_parts import AnothersFile, OneFile
+from hogshare.engine.checkpoints import AnothersFile, OneFile
 from hogshare.engine.checks import AtRest
 from hogshare.engine.choices import Choices
 from hogshare.engine.loop import loop_of, master_loop, together

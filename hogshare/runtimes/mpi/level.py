@@ -147,14 +147,22 @@ def note_end(session: Session, decision: Decision) -> None:
     """Have a machine's session end where all do."""
     session.schedule.control[layout.EPOCHS] = decision.epochs
     session.schedule.control[layout.STOP] = decision.stop
-    session.arrays["snapshot_blocks"][decision.epochs :] = 0  # beyond what all have done
+    end = slots_of(session, decision.epochs)
+    session.arrays["snapshot_blocks"][end:] = 0  # beyond what all have done
 
 
 def keep_snapshot(
     session: Session, n_epochs: int, coefficients: np.ndarray, intercept: np.ndarray
 ) -> None:
     """Put the vector that all have into the place of the epoch's snapshot, if there is one."""
-    snapshots = session.arrays["snapshots"]
-    if 0 < n_epochs <= len(snapshots):
-        snapshots[n_epochs - 1] = coefficients
-        session.arrays["snapshot_intercepts"][n_epochs - 1] = intercept
+    snapshots, plan = session.arrays["snapshots"], session.plan
+    end = slots_of(session, n_epochs)
+    if 0 < end <= len(snapshots) and n_epochs * plan.n_blocks % plan.record_every == 0:
+        snapshots[end - 1] = coefficients
+        session.arrays["snapshot_intercepts"][end - 1] = intercept
+
+
+def slots_of(session: Session, n_epochs: int) -> int:
+    """Snapshots of so many epochs; 0 without a trace."""
+    plan = session.plan
+    return n_epochs * plan.n_blocks // plan.record_every if plan.record_every else 0

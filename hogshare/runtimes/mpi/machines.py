@@ -158,7 +158,7 @@ class Machines(Runtime):
             choices, world=world, n_far=n_far, far=far, iterate=1.0, orderly=False
         )
         self.n_rows, self.problem = choices.n_all, problem
-        self.validation = choices.stop.validation
+        self.validation, self.trace = choices.stop.validation, choices.trace
         if choices.plane.has_homes:
             return self._with_homes(choices)
         if choices.plane.has_master:
@@ -179,7 +179,11 @@ class Machines(Runtime):
             ),
             (plane.has_homes and not plane.is_by_mail, f"{name} with {plane.needs_memory}"),
             (bool(choices.record), "record=True"),
-            (choices.trace > 1, "a trace of more than one snapshot an epoch"),
+            (
+                choices.trace > 1 and (plane.has_homes or plane.has_master),
+                f"a trace of more than one snapshot an epoch on {name}, whose model all have "
+                "together at its end only,",
+            ),
             (
                 self.is_linked and plane.edge_links(n) is not None,
                 "MPI(link=...) and links= of a plane",
@@ -240,6 +244,7 @@ class Machines(Runtime):
         else:
             assert self.pace is not None
             self.level = VectorLevel(self.pool, session, self.pace, self.n_rows, self.network)
+            self.level.shares_trace = self.trace > 1
         if self.validation is not None:
             held_out = HeldOut(self.problem, self.validation)
             self.level.score = lambda: held_out.scores(session.model())

@@ -201,6 +201,12 @@ class Owner:
             assert went, "a machine reports again only when it has a decision"
         self.is_done = at_end
 
+    def vector(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients and intercepts as they stand: copies, each number whole."""
+        kind = self.verdict.kind
+        w = self.flat.coefficients(self.total).astype(kind)
+        return w, self.flat.intercepts(self.total).copy()
+
     def put_intercept(self, intercept: np.ndarray) -> None:
         """Take intercepts that all have moved alike while all rest, with nothing under way."""
         for flat in (self.total, *self._told.values()):

@@ -6,11 +6,14 @@ Who writes: each rank's thread that talks to the others, by `hogshare.runtimes.m
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
+from hogshare.engine.arrays import snapshots
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.links.network import Network
@@ -22,9 +25,14 @@ from hogshare.runtimes.mpi.posts import OWNER, Posts
 from hogshare.runtimes.mpi.site import Site, SitePace
 from hogshare.runtimes.mpi.words import ORDINARY, Decision, Flat, most_words
 
+SNAPSHOTS = tuple(snapshots(0, 0, 0, "float64", False))  # names of their arrays
+
 
 class VectorLevel(Level):
     """The level of machines with a vector each: its site, and on rank 0 the owner.
+
+    shares_trace : whether snapshots within an epoch are taken: of the owner's vector, when the
+        workers of rank 0 have done that share of their rows
 
     pool : one rank for each machine
     n_rows : rows that all machines train on
@@ -48,6 +56,7 @@ class VectorLevel(Level):
         if me == OWNER:
             numbers = n_rows, self.posts.of, places, single
             self.owner = Owner(session, session.plan, self.clocks, start, *numbers)
+        self.shares_trace = False
         # by itself a machine meets no criterion; whether all do is the owner's to say
         session.plan = session.plan._replace(tol=-np.inf, early_stopping=0)
         machines = self.posts.n_machines
@@ -78,6 +87,8 @@ class VectorLevel(Level):
             if a[name].size:
                 a[name][:] = added(share * a[name].astype(np.float64))
         self.site.begin(self.wait)
+        if self.owner is not None and self.shares_trace:
+            self.session.whole = self.owner.vector
 
     def rest(self, between: Between, before_all_go_on: GoOn) -> Decision:
         """Come to one vector and one decision with all machines."""
@@ -108,7 +119,17 @@ class VectorLevel(Level):
         self.wait(lambda: self.posts.is_quiet and (self.owner is None or self.owner.is_done))
         self.wait(self.beats.have_parted)
         pool_iterates(self.session, self.pool)
+        if self.shares_trace:
+            self._share_trace()
         self.is_over = True
+
+    def _share_trace(self) -> None:
+        """Have the owner's snapshots on all machines: others count blocks of their own."""
+        arrays: Any = self.session.arrays
+        self.session.whole = None
+        own = pickle.dumps([arrays[name] for name in SNAPSHOTS])
+        found = pickle.loads(self.pool.spread(own))
+        arrays.update(zip(SNAPSHOTS, found, strict=True))
 
     def _take_score(self) -> None:
         if self.score is not None:

@@ -36,6 +36,7 @@ class Verdict:
         self.epochs, history = session.word(layout.EPOCHS), session.arrays["history"]
         before = 0 < self.epochs <= len(history)
         self.loss = float(history[self.epochs - 1]) if before else np.nan
+        self.kind = session.vector.w.dtype
         self.score = np.zeros(self.columns.shape[1])
 
     def prepare(self) -> None:
