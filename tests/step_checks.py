@@ -220,9 +220,13 @@ def check_callers(n):
         told.append((epoch, snapshot().coef.tobytes()))
         return epoch == 2 and RANK == 0
 
-    for plane in (Shared(), Master(), Replicas("ring", every=16)):
+    of_rows = [(Shared(), SAGA()), (Shared(), SDCA())]
+    of_steps = [(plane, SGD()) for plane in (Shared(), Master(), Replicas("ring", every=16))]
+    # several times: some workers wait for their next block when all are to stop, and some do not
+    for plane, rule in 3 * (of_rows + of_steps):
         told.clear()
-        run = {"runtime": STEP, "barrier": "bsp", "n_workers": n, "seed": 0, "plane": plane}
+        run = {"runtime": STEP, "barrier": "bsp", "n_workers": n, "seed": 0}
+        run |= {"plane": plane, "rule": rule}
         report = solve(LINEAR, stop=500, on_epoch=hear, **run)
         assert report.n_epochs == 2 and report.stop_reason == "the caller asked for it"
         assert [epoch for epoch, _ in told] == [1, 2], plane

@@ -241,9 +241,13 @@ def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
     if state[layout.T_BLOCK] >= 0 and state[layout.T_COMPUTED] == 0:
         if not has_come(schedule, state[layout.T_ROUND] * n):
             return layout.TURN_WAIT
-        if load(control, layout.STOP) == layout.RUNNING:
-            if plan.private == EXCHANGE:  # a master's snapshot is read when its rows are known
-                pull(schedule, vector, memory, private, me)
+        stopped = load(control, layout.STOP)
+        # a caller's stop over sites comes when some have pulled: all do, or bits would differ
+        is_pulled = stopped == layout.RUNNING or stopped == layout.STOPPED_IN_STEP
+        if plan.private == EXCHANGE and is_pulled:
+            # a master's snapshot is read when its rows are known
+            pull(schedule, vector, memory, private, me)
+        if stopped == layout.RUNNING:
             site = state[layout.T_SITE]
             return (
                 COMPUTE if site == layout.ONE_SITE or site == layout.BEGINS else layout.TURN_BRING

@@ -215,11 +215,11 @@ class InStep(Runtime):
             self._blocks.post(me, brought.pack())
             row[layout.T_COMPUTED] = BROUGHT
             return True
-        if self._is_heard and self._reported < self.session.word(layout.EPOCHS):
-            return False  # callers hear of an epoch before a block of a later round begins
         if self._wants_stop:
             self.session.stop(layout.STOPPED_IN_STEP)
             return True
+        if self._is_heard and self._reported < self.session.word(layout.EPOCHS):
+            return False  # callers hear of an epoch before a block of a later round begins
         if row[layout.T_SITE] != layout.REMOTE:
             brought.begin()
             row[layout.T_SITE] = layout.BEGINS
@@ -257,7 +257,7 @@ class InStep(Runtime):
     def report(self) -> None:
         """Call all callers for the epochs that have ended, and see whether one wants to stop."""
         session = self.session
-        while self._is_heard and self._reported < session.word(layout.EPOCHS):
+        while self._is_heard and self._has_news():
             self._wait(self._is_between_rounds)  # where all ranks see the same
             if session.word(layout.STOP) == layout.STOPPED_BY_DIVERGENCE:
                 return
@@ -268,11 +268,17 @@ class InStep(Runtime):
             self._wants_stop |= bool(self._assembly.gathered(np.array([is_over])).any())
             self._reported = epoch
 
+    def _has_news(self) -> bool:
+        return not self._wants_stop and self._reported < self.session.word(layout.EPOCHS)
+
     def _is_between_rounds(self) -> bool:
         """Whether nobody folds: all wait to begin their next block, or are paused, or are done."""
-        table, n = self.session.schedule.table, self.session.settings.n_workers
-        is_over = self.session.word(layout.SECTION) % n == 0
-        if is_over and not table[:, [layout.T_COMPUTED, layout.T_PENDING]].any():
+        session, table = self.session, self.session.schedule.table
+        section = session.word(layout.SECTION)
+        folds = bool(table[:, [layout.T_COMPUTED, layout.T_PENDING]].any())
+        is_whole = section % session.settings.n_workers == 0
+        # the first and the second value alike: nobody's section has ended in between
+        if is_whole and not folds and section == session.word(layout.SECTION):
             return True
         return not np.isin(table[:, layout.T_STATE], BUSY).any()
 
