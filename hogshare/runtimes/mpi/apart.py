@@ -67,11 +67,9 @@ def in_step(call: Call, here: Machine, making: Making, runtime: InStep) -> Any:
         report = making.with_files(call.spread(FILES, making.files)).by(runtime, here.n_workers)
     except HasNoOrder:
         return None
-    found = call.gather(REPORTED, (report.traffic, digest_of(report.model)))
+    found = call.gather(REPORTED, report.traffic)
     if found is not None:
-        traffic, digests = zip(*found, strict=True)
-        check_alike(digests)
-        report.traffic = added(traffic)
+        report.traffic = added(found)
         ranks = np.repeat(np.arange(len(here.workers)), here.workers).tolist()
         for worker, rank in zip(report.workers, ranks, strict=True):
             worker["rank"] = rank
@@ -99,30 +97,20 @@ def by_parts(call: Call, here: Machine, making: Making, runtime: Machines) -> An
         making = making.of(making.problem, np.asarray(mask)[mine])
     report = making.by(runtime, here.workers[call.talk.rank])
     shared = dataclasses.replace(report.model, memory=None)  # but for what is of a rank's own rows
-    own = report.workers, report.traffic, report.staleness, report.turns, digest_of(shared)
+    digest = hashlib.sha256(pickle.dumps(shared)).hexdigest()
+    own = report.workers, report.traffic, report.staleness, report.turns, digest
     found = call.gather(REPORTED, own)
     if found is not None:
         workers, traffic, staleness, turns, digests = zip(*found, strict=True)
-        check_alike(digests)
+        if len(set(digests)) > 1:
+            raise RuntimeError(
+                "The ranks have come to different models, which is an error of hogshare: please "
+                "report it with the call. None of the models is to be trusted."
+            )
         report.workers, report.traffic = numbered(workers), added(traffic)
         report.staleness = sum(padded(staleness))
         report.turns = np.concatenate(padded(turns, axis=1))
     return report
-
-
-def digest_of(model: Any) -> str:
-    """What is the same for models of the same bits."""
-    return hashlib.sha256(pickle.dumps(model)).hexdigest()
-
-
-def check_alike(digests: Sequence[str]) -> None:
-    """Refuse models that differ; raises RuntimeError."""
-    if len(set(digests)) > 1:
-        raise RuntimeError(
-            "The ranks have come to different models, and none is to be trusted. A plane, rule or "
-            "gradient of your own has to do the same on all ranks; if there is none this is an "
-            "error of hogshare: please report it with the call."
-        )
 
 
 def with_all_labels(call: Call, making: Making) -> Making:

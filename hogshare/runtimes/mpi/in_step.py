@@ -49,6 +49,11 @@ from hogshare.system.interrupts import Holding
 
 DECIDES = 0  # the rank
 SHORTEST_NAP = 2e-5  # seconds, of who waits for a block
+DIFFERENT = (
+    "The ranks have come to different models, and none is to be trusted. A plane, rule or gradient "
+    "of your own has to do the same on all ranks; if there is none this is an error of hogshare: "
+    "please report it with the call."
+)
 OVER = -1.0  # in place of an epoch: the run is to end
 BUSY = (*IN_RUN, layout.STARTING)
 
@@ -239,11 +244,9 @@ class InStep(Runtime):
         Raises ValueError if they do not, as with another start or checkpoint on one.
         """
         session, control = self.session, self.session.schedule.control
-        first = b"".join(
-            session.arrays[name].tobytes()
-            for name in ("w", "intercept", "columns", "copy", "dual", "gradients")
-        )
-        words = [is_heard, session.word(layout.EPOCHS), zlib.crc32(first), control[layout.LIMIT]]
+        a = session.arrays
+        begin = checksum(a["w"], a["intercept"], a["columns"], a["copy"], a["dual"], a["gradients"])
+        words = [is_heard, session.word(layout.EPOCHS), begin, control[layout.LIMIT]]
         found = self._assembly.gathered(np.array(words, np.float64))
         differs = np.flatnonzero((found[:, 1:3] != found[DECIDES, 1:3]).any(axis=1))
         if differs.size:
@@ -302,8 +305,18 @@ class InStep(Runtime):
         return None if found[0] == OVER else int(found[0])
 
     def _end(self) -> None:
-        """Bring what was measured of workers on their sites, and part when nothing is under way."""
-        session, table = self.session, self.session.schedule.table
+        """Bring what was measured of workers on their sites, and part when nothing is under way.
+
+        Raises RuntimeError if sites have other models.
+        """
+        session, table, a = self.session, self.session.schedule.table, self.session.arrays
+        vector = a["w"], a["intercept"]
+        if session.homes is not None:
+            vector = session.homes.model()
+        end = checksum(*vector, a["columns"], a["lag"], a["dual"], a["gradients"])
+        found = self._assembly.gathered(np.array([end], np.float64))
+        if (found != found[DECIDES]).any():
+            raise RuntimeError(DIFFERENT)
         began, turns = session.began, session.arrays["turns"]
         table[:, layout.T_JOINED] -= began
         words = [*MEASURED, layout.T_JOINED]
@@ -327,6 +340,14 @@ class InStep(Runtime):
         self._wait(lambda: self._blocks.is_quiet)
         self._wait(self._beats.have_parted)
         self._is_over = True
+
+
+def checksum(*arrays: np.ndarray) -> int:
+    """A number that is the same where arrays have the same bits."""
+    total = 0
+    for array in arrays:
+        total = zlib.crc32(array.tobytes(), total)
+    return total
 
 
 class _Agreed(AtRest):
