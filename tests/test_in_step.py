@@ -15,6 +15,7 @@ from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
 from hogshare.engine.owned import OWNED, By, Seen, owned
 from hogshare.engine.workspace import ROW_ARRAYS
+from hogshare.engine.world import World
 from hogshare.rules.steps import StepSize
 
 CHECKS = [
@@ -100,7 +101,7 @@ def test_every_array_has_an_owner(plane, rule):
         barrier=BSP(),
         step=StepSize("constant", 0.01),
         stop=Stop(epochs=2, tol=None),
-        n_workers=2,
+        world=World((2,)),
         seed=0,
         trace=1,
     )
