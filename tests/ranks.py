@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-SECONDS = 240  # in which a job ends, kernels that are compiled included
+SECONDS = 420  # in which a job ends, kernels that are compiled included
 
 
 def mpiexec():

@@ -31,6 +31,7 @@ def told_by(n):
 
 
 @needs_mpi
+@pytest.mark.timeout(ranks.SECONDS + 60)
 @pytest.mark.parametrize("n", [2, 4])
 @pytest.mark.parametrize("check", CHECKS)
 def test_on_ranks_at_rest(check, n):
