@@ -300,6 +300,7 @@ def worker_with(turn, table):
         arrays={"turns": np.zeros((2, 4, 4), np.int64)},
         plan=SimpleNamespace(inline=0, barrier=0, sleeps=0),
         settings=SimpleNamespace(n_workers=1),
+        here=range(1),
         patience_ns=None,
         barrier=None,
     )
@@ -328,11 +329,11 @@ def test_who_waits_in_a_crowd_or_has_looked_sleeps_at_once_unless_it_is_held(sea
     seams.clock.of_waiting = clock
 
     def longest_of(n_workers, cores, barrier=FREE, private=EXCHANGE, looks=0):
-        settings = SimpleNamespace(n_workers=n_workers)
+        here = range(n_workers)
         plan = SimpleNamespace(barrier=barrier, private=private, split=False)
         seams.usable.cores_of_waiting = lambda: cores
         slept.clear()
-        session = SimpleNamespace(settings=settings, plan=plan, looks=looks)
+        session = SimpleNamespace(here=here, plan=plan, looks=looks)
         for_others = barrier != FREE or private == MASTER
         may_look = n_workers > 1 and (for_others or n_workers <= cores)
         assert (driver.looks_of(session) > 0) == may_look

@@ -198,6 +198,7 @@ class Crowd:
 
     def __init__(self, n_workers):
         self.settings = self.plan = self
+        self.here = range(n_workers)
         self.n_workers = n_workers
         self.looks = 0
         self.barrier, self.private = FREE, EXCHANGE

@@ -7,7 +7,6 @@ have one number in the whole world, and every site has the table of all.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -50,7 +49,7 @@ class World:
         """Whether there is one site."""
         return len(self.sites) == 1
 
-    @cached_property
+    @property
     def site_of(self) -> np.ndarray:
         """The site of each worker: int64 of shape (n_workers,)."""
         return np.repeat(np.arange(len(self.sites)), self.sites)
