@@ -479,7 +479,3 @@ CASES = {
     },
     **ESTIMATORS,
 }
-
-# Passes where it is called alone, and stood still twice in a job that had done all before it: left
-# out until that is understood.
-del CASES["descent of factorisation on shared"]

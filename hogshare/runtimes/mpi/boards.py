@@ -78,6 +78,8 @@ class OutgoingBoard(Outgoing):
             if state == register.WHOLE:
                 self._send_board(round_, count, dense)
                 self.seen, self.round, moved = posted, round_, True
+            elif state == register.NOTHING:  # it came between the count and the last reading
+                self.seen = posted
         return moved
 
     def note_taken(self, number: int) -> None:

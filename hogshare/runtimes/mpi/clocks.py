@@ -101,6 +101,13 @@ class Clocks:
         return self.are_waited_for and bool(held.any())
 
 
+def expect_again(words: np.ndarray, clock: int) -> None:
+    """Have barriers wait for those who rest, by a site's words: they begin again at a clock."""
+    rows = words[1:].reshape(-1, len(WORDS))
+    resting = rows[:, STATE] == layout.RESTING
+    rows[resting, CLOCK], rows[resting, STATE] = clock, layout.WAITING
+
+
 def packed(words: np.ndarray) -> np.ndarray:
     """Whole numbers, not below 0, as twice as many that four bytes hold exactly."""
     return np.stack([words // PIECE, words % PIECE], axis=1).reshape(-1).astype(np.float64)

@@ -34,7 +34,7 @@ from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.links.network import Network
 from hogshare.runtimes.mpi.assembly import Assembly, Pool
 from hogshare.runtimes.mpi.beats import Beats
-from hogshare.runtimes.mpi.clocks import Clocks
+from hogshare.runtimes.mpi.clocks import Clocks, expect_again
 from hogshare.runtimes.mpi.level import (
     Between,
     GoOn,
@@ -158,7 +158,7 @@ class MasterLevel(Level):
         moved = False
         for site, edge in self._reports.items():
             while (message := edge.poll()) is not None:
-                if message.round == self.meetings:  # else of workers that have rested since
+                if message.round >= self.meetings:  # else of workers that have rested since
                     self._known[site] = message.values.astype(np.int64)
                     self.clocks.take_in(site, self._known[site])
                 edge.take()
@@ -195,7 +195,7 @@ class MasterLevel(Level):
         message = edge.poll()
         if message is None:
             return False
-        if message.round == self.meetings:  # else older than what was brought in the meeting
+        if message.round >= self.meetings:  # else older than what was brought in the meeting
             n_here = len(session.here)
             n_words = sum(map(self.clocks.size_of, self._sites))
             places, values, tail = parts(message, 2 + n_here + n_words)
@@ -318,7 +318,10 @@ class MasterLevel(Level):
             found.append(part.copy().view(one.dtype).reshape(one.shape))
         vector.w[:], vector.intercept[:], table[:, COUNTS] = found[:3]
         session.schedule.control[list(words)] = found[3]
+        # of which some sites may be through before this one, and report as after it
         self.meetings += 1
+        for known in self._known.values():
+            expect_again(known, clock)
         for reported in self._reported.values():
             reported[:] = self._flat()
         self._sent.clear()

@@ -22,7 +22,7 @@ from hogshare.engine.session import Session
 from hogshare.kernels import between, layout
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.jit import JIT_DISABLED
-from hogshare.runtimes.mpi.clocks import CLOCK, STATE, WORDS, Clocks, packed, unpacked
+from hogshare.runtimes.mpi.clocks import CLOCK, WORDS, Clocks, expect_again, packed, unpacked
 from hogshare.runtimes.mpi.posts import OWNER, Post, parts, send
 from hogshare.runtimes.mpi.verdict import Verdict
 from hogshare.runtimes.mpi.words import (
@@ -155,11 +155,9 @@ class Owner:
 
     def _expect(self, sites: list[int]) -> None:
         """Have barriers wait for the workers of sites that rest: they begin again, at one clock."""
-        found = {k: self._words[k][1:].reshape(-1, len(WORDS)) for k in self._words}
-        clock = max(int(words[:, CLOCK].max()) for words in found.values())
+        clock = max(int(words[1 + CLOCK :: len(WORDS)].max()) for words in self._words.values())
         for k in sites:
-            resting = found[k][:, STATE] == layout.RESTING
-            found[k][resting, CLOCK], found[k][resting, STATE] = clock, layout.WAITING
+            expect_again(self._words[k], clock)
 
     # -- words
 
