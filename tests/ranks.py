@@ -1,5 +1,7 @@
 """Jobs of MPI that tests start: a script on so many ranks, and what has come of it."""
 
+import ast
+import functools
 import importlib.util
 import json
 import os
@@ -7,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -81,6 +84,35 @@ def told(text):
             one, at = read.raw_decode(line, at)
             found.append(one)
     return found
+
+
+def checks_of(file):
+    """Names of the checks in a file that a job runs, which only ranks can import."""
+    body = ast.parse((HERE / file).read_text(encoding="utf-8")).body
+    functions = (node.name for node in body if isinstance(node, ast.FunctionDef))
+    return [name for name in functions if name.startswith("check_")]
+
+
+@functools.cache
+def reported(file, n, *arguments):
+    """What each check has come to on each rank of one job, and the job: started once for all."""
+    job = run(n, HERE / file, *arguments)
+    return {(line["check"], line["rank"]): line["failure"] for line in told(job.stdout)}, job
+
+
+def report_on(checks, rank, *arguments, together=lambda: None):
+    """Call checks by name, and print what each has come to on this rank.
+
+    together : called after each
+    """
+    for name, check in checks.items():
+        failure = None
+        try:
+            check(*arguments)
+        except BaseException:
+            failure = traceback.format_exc()
+        print(json.dumps({"check": name, "rank": rank, "failure": failure}), flush=True)
+        together()
 
 
 def script(folder, body):

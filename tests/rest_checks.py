@@ -2,18 +2,17 @@
 
 import errno
 import functools
-import json
 import os
 import shutil
 import sys
 import tempfile
-import traceback
 import warnings
 from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI as library
 from rank_checks import on_all, refused
+from ranks import report_on
 from sklearn.metrics import accuracy_score, r2_score
 
 from hogshare import (
@@ -358,13 +357,7 @@ def check_files_that_do_not_fit_are_refused_on_all():
 CHECKS = {name: thing for name, thing in list(globals().items()) if name.startswith("check_")}
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or CHECKS:
-        failure = None
-        try:
-            CHECKS[name]()
-        except BaseException:
-            failure = traceback.format_exc()
-        print(json.dumps({"check": name, "rank": RANK, "failure": failure}), flush=True)
+    report_on({name: CHECKS[name] for name in sys.argv[1:] or CHECKS}, RANK)
     COMM.barrier()
     if RANK == 0 and folder.cache_info().currsize:
         shutil.rmtree(folder(), ignore_errors=True)

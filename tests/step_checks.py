@@ -1,14 +1,12 @@
 """What ranks in step come to, against as many threads: run by tests/test_in_step.py."""
 
-import json
-import os
 import sys
 import tempfile
-import traceback
 from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI as library
+from ranks import report_on
 from sklearn.datasets import load_digits
 
 from hogshare import (
@@ -308,15 +306,4 @@ CHECKS = {name: value for name, value in list(globals().items()) if name.startsw
 
 if __name__ == "__main__":
     n, *names = sys.argv[1:]
-    if os.environ.get("STEP_DUMP"):
-        import faulthandler
-
-        faulthandler.dump_traceback_later(float(os.environ["STEP_DUMP"]), exit=True)
-    for name in names or CHECKS:
-        failure = None
-        try:
-            CHECKS[name](int(n))
-        except Exception:
-            failure = traceback.format_exc()
-            failure = failure[:400] + "\n...\n" + failure[-700:]
-        print(json.dumps({"check": name, "rank": RANK, "failure": failure}), flush=True)
+    report_on({name: CHECKS[name] for name in names or CHECKS}, RANK, int(n))

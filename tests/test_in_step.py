@@ -1,12 +1,9 @@
 """Ranks that share no memory, in step: the bits of as many threads, whatever has an order."""
 
-import ast
-import functools
-
 import numpy as np
 import pytest
 import ranks
-from ranks import HERE, needs_mpi
+from ranks import needs_mpi
 
 from hogshare import SAGA, SDCA, SGD, Adam, Master, Mirrors, Replicas, Shared, Stop, problems
 from hogshare.barriers import BSP
@@ -18,22 +15,10 @@ from hogshare.engine.workspace import ROW_ARRAYS
 from hogshare.engine.world import World
 from hogshare.rules.steps import StepSize
 
-CHECKS = [
-    node.name
-    for node in ast.parse((HERE / "step_checks.py").read_text(encoding="utf-8")).body
-    if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
-]
+CHECKS = ranks.checks_of("step_checks.py")
 # ranks, workers of each, and checks of a job that every change has; all others are long
 JOBS = {(2, 1): CHECKS, (2, 2): CHECKS, (4, 1): CHECKS}
 QUICK = {(2, 1): CHECKS}
-
-
-@functools.cache
-def reported(n_ranks, n_workers):
-    """What each check has come to on each rank of one job: started once for all."""
-    job = ranks.run(n_ranks, HERE / "step_checks.py", n_workers)
-    found = {(line["check"], line["rank"]): line["failure"] for line in ranks.told(job.stdout)}
-    return found, job
 
 
 @needs_mpi
@@ -47,7 +32,7 @@ def reported(n_ranks, n_workers):
     ],
 )
 def test_ranks_in_step(n_ranks, n_workers, check):
-    found, job = reported(n_ranks, n_workers)
+    found, job = ranks.reported("step_checks.py", n_ranks, n_workers)
     for rank in range(n_ranks):
         assert (check, rank) in found, f"rank {rank} has not come to it: {job.stderr[-2000:]}"
         assert found[check, rank] is None, f"on rank {rank}: {found[check, rank]}"

@@ -1,27 +1,13 @@
 """Ranks of MPI: what they check of themselves, and how a job ends when one of them does."""
 
-import ast
-import functools
 import signal
 
 import psutil
 import pytest
 import ranks
-from ranks import HERE, needs_mpi
+from ranks import needs_mpi
 
-CHECKS = [
-    node.name
-    for node in ast.parse((HERE / "rank_checks.py").read_text(encoding="utf-8")).body
-    if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
-]
-
-
-@functools.cache
-def told_by(n):
-    """What each check has come to on each rank of one job: started once for all."""
-    job = ranks.run(n, HERE / "rank_checks.py")
-    found = {(line["check"], line["rank"]): line["failure"] for line in ranks.told(job.stdout)}
-    return found, job
+CHECKS = ranks.checks_of("rank_checks.py")
 
 
 @needs_mpi
@@ -29,7 +15,7 @@ def told_by(n):
 @pytest.mark.parametrize("n", [1, 2, 4])
 @pytest.mark.parametrize("check", CHECKS)
 def test_on_ranks(check, n):
-    found, job = told_by(n)
+    found, job = ranks.reported("rank_checks.py", n)
     for rank in range(n):
         assert (check, rank) in found, f"rank {rank} has not come to it: {job.stderr[-2000:]}"
         assert found[check, rank] is None, f"on rank {rank}: {found[check, rank]}"
@@ -38,7 +24,7 @@ def test_on_ranks(check, n):
 @needs_mpi
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_the_job_of_all_checks_ends_as_it_should(n):
-    _, job = told_by(n)
+    _, job = ranks.reported("rank_checks.py", n)
     assert job.returncode == 0, job.stderr[-2000:]
 
 

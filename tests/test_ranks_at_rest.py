@@ -1,7 +1,5 @@
 """Ranks that share no memory when all of them rest: what they evaluate, decide and save."""
 
-import ast
-import functools
 import os
 import signal
 import time
@@ -10,24 +8,12 @@ import numpy as np
 import psutil
 import pytest
 import ranks
-from ranks import HERE, needs_mpi
+from ranks import needs_mpi
 
 from hogshare import Stop, problems, solve
 from hogshare.engine.checkpoints import load
 
-CHECKS = [
-    node.name
-    for node in ast.parse((HERE / "rest_checks.py").read_text(encoding="utf-8")).body
-    if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
-]
-
-
-@functools.cache
-def told_by(n):
-    """What each check has come to on each rank of one job: started once for all."""
-    job = ranks.run(n, HERE / "rest_checks.py")
-    found = {(line["check"], line["rank"]): line["failure"] for line in ranks.told(job.stdout)}
-    return found, job
+CHECKS = ranks.checks_of("rest_checks.py")
 
 
 @needs_mpi
@@ -35,7 +21,7 @@ def told_by(n):
 @pytest.mark.parametrize("n", [2, 4])
 @pytest.mark.parametrize("check", CHECKS)
 def test_on_ranks_at_rest(check, n):
-    found, job = told_by(n)
+    found, job = ranks.reported("rest_checks.py", n)
     for rank in range(n):
         assert (check, rank) in found, f"rank {rank} has not come to it: {job.stderr[-2000:]}"
         assert found[check, rank] is None, f"on rank {rank}: {found[check, rank]}"

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from hogshare._version import __version__
-from hogshare.engine.checkpoint_parts import STATE_PREFIX, joined, remove_others
+from hogshare.engine.checkpoint_parts import STATE_PREFIX, TOKEN, joined, remove_others
 from hogshare.engine.homes import HOMES
 from hogshare.engine.homes import PREFIX as PLANES
 from hogshare.engine.stops import CRITERIA, Stop
@@ -356,10 +355,20 @@ class OneFile:
         return number
 
 
+class AnothersFile(OneFile):
+    """Checkpoints of a run that several processes have, of whom another one writes."""
+
+    def check(self, place: Checkpoint) -> None:
+        """Nothing: the place is the other's."""
+
+    def save(self, saved: Saved, path: str | Path) -> None:
+        """Nothing: the other does."""
+
+
 def _parts(told: Any) -> dict[str, Any]:
     """What a manifest says of its parts; raises if that is nothing."""
     token, sites = str(told["token"]), int(told["sites"])
-    if not re.fullmatch(r"[0-9a-f]{12}", token) or not 1 < sites <= MAX_SITES:
+    if not TOKEN.fullmatch(token) or not 1 < sites <= MAX_SITES:
         raise ValueError("it names no parts")
     return {"token": token, "sites": sites}
 
@@ -416,13 +425,3 @@ def differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
         yield "the rows, labels or weights hold other numbers"
     elif before != now:
         yield f"{own(name)} was {before!r} and is {now!r}"
-
-
-class AnothersFile(OneFile):
-    """Checkpoints of a run that several processes have, of whom another one writes."""
-
-    def check(self, place: Checkpoint) -> None:
-        """Nothing: the place is the other's."""
-
-    def save(self, saved: Saved, path: str | Path) -> None:
-        """Nothing: the other does."""

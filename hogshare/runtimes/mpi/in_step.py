@@ -31,6 +31,7 @@ from hogshare.engine.loop import loop_of, master_loop, together
 from hogshare.engine.owned import MEASURED, Brought
 from hogshare.engine.participants import MasterSide
 from hogshare.engine.session import Session
+from hogshare.engine.world import World
 from hogshare.kernels import layout
 from hogshare.kernels.parts import Each
 from hogshare.kernels.rounds import BROUGHT
@@ -82,9 +83,7 @@ class InStep(Runtime):
     ) -> None:
         self.pool, self.network = Pool(comm, look), network
         self.me = self.pool.me
-        self.workers_of = tuple(workers_of)
-        first = sum(self.workers_of[: self.me])
-        self.mine = range(first, first + self.workers_of[self.me])
+        self.world = World(tuple(workers_of), self.me)
         self.traffic = EdgeTraffic()
         self._comms: list[Any] = []
         self._open: list[Beats | Assembly | Broadcast] = []
@@ -117,8 +116,8 @@ class InStep(Runtime):
         n = session.settings.n_workers
         table = session.schedule.table
         table[:, layout.T_SITE] = layout.REMOTE
-        table[self.mine.start : self.mine.stop, layout.T_SITE] = layout.ASKS
-        others = np.delete(np.arange(n), self.mine)
+        table[self.world.here.start : self.world.here.stop, layout.T_SITE] = layout.ASKS
+        others = np.delete(np.arange(n), self.world.here)
         table[others, layout.T_LOOKS] = 0  # one thread has them all, and none waits for another
         self.session, self._others = session, others.tolist()
         self._brought = [Brought(session, k) for k in range(n)]
@@ -143,7 +142,7 @@ class InStep(Runtime):
         n = session.settings.n_workers
         self._on_epoch, self._reported = on_epoch, session.word(layout.EPOCHS)
         self._is_heard = self._wants_stop = False
-        own = ThreadCrew(session, self.mine, self._news)
+        own = ThreadCrew(session, self.world.here, self._news)
         # after the last worker's number, which takes no core of its own
         beyond = range(n, n + 1)
         self._crews = [ThreadCrew(session, beyond, self._news, loop=self._loop_of_others), own]
@@ -324,12 +323,12 @@ class InStep(Runtime):
         def measured(workers: range) -> list[np.ndarray]:
             return [table[workers][:, words], turns[workers.start : workers.stop]]
 
-        own = np.concatenate([one.reshape(-1) for one in measured(self.mine)])
-        size = 8 * len(own) // len(self.mine)
-        counts = [size * count for count in self.workers_of]
+        own = np.concatenate([one.reshape(-1) for one in measured(self.world.here)])
+        size = 8 * len(own) // len(self.world.here)
+        counts = [size * count for count in self.world.sites]
         parts = self._assembly.gathered_bytes(own.view(np.uint8), counts)
         first = 0
-        for count, part in zip(self.workers_of, parts, strict=True):
+        for count, part in zip(self.world.sites, parts, strict=True):
             numbers, workers = part.view(np.int64), slice(first, first + count)
             table[workers, words] = numbers[: count * len(words)].reshape(count, -1)
             turns[workers] = numbers[count * len(words) :].reshape(turns[workers].shape)
