@@ -21,7 +21,6 @@ from hogshare import (
     Checkpoint,
     Mirrors,
     Replicas,
-    SGDClassifier,
     Stop,
     problems,
     solve,
@@ -158,9 +157,6 @@ def check_masks_that_do_not_fit_are_refused_on_all():
     one = Stop(epochs=2, tol=1e-3, validation=HELD_OUT if RANK else None)
     text = refused(ValueError, lambda: solve(stated(Y), runtime=APART, stop=one))
     assert "given on rank 1 and not on rank 0" in text and on_all(text)
-    assert "share memory" in refused(
-        ValueError, lambda: SGDClassifier(runtime=APART).fit(X[:9], Y[:9])
-    )
 
 
 def check_snapshots_within_an_epoch_are_of_all_rows_so_far():

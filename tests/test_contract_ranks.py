@@ -46,7 +46,6 @@ def on(names, planes=(*ON, "mirrors")):
 BETWEEN_MACHINES = {
     "record=True needs": on("record replay", ["lock-free", "master"]),
     "a trace of more than one snapshot an epoch on": on("trace=4", ("replicas", *AND_ON)),
-    "needs ranks that share memory": list(ESTIMATORS),
 }
 REFUSED = {
     "memory": {},

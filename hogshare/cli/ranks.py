@@ -88,6 +88,13 @@ class Command:
         some = any(one["some"] for one in facts)
         return self.command(args, Gathered(**arrays, some=some, beyond=beyond))
 
+    def along(self, runtime: Any, has_all_rows: bool) -> tuple[int, Mapping[str, Any]]:
+        """Nothing: a command is for ranks that share memory; raises ValueError."""
+        raise ValueError(
+            "The command needs ranks that share memory: on several machines have a script fit the "
+            "estimator, with runtime=hogshare.MPI()."
+        )
+
     def received(self, made: int) -> int:
         """The exit code."""
         return made

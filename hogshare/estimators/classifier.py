@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.linear_model import SGDClassifier as _SGDClassifier
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
+from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.fits import fits
 from hogshare.estimators.linear import LinearClassifier
 from hogshare.estimators.parameters import MAX_INT, generator_of
@@ -187,8 +188,9 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
         return self
 
     def _read_labels(self, y: np.ndarray, classes: Any, anew: bool) -> np.ndarray:
+        everybody = everybody_of(self)
         if anew:
-            classes = distinct(y)
+            classes = everybody.labels(distinct(y))
             if hasattr(self, "classes_"):
                 del self.classes_  # only now: input that is refused leaves the model as it is
         own = anew and are_plain_classes(classes)  # all that `y` holds
@@ -198,7 +200,7 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
             _check_partial_fit_first_call(self, classes)
         if self.class_weight is None and (own or are_among(y, self.classes_)):
             return np.ones(len(self.classes_))
-        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        weights = everybody.weights_of_classes(self.class_weight, self.classes_, y)
         return class_weights(weights)
 
     def _draw(self, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.estimators.everybody import everybody_of
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
@@ -102,10 +103,14 @@ class EpochTasks:
         self.root.call_on_fit_task_end(**self.data, reconstruction_attributes={})
 
     def _print(self, epoch: int, model: Model) -> None:
-        """The objective is the model's, not the mean along the epoch."""
+        """The objective is the model's, not the mean along the epoch.
+
+        Of rows of this process: others, who have more, are not asked while an epoch ends.
+        """
+        whose = "" if everybody_of(self.estimator).is_one else " on the rows of rank 0"
         objective = self.problem.objective(model.coef, model.intercept)
         seconds = time.perf_counter() - self.began
-        print_epoch(epoch, model, f"Objective: {objective:f}")
+        print_epoch(epoch, model, f"Objective{whose}: {objective:f}")
         print(f"Total training time: {seconds:.2f} seconds.")  # noqa: T201
 
 

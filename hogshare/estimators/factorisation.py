@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from hogshare.engine.stops import Stop
+from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.fits import fits
 from hogshare.estimators.parameters import MAX_INT, SGD_WORDS, KnownParameters, generator_of
 from hogshare.estimators.vocabulary import NOBODY, Vocabulary, as_array, distinct, is_one
@@ -433,10 +434,12 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
 
         eta0 : as of `solve`, whose steps fall by the number of ratings and not by that of epochs
         """
+        everybody = everybody_of(self)
+        plane = Shared(exchange=None) if everybody.shares_memory else Shared()
         return solve(
             problem,
-            plane=Shared(exchange=None) if self.plane is None else self.plane,
-            barrier=self.barrier,
+            plane=plane if self.plane is None else self.plane,
+            barrier=everybody.barrier(self.barrier),
             runtime=self.runtime,
             n_workers=self.n_jobs,
             step=StepSize(self.learning_rate, eta0, self._power),

@@ -10,6 +10,8 @@ from sklearn.linear_model import ElasticNet as _ElasticNet
 from sklearn.linear_model import Lasso as _Lasso
 
 from hogshare.engine.stops import Stop
+from hogshare.estimators.condensed import Condensed
+from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.fits import fits
 from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.squares import LeastSquares, Squares
@@ -154,6 +156,12 @@ class ElasticNet(LeastSquares, _ElasticNet):
             For scikit-learn's coordinate descent; the workers always check.
         """
         require_workers(self)
+        everybody = everybody_of(self)
+        if not everybody.is_one:
+            X, y, _ = check_rows(self, X, y, sizes=False, multi_output=True, y_numeric=True)
+            found, few = self._fit_parts(everybody, X, y, sample_weight, self._few_rows)
+            self.dual_gap_ = found.dual_gap_ * (len(few.X) / few.moments.weight)
+            return self
         if reason := self._why_scikit_learn(X):
             if self.precompute is True and not sp.issparse(X) and np.ndim(X) == 2:
                 require_square(np.shape(X)[1], "precompute=True")
@@ -182,6 +190,16 @@ class ElasticNet(LeastSquares, _ElasticNet):
         if X.nnz <= SPARSE_VALUES:
             return f"it is ahead on sparse rows of at most {SPARSE_VALUES:,} values"
         return ""
+
+    def _few_rows(self, few: Condensed) -> Any:
+        """scikit-learn's estimator for rows that stand for all."""
+        settings = {name: getattr(self, name) for name in _ElasticNet._get_param_names()}
+        # the mean square is of as many rows as there are now
+        settings["alpha"] = self.alpha * few.moments.weight / len(few.X)
+        theirs = _ElasticNet(**{**settings, "fit_intercept": False, "precompute": False})
+        if self.warm_start and hasattr(self, "coef_"):
+            theirs.coef_ = np.array(self.coef_, np.float64)
+        return theirs
 
     def _fit_by_workers(
         self, X: Any, y: np.ndarray, sample_weight: Any, seen: Survey | None

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model import LogisticRegression as _LogisticRegression
 from sklearn.linear_model._logistic import _check_solver
-from sklearn.utils import compute_class_weight
 
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
+from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.fits import fits
 from hogshare.estimators.linear import LinearClassifier, ToTheOptimum
 from hogshare.estimators.logistic_finish import (
@@ -30,7 +30,7 @@ from hogshare.estimators.logistic_finish import (
 )
 from hogshare.estimators.parameters import LOGISTIC_WORDS
 from hogshare.estimators.solver_report import report_of
-from hogshare.estimators.validation import check_rows, classes_of
+from hogshare.estimators.validation import check_rows, classes_of, weights_of_part
 from hogshare.estimators.workers import (
     Shape,
     constraints_of,
@@ -46,7 +46,7 @@ from hogshare.problems.linear import build
 from hogshare.problems.linear.labels import own_type
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
-from hogshare.problems.weights import class_weights, row_weights
+from hogshare.problems.weights import class_weights
 from hogshare.system.callers import warn
 from hogshare.system.clusters import is_collection
 
@@ -220,7 +220,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
             fit_logistic(self, X, y, sample_weight, penalty)
             return self
         X, y, seen = check_rows(self, X, own_type(y), sizes=True)
-        self.classes_ = classes_of(y)
+        self.classes_ = everybody_of(self).labels(classes_of(y))
         self._check_classes()
         self._fit_rows(X, y, sample_weight, penalty, seen=seen)
         return self
@@ -258,6 +258,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
             seen=seen if rows is X else None,
         )
         start = self._start(problem) if start is None else start
+        whole = everybody_of(self).whole(problem)
 
         def attributes(model: Model) -> dict[str, Any]:
             return self._fitted(model, scaling)
@@ -265,13 +266,13 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         tasks = EpochTasks(self, problem, X, y, sample_weight, self.max_iter, attributes)
         tasks.begin(start)
         may_go_on = may_be_finished(self)
-        stop = self._stop(problem, epochs_of(self, problem), may_go_on)
+        stop = self._stop(problem, epochs_of(self, whole), may_go_on)
         if self.max_iter == 0:
             self._keep(attributes(start), 0, "none")
             reason = "max_iter=0 leaves the model as it starts"
             self.report_ = report_of(self, "", reason, time.perf_counter(), False)
             tasks.end(None)
-            warn_unless_good(problem, start, stop)
+            warn_unless_good(whole, start, stop)
             return None
         # at zero there is nothing to look at before the first epoch
         begun = start.memory is not None or not start.is_zero()
@@ -294,16 +295,20 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
             otherwise = OTHERWISE if may_choose_runtime(self) else ""
             advice = ADVICE if may_go_on else f"{NO_FINISHER}{otherwise}"
             warn_unless_converged(report, advice)
-            warn_if_there_is_no_optimum(problem, report.model)
+            warn_if_there_is_no_optimum(whole, report.model)
             return report.model
-        finished = go_on(self, problem, report, stop)
+        finished = go_on(self, whole, report, stop)
         count = sum(finished.iterations.values())
         names = ", ".join([name, *finished.iterations])
         self._keep(attributes(finished.model), report.n_epochs + count, names)
         self.report_ = kept = with_finish(kept, finished)
         warn_of_what_is_left(kept, count, left, problem)
-        warn_if_there_is_no_optimum(problem, finished.model)
+        warn_if_there_is_no_optimum(whole, finished.model)
         return finished.model
+
+    def _reads_parts(self, n_features: int) -> bool:
+        """Whether ranks that share no memory need no rows of each other's."""
+        return True
 
     def _stop(self, problem: RowProblem, epochs: int, may_give_up: bool) -> Stop:
         """The gradient as for lbfgs; and the gap, where the penalty gives the problem a dual.
@@ -339,18 +344,15 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         the former is the latter, and its gradient is what scikit-learn compares with `tol`.
         """
         C = np.inf if self.penalty is None else self.C
+        everybody = everybody_of(self)
         if sample_weight is None and self.class_weight is None:
-            return None, strength(C, len(y))
-        weight = row_weights(sample_weight, X, X.dtype, copy=True)
+            return None, strength(C, everybody.added(len(y)))
+        weight = weights_of_part(everybody, sample_weight, X, copy=True)
         if self.class_weight is not None:
-            by_class = compute_class_weight(
-                self.class_weight,
-                classes=self.classes_,
-                y=y,
-                sample_weight=None if sample_weight is None else weight,
-            )
+            of_rows = None if sample_weight is None else weight
+            by_class = everybody.weights_of_classes(self.class_weight, self.classes_, y, of_rows)
             weight *= class_weights(by_class)[np.searchsorted(self.classes_, y)].astype(X.dtype)
-        weight, total = with_mean_one(weight)
+        weight, total = with_mean_one(weight, everybody)
         return weight, strength(C, total)
 
     def _rows(self, X: Any) -> tuple[Any, float]:

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hogshare.engine.checks import Checks
 from hogshare.engine.stops import Stop
+from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.workers import chooses_runtime, warn_unconverged
 from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.linear.separation import separates
@@ -41,7 +42,8 @@ ROUNDED = (
 
 def may_be_finished(estimator: Any) -> bool:
     """Whether somebody else may go on from the workers' model."""
-    return estimator.solver in FINISHERS and chooses_runtime(estimator)
+    is_ours = chooses_runtime(estimator) or not everybody_of(estimator).is_one
+    return estimator.solver in FINISHERS and is_ours
 
 
 def epochs_of(estimator: Any, problem: RowProblem) -> int:

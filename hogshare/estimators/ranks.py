@@ -8,20 +8,28 @@ and decisions between epochs are those of all rows, whatever the estimator does 
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
+import numbers
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from sklearn import get_config
+from sklearn.utils import check_random_state
 
-from hogshare.estimators import shards
+from hogshare.estimators import everybody, fitted, shards
+from hogshare.estimators.linear import ToTheOptimum
 from hogshare.problems.sharding import Shard
 from hogshare.runtimes.protocol import Runtime
 from hogshare.solvers import choices
 
 OWN = ("runtime", "n_jobs")  # parameters that a twin has others of
+
+MAX_INT = np.iinfo(np.int32).max
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -91,8 +99,73 @@ class Fit:
         twin.runtime, twin.n_jobs = runtime, n_workers
         rows = shards.whole_of(facts, arrays)
         self.method(twin, **{**self.arguments, **rows})
+        return self._packed(twin)
+
+    def _packed(self, twin: Any) -> bytes:
+        """What a twin has learnt, pickled: its state without the parameters."""
         state = twin.__getstate__()
         return pickle.dumps({k: v for k, v in state.items() if k not in self._parameters})
+
+    def along(self, runtime: Any, has_all_rows: bool) -> tuple[bytes | None, Mapping[str, Any]]:
+        """The same, made by every process with its own twin; and what it has learnt, by name."""
+        (place, of), gathered = runtime.place(), runtime.gathered
+        shard = self.shard(place, of)
+        twin = object.__new__(type(self.estimator))
+        vars(twin).update(vars(self.estimator))
+        self._share_generator(twin, place, gathered)
+        twin.runtime, runtime.everybody = runtime, everybody.Along(gathered)
+        reads_parts = getattr(twin, "_reads_parts", None)
+        if has_all_rows:
+            runtime.require_alike(shard)
+            rows = shards.whole_of([shard.facts], shard.arrays)
+        else:
+            facts = gathered(shard.facts)
+            n_features = shards.n_features_of(facts)
+            if reads_parts is not None and reads_parts(n_features):
+                rows = self._own_rows(runtime, facts, shard.arrays)
+            else:
+                rows = self._all_rows(runtime, facts, shard.arrays)
+        with _silent(place > 0):
+            self.method(twin, **{**self.arguments, **rows})
+        learnt = fitted.attributes(twin)
+        if isinstance(learnt.get("random_state_"), np.random.RandomState):
+            del learnt["random_state_"]
+        return (self._packed(twin) if place == 0 else None), learnt
+
+    def _own_rows(
+        self, runtime: Any, facts: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]
+    ) -> dict[str, Any]:
+        """Rows of this process, of which each has some, in the form that they have in all."""
+        place, _ = runtime.place()
+        facts, arrays = shards.reparted(place, facts, arrays, runtime.gathered)
+        rows = shards.own_of(place, facts, arrays)
+        counts = [one["X"][shards.COUNT] for one in facts]
+        runtime.rows = "shard"
+        runtime.everybody = everybody.Parts(runtime.gathered, runtime.added, place, counts)
+        return rows
+
+    def _all_rows(
+        self, runtime: Any, facts: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]
+    ) -> dict[str, Any]:
+        """Rows of all processes, brought to each."""
+        found = runtime.gathered(arrays)
+        names = dict.fromkeys(name for one in found for name in one)
+        parts = {name: [one[name] for one in found if name in one] for name in names}
+        return shards.whole_of(
+            facts, {name: np.concatenate(_with_rows(some)) for name, some in parts.items()}
+        )
+
+    def _share_generator(self, twin: Any, place: int, gathered: Callable[[Any], list[Any]]) -> None:
+        """Have all processes draw what the first one draws."""
+        state = twin.random_state
+        if isinstance(state, numbers.Integral):
+            return
+        if state is None and isinstance(twin, ToTheOptimum):
+            return  # whose calls of `solve` agree on a seed
+        if state is None and place == 0:
+            state = np.random.RandomState(check_random_state(None).randint(MAX_INT))
+        first = gathered(state if place == 0 else None)[0]
+        twin.random_state = state if place == 0 else first
 
     def received(self, made: bytes) -> dict[str, Any]:
         """The state that came out, without the parameters, which are each process's own."""
@@ -109,3 +182,19 @@ class Fit:
     @property
     def _parameters(self) -> list[str]:
         return list(self.estimator.get_params(deep=False))
+
+
+def _with_rows(parts: list[np.ndarray]) -> list[np.ndarray]:
+    """Arrays without those that are empty, which may be of any kind, unless all are."""
+    return [one for one in parts if len(one)] or parts[:1]
+
+
+@contextlib.contextmanager
+def _silent(is_other: bool) -> Iterator[None]:
+    """Have a process that is not the first print nothing, and warn of nothing."""
+    if not is_other:
+        yield
+        return
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield

@@ -16,12 +16,14 @@ from sklearn.linear_model._ridge import _BaseRidge
 from sklearn.utils.class_weight import compute_sample_weight
 
 from hogshare.engine.stops import Stop
+from hogshare.estimators.condensed import Condensed
 from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at, missed
+from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.fits import fits
 from hogshare.estimators.linear import LinearClassifier
 from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.squares import LeastSquares, Squares, zeros
-from hogshare.estimators.validation import check_rows
+from hogshare.estimators.validation import check_rows, weights_of_part
 from hogshare.estimators.workers import (
     SCALE,
     chooses_runtime,
@@ -122,6 +124,14 @@ class RidgeMixin(LeastSquares):
         if not (np.isfinite(alpha) & (alpha >= 0.0)).all():
             raise ValueError(f"alpha must be finite and at least 0; got {self.alpha!r}.")
         return alpha
+
+    def _few_rows(self, few: Condensed) -> Any:
+        """scikit-learn's estimator for rows that stand for all."""
+        names = ("alpha", "max_iter", "tol", "positive", "random_state")
+        settings = {name: getattr(self, name) for name in names}
+        exact = "svd" if few.X.shape[1] <= DIRECT_SIZE else "cholesky"
+        solver = "lbfgs" if self.positive else exact
+        return _Ridge(fit_intercept=False, solver=solver, **settings)
 
     def _why_scikit_learn(self, X: Any) -> str:
         """Why these rows are simply for a solver of scikit-learn's; empty if they are not."""
@@ -382,11 +392,15 @@ class Ridge(RidgeMixin, _Ridge):
 
             fit_ridge(self, X, y, sample_weight)
             return self
-        if reason := self._why_scikit_learn(X):
+        everybody = everybody_of(self)
+        if everybody.is_one and (reason := self._why_scikit_learn(X)):
             self._leave(X, y, sample_weight, reason)
             return self
         X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
-        self._fit_rows(X, y, sample_weight, seen)
+        if everybody.is_one:
+            self._fit_rows(X, y, sample_weight, seen)
+        else:
+            self._fit_parts(everybody, X, y, sample_weight, self._few_rows)
         return self
 
 
@@ -457,7 +471,8 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
         y = own_type(y)
         if sp.issparse(y) and y.shape[1] == 1:  # of several scikit-learn takes sparse columns
             require_dense(y)
-        if reason := self._why_scikit_learn(X):
+        everybody = everybody_of(self)
+        if everybody.is_one and (reason := self._why_scikit_learn(X)):
             self._leave(X, y, sample_weight, reason)
             return self
         check_sparse(X)
@@ -469,7 +484,10 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
             check_sparse(X)
         else:
             X = np.ascontiguousarray(X)
-        self._fit_rows(X, targets, weight)
+        if everybody.is_one:
+            self._fit_rows(X, targets, weight)
+        else:
+            self._fit_parts(everybody, X, targets, weight, self._few_rows)
         return self
 
     def _prepare_data(self, X: Any, y: Any, sample_weight: Any, solver: str) -> Any:
@@ -477,17 +495,23 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
 
         scikit-learn counts rows there, so that a weight of two is not a row that comes twice.
         """
-        if sample_weight is not None:
+        everybody = everybody_of(self)
+        if sample_weight is not None and everybody.is_one:
             sample_weight = row_weights(sample_weight, X)
+        given = sample_weight if everybody.is_one else None
         class_weight, self.class_weight = self.class_weight, None
         try:
-            X, y, weight, targets = super()._prepare_data(X, y, sample_weight, solver)
+            X, y, weight, targets = super()._prepare_data(X, y, given, solver)
         finally:
             self.class_weight = class_weight
+        if not everybody.is_one:  # labels that these rows lack have targets, too
+            targets = everybody.own(self._label_binarizer.fit_transform(everybody.joined(y)))
+            self.classes_ = self._label_binarizer.classes_
+            weight = weights_of_part(everybody, sample_weight, X).astype(weight.dtype)
         if class_weight is None:
             return X, y, weight, targets
         if isinstance(class_weight, str):  # the only word that is accepted
-            own = balanced(y, weight)
+            own = everybody.own(balanced(everybody.joined(y), everybody.joined(weight)))
         else:
             own = class_weights(compute_sample_weight(class_weight, y))
         return X, y, np.where(weight > 0.0, weight * own, 0.0).astype(weight.dtype), targets

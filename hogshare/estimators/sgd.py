@@ -17,9 +17,10 @@ from sklearn.utils._param_validation import StrOptions
 from hogshare.engine.checkpoints import Checkpoint
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
+from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.linear import LinearModel
 from hogshare.estimators.parameters import SGD_WORDS
-from hogshare.estimators.validation import check_rows
+from hogshare.estimators.validation import check_rows, weights_of_part
 from hogshare.kernels import schedules
 from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import build
@@ -27,7 +28,7 @@ from hogshare.problems.linear.columns import Columns, suited
 from hogshare.problems.linear.labels import own_type
 from hogshare.problems.model import Handed, Model, in_place
 from hogshare.problems.protocol import RowProblem
-from hogshare.problems.weights import require_weight, row_weights
+from hogshare.problems.weights import require_weight
 from hogshare.report import Report
 from hogshare.rules.automatic import automatic_rule
 from hogshare.rules.protocol import Rule
@@ -138,6 +139,10 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
     _checkpoint: Checkpoint | None = None
     _resume: str | None = None
 
+    def _reads_parts(self, n_features: int) -> bool:
+        """Whether ranks that share no memory need no rows of each other's."""
+        return True
+
     def _check_settings(self, for_partial_fit: bool = False) -> None:
         """Refuse combinations of parameters; each by itself has been checked already."""
         if self.early_stopping and for_partial_fit:
@@ -210,7 +215,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         if sample_weight is not None:
             # with early stopping a better message comes from the split
             zeros = labels and self.early_stopping
-            weight = row_weights(sample_weight, X, X.dtype, allow_all_zero_weights=zeros)
+            weight = weights_of_part(everybody_of(self), sample_weight, X, zeros)
         start = self._start((n_columns, X.shape[1]), X, y, weight, init, anew)
         if class_weight is not None and len(class_weight) < 2:
             n_classes = f"{len(class_weight)} class{'' if len(class_weight) == 1 else 'es'}"
@@ -240,6 +245,8 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         """Mask of the rows that early stopping scores; None without early stopping."""
         if not self.early_stopping:
             return None
+        everybody, n_own = everybody_of(self), len(y)
+        y, sample_weight = everybody.joined(y), everybody.joined(sample_weight)
         splitter = StratifiedShuffleSplit if is_classifier(self) else ShuffleSplit
         split = splitter(test_size=self.validation_fraction, random_state=self.random_state)
         training, held_out = next(split.split(np.zeros((len(y), 1)), y))
@@ -260,6 +267,9 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
             )
         mask = np.zeros(len(y), dtype=bool)
         mask[held_out] = True
+        mask = everybody.own(mask)
+        if not everybody.is_one and mask.all():
+            mask[n_own // 2] = False  # where all are held out nobody could take a step
         return mask
 
     def _first_model(
@@ -391,23 +401,29 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         sample_weight: Any,
     ) -> None:
         """Run the solver and set the attributes. `max_iter` None is `partial_fit`'s one epoch."""
-        n_training = len(y) if validation is None else int(np.count_nonzero(~validation))
+        everybody = everybody_of(self)
+        n_rows = everybody.added(len(y))
+        n_training = n_rows
+        if validation is not None:
+            n_training = everybody.added(int(np.count_nonzero(~validation)))
 
         def attributes(model: Model) -> dict[str, Any]:
             epochs = round((model.t - start.t) / n_training)
-            return self._fitted(model, start.t + epochs * len(y))
+            return self._fitted(model, start.t + epochs * n_rows)
 
         tasks = EpochTasks(self, problem, X, y, sample_weight, max_iter, attributes)
         automatic = self.learning_rate == "auto"
         tasks.begin(start)
         rule: Rule = SGD(average=self.average)
-        columns = suited(problem) if automatic else None
+        # which other rows' columns say otherwise
+        columns = suited(problem) if automatic and everybody.is_one else None
         heard: OnEpoch | None = tasks if tasks.wanted else None
         if columns is not None:
             problem, start = columns.recast(problem), columns.inward(start)
             heard = _outward(columns, heard)
         if automatic:
-            rule = automatic_rule(problem, self.shuffle, from_anywhere=not start.is_zero())
+            whole = everybody.whole(problem)
+            rule = automatic_rule(whole, self.shuffle, from_anywhere=not start.is_zero())
         report = solve(
             problem,
             rule=rule,

@@ -67,15 +67,139 @@ def shard_of(given: Mapping[str, Any]) -> Shard:
 def whole_of(
     facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
 ) -> dict[str, Any]:
-    """Arguments by row, of all shards.
+    """Arguments by row, of all shards: columns with names in the order of the first shard.
 
     Raises
     ------
     ValueError
         If shards do not fit: dense and sparse, or of several numbers of columns.
     """
-    names = [name for name in BY_ROW if any(name in one for one in facts)]
-    return {name: _joined(name, [one.get(name) for one in facts], arrays) for name in names}
+    found = {name: [one.get(name) for one in facts] for name in _names(facts)}
+    return {name: _joined(name, parts, arrays) for name, parts in found.items()}
+
+
+def own_of(
+    place: int, facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
+) -> dict[str, Any]:
+    """Arguments by row of the shard in this place, in the form that they have in all.
+
+    arrays : of this shard
+
+    Raises
+    ------
+    ValueError
+        As `whole_of`.
+    """
+    made = {}
+    for name in _names(facts):
+        found = [one.get(name) for one in facts]
+        first = _require_fit(name, found)
+        own = dict(found[place] or first)
+        if first["kind"] != "words":  # an empty shard's may be of any kind
+            kinds = [one["dtype"] for one in found if one is not None and one[COUNT]]
+            part = f"{name} {'data' if first['kind'] == 'sparse' else 'values'}"
+            arrays = {**arrays, part: arrays[part].astype(np.result_type(*kinds), copy=False)}
+        made[name] = _made(name, first, [own], arrays)
+    return made
+
+
+def reparted(
+    place: int,
+    facts: Sequence[Mapping[str, Any]],
+    arrays: Mapping[str, np.ndarray],
+    gathered: Callable[[Any], list[Any]],
+) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    """Shards none of which is empty: as few rows as that takes move on to a neighbour.
+
+    gathered : what all shards' holders say, in their order; all have to ask
+
+    Raises
+    ------
+    ValueError
+        If there are fewer rows than shards.
+    """
+    name = _names(facts)[0]
+    counts = [one[name][COUNT] for one in facts]
+    n, of = sum(counts), len(counts)
+    if min(counts) > 0:
+        return [dict(one) for one in facts], dict(arrays)
+    if n < of:
+        raise ValueError(
+            f"ranks 0 to {of - 1} have {n} rows together, and each needs one: start fewer ranks."
+        )
+    before = np.concatenate([[0], np.cumsum(counts)])
+    after = before.copy()
+    for k in range(1, of):  # as the rows are, but for who has none
+        after[k] = max(after[k], after[k - 1] + 1)
+    for k in range(of - 1, 0, -1):
+        after[k] = min(after[k], after[k + 1] - 1)
+    own = before[place], before[place + 1]
+    going = [
+        (to, _cut(arrays, facts[place], max(own[0], after[to]), min(own[1], after[to + 1]), own[0]))
+        for to in range(of)
+        if to != place and max(own[0], after[to]) < min(own[1], after[to + 1])
+    ]
+    stays = max(own[0], after[place]), min(own[1], after[place + 1])
+    staying = _cut(arrays, facts[place], *stays, own[0]) if stays[0] < stays[1] else None
+    parts = []
+    for source, sent in enumerate(gathered(going)):
+        parts += [staying] if source == place and staying is not None else []
+        parts += [part for to, part in sent if to == place]
+    made = {key: np.concatenate([part[1][key] for part in parts]) for key in parts[0][1]}
+    mine = {
+        key: {**one, COUNT: int(after[place + 1] - after[place])}
+        for key, one in parts[0][0].items()
+    }
+    for key, one in mine.items():
+        if one["kind"] == "words":  # each part has numbers for words of its own
+            words = [part[0][key]["words"] for part in parts]
+            firsts = np.cumsum([0, *map(len, words)])
+            codes = [
+                part[1][f"{key} codes"] + first
+                for part, first in zip(parts, firsts[:-1], strict=True)
+            ]
+            one["words"] = [word for some in words for word in some]
+            made[f"{key} codes"] = np.concatenate(codes)
+    return gathered(mine), made
+
+
+def _cut(
+    arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any], first: int, last: int, begin: int
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Some of a shard's rows, by their numbers in all."""
+    rows, made = slice(int(first - begin), int(last - begin)), {}
+    for name, meaning in facts.items():
+        if meaning["kind"] == "sparse":
+            lengths = arrays[f"{name} lengths"]
+            at, end = (int(lengths[:k].sum()) for k in (rows.start, rows.stop))
+            made[f"{name} lengths"] = lengths[rows]
+            for part in ("data", "indices"):
+                made[f"{name} {part}"] = arrays[f"{name} {part}"][at:end]
+        else:
+            part = f"{name} {'codes' if meaning['kind'] == 'words' else 'values'}"
+            made[part] = arrays[part][rows]
+    return dict(facts), made
+
+
+def n_features_of(facts: Sequence[Mapping[str, Any]]) -> int:
+    """Columns of the rows of all shards; 0 of what has no columns.
+
+    Raises
+    ------
+    ValueError
+        As `whole_of`, and if there are no rows.
+    """
+    first = {name: _require_fit(name, [one.get(name) for one in facts]) for name in _names(facts)}
+    if not sum(one[name][COUNT] for name in list(first)[:1] for one in facts):
+        raise ValueError(
+            f"there are no rows: neither on rank 0 nor on any up to rank {len(facts) - 1}."
+        )
+    columns = first["X"]["columns"] if "X" in first else 0
+    return int(np.prod(columns))
+
+
+def _names(facts: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [name for name in BY_ROW if any(name in one for one in facts)]
 
 
 def _packed(value: Any, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -83,6 +207,7 @@ def _packed(value: Any, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray
     if sp.issparse(value):
         rows = value.tocsr()
         meaning = {"kind": "sparse", "columns": rows.shape[1], "type": type(rows)}
+        meaning["dtype"] = rows.dtype
         parts = {"data": rows.data, "indices": rows.indices, "lengths": np.diff(rows.indptr)}
         return meaning | {COUNT: rows.shape[0]}, parts
     array = np.asarray(own_type(value) if name == "y" else value)
@@ -95,13 +220,23 @@ def _packed(value: Any, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray
         words, codes = distinct(array.ravel())
         meaning |= {"kind": "words", "words": words.tolist()}
         return meaning, {"codes": codes.reshape(array.shape)}
-    return meaning, {"values": array}
+    return meaning | {"dtype": array.dtype}, {"values": array}
 
 
 def _joined(
     name: str, found: Sequence[Mapping[str, Any] | None], arrays: Mapping[str, np.ndarray]
 ) -> Any:
     """One argument of all shards."""
+    return _made(name, _require_fit(name, found), found, arrays)
+
+
+def _require_fit(name: str, found: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any]:
+    """Refuse shards of an argument that do not fit; the one that the others go by.
+
+    Raises
+    ------
+    ValueError
+    """
     given = [(k, one) for k, one in enumerate(found) if one is not None]
     ready = [(k, one) for k, one in given if one[COUNT]] or given
     rank, first = next((pair for pair in ready if NAMES in pair[1]), ready[0])
@@ -114,21 +249,51 @@ def _joined(
                     f"{name} does not fit: its {what} is {first[what]} on rank {rank}, and "
                     f"{one[what]} on rank {k}."
                 )
+    if first["kind"] != "sparse":
+        _check_names(name, given)
+    return first
+
+
+def _made(
+    name: str,
+    first: Mapping[str, Any],
+    found: Sequence[Mapping[str, Any] | None],
+    arrays: Mapping[str, np.ndarray],
+) -> Any:
+    """An argument, of its parts' arrays end to end."""
     if first["kind"] == "sparse":
         lengths = arrays[f"{name} lengths"]
         indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         parts = arrays[f"{name} data"], arrays[f"{name} indices"], indptr
         return first["type"](parts, shape=(len(lengths), first["columns"]))
-    _check_names(name, given)
     if first["kind"] == "words":
         values = _decoded(found, arrays[f"{name} codes"])
     else:
         values = arrays[f"{name} values"]
-    return first["type"](values, columns=first[NAMES]) if NAMES in first else values
+    if NAMES not in first:
+        return values
+    return first["type"](_in_order(values, first[NAMES], found), columns=first[NAMES])
+
+
+def _in_order(
+    values: np.ndarray, names: list[Any], found: Sequence[Mapping[str, Any] | None]
+) -> np.ndarray:
+    """Rows whose columns are in the order of these names, whatever that of each shard is."""
+    taken, is_own = 0, True
+    for one in found:
+        if one is None or not one[COUNT]:
+            continue
+        rows, other = slice(taken, taken + one[COUNT]), one.get(NAMES, names)
+        taken += one[COUNT]
+        if other != names:
+            values = values.copy() if is_own else values
+            is_own = False
+            values[rows] = values[rows][:, [other.index(column) for column in names]]
+    return values
 
 
 def _check_names(name: str, given: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
-    """Refuse columns of other names, or in another order, as scikit-learn does after a fit.
+    """Refuse columns of other names.
 
     Raises
     ------
@@ -141,18 +306,13 @@ def _check_names(name: str, given: Sequence[tuple[int, Mapping[str, Any]]]) -> N
     for k, other in named:
         if other == names:
             continue
-        if sorted(map(repr, other)) == sorted(map(repr, names)):
-            at = next(at for at, column in enumerate(other) if column != names[at])
+        new = next((column for column in other if column not in names), None)
+        if new is not None or len(set(map(repr, other))) < len(other):
+            what = other if new is None else new
             raise ValueError(
-                f"{name} does not fit: its columns come in another order on rank {k}, where column "
-                f"{at} is {other[at]!r}, than on rank {rank}, where it is {names[at]!r}: give all "
-                "ranks the same order."
+                f"{name} does not fit: rank {rank} has no column {what!r}, and rank {k} has one: "
+                "give all ranks the same columns."
             )
-        new = next((column for column in other if column not in names), other)
-        raise ValueError(
-            f"{name} does not fit: rank {rank} has no column {new!r}, and rank {k} has one: give "
-            "all ranks the same columns."
-        )
     without = next((k for k, one in given if NAMES not in one and one[COUNT]), None)
     if without is not None:
         warn(

@@ -10,8 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from hogshare.engine.stops import Stop
+from hogshare.estimators.condensed import MOST_FEATURES, Condensed, condensed
+from hogshare.estimators.everybody import Everybody
 from hogshare.estimators.linear import ToTheOptimum
-from hogshare.estimators.validation import for_scikit_learn
+from hogshare.estimators.solver_report import report_of
+from hogshare.estimators.validation import for_scikit_learn, weights_of_part
 from hogshare.estimators.workers import to_the_optimum
 from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import build
@@ -183,6 +186,43 @@ class LeastSquares(ToTheOptimum):
         X = X if theirs is None else theirs
         super().fit(X, y, sample_weight=sample_weight, **others)  # type: ignore[misc]
         return began
+
+    def _reads_parts(self, n_features: int) -> bool:
+        """Whether ranks that share no memory need no rows of each other's."""
+        return n_features <= MOST_FEATURES
+
+    def _fit_parts(
+        self,
+        everybody: Everybody,
+        X: Any,
+        y: np.ndarray,
+        sample_weight: Any,
+        theirs: Callable[[Condensed], Any],
+    ) -> tuple[Any, Condensed]:
+        """Fit rows of which other processes have more, exactly: on few that stand for all.
+
+        theirs : makes the estimator that is fitted to them, without an intercept
+
+        Returns it, and them.
+        """
+        began = time.perf_counter()
+        weight = weights_of_part(everybody, sample_weight, X)
+        targets = np.asarray(y, np.float64).reshape(len(y), -1)
+        few = condensed(X, targets, weight, self.fit_intercept, everybody)
+        found = theirs(few)
+        found.fit(few.X, few.y if np.ndim(y) > 1 else few.y[:, 0])
+        coef = np.atleast_2d(found.coef_).astype(X.dtype)
+        intercept = few.moments.y_mean - coef.astype(np.float64) @ few.moments.x_mean
+        self._keep(y, coef, intercept.astype(X.dtype))
+        self.n_iter_ = found.n_iter_
+        self.solver_ = getattr(found, "solver_", "cd")
+        by = f"scikit-learn's {self.solver_!r}"
+        reason = (
+            f"{len(few.X):,} rows stand for those of all ranks, to the last digit, as there are "
+            f"{X.shape[1]:,} features"
+        )
+        self.report_ = report_of(self, by, reason, began, True)
+        return found, few
 
     def _fit_targets(
         self,

@@ -14,6 +14,7 @@ from sklearn.utils import gen_even_slices
 from sklearn.utils._param_validation import Interval
 
 from hogshare.engine.stops import Stop
+from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.fits import fits
 from hogshare.estimators.parameters import BATCH_WORDS
@@ -298,7 +299,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         self.report_ = report = solve(
             self._problem(X, total),
             plane=self.plane,
-            barrier=self.barrier,
+            barrier=everybody_of(self).barrier(self.barrier),
             runtime=self.runtime,
             n_workers=self.n_jobs,
             stop=Stop(epochs=epochs),

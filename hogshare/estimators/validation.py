@@ -17,11 +17,13 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from hogshare.estimators.everybody import Everybody
 from hogshare.kernels.sums import total
 from hogshare.kernels.survey import Survey
 from hogshare.problems.arrays import FLOATS, frozen
 from hogshare.problems.linear.labels import distinct, pair_of
 from hogshare.problems.linear.rows import MANY, each_column_once, require_dense, survey_rows
+from hogshare.problems.weights import row_weights
 from hogshare.runtimes.helper_threads import helpers_for
 from hogshare.system.interrupts import errstate
 
@@ -155,6 +157,25 @@ def check_rows(
         estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **settings
     )
     return rows, y, seen if sizes and rows is X else None
+
+
+def weights_of_part(
+    everybody: Everybody, sample_weight: Any, X: Any, may_be_zero: bool = False, **settings: Any
+) -> np.ndarray:
+    """As `row_weights`, of rows of which others may have more, who then need no weight each.
+
+    Raises
+    ------
+    ValueError
+        If all rows weigh nothing, unless they may.
+    """
+    zeros = may_be_zero or not everybody.is_one
+    weight = row_weights(sample_weight, X, X.dtype, allow_all_zero_weights=zeros, **settings)
+    if not zeros or everybody.is_one or may_be_zero:
+        return weight
+    if everybody.added(float(weight.sum(dtype=np.float64))) == 0.0:
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weight
 
 
 def for_scikit_learn(X: Any) -> Any:

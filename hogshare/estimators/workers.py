@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Options, StrOptions
 
 from hogshare.barriers import barrier_of
 from hogshare.engine.stops import Stop
+from hogshare.estimators.everybody import ALONE, Everybody, everybody_of
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
@@ -132,7 +133,7 @@ def to_the_optimum(
     forgetful = start is not None and start.memory is None and not start.is_zero()
     return solve(
         problem,
-        rule=automatic_rule(problem, from_anywhere=forgetful),
+        rule=automatic_rule(everybody_of(estimator).whole(problem), from_anywhere=forgetful),
         plane=estimator.plane,
         barrier=estimator.barrier,
         runtime=estimator.runtime,
@@ -144,21 +145,25 @@ def to_the_optimum(
     )
 
 
-def with_mean_one(weight: np.ndarray) -> tuple[np.ndarray, float]:
+def with_mean_one(weight: np.ndarray, everybody: Everybody = ALONE) -> tuple[np.ndarray, float]:
     """Weights of the rows in the same ratios with mean 1, and the sum that they had before.
+
+    everybody : who has the rows that the mean is of
 
     Raises
     ------
     ValueError
         If all are zero.
     """
-    total = float(weight.sum(dtype=np.float64))
+    total = everybody.added(float(weight.sum(dtype=np.float64)))
     if total == 0.0:
         raise ValueError(
             "The weights of all rows are zero, which leaves nothing to fit: give a class that "
             "occurs a positive weight in class_weight, or one of its rows in sample_weight."
         )
-    return (weight if (weight == 1.0).all() else weight * (len(weight) / total)), total
+    if everybody.every(bool((weight == 1.0).all())):
+        return weight, total
+    return weight * (everybody.added(len(weight)) / total), total
 
 
 def strength(C: float, total: float) -> float:

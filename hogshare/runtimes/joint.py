@@ -113,6 +113,17 @@ class Led(Protocol):
         """Make it, of the facts of all shards and their arrays end to end; plain data."""
         ...
 
+    def along(self, runtime: Any, has_all_rows: bool) -> tuple[Any, Mapping[str, Any]]:
+        """Make it in each process, where none leads.
+
+        runtime : a joint one, by which calls of `solve` within are joint; ``gathered(content)``
+            and ``added(array)`` are for what else all have to know
+        has_all_rows : whether each process has all rows, or rows of its own
+
+        Returns plain data, and what has to be the same in all processes, by name.
+        """
+        ...
+
     def received(self, made: Any) -> Any:
         """Unpack what was made; raises while all processes can still be notified."""
         ...

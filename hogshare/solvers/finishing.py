@@ -259,7 +259,7 @@ def method_for(problem: RowProblem, wish: str | None) -> str:
         return wish
     if problem.n_features * (problem.n_columns + 1) <= FEW:
         return "newton-cholesky"
-    short = problem.nnz * problem.n_columns <= MODEST
+    short = problem.nnz_of_all * problem.n_columns <= MODEST
     return "newton-cg" if short or problem.l1 > 0.0 else "lbfgs"
 
 

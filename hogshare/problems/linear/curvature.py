@@ -45,7 +45,7 @@ class Curvature:
         self.problem = problem
         self.doubles = doubles
         rows = problem.rows
-        n_rows = max(1, problem.n_rows)
+        n_rows = max(1, problem.n_all)
         weight = rows.weight[:, None].astype(np.float64) if rows.weight.size else np.ones((1, 1))
         with errstate(invalid="ignore", divide="ignore"):
             share = np.nan_to_num(look.row_slopes / weight)  # of rows without weight: none
@@ -70,6 +70,7 @@ class Curvature:
         for k in range(columns):
             for m in range(k, columns):
                 block = self.doubles.weighted_square(self.pair(k, m), self.problem.fit_intercept)
+                (block,) = self.problem.totals(block)
                 out[k, :, m] = block
                 out[m, :, k] = block
         features = np.arange(self.problem.n_features)
@@ -94,6 +95,7 @@ class Curvature:
             out[:, :features] += (x.T @ bent).T
             if self.problem.fit_intercept:
                 out[:, features] += bent.sum(axis=0)
+        (out,) = self.problem.totals(out)
         out[:, :features] += self.problem.l2 * vector[:, :features]
         return out
 
@@ -107,6 +109,7 @@ class Curvature:
             out[:, :features] += (squares.T @ bends[part]).T
         if self.problem.fit_intercept:
             out[:, features] = bends.sum(axis=0)
+        (out,) = self.problem.totals(out)
         out[:, :features] += self.problem.l2
         return out
 

@@ -28,4 +28,5 @@ def separates(problem: RowProblem, model: Model) -> bool:
         own = margins[everyone, mine].copy()
         margins[everyone, mine] = -np.inf
         ahead = own - margins.max(axis=1)
-    return bool((ahead[weight > 0.0] if weight.size else ahead).min(initial=np.inf) > 0.0)
+    behind = np.count_nonzero(~((ahead[weight > 0.0] if weight.size else ahead) > 0.0))
+    return not problem.totals(np.array([float(behind)]))[0].any()

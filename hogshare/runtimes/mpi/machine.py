@@ -89,10 +89,6 @@ class Machine:
         return replace(self, workers=tuple(taken.count(place) for place in range(len(self.ranks))))
 
 
-class SeveralMachines(ValueError):
-    """Ranks that share no memory are asked for what takes one."""
-
-
 def seat(n_jobs: int | None) -> Seat:
     """Where this rank runs."""
     host, memory = socket.gethostname(), ""

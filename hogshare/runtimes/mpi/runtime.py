@@ -14,6 +14,7 @@ from hogshare.links.link import Link
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.joint import Joint, Led, Making
 from hogshare.runtimes.mpi import agreement, leaving, machine
+from hogshare.runtimes.mpi.along import along
 from hogshare.runtimes.mpi.apart import apart
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.door import library
@@ -86,9 +87,12 @@ class MPI(Joint):
     With ``rows="shard"`` rows stay where they are; with "all" they are dealt to the workers of all
     ranks by turns. Shared vectors are for linear problems, the other planes for any, of which
     every rank then holds all rows. Barriers go by the progress of all workers, which comes behind
-    what they have done; workers that start, or begin an epoch, hold nobody. All this is for
-    `solve`: what is not there is refused before anything starts. ``report.traffic`` counts
-    messages and bytes.
+    what they have done; workers that start, or begin an epoch, hold nobody. What is
+    not there is refused before anything starts. ``report.traffic`` counts messages and bytes.
+
+    An estimator is fitted on every such rank, in step with the others, and calls `solve` with
+    them; rows of a rank's own stay where they are for the linear ones (see
+    ``docs/guide/cluster.md``), and are brought to all ranks for the others.
 
     Ranks talk before and after a run; while they wait they sleep.
 
@@ -198,10 +202,7 @@ class MPI(Joint):
     def _led(self, call: Call, led: Led) -> Any:
         ranks = self._settle(call, led.what, led.said(), led.n_workers)
         if ranks.apart:
-            raise machine.SeveralMachines(
-                f"{led.what} needs ranks that share memory ({ranks.apart}): solve() runs on "
-                "machines that share none."
-            )
+            return along(call, ranks, led, self.rows, self.link)
         gathered = whole if self.rows == "shard" else alike
         facts, arrays = gathered(call, ranks, led.shard(call.talk.rank, call.talk.size))
         if call.talk.rank != ranks.leader:
