@@ -21,9 +21,10 @@ from test_mailbox import (
 )
 
 from hogshare.kernels import layout
-from hogshare.links import Link
-from hogshare.runtimes.mpi.wire import Incoming, Line, Outgoing, Wire
-from hogshare.shm.mailbox import mailbox_of, shapes
+from hogshare.links import Line, Link
+from hogshare.runtimes.mpi.channel import HEAD_BYTES, NO_LINE, Channel, Late
+from hogshare.runtimes.mpi.mail import FIRST_KIND_OF_RUN, Mail
+from hogshare.shm.mailbox import Board, mailbox_of, shapes
 from hogshare.simulation import Network
 
 SECONDS = 30.0  # of a case, after which it counts as broken
@@ -33,38 +34,42 @@ ME, RANKS = COMM.Get_rank(), COMM.Get_size()
 ENDS = [(a, b) for a in range(RANKS) for b in range(RANKS) if a != b]
 
 
-class TellsEarly(Incoming):
+class TellingEarly(Mail):
     """Tells the sender that a message is taken when it has come."""
 
-    def poll(self):
-        if self._arrived > self.told:
-            self._tell(self._arrived)
-        return super().poll()
+    def _take_in(self, sender, content):
+        super()._take_in(sender, content)
+        edge = int(content[:8].view(np.int64)[0])
+        self._acknowledge(edge, int(self.box.counters[edge, layout.M_ARRIVED]))
 
 
-class ArrivesFirst(Incoming):
+class DeliveringFirst(Mail):
     """Lets the reader have a message while its values are still on their way into the slot."""
 
-    def _deliver(self, slot):
-        before = self.wire.box.values[self.edge, slot].copy()
-        super()._deliver(slot)
-        self.wire.box.values[self.edge, slot] = before
+    def _take_in(self, sender, content):
+        before = self.box.values.copy()
+        super()._take_in(sender, content)
+        self.box.values[:] = before
 
 
-class TellingEarly(Wire):
-    ends = Outgoing, TellsEarly
+class Overtaking(Channel):
+    """Hands out the newest message first."""
+
+    def _take(self, peer, buffer):
+        kind, line, _ = buffer[:HEAD_BYTES].view(np.int64).tolist()
+        peer.late.append(Late(0.0, kind, line, buffer[HEAD_BYTES:]))
+        peer.due = lambda now: [peer.late.pop() for _ in range(len(peer.late))]
 
 
-class DeliveringFirst(Wire):
-    ends = Outgoing, ArrivesFirst
-
-
-def converse(queue, seed, edge=Edge, by=Wire, network=None, n=60):
+def converse(queue, seed, edge=Edge, by=Mail, over=Channel, network=None, n=60):
     """Exchange `n` messages with every other rank; whether all that came was as it should be."""
     arrays = shapes(len(ENDS), queue, SIZE, SIZE)
     box = mailbox_of({name: np.zeros(shape, kind) for name, (shape, kind) in arrays.items()})
     comm = COMM.Dup()
-    wire = by(comm, box, ENDS, network=network)
+    channel = over(comm, look=lambda: None)
+    links = [None if network is None else network.between(*ends) for ends in ENDS]
+    wire = by(channel, box, ENDS, links)
+    channel.work = wire.poll
     rng = random.Random(seed * 100 + ME)
     out = [edge(box, k, wire) for k, (a, _) in enumerate(ENDS) if a == ME]
     consumers = [Consumer(edge(box, k, wire)) for k, (_, b) in enumerate(ENDS) if b == ME]
@@ -76,34 +81,35 @@ def converse(queue, seed, edge=Edge, by=Wire, network=None, n=60):
             what, k = rng.randrange(12), rng.randrange(len(out))
             if what < 3 and sent[k] < n:
                 values, places = content(sent[k] + 1)
-                sent[k] += out[k].post(Interleaved(values, wire.poll), places, sent[k] + 1)
+                sent[k] += out[k].post(Interleaved(values, channel.poll), places, sent[k] + 1)
             elif what < 6:
                 consumers[k].look()
             elif what == 6:
                 consumers[k].take()
             else:
-                wire.poll()
+                channel.poll()
     except (AssertionError, ValueError, RuntimeError):
         kept = False
         for other in set(range(RANKS)) - {ME}:
             COMM.Isend(np.zeros(1), dest=other, tag=BROKEN).Free()
     # all agree, without a blocking call: who still waits for messages has to go on
     verdict, one = np.array([kept], np.int64), np.zeros(1, np.int64)
-    request = comm.Iallreduce(verdict, one, MPI.MIN)
-    while not request.Test() or (one[0] and not wire.is_quiet):
-        wire.poll()
-    ended = comm.Ibarrier()
+    request = COMM.Iallreduce(verdict, one, MPI.MIN)
+    while not request.Test():
+        channel.poll()
+    ended = COMM.Ibarrier()
     while not ended.Test():
-        wire.poll()
+        channel.poll()
     while COMM.Iprobe(tag=BROKEN):
         COMM.Recv(np.zeros(1), tag=BROKEN)
     if one[0]:
+        channel.part()
         others = [k for k in range(RANKS) if k != ME]
-        assert {edge[1:] for edge in wire.traffic.edges} == {(ME, other) for other in others}
-        assert wire.traffic.messages["mail"] == n * len(others)
-        assert 0 < wire.traffic.messages["control"] <= n * len(others)
-        wire.close()
-    comm.Barrier()
+        assert {edge[1:] for edge in channel.traffic.edges} == {(ME, other) for other in others}
+        assert channel.traffic.messages["mail"] == n * len(others)
+        assert 0 < channel.traffic.messages["control"] <= n * len(others)
+    channel.close()
+    COMM.Barrier()
     return bool(one[0])
 
 
@@ -117,30 +123,114 @@ def late():
     link = Link(latency=0.02, bandwidth=1e6)
     arrays = shapes(1, 8, 8, 25_000)
     box = mailbox_of({name: np.zeros(shape, kind) for name, (shape, kind) in arrays.items()})
-    comm = COMM.Dup()
-    wire = Wire(comm, box, [(0, 1)], network=Network(edges={(0, 1): link}))
+    channel = Channel(COMM.Dup(), look=lambda: None)
+    wire = Mail(channel, box, [(0, 1)], [link])
+    channel.work = wire.poll
     end, moments = Edge(box, 0, wire), []
     COMM.Barrier()
     began = time.monotonic()
     if ME == 0:
         for _ in range(4):
             assert end.post(np.zeros(12_500))  # 100 kB, a tenth of a second each
-        while not end.all_taken:
-            wire.poll()
+        channel.wait(lambda: end.all_taken)
     elif ME == 1:
         while len(moments) < 4:
-            wire.poll()
+            channel.poll()
             if end.poll() is not None:
                 moments.append(time.monotonic() - began)
                 end.take()
-    ended = comm.Ibarrier()
-    while not ended.Test() or not wire.is_quiet:
-        wire.poll()
+    channel.part()
     if ME == 1:
         for k, moment in enumerate(moments):
             n_bytes = 100_000 * (k + 1)
             assert moment >= n_bytes / link.bandwidth + link.latency, moments
-    wire.close()
+    channel.close()
+
+
+def in_order(over=Channel):
+    """Words come behind the mail that they count, whatever links the mail goes over."""
+    channel, kept = over(COMM.Dup(), look=lambda: None), [True]
+    seen = dict.fromkeys(channel.others, 0)
+    link = Line(Link(latency=0.005, bandwidth=1e7))
+    mail, word = FIRST_KIND_OF_RUN, FIRST_KIND_OF_RUN + 1
+
+    def see(sender, content):
+        seen[sender] += 1
+
+    def count(sender, content):
+        kept[0] &= seen[sender] >= int(content.view(np.int64)[0])
+
+    channel.on(mail, see)
+
+    channel.on(word, count)
+    for k in range(20):
+        for to in channel.others:
+            lined = (k % 2, link) if k % 3 else (NO_LINE, None)
+            channel.post(to, mail, [np.array([k]), np.zeros(1000 * k)], "mail", *lined)
+            channel.post(to, word, [np.array([k + 1])])
+    channel.part()
+    kept[0] &= set(seen.values()) == {20}
+    channel.close()
+    return bool(COMM.allreduce(kept[0], MPI.LAND))
+
+
+def answers():
+    """Who parts answers all that was posted before others part; arrays are the caller's at once."""
+    channel, kept, came = Channel(COMM.Dup(), look=lambda: None), [True], []
+    ask, answer = FIRST_KIND_OF_RUN, FIRST_KIND_OF_RUN + 1
+
+    def see(sender, content):
+        kept[0] &= bool((content.view(np.float32) == np.arange(50_000)).all())
+        channel.post(sender, answer, [content[:4]])
+
+    channel.on(ask, see)
+    channel.on(answer, lambda sender, content: came.append(sender))
+    values = np.arange(50_000, dtype=np.float32)
+    for to in [*channel.others, ME] * 3:
+        channel.post(to, ask, [values[:1], values[1:]])
+    values[:] = -1.0
+    if ME == 0:
+        time.sleep(0.05)
+    spread = channel.spread(np.array([float(ME), 7.0])).view(np.float64)
+    kept[0] &= spread.tolist() == [0.0, 7.0]
+    kept[0] &= channel.gathered(np.array([ME])).tolist() == [[k] for k in range(RANKS)]
+    channel.part()
+    kept[0] &= sorted(came) == sorted(list(range(RANKS)) * 3)
+    kept[0] &= COMM.Iprobe() is False and not channel.is_moving
+    channel.close()
+    return bool(COMM.allreduce(kept[0], MPI.LAND))
+
+
+def boards():
+    """The newest message comes, whole, and none comes twice."""
+    arrays = shapes(len(ENDS), 2, SIZE, SIZE)
+    box = mailbox_of({name: np.zeros(shape, kind) for name, (shape, kind) in arrays.items()})
+    channel = Channel(COMM.Dup(), look=lambda: None)
+    mail = Mail(channel, box, ENDS, [None] * len(ENDS), are_boards=True)
+    channel.work = mail.poll
+    ends = [Board(box, k, mail) for k in range(len(ENDS))]
+    last, came, kept = 200, dict.fromkeys(range(len(ENDS)), 0), True
+    deadline = time.monotonic() + SECONDS
+    shown = 0
+    while shown < last or any(came[k] < last for k, (_, to) in enumerate(ENDS) if to == ME):
+        assert time.monotonic() < deadline
+        shown += shown < last
+        for k, (sender, to) in enumerate(ENDS):
+            if sender == ME and shown <= last:
+                ends[k].show(np.full(SIZE, float(shown)), None, shown)
+            elif to == ME:
+                _, message = ends[k].see(came[k])
+                if message is not None:
+                    kept &= message.round > came[k] and (message.values == message.round).all()
+                    came[k] = message.round
+        channel.poll()
+    channel.gathered(np.zeros(1))
+    mail.is_over = True
+    channel.wait(lambda: mail.is_quiet)
+    channel.part()
+    kept &= channel.traffic.messages["mail"] <= last * len(channel.others)
+    channel.close()
+    return bool(COMM.allreduce(kept, MPI.LAND))
 
 
 def main():
@@ -149,6 +239,9 @@ def main():
         told(f"wire queue={queue}", converse(queue, queue))
     slow = Network(link=Link(latency=0.002, bandwidth=1e7))
     told("link", converse(2, 7, network=slow, n=20))
+    told("in order", in_order())
+    told("boards", boards())
+    told("answers", answers())
     if RANKS > 2:
         return
     late()
@@ -156,6 +249,7 @@ def main():
         told(twin.__name__, converse(1, 5, edge=twin))
     for twin in (TellingEarly, DeliveringFirst):
         told(twin.__name__, converse(1, 6, by=twin))
+    told("Overtaking", in_order(over=Overtaking))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.runtimes.mpi.wire import EdgeTraffic, leave_behind, take_back
+from hogshare.runtimes.mpi.channel import EdgeTraffic
+from hogshare.runtimes.mpi.door import leave_behind, take_back
 
 NAP_SECONDS = 0.0005
 

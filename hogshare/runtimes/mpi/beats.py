@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.runtimes.mpi.calls import RankFailed
-from hogshare.runtimes.mpi.wire import leave_behind, take_back
+from hogshare.runtimes.mpi.door import leave_behind, take_back
 
 EVERY_SECONDS = 1.0
 SILENT_SECONDS = 30.0

@@ -20,8 +20,8 @@ import numpy as np
 
 from hogshare.links.link import Line
 from hogshare.links.network import Network
-from hogshare.runtimes.mpi.door import library
-from hogshare.runtimes.mpi.wire import EdgeTraffic, leave_behind
+from hogshare.runtimes.mpi.channel import EdgeTraffic
+from hogshare.runtimes.mpi.door import leave_behind, library
 
 KIND = "block"  # of the messages, in what is counted
 HEAD_BYTES = 16  # the worker, and seconds for which a link still has the message

@@ -1,4 +1,7 @@
-"""The one place where mpi4py is imported: it begins MPI, so that nobody does who does not ask."""
+"""The one place where mpi4py is imported: it begins MPI, so that nobody does who does not ask.
+
+Also what is done with messages that a call which was broken off leaves under way.
+"""
 
 from __future__ import annotations
 
@@ -22,3 +25,21 @@ def library() -> Any:
             f"runtime='mpi' needs mpi4py and an MPI, which both come as wheels: {how} ({error})."
         ) from error
     return MPI
+
+
+_left_behind: list[Any] = []
+
+
+def leave_behind(*requests: Any) -> None:
+    """Keep the buffers of sends that nobody may ever receive, of a run that was broken off.
+
+    MPI may still read them, and to wait for them could take for ever.
+    """
+    _left_behind.extend(one for one in requests if one is not None and not one.Test())
+
+
+def take_back(request: Any) -> None:
+    """Cancel a receive that nothing will come for."""
+    if request:  # one that is done is MPI's null, as after an error before the next was posted
+        request.Cancel()
+        request.Wait()  # which does not block after a cancel

@@ -34,6 +34,7 @@ from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.links.network import Network
 from hogshare.runtimes.mpi.assembly import Assembly, Pool
 from hogshare.runtimes.mpi.beats import Beats
+from hogshare.runtimes.mpi.channel import EdgeTraffic
 from hogshare.runtimes.mpi.clocks import Clocks, expect_again
 from hogshare.runtimes.mpi.level import (
     Between,
@@ -47,7 +48,7 @@ from hogshare.runtimes.mpi.level import (
 )
 from hogshare.runtimes.mpi.posts import most_places, parts, send
 from hogshare.runtimes.mpi.verdict import Verdict
-from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire
+from hogshare.runtimes.mpi.wire import Wire
 from hogshare.runtimes.mpi.words import ORDINARY, Decision
 from hogshare.shm.mailbox import Edge, mailbox_of, shapes
 

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.runtimes.mpi.door import library
-from hogshare.runtimes.mpi.wire import leave_behind
+from hogshare.runtimes.mpi.door import leave_behind, library
 
 EVERY_SECONDS = 1.0
 SILENT_SECONDS = 15.0  # with what a launcher takes to end a halted process less than 30

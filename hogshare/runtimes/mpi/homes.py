@@ -30,6 +30,7 @@ from hogshare.planes.protocol import owners_of
 from hogshare.runtimes.mpi.assembly import Assembly, Pool
 from hogshare.runtimes.mpi.beats import Beats
 from hogshare.runtimes.mpi.boards import BoardsWire
+from hogshare.runtimes.mpi.channel import EdgeTraffic
 from hogshare.runtimes.mpi.clocks import Clocks
 from hogshare.runtimes.mpi.level import (
     Between,
@@ -43,7 +44,7 @@ from hogshare.runtimes.mpi.level import (
 )
 from hogshare.runtimes.mpi.progress import Owned, Progress
 from hogshare.runtimes.mpi.verdict import Verdict
-from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire
+from hogshare.runtimes.mpi.wire import Wire
 from hogshare.runtimes.mpi.words import ORDINARY, Decision
 
 EPOCHS, IS_LAST, STOP, IS_FINITE, CLOCK, FIRST_SUM = range(6)  # of a machine's words in a meeting

@@ -41,8 +41,8 @@ from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Assembly, Pool
 from hogshare.runtimes.mpi.beats import Beats
 from hogshare.runtimes.mpi.broadcast import Broadcast
+from hogshare.runtimes.mpi.channel import EdgeTraffic
 from hogshare.runtimes.mpi.level import give_back
-from hogshare.runtimes.mpi.wire import EdgeTraffic
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm.table import IN_RUN

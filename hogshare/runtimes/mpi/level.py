@@ -16,7 +16,7 @@ from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Assembly, Pool
 from hogshare.runtimes.mpi.beats import Beats
-from hogshare.runtimes.mpi.wire import EdgeTraffic
+from hogshare.runtimes.mpi.channel import EdgeTraffic
 from hogshare.runtimes.mpi.words import Decision
 
 # ``between(epochs, all_rest)`` is called when all have one model, before they decide: it answers

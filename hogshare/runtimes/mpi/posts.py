@@ -18,7 +18,8 @@ import numpy as np
 from hogshare.links.network import Network
 from hogshare.runtimes.mpi.assembly import Pool
 from hogshare.runtimes.mpi.beats import Beats
-from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire
+from hogshare.runtimes.mpi.channel import EdgeTraffic
+from hogshare.runtimes.mpi.wire import Wire
 from hogshare.shm.mailbox import AT_ONCE, PLACE_BYTES, Edge, Message, mailbox_of, shapes
 
 OWNER = 0  # its rank

@@ -38,8 +38,10 @@ from hogshare.engine.homes import Homes
 from hogshare.kernels import layout
 from hogshare.runtimes.mpi.assembly import Assembly
 from hogshare.runtimes.mpi.boards import BoardsWire
+from hogshare.runtimes.mpi.channel import EdgeTraffic
 from hogshare.runtimes.mpi.clocks import STATE, WORDS, Clocks
-from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire, leave_behind, take_back
+from hogshare.runtimes.mpi.door import leave_behind, take_back
+from hogshare.runtimes.mpi.wire import Wire
 
 PACE_SECONDS = 0.01
 

@@ -33,7 +33,9 @@ import numpy as np
 from hogshare.kernels import layout, mailbox
 from hogshare.kernels.mailbox import Mailbox, slot_of
 from hogshare.links.link import Line, Link
-from hogshare.links.network import Network, Traffic
+from hogshare.links.network import Network
+from hogshare.runtimes.mpi.channel import EdgeTraffic
+from hogshare.runtimes.mpi.door import leave_behind, take_back
 
 HEAD = slice(layout.H_NUMBER, layout.H_ROUND + 1)  # words of a slot's head that are sent
 UNDER_WAY = HEAD.stop  # the word after them: seconds for which a link still has the message
@@ -42,49 +44,6 @@ TAKEN_BYTES = 16  # how many, and how long that is under way
 FARTHEST_PLACE = 2**31  # which four bytes hold
 MAIL, TAKEN = 0, 1  # which of an edge's two tags
 CONTROL = "control"  # the kind of the messages that bring TAKEN back
-
-
-_left_behind: list[Any] = []
-
-
-def leave_behind(*requests: Any) -> None:
-    """Keep the buffers of sends that nobody may ever receive, of a run that was broken off.
-
-    MPI may still read them, and to wait for them could take for ever.
-    """
-    _left_behind.extend(one for one in requests if one is not None and not one.Test())
-
-
-class EdgeTraffic(Traffic):
-    """Messages and bytes of a run so far by kind, and of each kind by edge."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.edges: dict[tuple[str, int, int], list[int]] = {}
-
-    def add_to(self, kind: str, sender: int, to: int, n_bytes: int) -> None:
-        """Count a message from one rank to another."""
-        self.add(kind, n_bytes)
-        counted = self.edges.setdefault((kind, sender, to), [0, 0])
-        counted[0] += 1
-        counted[1] += n_bytes
-
-    def go_on(self, before: EdgeTraffic) -> None:
-        """Count on from another's."""
-        for own, others in ((self.messages, before.messages), (self.bytes, before.bytes)):
-            for kind, count in others.items():
-                own[kind] = own.get(kind, 0) + count
-        for edge, counted in before.edges.items():
-            now = self.edges.setdefault(edge, [0, 0])
-            now[:] = [a + b for a, b in zip(now, counted, strict=True)]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For the report: each kind's ``messages`` and ``bytes``, and the same by ``edges``."""
-        found = {kind: one for kind, one in super().as_dict().items() if one["messages"]}
-        for (kind, sender, to), (messages, n_bytes) in sorted(self.edges.items()):
-            edges = found[kind].setdefault("edges", {})
-            edges[f"{sender} to {to}"] = {"messages": messages, "bytes": n_bytes}
-        return found
 
 
 class Wire:
@@ -357,10 +316,3 @@ def parts_of(
     begin = _padded(first)
     end = begin + (count + dense) * wire.values.itemsize
     return buffer[HEAD_BYTES:first].view(wire.places), buffer[begin:end].view(wire.values), end
-
-
-def take_back(request: Any) -> None:
-    """Cancel a receive that nothing will come for."""
-    if request:  # one that is done is MPI's null, as after an error before the next was posted
-        request.Cancel()
-        request.Wait()  # which does not block after a cancel

@@ -1,0 +1,354 @@
+"""The one way between the sites of a run: messages of bytes, in one order from each site to each.
+
+    any thread: post -> queue | poll: queue -> Isend ... Improbe, Irecv -> in order -> handler
+
+Nothing waits within MPI: a blocked receive takes a core, and nothing arrives at a rank that does
+not call MPI. So one thread of each rank polls now and then (MPI_THREAD_FUNNELED is enough), and who
+waits sleeps in between.
+
+**Order.** Messages of one site to another are handed out in the order in which they were posted. So
+what is told of a worker, posted behind what it has done, comes behind it. Where links are emulated
+(`Line`) a message is late by as much as its line says; those of other lines may overtake it, but
+for what is posted without a line, which waits for all before it.
+
+**Credits** are for who posts: MPI has to keep what nobody has asked for yet, so that nobody posts
+more than a few messages before an answer.
+
+**Silence.** A site that has been heard of, and then not for SILENT_SECONDS, has failed: its process
+is halted or its link is down, of which MPI says nothing. Every message counts; who has nothing to
+tell for a second sends a beat, and who is about to do something else says so (`rest`).
+
+**The end.** Sites that end a run meet: by then each has been handed, and has answered, what others
+have posted by themselves. Then a site parts by a last message, behind all others; when all have
+parted nothing is under way. A run that is broken off leaves messages that nobody has received: its
+communicator is never freed, since MPI may give its number to the next one.
+
+Who writes: `post` the queue, from any thread; all else the thread that polls. A message is copied
+once where it is posted, and never where it comes: handlers read the buffer that MPI has filled.
+Buffers that are under way are kept until MPI has done with them. Who frees: `close`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hogshare.links.link import Line
+from hogshare.links.network import Traffic
+from hogshare.runtimes.mpi.calls import RankFailed
+from hogshare.runtimes.mpi.door import library
+
+EVERY_SECONDS, SILENT_SECONDS = 1.0, 30.0
+NAP_SECONDS = 0.0005
+BEAT, REST, PART, GATHER, SPREAD = range(5)  # kinds of the channel's own; others begin after them
+FIRST_KIND = SPREAD + 1
+KIND, LINE, UNDER_WAY = range(3)  # words of a message's head
+HEAD_BYTES = 24
+NO_LINE = -1
+SPREADS = 0  # the site whose array `spread` brings
+
+Handler = Callable[[int, np.ndarray], None]  # of the sender and a message's bytes, its to keep
+
+
+class EdgeTraffic(Traffic):
+    """Messages and bytes of a run so far by kind, and of each kind by edge."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.edges: dict[tuple[str, int, int], list[int]] = {}
+
+    def add_to(self, kind: str, sender: int, to: int, n_bytes: int) -> None:
+        """Count a message from one rank to another."""
+        self.add(kind, n_bytes)
+        counted = self.edges.setdefault((kind, sender, to), [0, 0])
+        counted[0] += 1
+        counted[1] += n_bytes
+
+    def go_on(self, before: EdgeTraffic) -> None:
+        """Count on from another's."""
+        for own, others in ((self.messages, before.messages), (self.bytes, before.bytes)):
+            for kind, count in others.items():
+                own[kind] = own.get(kind, 0) + count
+        for edge, counted in before.edges.items():
+            now = self.edges.setdefault(edge, [0, 0])
+            now[:] = [a + b for a, b in zip(now, counted, strict=True)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the report: each kind's ``messages`` and ``bytes``, and the same by ``edges``."""
+        found = {kind: one for kind, one in super().as_dict().items() if one["messages"]}
+        for (kind, sender, to), (messages, n_bytes) in sorted(self.edges.items()):
+            edges = found[kind].setdefault("edges", {})
+            edges[f"{sender} to {to}"] = {"messages": messages, "bytes": n_bytes}
+        return found
+
+
+class Posted(NamedTuple):
+    """A message that is to go; its head lacks for how long its link has it."""
+
+    to: int
+    buffer: np.ndarray
+    counted: str
+    link: Line | None
+
+
+class Late(NamedTuple):
+    """A message that is here, and may be handed out from a moment on."""
+
+    due: float
+    kind: int
+    line: int
+    content: np.ndarray
+
+
+class Peer:
+    """Another site, as this one knows it."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.coming: deque[tuple[Any, np.ndarray]] = deque()
+        self.late: list[Late] = []
+        self.gathered: deque[np.ndarray] = deque()
+        self.spread: deque[np.ndarray] = deque()
+        self.spoken = 0.0  # when it was sent something last
+        self.heard: float | None = None  # when it was heard of, if it is expected to go on
+        self.has_parted = False
+
+    def due(self, now: float) -> list[Late]:
+        """Take out what may be handed out by now, in order."""
+        found: list[Late] = []
+        left: list[Late] = []
+        lines: set[int] = set()
+        for one in self.late:
+            is_first = not left if one.line == NO_LINE else one.line not in lines
+            if one.due <= now and is_first and NO_LINE not in lines:
+                found.append(one)
+            else:
+                left.append(one)
+                lines.add(one.line)
+        self.late = left
+        return found
+
+
+class Channel:
+    """A site's messages to and from the others.
+
+    comm : for nothing else
+    look : called while this site waits; raises if another has failed
+    traffic : where messages are counted when they are sent
+    """
+
+    def __init__(
+        self, comm: Any, look: Callable[[], Any], traffic: EdgeTraffic | None = None
+    ) -> None:
+        self.comm, self.look, self.traffic = comm, look, traffic or EdgeTraffic()
+        self.me, self.size = comm.Get_rank(), comm.Get_size()
+        self.deliver: Callable[[], None] = lambda: None  # an interrupt, while it waits
+        self.work: Callable[[], bool] = lambda: False  # what else is to be done at every poll
+        self._library = library()
+        self._status = self._library.Status()
+        self._handlers: dict[int, Handler] = {}
+        self._queue: deque[Posted] = deque()
+        self._going: list[tuple[Any, np.ndarray]] = []
+        self._peers = {k: Peer(k) for k in range(self.size) if k != self.me}
+        self._beats_at = 0.0
+        self._has_parted = False  # after which this site sends nothing
+        self.is_over = False  # whether all have parted
+
+    @property
+    def others(self) -> list[int]:
+        """All sites but this one."""
+        return list(self._peers)
+
+    def on(self, kind: int, handler: Handler) -> None:
+        """Have messages of a kind handed to somebody, in the thread that polls."""
+        self._handlers[kind] = handler
+
+    def post(
+        self,
+        to: int,
+        kind: int,
+        parts: Sequence[np.ndarray] = (),
+        counted: str = "control",
+        line: int = NO_LINE,
+        link: Line | None = None,
+    ) -> None:
+        """Send arrays end to end; from any thread, and returns at once: they are the caller's.
+
+        counted : as what, in the traffic; "": not at all
+        line, link : the number of an emulated line of that site's, and itself
+        """
+        assert not self._has_parted, "nothing is posted behind the last word"
+        at = HEAD_BYTES
+        buffer = np.empty(at + sum(part.nbytes for part in parts), np.uint8)
+        head = buffer[:HEAD_BYTES].view(np.int64)
+        head[KIND], head[LINE], head[UNDER_WAY] = kind, line, 0
+        for part in parts:
+            if part.size:
+                end = at + part.nbytes
+                buffer[at:end].view(part.dtype)[:] = part.reshape(-1)
+                at = end
+        self._queue.append(Posted(to, buffer, counted, link))
+
+    def poll(self) -> bool:
+        """Move what can be moved, and do what else there is to do; whether anything was done.
+
+        Raises RankFailed if a site is silent for too long.
+        """
+        moved = self.work()
+        self._beat()
+        moved |= self.flush()
+        if self._going:
+            self._going = [one for one in self._going if not one[0].Test()]
+        return self._receive() | moved
+
+    def flush(self) -> bool:
+        """Let what is posted go on its way, in the thread that polls; whether anything was."""
+        moved = bool(self._queue)
+        while self._queue:
+            self._send(self._queue.popleft())
+        return moved
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether a message is on its way that needs this thread."""
+        return bool(self._going) or any(peer.coming for peer in self._peers.values())
+
+    def wait(self, ready: Callable[[], bool]) -> None:
+        """Poll until something is so, asleep in between."""
+        began = time.perf_counter()
+        while not ready():
+            if not self.poll():
+                self.deliver()
+                self.look()
+                is_soon = time.perf_counter() - began < 4 * NAP_SECONDS
+                time.sleep(0.1 * NAP_SECONDS if is_soon else NAP_SECONDS)
+
+    def gathered(self, numbers: np.ndarray) -> np.ndarray:
+        """All sites' arrays, in their order, on each: float64, of one shape on all.
+
+        Behind it is what others have posted before theirs.
+        """
+        own = np.ascontiguousarray(numbers, np.float64)
+        parts = self.gathered_bytes(own.reshape(-1).view(np.uint8))
+        return np.stack([part.view(np.float64).reshape(own.shape) for part in parts])
+
+    def gathered_bytes(self, own: np.ndarray) -> list[np.ndarray]:
+        """All sites' bytes, in their order, on each; they may be of any lengths."""
+        peers = self._peers
+        for to in peers:
+            self.post(to, GATHER, [own], "meeting")
+        self.wait(lambda: all(peer.gathered for peer in peers.values()))
+        return [own if k == self.me else peers[k].gathered.popleft() for k in range(self.size)]
+
+    def spread(self, own: np.ndarray, counted: str = "meeting") -> np.ndarray:
+        """The first site's array, as bytes, on each; those of the others do not count."""
+        if self.me != SPREADS:
+            brought = self._peers[SPREADS].spread
+            self.wait(lambda: bool(brought))
+            return brought.popleft()
+        for to in self._peers:
+            self.post(to, SPREAD, [own], counted)
+        self.flush()
+        return np.ascontiguousarray(own).reshape(-1).view(np.uint8)
+
+    def rest(self) -> None:
+        """Say that this site does something else, for as long as it takes."""
+        for to in () if self._has_parted else self._peers:
+            self.post(to, REST, counted="")
+        self.flush()
+
+    def part(self) -> None:
+        """Say the last word to all, and wait for theirs; then nothing is under way.
+
+        It begins with a meeting, so that what others have posted is answered before the last word;
+        who parts posts nothing more that has to be answered. `work` is done till then, since others
+        may wait for it.
+        """
+        self.gathered(np.zeros(0))
+        self.work = lambda: False
+        for to in self._peers:
+            self.post(to, PART, counted="")
+        self._has_parted = True
+        self.wait(lambda: all(peer.has_parted for peer in self._peers.values()))
+        self.wait(lambda: not (self._queue or self._going))
+        self.is_over = True
+
+    def close(self) -> None:
+        """Give the communicator back, unless the run was broken off."""
+        if self.is_over:
+            self.comm.Free()
+        else:
+            _never_freed.append((self.comm, self._going, self._peers))
+
+    # -- within
+
+    def _beat(self) -> None:
+        now = time.monotonic()
+        if now < self._beats_at or self.is_over:
+            return
+        self._beats_at = now + 0.1 * EVERY_SECONDS
+        for peer in self._peers.values():
+            if now - peer.spoken > EVERY_SECONDS and not self._has_parted:
+                self.post(peer.rank, BEAT, counted="")
+            if peer.heard is not None and now - peer.heard > SILENT_SECONDS:
+                raise RankFailed(
+                    f"Rank {peer.rank} has not been heard of for {SILENT_SECONDS:g} seconds: its "
+                    "process is halted, or the link to its machine is down."
+                )
+
+    def _send(self, message: Posted) -> None:
+        to, buffer, counted, link = message
+        if link is not None:
+            buffer[8 * UNDER_WAY : HEAD_BYTES].view(np.float64)[0] = link.send(len(buffer))
+        if counted:
+            self.traffic.add_to(counted, self.me, to, len(buffer))
+        if to == self.me:
+            self._hand_out(to, int(buffer[:8].view(np.int64)[0]), buffer[HEAD_BYTES:])
+            return
+        request = self.comm.Isend([buffer, self._library.BYTE], dest=to)
+        self._going.append((request, buffer))
+        self._peers[to].spoken = time.monotonic()
+
+    def _receive(self) -> bool:
+        anybody, any_tag, status = self._library.ANY_SOURCE, self._library.ANY_TAG, self._status
+        moved = False
+        while (message := self.comm.Improbe(anybody, any_tag, status)) is not None:
+            buffer = np.empty(status.Get_count(self._library.BYTE), np.uint8)
+            request = message.Irecv([buffer, self._library.BYTE])
+            self._peers[status.Get_source()].coming.append((request, buffer))
+        for peer in self._peers.values():
+            while peer.coming and peer.coming[0][0].Test():
+                self._take(peer, peer.coming.popleft()[1])
+                moved = True
+            for one in peer.due(time.monotonic()) if peer.late else ():
+                self._hand_out(peer.rank, one.kind, one.content)
+                moved = True
+        return moved
+
+    def _take(self, peer: Peer, buffer: np.ndarray) -> None:
+        """Hand out a message that has come, or put it behind those that come late."""
+        kind, line, late = buffer[:HEAD_BYTES].view(np.int64).tolist()
+        peer.heard = None if kind in (REST, PART) else time.monotonic()
+        if late or peer.late:
+            seconds = float(buffer[8 * UNDER_WAY : HEAD_BYTES].view(np.float64)[0])
+            due = time.monotonic() + seconds
+            peer.late.append(Late(due, kind, line, buffer[HEAD_BYTES:]))
+        else:
+            self._hand_out(peer.rank, kind, buffer[HEAD_BYTES:])
+
+    def _hand_out(self, sender: int, kind: int, content: np.ndarray) -> None:
+        if kind == GATHER:
+            self._peers[sender].gathered.append(content)
+        elif kind == SPREAD:
+            self._peers[sender].spread.append(content)
+        elif kind == PART:
+            self._peers[sender].has_parted = True
+        elif kind >= FIRST_KIND:
+            self._handlers[kind](sender, content)
+
+
+_never_freed: list[Any] = []  # of runs that were broken off: MPI may still read their buffers

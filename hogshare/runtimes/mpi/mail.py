@@ -1,0 +1,203 @@
+"""A mailbox's transport over a channel: an edge's messages from site to site, and acknowledgements.
+
+    writer's thread:  post -> POSTED                          POSTED <- TAKEN: the writer's site
+    poll:             slot -> channel ... channel -> slot, ARRIVED: the reader's site
+
+Every site has a mailbox of its own, of all edges. `send` only raises POSTED, and `show` only writes
+the register; what there is to move is moved by the thread that polls.
+
+Credits: a slot is written again when its TAKEN has come back, so that at most `queue` messages of
+an edge are under way. TAKEN is a running count, of which one message covers many.
+
+Boards (`hogshare.kernels.register`) are not acknowledged by their readers. Of what a writer shows
+in quick succession the newest is sent, when the one before stands in the reader's register.
+
+Who writes: `poll` and the channel's handlers a sender's TAKEN, a reader's slots, ARRIVED, POSTED
+and registers; `send` and `show` those of the edges that begin here. Who frees: the channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hogshare.kernels import layout, mailbox, register
+from hogshare.kernels.mailbox import Mailbox, slot_of
+from hogshare.links.link import Line, Link
+from hogshare.runtimes.mpi.channel import FIRST_KIND, NO_LINE, Channel
+
+MAIL, BOARD, TAKEN = range(FIRST_KIND, FIRST_KIND + 3)
+FIRST_KIND_OF_RUN = TAKEN + 1  # kinds of messages that are no mail
+HEAD = slice(layout.H_NUMBER, layout.H_ROUND + 1)  # words of a slot's head that are sent
+EDGE, COUNT, DENSE = range(3)  # words before them
+WORDS = 3 + HEAD.stop - HEAD.start
+FARTHEST_PLACE = 2**31  # which four bytes hold
+
+
+class Mail:
+    """The edges of a mailbox that begin or end at this site.
+
+    box : this site's own
+    ends : the sites from which and to which each of its edges goes. An edge from a site to itself
+        (whose `Edge` is in one memory) is left alone.
+    counted : as what messages are counted
+    links : that stand between sites besides the real ones, of each edge
+    are_boards : whether messages are written over, and not acknowledged
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        box: Mailbox,
+        ends: Sequence[tuple[int, int]],
+        links: Sequence[Link | None],
+        counted: str = "mail",
+        are_boards: bool = False,
+    ) -> None:
+        self.channel, self.box, self.are_boards, self._counted = channel, box, are_boards, counted
+        self._ends, me = ends, channel.me
+        far = [k for k, (sender, to) in enumerate(ends) if sender != to]
+        self.outgoing = np.array([k for k in far if ends[k][0] == me], np.int64)
+        self.incoming = np.array([k for k in far if ends[k][1] == me], np.int64)
+        self._lines = {k: [Line(link), Line(link)] for k, link in enumerate(links) if link}
+        room = box.places.shape[2]
+        self._places_type = np.dtype("int32" if room < FARTHEST_PLACE else "int64")
+        n = len(ends)
+        # messages that were sent, of boards POSTED then; a run may go on with another channel
+        self._sent = box.counters[:, layout.M_POSTED].copy()
+        self._acknowledged = box.counters[:, layout.M_TAKEN].copy()  # as the sender has been told
+        self._rounds = np.zeros(n, np.int64)  # of boards, that were sent last
+        self._is_under_way = np.zeros(n, bool)  # of boards
+        self._places, self._values = np.empty(room, np.int64), np.empty(box.values.shape[2] - room)
+        self.is_over = False  # whether nothing more is sent that nobody waits for
+        channel.on(MAIL, self._take_in)
+        channel.on(BOARD, self._write_board)
+        channel.on(TAKEN, self._note_taken)
+
+    def send(self, box: Mailbox, edge: int) -> None:
+        """Let the message that has been written into the edge's next slot go on its way."""
+        mailbox.send_next(box, edge)
+
+    def show(
+        self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
+    ) -> None:
+        """Write a message over the last."""
+        register.write(box, edge, round, places, values)
+
+    def poll(self) -> bool:
+        """Send what there is to send; whether there was anything."""
+        counters, moved = self.box.counters, False
+        posted = counters[self.outgoing, layout.M_POSTED]
+        for k in self.outgoing[posted > self._sent[self.outgoing]]:
+            moved |= self._send_board(int(k)) if self.are_boards else self._send_mail(int(k))
+        if not self.are_boards:
+            taken = counters[self.incoming, layout.M_TAKEN]
+            for k in self.incoming[taken > self._acknowledged[self.incoming]]:
+                number = int(mailbox.counter_of(self.box, int(k), layout.M_TAKEN))
+                self._acknowledge(int(k), number)
+                moved = True
+        return moved
+
+    @property
+    def has_sent_all(self) -> bool:
+        """Whether all that was posted or shown here is on its way, or was written over."""
+        posted = self.box.counters[self.outgoing, layout.M_POSTED]
+        return bool((posted == self._sent[self.outgoing]).all())
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no board is under way from here."""
+        return not self._is_under_way.any()
+
+    # -- where an edge begins
+
+    def _send_mail(self, edge: int) -> bool:
+        box = self.box
+        posted = int(mailbox.counter_of(box, edge, layout.M_POSTED))
+        for number in range(int(self._sent[edge]) + 1, posted + 1):
+            slot, first = slot_of(box, number), box.places.shape[2]
+            head = box.heads[edge, slot]
+            count, dense = int(head[layout.H_COUNT]), int(head[layout.H_DENSE])
+            values = box.values[edge, slot]
+            parts = values[:count], values[first : first + dense]
+            self._post(MAIL, edge, head[HEAD], box.places[edge, slot, :count], parts, dense)
+        self._sent[edge] = posted
+        return True
+
+    def _send_board(self, edge: int) -> bool:
+        if self._is_under_way[edge] or self.is_over:
+            return False
+        posted = int(mailbox.counter_of(self.box, edge, layout.M_POSTED))
+        found = register.read(self.box, edge, self._rounds[edge], self._places, self._values)
+        state, round_, count, dense = (int(one) for one in found)
+        if state == register.NOTHING:  # it came between the count and the last reading
+            self._sent[edge] = posted
+        if state != register.WHOLE:
+            return False
+        head = np.zeros(HEAD.stop - HEAD.start, np.int64)
+        head[layout.H_ROUND] = round_
+        values = self._values[: max(count, dense)]
+        self._post(BOARD, edge, head, self._places[:count], [values], dense)
+        self._sent[edge], self._rounds[edge], self._is_under_way[edge] = posted, round_, True
+        return True
+
+    def _post(
+        self,
+        kind: int,
+        edge: int,
+        head: np.ndarray,
+        places: np.ndarray,
+        values: Sequence[np.ndarray],
+        dense: int,
+    ) -> None:
+        words = np.array([edge, len(places), dense], np.int64)
+        parts = words, head, places.astype(self._places_type), *values
+        self.channel.post(self._ends[edge][1], kind, parts, self._counted, *self._line(edge, 0))
+
+    def _line(self, edge: int, back: int) -> tuple[int, Line | None]:
+        if edge not in self._lines:
+            return NO_LINE, None
+        return 2 * edge + back, self._lines[edge][back]
+
+    def _note_taken(self, sender: int, content: np.ndarray) -> None:
+        edge, number = (int(word) for word in content.view(np.int64))
+        if self.are_boards:
+            self._is_under_way[edge] = False
+        else:
+            mailbox.taken_up_to(self.box, edge, number)
+
+    # -- where it ends
+
+    def _take_in(self, sender: int, content: np.ndarray) -> None:
+        edge, head, places, values, dense = self._parts(content)
+        box = self.box
+        slot = slot_of(box, int(mailbox.counter_of(box, edge, layout.M_ARRIVED)) + 1)
+        count, first = len(places), box.places.shape[2]
+        box.places[edge, slot, :count] = places
+        box.values[edge, slot, :count] = values[:count]
+        box.values[edge, slot, first : first + dense] = values[count:]
+        rest = slice(layout.H_NUMBER + 1, HEAD.stop)
+        box.heads[edge, slot, rest] = head[rest]
+        box.heads[edge, slot, layout.H_FOOTER] = head[layout.H_ROUND]  # nothing tears it
+        box.counters[edge, layout.M_POSTED] += 1  # before who is gone is told of, see `Progress`
+        mailbox.deliver_next(box, edge)
+
+    def _write_board(self, sender: int, content: np.ndarray) -> None:
+        edge, head, places, values, _ = self._parts(content)
+        where = places.astype(np.int64)
+        register.write(self.box, edge, int(head[layout.H_ROUND]), where, values.copy())
+        self._acknowledge(edge, 0)
+
+    def _acknowledge(self, edge: int, number: int) -> None:
+        words = np.array([edge, number], np.int64)
+        self._acknowledged[edge] = number
+        self.channel.post(self._ends[edge][0], TAKEN, [words], "control", *self._line(edge, 1))
+
+    def _parts(self, content: np.ndarray) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, int]:
+        """Edge, head, places, values, and how many of those have no place."""
+        words = content[: 8 * WORDS].view(np.int64)
+        edge, count, dense = (int(word) for word in words[:3])
+        end = 8 * WORDS + count * self._places_type.itemsize
+        places = content[8 * WORDS : end].view(self._places_type)
+        return edge, words[3:], places, content[end:].view(np.float64), dense
