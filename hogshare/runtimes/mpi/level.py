@@ -15,8 +15,7 @@ import numpy as np
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Assembly, Pool
-from hogshare.runtimes.mpi.beats import Beats
-from hogshare.runtimes.mpi.channel import EdgeTraffic
+from hogshare.runtimes.mpi.channel import Channel, EdgeTraffic
 from hogshare.runtimes.mpi.words import Decision
 
 # ``between(epochs, all_rest)`` is called when all have one model, before they decide: it answers
@@ -38,12 +37,12 @@ class Level:
 
     pool: Pool
     session: Session
-    beats: Beats
+    beats: Any
     traffic: EdgeTraffic
     deliver: Callable[[], None]
     is_over: bool
     is_served: bool = False  # whether workers wait for what this thread does, while there is any
-    assembly: Assembly
+    assembly: Assembly | Channel
     score: Score | None = None
     saves: bool = False
 

@@ -38,7 +38,7 @@ from hogshare.problems.linear.part import (
 from hogshare.problems.protocol import Problem, has_rows
 from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
-from hogshare.runtimes.mpi import beats
+from hogshare.runtimes.mpi import channel
 from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Pool
 from hogshare.runtimes.mpi.far_master import MasterLevel
 from hogshare.runtimes.mpi.files import SiteFiles, identity_of_all
@@ -237,7 +237,7 @@ class Machines(Runtime):
             self._take_own_sums(session)
         if session.homes is not None:
             # a link may be down for as long before anybody else says so
-            session.patience_ns = round(2e9 * beats.SILENT_SECONDS)
+            session.patience_ns = round(2e9 * channel.SILENT_SECONDS)
             self.level = HomesLevel(self.pool, session, self.n_rows, self.network)
         elif session.has_master:
             self.level = MasterLevel(self.pool, session, self.n_rows, self.network)
