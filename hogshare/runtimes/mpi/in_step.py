@@ -9,16 +9,20 @@ with whatever plane, rule, problem and criterion has an order.
 Where sites might differ, because somebody's clock or code decides, they agree: whether callers want
 to stop, when all have been called; how far to go on after a pause, as rank 0 says.
 
+A site is never more than a round of its workers ahead of any other, so that no more than two
+blocks of a worker are under way, and nobody has to count them.
+
 Who writes: each rank's workers, a thread each, and one thread for the workers of all other sites
 and the master, as `hogshare.engine.session` says; the calling thread, which alone talks to the
-other ranks, the words of the run while nobody works. Who frees: `close`.
+other ranks, the words of the run while nobody works. Who reads: of a block that has come the thread
+that drives its worker here. Order: a worker's blocks as it has posted them. Who frees: `close`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import time
 import zlib
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,20 +39,19 @@ from hogshare.engine.world import World
 from hogshare.kernels import layout
 from hogshare.kernels.parts import Each
 from hogshare.kernels.rounds import BROUGHT
+from hogshare.links.link import Line
 from hogshare.links.network import Network
 from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
-from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Assembly, Pool
-from hogshare.runtimes.mpi.beats import Beats
-from hogshare.runtimes.mpi.broadcast import Broadcast
-from hogshare.runtimes.mpi.channel import EdgeTraffic
-from hogshare.runtimes.mpi.level import give_back
+from hogshare.runtimes.mpi.assembly import Pool
+from hogshare.runtimes.mpi.channel import FIRST_KIND, NAP_SECONDS, Channel, EdgeTraffic
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm.table import IN_RUN
 from hogshare.system.interrupts import Holding
 
 DECIDES = 0  # the rank
+BLOCK = FIRST_KIND  # the kind of message of what a block has come to, behind its worker
 SHORTEST_NAP = 2e-5  # seconds, of who waits for a block
 DIFFERENT = (
     "The ranks have come to different models, and none is to be trusted. A plane, rule or gradient "
@@ -84,11 +87,7 @@ class InStep(Runtime):
         self.pool, self.network = Pool(comm, look), network
         self.me = self.pool.me
         self.world = World(tuple(workers_of), self.me)
-        self.traffic = EdgeTraffic()
-        self._comms: list[Any] = []
-        self._open: list[Beats | Assembly | Broadcast] = []
-        self._is_over = False
-        self._deliver: Callable[[], None] = lambda: None
+        self.channel: Channel | None = None
         self._crews: list[ThreadCrew] = []
 
     @property
@@ -123,15 +122,27 @@ class InStep(Runtime):
         self._brought = [Brought(session, k) for k in range(n)]
         session.bring = self._bring
         self._news = Bell()
-        self._comms = [self.pool.copy_of_comm() for _ in range(3)]
-        ranks = [rank for rank in range(self.pool.size) if rank != self.me]
-        of_blocks = self._news.set, self.traffic, self.network, self._others
-        self._blocks = Broadcast(self._comms[0], *of_blocks)
-        self._open.append(self._blocks)
-        self._assembly = Assembly(self._comms[1], self._wait, self.traffic)
-        self._open.append(self._assembly)
-        self._beats = Beats(self._comms[2], ranks)
-        self._open.append(self._beats)
+        self._come: dict[int, deque[np.ndarray]] = {worker: deque() for worker in self._others}
+        self._open(EdgeTraffic())
+
+    def _open(self, traffic: EdgeTraffic) -> None:
+        """Open a channel between the ranks."""
+        self.channel = Channel(self.pool.copy_of_comm(), self._look, traffic)
+        links = self.network or Network()
+        self._lines = {to: Line(links.between(self.me, to)) for to in self.channel.others}
+        self.channel.on(BLOCK, self._take_block)
+
+    def _look(self) -> None:
+        """Raise what a worker has raised, or what another rank has failed by."""
+        for crew in self._crews:
+            if crew.errors:
+                raise crew.errors[0]
+        self.pool.look()
+
+    @property
+    def _talk(self) -> Channel:
+        assert self.channel is not None
+        return self.channel
 
     # -- the run
 
@@ -139,6 +150,9 @@ class InStep(Runtime):
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> Outcome:
         """Run to the end, which is that of all ranks."""
+        if self._talk.is_over:  # of a run that had ended, and goes on
+            self._talk.close()
+            self._open(self._talk.traffic)
         n = session.settings.n_workers
         self._on_epoch, self._reported = on_epoch, session.word(layout.EPOCHS)
         self._is_heard = self._wants_stop = False
@@ -148,18 +162,18 @@ class InStep(Runtime):
         self._crews = [ThreadCrew(session, beyond, self._news, loop=self._loop_of_others), own]
         at_rest = _Agreed(self, checks)
         with Holding(self._news) as held, EpochHook(session, None, at_rest, own.each, held) as hook:
-            self._deliver, self._held = held.deliver, held
+            self._talk.deliver, self._held = held.deliver, held
             try:
                 self._agree_to_begin(on_epoch is not None)
                 for crew in self._crews:
                     crew.start()
                 idle = 0
                 while any(crew.running for crew in self._crews):
-                    idle = 0 if self._poll() else idle + 1
+                    idle = 0 if self._talk.poll() else idle + 1
                     self.pool.look()
                     self.report()
                     if session.rests():
-                        self._beats.rest()  # what comes then may take its time
+                        self._talk.rest()  # what comes then may take its time
                     hook.poll()
                     own.wake()
                     if idle:  # a block comes soon after the one before it, or late
@@ -174,14 +188,13 @@ class InStep(Runtime):
             self.report()
             self._end()
         session.bring = None  # a cycle would hold the run's memory till it is collected
-        return Outcome([], traffic=self.traffic.as_dict())
+        return Outcome([], traffic=self._talk.traffic.as_dict())
 
     def close(self) -> None:
         """Give back what the messages took."""
-        while self._open:
-            self._open.pop().close()
-        give_back(self._comms, self._is_over)
-        self._comms = []
+        if self.channel is not None:
+            self.channel.close()
+            self.channel = None
 
     def facts(self) -> dict[str, Any]:
         """How many machines there were, and that each had the whole run."""
@@ -195,28 +208,16 @@ class InStep(Runtime):
             loops.append(master_loop(MasterSide(session, looks=0)))
         return together(loops)
 
-    def _poll(self) -> bool:
-        self._beats.poll()
-        return self._blocks.poll()
-
-    def _wait(self, ready: Callable[[], bool]) -> None:
-        """Poll until something is so, asleep in between; raises what a worker has raised."""
-        while not ready():
-            for crew in self._crews:
-                if crew.errors:
-                    raise crew.errors[0]
-            if not self._poll():
-                self._deliver()
-                self.pool.look()
-                time.sleep(NAP_SECONDS)
-
     # -- a worker's block, in the thread that drives the worker
 
     def _bring(self, me: int) -> bool:
         """See to a block that begins, or is computed; False: not yet."""
         row, brought = self.session.schedule.table[me], self._brought[me]
         if row[layout.T_COMPUTED] != 0:
-            self._blocks.post(me, brought.pack())
+            parts = [np.array([me]), *brought.pack()]
+            for to, line in self._lines.items():
+                self._talk.post(to, BLOCK, parts, "block", 0, line)
+            self._news.set()
             row[layout.T_COMPUTED] = BROUGHT
             return True
         if self._wants_stop:
@@ -228,12 +229,14 @@ class InStep(Runtime):
             brought.begin()
             row[layout.T_SITE] = layout.BEGINS
             return True
-        content = self._blocks.take(me)
-        if content is None:
+        if not self._come[me]:
             return False
-        brought.unpack(content)
+        brought.unpack(self._come[me].popleft())
         row[layout.T_COMPUTED] = BROUGHT
         return True
+
+    def _take_block(self, sender: int, content: np.ndarray) -> None:
+        self._come[int(content[:8].view(np.int64)[0])].append(content[8:])
 
     # -- what ranks agree on, in the calling thread
 
@@ -246,7 +249,7 @@ class InStep(Runtime):
         a = session.arrays
         begin = checksum(a["w"], a["intercept"], a["columns"], a["copy"], a["dual"], a["gradients"])
         words = [is_heard, session.word(layout.EPOCHS), begin, control[layout.LIMIT]]
-        found = self._assembly.gathered(np.array(words, np.float64))
+        found = self._talk.gathered(np.array(words, np.float64))
         differs = np.flatnonzero((found[:, 1:3] != found[DECIDES, 1:3]).any(axis=1))
         if differs.size:
             raise ValueError(
@@ -260,14 +263,14 @@ class InStep(Runtime):
         """Call all callers for the epochs that have ended, and see whether one wants to stop."""
         session = self.session
         while self._is_heard and self._has_news():
-            self._wait(self._is_between_rounds)  # where all ranks see the same
+            self._talk.wait(self._is_between_rounds)  # where all ranks see the same
             if session.word(layout.STOP) == layout.STOPPED_BY_DIVERGENCE:
                 return
             epoch, is_over = self._reported + 1, False
             if self._on_epoch is not None:
-                self._beats.rest()
+                self._talk.rest()
                 is_over = bool(self._held.outside(self._on_epoch, epoch, session.snapshot))
-            self._wants_stop |= bool(self._assembly.gathered(np.array([is_over])).any())
+            self._wants_stop |= bool(self._talk.gathered(np.array([is_over])).any())
             self._reported = epoch
 
     def _has_news(self) -> bool:
@@ -298,7 +301,7 @@ class InStep(Runtime):
         columns, intercept = session.schedule.columns, session.vector.intercept
         limit = np.array([OVER if again is None else again])
         own = np.concatenate([limit, columns.ravel(), intercept])
-        found = self._assembly.gathered(own)[DECIDES]
+        found = self._talk.gathered(own)[DECIDES]
         columns[:] = found[1 : 1 + columns.size].reshape(columns.shape)
         intercept[:] = found[1 + columns.size :]
         return None if found[0] == OVER else int(found[0])
@@ -313,7 +316,7 @@ class InStep(Runtime):
         if session.homes is not None:
             vector = session.homes.model()
         end = checksum(*vector, a["columns"], a["lag"], a["dual"], a["gradients"])
-        found = self._assembly.gathered(np.array([end], np.float64))
+        found = self._talk.gathered(np.array([end], np.float64))
         if (found != found[DECIDES]).any():
             raise RuntimeError(DIFFERENT)
         began, turns = session.began, session.arrays["turns"]
@@ -324,9 +327,7 @@ class InStep(Runtime):
             return [table[workers][:, words], turns[workers.start : workers.stop]]
 
         own = np.concatenate([one.reshape(-1) for one in measured(self.world.here)])
-        size = 8 * len(own) // len(self.world.here)
-        counts = [size * count for count in self.world.sites]
-        parts = self._assembly.gathered_bytes(own.view(np.uint8), counts)
+        parts = self._talk.gathered_bytes(own.view(np.uint8))
         first = 0
         for count, part in zip(self.world.sites, parts, strict=True):
             numbers, workers = part.view(np.int64), slice(first, first + count)
@@ -336,9 +337,7 @@ class InStep(Runtime):
         table[:, layout.T_JOINED] += began
         if session.word(layout.STOP) == layout.STOPPED_IN_STEP:
             session.schedule.control[layout.STOP] = layout.STOPPED_BY_CALLER
-        self._wait(lambda: self._blocks.is_quiet)
-        self._wait(self._beats.have_parted)
-        self._is_over = True
+        self._talk.part()
 
 
 def checksum(*arrays: np.ndarray) -> int:
