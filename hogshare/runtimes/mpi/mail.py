@@ -30,8 +30,7 @@ from hogshare.runtimes.mpi.channel import FIRST_KIND, NO_LINE, Channel
 MAIL, BOARD, TAKEN = range(FIRST_KIND, FIRST_KIND + 3)
 FIRST_KIND_OF_RUN = TAKEN + 1  # kinds of messages that are no mail
 HEAD = slice(layout.H_NUMBER, layout.H_ROUND + 1)  # words of a slot's head that are sent
-EDGE, COUNT, DENSE = range(3)  # words before them
-WORDS = 3 + HEAD.stop - HEAD.start
+WORDS = 3 + HEAD.stop - HEAD.start  # with edge, places, and values without one before them
 FARTHEST_PLACE = 2**31  # which four bytes hold
 
 
@@ -104,11 +103,6 @@ class Mail:
         """Whether all that was posted or shown here is on its way, or was written over."""
         posted = self.box.counters[self.outgoing, layout.M_POSTED]
         return bool((posted == self._sent[self.outgoing]).all())
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether no board is under way from here."""
-        return not self._is_under_way.any()
 
     # -- where an edge begins
 
