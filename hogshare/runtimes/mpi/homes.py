@@ -117,6 +117,11 @@ class HomesLevel(MeetingLevel):
         """As of `MeetingLevel`."""
         self.progress.meet(self.are_over)
 
+    def end(self) -> None:
+        """As of `MeetingLevel`; what others tell of another epoch is put off no more."""
+        self.progress.is_over = True
+        super().end()
+
     def clear(self) -> None:
         """Take all mail that nobody has read."""
         if self.saves:

@@ -16,7 +16,7 @@ sender has left the run has all of its mail.
 
 A message that was sent before a meeting may come after it, when those that it calls resting work
 again: it has fewer meetings than its reader, and is left out. One of a site that is through a
-meeting first has more of them, and counts beyond the meeting.
+meeting first has more of them, and is put off: its clocks count from where all go on.
 
 Who writes: the thread of a site that talks to the others, the rows of their workers in the table,
 and rows of the plane's arrays that belong to those workers. Who reads: the workers here.
@@ -50,8 +50,8 @@ class Progress:
 
     def __init__(self, channel: Channel, clocks: Clocks, seen: Sequence[Owned], mail: Mail) -> None:
         self.channel, self.clocks, self.mail, self._seen = channel, clocks, mail, seen
-        self.meetings = 0
-        self._meetings_of = dict.fromkeys(channel.others, 0)  # as of their last messages
+        self.meetings, self.is_over = 0, False  # whether workers here begin no other epoch
+        self._early: dict[int, np.ndarray] = {}  # messages of sites that are through a meeting
         self._sent, self._due = np.zeros(0), 0.0
         # whether somebody may wait for what a message tells
         self._is_waited_for = clocks.are_waited_for or (mail.are_boards and bool(seen))
@@ -59,6 +59,8 @@ class Progress:
 
     def poll(self) -> bool:
         """Send the mail that there is, and behind it what there is to tell; whether any was."""
+        for site in [k for k, early in self._early.items() if not self._is_early(early)]:
+            self._note(site, self._early.pop(site))
         message = self._message()
         moved, now = self.mail.poll(), time.monotonic()
         if np.array_equal(message, self._sent) or not (
@@ -78,9 +80,7 @@ class Progress:
         are_over : bools by site
         """
         self.meetings += 1
-        for site, meetings in self._meetings_of.items():
-            if meetings >= self.meetings:
-                continue
+        for site in self.channel.others:
             state = layout.DONE if are_over[site] else layout.RESTING
             self.clocks.rows_of(site)[:, layout.T_STATE] = state
 
@@ -100,9 +100,16 @@ class Progress:
 
     def _take_in(self, site: int, content: np.ndarray) -> None:
         message = content.view(float)
-        if message[0] < self.meetings:
-            return
-        self._meetings_of[site] = int(message[0])
+        if self._is_early(message):
+            self._early[site] = message  # in place of one before: the last one counts
+        elif message[0] >= self.meetings:
+            self._note(site, message)
+
+    def _is_early(self, message: np.ndarray) -> bool:
+        return bool(message[0] > self.meetings) and not self.is_over
+
+    def _note(self, site: int, message: np.ndarray) -> None:
+        """Write down what another site has told."""
         at = 1 + self.clocks.size_of(site)
         words = message[1:at].astype(np.int64)
         for array, rows in self._seen:
