@@ -5,9 +5,11 @@ import pytest
 import ranks
 from ranks import HERE, needs_mpi
 
+from hogshare.kernels import layout
 from hogshare.links import Line, Link
 from hogshare.runtimes.mpi.channel import EdgeTraffic
 from hogshare.runtimes.mpi.mail import Mail
+from hogshare.runtimes.mpi.progress import Progress
 from hogshare.shm.mailbox import Board, mailbox_of, shapes
 
 CASES = {
@@ -67,7 +69,7 @@ def test_traffic_is_counted_by_kind_and_edge():
 class Recording:
     """In a channel's place: what is posted."""
 
-    me = 0
+    me, others = 0, [1]
 
     def __init__(self):
         self.posted = []
@@ -101,3 +103,56 @@ def test_mail_of_a_run_that_goes_on_is_sent_once():
     assert edge.post(np.ones(4)) and first.poll() and len(channel.posted) == 1
     again = Mail(channel, box, [(0, 1)], [None])
     assert not again.poll() and len(channel.posted) == 1
+
+
+class Told:
+    """In place of a table: what was told of the one other site's worker."""
+
+    are_waited_for = True
+
+    def __init__(self):
+        self.rows, self.taken = np.zeros((1, layout.WORD * 8), np.int64), []
+
+    def words(self):
+        return np.zeros(1, np.int64)
+
+    def size_of(self, site):
+        return 1
+
+    def rows_of(self, site):
+        return self.rows
+
+    def take_in(self, site, words):
+        self.taken.append(int(words[0]))
+
+
+class NoMail:
+    are_boards, has_sent_all = False, True
+
+    def poll(self):
+        return False
+
+
+def test_what_a_site_tells_counts_from_the_meeting_that_it_is_through():
+    told = Told()
+    progress = Progress(Recording(), told, [], NoMail())
+
+    def tell(meetings, word):
+        progress._take_in(1, np.array([meetings, word], float).view(np.uint8))
+
+    tell(0, 10)
+    assert told.taken == [10]
+    tell(1, 11)  # it is through the meeting, and this site is not
+    tell(1, 12)
+    assert progress.poll() and told.taken == [10]
+    progress.meet(np.array([False, False]))
+    assert told.rows[0, layout.T_STATE] == layout.RESTING and told.taken == [10]
+    progress.poll()
+    assert told.taken == [10, 12]
+    tell(0, 13)  # under way since before the meeting
+    assert told.taken == [10, 12]
+    tell(2, 14)
+    progress.is_over = True
+    progress.poll()
+    tell(3, 15)
+    assert told.taken == [10, 12, 14, 15]
