@@ -62,6 +62,11 @@ class MeetingLevel(Level):
 
     # -- what differs
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether sites hear what callers have said: nobody goes on before all have a model."""
+        return True
+
     def has_finite(self) -> bool:
         """Whether all numbers are that this site knows before a model is brought."""
         return True
@@ -85,6 +90,9 @@ class MeetingLevel(Level):
 
     def go_on(self) -> None:
         """Begin the next epoch, after a meeting."""
+
+    def stay(self) -> None:
+        """Wait for the next meeting, after one, when the workers here have ended."""
 
     def clear(self) -> None:
         """Bring to an end what is under way, when all have ended."""
@@ -124,6 +132,7 @@ class MeetingLevel(Level):
         """Meet until all have ended, and part."""
         while not self.are_over.all():
             decision = self._meet(lambda *_: layout.RUNNING, is_last=True)
+            self.stay()
         self.clear()
         self.channel.part()
         note_end(self.session, decision)
@@ -148,11 +157,13 @@ class MeetingLevel(Level):
         if is_new:
             if model is not None:
                 self.keep_trace(n_epochs, model)
-                self._take_score()
+                if self.score is not None and set(stops.tolist()) <= set(ORDINARY):
+                    with self.common():
+                        self.verdict.score[:] = self.score()
             called = between(n_epochs, not self.are_over.any())
             stop = stop if called == layout.RUNNING else called
             self.called()
-        said = self.channel.gathered(np.array([stop]))[:, 0].astype(int).tolist()
+        said = self._said(stop)
         reason = next((one for one in (*stops, *said) if one not in ORDINARY), layout.RUNNING)
         if is_new:
             w = np.zeros(session.size) if model is None else model[0].astype(np.float64)
@@ -172,7 +183,8 @@ class MeetingLevel(Level):
         words: list[Any] = [n_epochs, is_last, stop, self.has_finite(), clock]
         return np.concatenate([words, sums])
 
-    def _take_score(self) -> None:
-        if self.score is not None:
-            with self.common():
-                self.verdict.score[:] = self.score()
+    def _said(self, stop: int) -> list[int]:
+        """Stop words of all sites, once callers have been called; none where nobody asks."""
+        if not self.is_asked:
+            return []
+        return [int(one) for one in self.channel.gathered(np.array([stop]))[:, 0]]
