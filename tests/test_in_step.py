@@ -46,8 +46,8 @@ IN_STEP = (
 FAILURES = {
     "is killed in a run": (IN_STEP.format("os.kill(os.getpid(), signal.SIGKILL)"), ""),
     "is halted in a run": (
-        "from hogshare.runtimes.mpi import beats, channel, heart\n"
-        "beats.SILENT_SECONDS = channel.SILENT_SECONDS = heart.SILENT_SECONDS = 2.0\n"
+        "from hogshare.runtimes.mpi import channel, heart\n"
+        "channel.SILENT_SECONDS = heart.SILENT_SECONDS = 2.0\n"
         + IN_STEP.format("os.kill(os.getpid(), signal.SIGSTOP)"),
         "has not been heard of",
     ),

@@ -42,9 +42,9 @@ faulthandler.dump_traceback_later(120, exit=True)  # who hangs says where
 import json, sys, time
 import numpy as np
 from hogshare import MPI, Mirrors, Replicas, datasets, problems, solve
-from hogshare.runtimes.mpi import beats, channel, heart
+from hogshare.runtimes.mpi import channel, heart
 
-beats.SILENT_SECONDS = channel.SILENT_SECONDS = heart.SILENT_SECONDS = float(sys.argv[2])
+channel.SILENT_SECONDS = heart.SILENT_SECONDS = float(sys.argv[2])
 rank, size = MPI().place()
 X, y = datasets.zipf_classification(n_samples=20_000, n_features=20_000, dtype=np.float32)
 mine = slice(rank, None, size)

@@ -42,6 +42,7 @@ class Choices:
     least_share : rows that every worker has at least, at every site; None: as many as here
     home_rows : rows of a home's block, where sites have agreed on them
     waits_at_ends : whether somebody decides at an epoch's end what the next one is like
+    names_barrier : whether the caller has asked for the barrier
     """
 
     problem: Any
@@ -69,6 +70,7 @@ class Choices:
     least_share: int | None = None
     home_rows: int | None = None
     waits_at_ends: bool = False
+    names_barrier: bool = True
 
     @once
     def n_training(self) -> int:

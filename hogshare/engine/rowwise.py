@@ -40,6 +40,9 @@ class Pace(NamedTuple):
 def row_numbers(c: Choices) -> sgd.Rule:
     """What kernels are told of loss, penalty and rule; the pace may change what depends on it."""
     problem, rule, step = c.problem, c.rule, c.step
+    # a site's rows, for themselves and for the others' until these exchange (`kernels.between`)
+    exchanges = not (c.plane.has_homes or c.plane.has_master)
+    n_rows = c.n_training if exchanges and not rule.is_sum else c.n_all
     l1 = effective_l1_ratio(problem.penalty, problem.l1_ratio)
     return sgd.Rule(
         loss=losses.CODES[problem.loss],
@@ -62,8 +65,8 @@ def row_numbers(c: Choices) -> sgd.Rule:
         iterate=c.iterate,
         # of shares of homes a row is a row, as on one machine
         stride=1.0 if c.plane.has_homes else c.n_all / max(1, c.n_training),
-        machines=float(len(c.world.sites) if rule.is_sum else 1),
-        **rule.numbers(problem, l1, c.n_all, c.empty),
+        represents=c.n_all / c.n_training if exchanges and rule.is_sum else 1.0,
+        **rule.numbers(problem, l1, n_rows, c.empty),
     )
 
 

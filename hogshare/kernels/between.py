@@ -1,37 +1,39 @@
-"""Folding a machine's vector into the global one, which others change, too: by messages.
+"""Folding what one site's vector has changed into those of all others: by messages.
 
-A machine's workers share one vector, as `exchange` says. Machines do on the next level what workers
-do on theirs, with a message in place of a lock: a machine *offers* what its vector has changed,
-each coordinate by a weight, the owner of the global vector adds that, and its answer says where the
-global vector is now; the machine takes that in, beside what its workers have changed meanwhile.
+A site's workers share one vector, as `exchange` says. Sites do on the next level what workers do on
+theirs, with a message in place of a lock: a site *offers* what its vector has changed, each
+coordinate by a weight, to all others, who add that to theirs beside what their own workers change.
 
-The weight is that of `exchange`, by the same derivation. The workers of a machine together contract
+The weight is that of `exchange`, by the same derivation. The workers of a site together contract
 a coordinate of curvature h by about rho = 1 / (1 + z) between two offers, z = eta h R, with R the
 rows that all of them have done: their own exchange has seen to it that so many rows are worth what
-they are by one worker. M machines that start from the same point each offer -(1 - rho) e. So the
-share is c(z) = 1/M + (1 - 1/M) / (1 + M z / 2) with M machines for P workers and the machine's rows
+they are by one worker. M sites that start from the same point each offer -(1 - rho) e. So the
+share is c(z) = 1/M + (1 - 1/M) / (1 + M z / 2) with M sites for P workers and the site's rows
 for a worker's: the longer two offers are apart, the more coordinates are averaged.
 
-A machine's account with the owner, coordinate by coordinate of the *flat* vector (coefficients,
-intercepts, means of the duals, SAGA's average):
+A site's account, coordinate by coordinate of the *flat* vector (coefficients, intercepts, means of
+the duals, SAGA's average):
 
-- `known`: the global value, as the owner has last told it;
-- `base`: what the machine's value is counted from: `known`, or, while an offer is under way, the
-  value that was offered from, less what the weight has held back and the rule keeps.
+- `base`: what the site's value is counted from. It is the sum of all offers that are here, and of
+  the ghost, as far as that is there still.
+- `ghost`: what the others are presumed to have done while this site did what it has last offered.
+  What the weight holds back of a change, and the rule does not keep, stays in the value for as long
+  as nothing is here in its place: an M-1st part of it goes when another's next offer comes, all of
+  it when the sites meet.
 
 The dual rule's coefficients are a sum, of which nothing may be lost, and late changes of hot
-coordinates overshoot. There a machine steps as if all M were doing alike (`dual`), so that its
-vector holds M times what its rows have done, and offers one M-th: every step is added whole.
+coordinates overshoot. There a site steps as if all M were doing alike (`dual`), so that its vector
+moves by M times what its rows have done, and offers one M-th: every step is added whole, and the
+others' parts are the ghost.
 
-So value - base is what is to be offered, at any time, and ``value = known + (value - base)`` takes
-an answer in without touching what came between. Where nothing did the value is `known` exactly, and
-all machines have the same bits. Sums (the means of the duals, SAGA's average, and the coefficients
-of the dual rule) lose nothing: what rounding for the wire leaves of them stays in value - base.
+So value - base is what is to be offered, at any time, and an offer that comes moves both alike.
+Where workers have done nothing meanwhile the value is `base` exactly. Sums (the means of the duals,
+SAGA's average, and the coefficients of the dual rule) lose nothing: what rounding for the wire
+leaves of them stays in value - base.
 
-Who writes: the machine's vector, under each segment's word, the thread of the machine that talks to
-the others, as one more worker; its account that thread alone; the global vector, and what it has
-told whom, the owner's thread alone. On the one vector without locks (`hogwild`) it adds, as the
-workers do. Who frees: nobody in a kernel.
+Who writes: the site's vector, under each segment's word, the thread of the site that talks to the
+others, as one more worker; its account that thread alone. On the one vector without locks
+(`hogwild`) it adds, as the workers do. Who frees: nobody in a kernel.
 """
 
 from typing import NamedTuple
@@ -46,69 +48,108 @@ from hogshare.kernels.jit import helper, inlined, kernel
 
 
 class Account(NamedTuple):
-    """A machine's account with the owner of the global vector; all of the flat vector's length.
+    """What a site has in common with the others; of the flat vector's length, of one dtype.
 
-    known, base : float64, see the file's head
-    offered : float64, the last offer
+    base, ghost : see the file's head
+    offered : the last offer, as it is sent
+    claims : int64, the coordinates that it claims to be zero; of no length where no rule clips
     """
 
-    known: np.ndarray
     base: np.ndarray
+    ghost: np.ndarray
     offered: np.ndarray
+    claims: np.ndarray
 
 
 class Terms(NamedTuple):
     """What an offer depends on.
 
-    n_machines : of which this is one
+    share : of all rows, that this site has
     rows : of all workers of this one since the last offer
     decay : strength of l2, as far as it contracts a coordinate
-    keep : 1.0 leaves what a weight holds back in the machine's vector; 0.0 drops it
+    keep : 1.0 leaves what a weight holds back to be offered later; 0.0 drops it
     whole : 1 offers everything, whatever the weights: what is a sum
-    stretch : what a change of the machine's coefficients is divided by when it is offered
-    zeros : 1 where exact zeros are claimed, see `settle_offer`
-    single : 1 rounds what is offered to four bytes
+    stretch : what a change of the site's coefficients is divided by when it is offered
+    stretch_of_means : the same, of SAGA's average
+    zeros : 1 where exact zeros are claimed
+    left : the part of the ghost that is still there
+    haunts : 1 leaves a new ghost; 0 none, where the others' offers are here before anybody goes on
     locks : 1 where segments have words; 0 on the one vector
     atomic : 1 where adds to the one vector are atomic
     me : whoever holds the words
     """
 
-    n_machines: float
+    share: float
     rows: float
     decay: float
     keep: float
     whole: int
     stretch: float
+    stretch_of_means: float
     zeros: int
-    single: int
+    left: float
+    haunts: int
     locks: int
     atomic: int
     me: int
 
 
-@inlined
-def on_the_wire(value, single):
-    """A value as it arrives."""
-    return np.float64(np.float32(value)) if single != 0 else value
-
-
 @helper
 def offer_place(account, terms, at, value, weight, keep, stretch):
-    """Settle what is offered of one coordinate."""
-    base = account.base[at]
-    change = value - base
-    offered = on_the_wire(weight * change / stretch, terms.single)
-    account.offered[at] = offered
-    account.base[at] = value - keep * (change - stretch * offered)
+    """Settle what is offered of one coordinate; return its value from here on."""
+    change = value - account.base[at]
+    account.offered[at] = weight * change / stretch
+    offered = np.float64(account.offered[at])  # as it arrives
+    kept = keep * (change - stretch * offered)
+    ghost = change - offered - kept
+    if terms.haunts != 0 and terms.left == 0.0:
+        account.ghost[at] = ghost
+        account.base[at] = value - kept
+        return value
+    before = terms.left * account.ghost[at]
+    account.ghost[at] = ghost if terms.haunts != 0 else 0.0
+    account.base[at] += offered - before + account.ghost[at]
+    return account.base[at] + kept
 
 
 @inlined
-def take_place_in(account, at, value):
-    """A coordinate's value with the owner's answer taken in."""
-    known = account.known[at]
-    now = known + (value - account.base[at])
-    account.base[at] = known
-    return now
+def offer_part(w, curvature, account, terms, eta, first, last):
+    """As `offer_place`, of a part of one column of which no value moves and no zero is claimed.
+
+    Nearly all that is ever offered is offered here: in the vector's own dtype, so that it costs
+    what it reads and writes.
+    """
+    kind = account.base.dtype.type
+    base, ghost, offered = account.base, account.ghost, account.offered
+    even, rest, one = kind(terms.share), kind(1.0 - terms.share), kind(1.0)
+    slope = kind(0.5 / terms.share * terms.rows * eta)
+    offset, keep = one + slope * kind(terms.decay), kind(terms.keep)
+    share, stretch = kind(1.0 / terms.stretch), kind(terms.stretch)
+    if terms.whole != 0:
+        for j in range(first, last):
+            change = kind(w[j]) - base[j]
+            part = share * change
+            kept = keep * (change - stretch * part)
+            offered[j] = part
+            ghost[j] = change - part - kept
+            base[j] = kind(w[j]) - kept
+        return
+    for j in range(first, last):
+        change = kind(w[j]) - base[j]
+        part = (even + rest / (slope * kind(curvature[j]) + offset)) * share * change
+        kept = keep * (change - stretch * part)
+        offered[j] = part
+        ghost[j] = change - part - kept
+        base[j] = kind(w[j]) - kept
+
+
+@inlined
+def take_place_in(account, coming, at, value, left):
+    """A coordinate's value with what has come."""
+    change = np.float64(coming[at]) - left * account.ghost[at]
+    own = value - account.base[at]
+    account.base[at] += change
+    return account.base[at] + own
 
 
 @helper
@@ -126,20 +167,40 @@ def release_segment(segments, word, terms):
 
 
 @helper
+def put(array, j, now, terms):
+    """Set a coordinate, or move it on the one vector, which others write meanwhile."""
+    kind = array.dtype.type
+    if terms.locks != 0:
+        array[j] = kind(now)
+        return
+    change = now - np.float64(array[j])
+    if change == 0.0:
+        return
+    if terms.atomic != 0:
+        add_float(array, j, kind(change))
+    else:
+        array[j] += kind(change)
+
+
+@helper
 def offer_rest(vector, memory, account, terms, etas):
     """Offer intercepts and means of duals; the first segment's word is held."""
     m, n_columns = vector.w.shape[0], vector.intercept.shape[0]
     for c in range(n_columns):
         z = etas[c] * terms.rows * vector.intercept_curvature[0]
-        weight = exchange_weight(z, terms.n_machines)
+        weight = exchange_weight(z, 1.0 / terms.share)
         kept = terms.keep if memory.average.shape[0] > 0 else 0.0
-        offer_place(account, terms, m + c, vector.intercept[c], weight, kept, 1.0)
-        offer_place(account, terms, m + n_columns + c, memory.dual_mean[c], 1.0, 1.0, 1.0)
+        at, mean = m + c, m + n_columns + c
+        now = offer_place(account, terms, at, vector.intercept[c], weight, kept, 1.0)
+        vector.intercept[c] = now
+        stretch = terms.stretch_of_means
+        now = offer_place(account, terms, mean, memory.dual_mean[c], 1.0, 1.0, stretch)
+        memory.dual_mean[c] = now
 
 
 @kernel
 def offer(vector, memory, account, terms, etas):
-    """Write into ``account.offered`` what this machine offers of each coordinate.
+    """Write into ``account.offered`` what this site offers; how much of it is not 0, and claims.
 
     etas : float64[n_columns], last step sizes
     """
@@ -148,12 +209,16 @@ def offer(vector, memory, account, terms, etas):
     m, n_features = w.shape[0], vector.curvature.shape[0]
     n_segments = vector.segments.shape[0] // layout.WORD
     size = (n_features + n_segments - 1) // n_segments
-    half = 0.5 * terms.n_machines * terms.rows
-    even = 1.0 / terms.n_machines
+    half, even = 0.5 / terms.share * terms.rows, terms.share
+    is_still = terms.haunts != 0 and terms.left == 0.0  # no value moves
+    n_claims = 0
     for segment in range(n_segments):
         first, last = segment * size, min(n_features, segment * size + size)
         hold_segment(vector.segments, segment * layout.WORD, terms)
-        for f in range(first, last):
+        is_plain = n_columns == 1 and is_still and terms.zeros == 0
+        if is_plain:
+            offer_part(w, vector.curvature, account, terms, etas[0], first, last)
+        for f in range(last if is_plain else first, last):
             curved = half * (np.float64(vector.curvature[f]) + terms.decay)
             for c in range(n_columns):
                 j = f * n_columns + c
@@ -162,103 +227,117 @@ def offer(vector, memory, account, terms, etas):
                     weight = even + (1.0 - even) / (1.0 + curved * etas[c])
                 value = np.float64(w[j])
                 if terms.zeros != 0 and value == 0.0 and account.base[j] != 0.0:
-                    account.offered[j] = -account.known[j]
-                    account.base[j] = 0.0
-                else:
-                    offer_place(account, terms, j, value, weight, terms.keep, terms.stretch)
+                    account.claims[n_claims] = j
+                    n_claims += 1
+                    account.offered[j] = 0.0  # `claimed` does the rest
+                    account.base[j] -= terms.left * account.ghost[j]
+                    account.ghost[j] = 0.0
+                    continue
+                now = offer_place(account, terms, j, value, weight, terms.keep, terms.stretch)
+                if not is_still:
+                    put(w, j, now, terms)
         if memory.average.shape[0] > 0:
             for j in range(first * n_columns, last * n_columns):
                 at = m + 2 * n_columns + j
-                offer_place(account, terms, at, memory.average[j], 1.0, 1.0, 1.0)
+                stretch = terms.stretch_of_means
+                now = offer_place(account, terms, at, memory.average[j], 1.0, 1.0, stretch)
+                if not is_still:
+                    put(memory.average, j, now, terms)
         if segment == 0:
             offer_rest(vector, memory, account, terms, etas)
         release_segment(vector.segments, segment * layout.WORD, terms)
-
-
-@helper
-def add_in_place(array, j, now, terms):
-    """Move a coordinate of the one vector, which others write meanwhile."""
-    change = now - np.float64(array[j])
-    if change == 0.0:
-        return
-    if terms.atomic != 0:
-        add_float(array, j, array.dtype.type(change))
-    else:
-        array[j] += array.dtype.type(change)
+    n_values = 0
+    for at in range(account.offered.shape[0]):
+        if account.offered[at] != 0.0:
+            n_values += 1
+    return n_values, n_claims
 
 
 @kernel
-def take_in(vector, memory, account, terms):
-    """Take the owner's answer, which is in ``account.known``, into the machine's vector."""
+def claimed(account, claims, values):
+    """Write out what the claims of the last offer were before, and have them be 0."""
+    for k in range(claims.shape[0]):
+        j = claims[k]
+        values[k] = account.base[j]
+        account.base[j] = 0.0
+
+
+@kernel
+def places_of(offered, places, values):
+    """Write out where an offer is not 0, and what it is there."""
+    k = 0
+    for at in range(offered.shape[0]):
+        if offered[at] != 0.0:
+            places[k] = at
+            values[k] = offered[at]
+            k += 1
+
+
+@kernel
+def add_places(coming, places, values):
+    """Add an offer of some coordinates to what has come of all."""
+    for k in range(places.shape[0]):
+        coming[places[k]] += values[k]
+
+
+@kernel
+def add_claims(account, coming, claims, values, share):
+    """Add another's claims to what has come.
+
+    A coordinate that a site's l1 has clipped to exactly zero is zero here, too, if it is no larger
+    here: what has clipped the one clips anything smaller. Otherwise it counts as one of so many.
+
+    values : float64, what the claimed coordinates were there
+    """
+    for k in range(claims.shape[0]):
+        j = claims[k]
+        now = account.base[j] + coming[j]
+        coming[j] -= now if abs(now) <= abs(values[k]) else share * values[k]
+
+
+@inlined
+def take_part_in(w, account, coming, left, first, last):
+    """As `take_place_in`, of a part of coordinates under their segment's word."""
+    kind = account.base.dtype.type
+    base, ghost, part = account.base, account.ghost, kind(left)
+    for j in range(first, last):
+        own = kind(w[j]) - base[j]
+        now = base[j] + (coming[j] - part * ghost[j])
+        base[j] = now
+        w[j] = w.dtype.type(now + own)
+
+
+@kernel
+def take_in(vector, memory, account, coming, terms):
+    """Take what has come into the site's vector, in place of ``terms.left`` of the ghost."""
     w = vector.w
-    kind = w.dtype.type
     n_columns = vector.intercept.shape[0]
     m, n_features = w.shape[0], vector.curvature.shape[0]
     n_segments = vector.segments.shape[0] // layout.WORD
     size = (n_features + n_segments - 1) // n_segments
+    left = terms.left
     for segment in range(n_segments):
         first = segment * size * n_columns
         last = min(n_features, segment * size + size) * n_columns
         hold_segment(vector.segments, segment * layout.WORD, terms)
-        for j in range(first, last):
-            now = take_place_in(account, j, np.float64(w[j]))
-            if terms.locks != 0:
-                w[j] = kind(now)
-            else:
-                add_in_place(w, j, now, terms)
+        if terms.locks != 0:
+            take_part_in(w, account, coming, left, first, last)
+        else:
+            for j in range(first, last):
+                put(w, j, take_place_in(account, coming, j, np.float64(w[j]), left), terms)
         if memory.average.shape[0] > 0:
             for j in range(first, last):
-                now = take_place_in(account, m + 2 * n_columns + j, memory.average[j])
-                if terms.locks != 0:
-                    memory.average[j] = now
-                else:
-                    add_in_place(memory.average, j, now, terms)
+                at = m + 2 * n_columns + j
+                now = take_place_in(account, coming, at, memory.average[j], left)
+                put(memory.average, j, now, terms)
         if segment == 0:
             for c in range(n_columns):
-                vector.intercept[c] = take_place_in(account, m + c, vector.intercept[c])
-                at = m + n_columns + c
-                memory.dual_mean[c] = take_place_in(account, at, memory.dual_mean[c])
+                at, mean = m + c, m + n_columns + c
+                now = take_place_in(account, coming, at, vector.intercept[c], left)
+                vector.intercept[c] = now
+                now = take_place_in(account, coming, mean, memory.dual_mean[c], left)
+                memory.dual_mean[c] = now
         release_segment(vector.segments, segment * layout.WORD, terms)
-
-
-@kernel
-def settle_offer(total, told, places, values, n_machines, zeros):
-    """Add a machine's offer to the global vector.
-
-    A coordinate that a machine's l1 has clipped to exactly zero is offered as minus what the
-    machine was told. It sets the global one to zero if that is no larger by now: what has clipped
-    the one clips anything smaller. Otherwise it counts as one of so many.
-
-    total : float64, the global vector
-    told : float64, what this machine has been told of it
-    places : int64, of the values; empty: they are all
-    """
-    n = values.shape[0]
-    for k in range(n):
-        j = places[k] if places.shape[0] > 0 else k
-        value = values[k]
-        if zeros != 0 and value != 0.0 and value == -told[j]:
-            total[j] = 0.0 if abs(total[j]) <= abs(told[j]) else total[j] + value / n_machines
-        else:
-            total[j] += value
-
-
-@kernel
-def list_news(total, told, places, values, single):
-    """List where the global vector is not what a machine has been told, and how many places.
-
-    Beyond as many as `places` holds they are counted, and not listed. `told` is brought up to date.
-    """
-    count = 0
-    for j in range(total.shape[0]):
-        now = on_the_wire(total[j], single)
-        if now != told[j]:
-            told[j] = now
-            if count < places.shape[0]:
-                places[count] = j
-                values[count] = now
-            count += 1
-    return count
 
 
 @kernel

@@ -113,7 +113,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, few
     kind = dual.dtype.type
     width = 1 + n_columns
     share = 1.0 / rule.dual_rows
-    over_scale = local[layout.L_STRETCH, 0] * rule.machines / rule.dual_scale
+    over_scale = local[layout.L_STRETCH, 0] * rule.represents / rule.dual_scale
     for i in range(first, last):
         r = row_at(order, i)
         look_ahead(rows, order, i)
@@ -128,7 +128,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, few
         place = r * np.uint64(width)
         if dual[place] == 0.0:
             dual[place] = kind(squared_norm(rows.data, start, end))
-        reach = grown * np.float64(dual[place]) * rule.machines / rule.dual_scale
+        reach = grown * np.float64(dual[place]) * rule.represents / rule.dual_scale
         reach += rule.intercept_step
         label = row_label(rows, r)
         weight = row_weight(rows, r)

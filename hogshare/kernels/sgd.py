@@ -83,7 +83,7 @@ class Rule(NamedTuple):
     coordinate: int  # whether one coordinate is written, and which; see `coordinate`
     iterate: float  # weight of an iterate in the lag: 1, or less where that holds a mean
     stride: float = 1.0  # time of a row: rows that are visited in all meanwhile, as of the plan
-    machines: float = 1.0  # that SDCA takes to be doing as it does until they exchange, see `dual`
+    represents: float = 1.0  # rows that one of SDCA's stands for until sites exchange, see `dual`
 
 
 class Private(NamedTuple):

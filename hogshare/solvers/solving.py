@@ -261,6 +261,7 @@ def solve(
         parts=runner.parts(plane),
         orderly=runner.is_orderly,
         waits_at_ends=isinstance(on_epoch, EpochEnds),
+        names_barrier=named_barrier,
         empty=rule.remembers and begins_empty(first),
         iterate=weight_of_iterates(rule, plane, workers, first),
     )

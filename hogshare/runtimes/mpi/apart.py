@@ -22,13 +22,12 @@ from hogshare.links.network import Network
 from hogshare.problems.linear.part import dealt
 from hogshare.problems.protocol import has_rows
 from hogshare.runtimes.joint import Making
-from hogshare.runtimes.mpi.assembly import Pool
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.in_step import HasNoOrder, InStep
 from hogshare.runtimes.mpi.leader import REPORT
-from hogshare.runtimes.mpi.level import give_back
 from hogshare.runtimes.mpi.machine import Machine
 from hogshare.runtimes.mpi.machines import Machines
+from hogshare.runtimes.mpi.pool import Pool, give_back
 
 LABELS, REPORTED, FILES, HELD_OUT = "labels", "reported", "files", "held out"
 
@@ -54,7 +53,7 @@ def apart(call: Call, here: Machine, making: Making, rows: str, link: Link | Non
             )
         is_over = True
     finally:
-        give_back([comm], is_over)
+        give_back(comm, is_over)
     report.settings["n_workers"] = here.n_workers
     report.settings["workers_of_ranks"] = list(here.workers)
     report.notes.append(f"ranks exchanged messages: {here.apart}")

@@ -26,7 +26,8 @@ WORDS = (
     *(layout.T_BLOCKS, layout.T_ROWS, layout.T_HELD, layout.T_HOLDS, layout.T_SHARE),
     *(layout.T_ARRIVED, layout.T_CLOCK, layout.T_STATE),
 )
-CLOCK, STATE = WORDS.index(layout.T_CLOCK), WORDS.index(layout.T_STATE)
+ARRIVED, CLOCK, STATE = len(WORDS) - 3, len(WORDS) - 2, len(WORDS) - 1
+AWAITED = np.array([0, 0, layout.WAITING])
 PIECE = 1 << 21  # which four bytes hold exactly, with what is below it
 
 
@@ -68,6 +69,14 @@ class Clocks:
         found[:, CLOCK:] = last
         return np.concatenate([[self.control[layout.GENERATION]], found.reshape(-1)])
 
+    def are_news(self, words: np.ndarray) -> bool:
+        """Whether others may wait at a barrier for what these words of this site do not say."""
+        before = words[1:].reshape(-1, len(WORDS))[:, ARRIVED:]
+        now = self.session.table_here[:, WORDS[ARRIVED:]]
+        # who works and who waits are waited for alike
+        differ = np.maximum(before, AWAITED) != np.maximum(now, AWAITED)
+        return bool(differ.any()) or words[0] != self.control[layout.GENERATION]
+
     def take_in(self, site: int, words: np.ndarray) -> None:
         """Write down what another site has told."""
         table = self.rows_of(site)
@@ -92,13 +101,12 @@ class Clocks:
             if k not in self.world.here:
                 locks.note(row, layout.T_STATE, layout.WAITING)
 
-    @property
-    def is_pressing(self) -> bool:
-        """Whether somebody here waits at a barrier for what others may have done by now."""
-        rows = self.session.table_here
-        held = rows[:, layout.T_PASSED] <= rows[:, layout.T_CLOCK]
-        held &= rows[:, layout.T_STATE] == layout.WAITING
-        return self.are_waited_for and bool(held.any())
+    def expect_again(self) -> None:
+        """Have barriers wait for other sites' workers who rest: they begin again, where all are."""
+        for k, row in enumerate(self.table):
+            if k not in self.world.here and row[layout.T_STATE] == layout.RESTING:
+                locks.note(row, layout.T_CLOCK, int(self.table[:, layout.T_CLOCK].max()))
+                locks.note(row, layout.T_STATE, layout.WAITING)
 
 
 def expect_again(words: np.ndarray, clock: int) -> None:

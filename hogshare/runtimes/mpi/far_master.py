@@ -33,11 +33,11 @@ from hogshare.kernels import far_master, layout
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.links.link import Line
 from hogshare.links.network import Network
-from hogshare.runtimes.mpi.assembly import Pool
 from hogshare.runtimes.mpi.clocks import Clocks, expect_again
+from hogshare.runtimes.mpi.level import Level, Model
 from hogshare.runtimes.mpi.mail import FIRST_KIND_OF_RUN, Mail
-from hogshare.runtimes.mpi.meeting import MeetingLevel, Model
-from hogshare.runtimes.mpi.posts import most_places
+from hogshare.runtimes.mpi.pool import Pool
+from hogshare.shm.mailbox import PLACE_BYTES
 
 MASTER = 0  # its rank
 NEWS, NEWS_TAKEN, REPORT = range(FIRST_KIND_OF_RUN, FIRST_KIND_OF_RUN + 3)
@@ -47,7 +47,7 @@ VERSIONS = [layout.VERSION, layout.APPLIED]
 HEAD = 4  # words of news before those of workers: meetings, version, applied, places
 
 
-class MasterLevel(MeetingLevel):
+class MasterLevel(Level):
     """The level of sites whose workers have one master.
 
     network : links between sites besides the real ones
@@ -62,7 +62,8 @@ class MasterLevel(MeetingLevel):
         links = [network.between(*one) if one[0] != one[1] else None for one in ends]
         self._mail = Mail(self.channel, session.mail.box, ends, links)
         now = self._flat()
-        self._places = np.empty(most_places(len(now), 8), np.int64)
+        most = 8 * len(now) // (8 + PLACE_BYTES)  # of more values, all without places are shorter
+        self._places = np.empty(most, np.int64)
         self._values = np.empty(len(self._places))
         others = self.channel.others if self.is_master else []
         self._reported = {k: now.copy() for k in others}
@@ -180,11 +181,11 @@ class MasterLevel(MeetingLevel):
     # -- a meeting
 
     def arrive(self) -> None:
-        """As of `MeetingLevel`."""
+        """As of `Level`."""
         self.channel.wait(self._is_taken)
 
     def bring(self, clock: int) -> Model:
-        """As of `MeetingLevel`: what the master has, with all that was sent, and its counts."""
+        """As of `Level`: what the master has, with all that was sent, and its counts."""
         session, table = self.session, self.session.schedule.table
         for site in self.channel.others:
             state = layout.DONE if self.are_over[site] else layout.RESTING
@@ -213,7 +214,7 @@ class MasterLevel(MeetingLevel):
         return vector.w, vector.intercept
 
     def called(self) -> None:
-        """As of `MeetingLevel`: intercepts may have been moved, everywhere alike."""
+        """As of `Level`: intercepts may have been moved, everywhere alike."""
         self._tell_anew()
 
     def clear(self) -> None:

@@ -38,7 +38,7 @@ from hogshare.engine.checkpoint_parts import (
 from hogshare.engine.checkpoints import OneFile, Saved, load
 from hogshare.problems.fingerprints import DIGITS, digits_of, sum_of
 from hogshare.problems.linear.problem import LinearProblem
-from hogshare.runtimes.mpi.assembly import Pool
+from hogshare.runtimes.mpi.pool import Pool
 
 Gathered = Callable[[np.ndarray], np.ndarray]
 TOKEN_BITS = 48  # which a float has

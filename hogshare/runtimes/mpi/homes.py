@@ -26,16 +26,16 @@ from hogshare.engine.session import Session
 from hogshare.kernels import layout, tracking
 from hogshare.links.network import Network
 from hogshare.planes.protocol import owners_of
-from hogshare.runtimes.mpi.assembly import Pool
 from hogshare.runtimes.mpi.clocks import Clocks
+from hogshare.runtimes.mpi.level import Level, Model
 from hogshare.runtimes.mpi.mail import Mail
-from hogshare.runtimes.mpi.meeting import MeetingLevel, Model
+from hogshare.runtimes.mpi.pool import Pool
 from hogshare.runtimes.mpi.progress import Owned, Progress
 
 HOMES, TABLE = " homes", " table"  # names that no array of a plane has
 
 
-class HomesLevel(MeetingLevel):
+class HomesLevel(Level):
     """The level of sites whose workers have homes of one plane.
 
     network : links between sites besides the real ones, where the plane says nothing of links
@@ -73,11 +73,11 @@ class HomesLevel(MeetingLevel):
     # -- a meeting
 
     def has_finite(self) -> bool:
-        """As of `MeetingLevel`."""
+        """As of `Level`."""
         return all(np.isfinite(self.homes.vector_of(k)).all() for k in self.homes.here)
 
     def bring(self, clock: int) -> Model | None:
-        """As of `MeetingLevel`: all homes, and all rows of the arrays that are read together."""
+        """As of `Level`: all homes, and all rows of the arrays that are read together."""
         homes = self.homes
         homes.table[:, layout.T_CLOCK] = clock  # where all go on from
         if are_all_last := bool(self.are_over.all()):
@@ -107,14 +107,14 @@ class HomesLevel(MeetingLevel):
                 at += size
 
     def keep_trace(self, n_epochs: int, model: Model) -> None:
-        """As of `MeetingLevel`, with how far homes are apart."""
+        """As of `Level`, with how far homes are apart."""
         super().keep_trace(n_epochs, model)
         spreads = self.session.arrays["snapshot_spreads"]
         if 0 < n_epochs <= len(spreads):  # one an epoch
             spreads[n_epochs - 1] = self.homes.disagreement()
 
     def go_on(self) -> None:
-        """As of `MeetingLevel`."""
+        """As of `Level`."""
         self.progress.meet(self.are_over)
 
     def end(self) -> None:

@@ -43,8 +43,8 @@ from hogshare.links.link import Line
 from hogshare.links.network import Network
 from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
-from hogshare.runtimes.mpi.assembly import Pool
 from hogshare.runtimes.mpi.channel import FIRST_KIND, NAP_SECONDS, Channel, EdgeTraffic
+from hogshare.runtimes.mpi.pool import Pool
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm.table import IN_RUN

@@ -1,12 +1,18 @@
-"""The level between machines, as one of them has it: what they tell each other during a run.
+"""A level whose sites meet at the end of an epoch, by a channel, and come to one decision.
 
-Who writes: the thread of the rank that talks to the others, everything of it.
+    words (epochs, stop words, sums) of all  ->  one model  ->  callers  ->  one decision
+
+Who has stopped in the middle of an epoch comes to the same meetings as those who rest, until all
+have ended. A site that is through a meeting first goes on at once: what it sends from then on may
+come before the others are through, and is not to be dropped.
+
+Who writes and reads: the thread of each rank that talks to the others. Order: that of the channel,
+so that who has all words of a meeting has all that was posted before them. Who frees: `close`.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -14,10 +20,14 @@ import numpy as np
 
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
-from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Assembly, Pool
-from hogshare.runtimes.mpi.channel import Channel, EdgeTraffic
-from hogshare.runtimes.mpi.words import Decision
+from hogshare.runtimes.mpi.channel import NAP_SECONDS, Channel
+from hogshare.runtimes.mpi.pool import Pool
+from hogshare.runtimes.mpi.verdict import Verdict
+from hogshare.runtimes.mpi.words import ORDINARY, Decision
 
+EPOCHS, IS_LAST, STOP, IS_FINITE, CLOCK, FIRST_SUM = range(6)  # of a site's words in a meeting
+
+Model = tuple[np.ndarray, np.ndarray]  # coefficients and intercepts
 # ``between(epochs, all_rest)`` is called when all have one model, before they decide: it answers
 # why this machine has the run stop, or RUNNING; `all_rest`: nobody has ended, so that all are there
 Between = Callable[[int, bool], int]
@@ -26,25 +36,63 @@ Score = Callable[[], np.ndarray]  # of the model that all have, on the held-out 
 
 
 class Level:
-    """What the ends of a machine have alike.
+    """What levels have alike; what differs is for those to say.
 
-    pool : one rank for each machine
-    deliver : an interrupt, while it waits
-    is_over : whether all machines have ended the run together, so that nothing is under way
+    is_looked_at : whether anybody looks at the model between two epochs
+    are_over : bool of shape (n_sites,), sites that have ended, as of the last meeting
+    is_over : whether all sites have ended the run together, so that nothing is under way
+    is_served : whether workers wait for what this thread does, while there is any
     saves : whether checkpoints are written
     score : what is asked when all have one model; None: no rows are held out
+
+    pool : one rank for each site
+    n_rows : rows that all sites train on
     """
 
-    pool: Pool
-    session: Session
-    beats: Any
-    traffic: EdgeTraffic
-    deliver: Callable[[], None]
-    is_over: bool
-    is_served: bool = False  # whether workers wait for what this thread does, while there is any
-    assembly: Assembly | Channel
+    is_looked_at = True
+    is_served = False
+    saves = False
     score: Score | None = None
-    saves: bool = False
+
+    def __init__(self, pool: Pool, session: Session, n_rows: int) -> None:
+        self.session, self.pool = session, pool
+        self.channel = Channel(pool.copy_of_comm(), pool.look)
+        self.traffic = self.channel.traffic
+        self.verdict = Verdict(session, session.plan, n_rows)
+        # by itself a site meets no criterion; whether all do is decided in the meetings
+        session.plan = session.plan._replace(tol=-np.inf, early_stopping=0)
+        self.is_over, self.are_over = False, np.zeros(pool.size, bool)
+
+    # -- what differs
+
+    def has_finite(self) -> bool:
+        """Whether all numbers are that this site knows before a model is brought."""
+        return True
+
+    def arrive(self) -> None:
+        """Wait for what has to be done before this site's words are sent."""
+
+    def bring(self, clock: int) -> Model | None:
+        """Come to one model, if anybody looks at it.
+
+        clock : that of the farthest worker
+        """
+        raise NotImplementedError
+
+    def keep_trace(self, n_epochs: int, model: Model) -> None:
+        """Put the model that all have into the place of the epoch's snapshot."""
+        keep_snapshot(self.session, n_epochs, *model)
+
+    def called(self) -> None:
+        """Note that callers have been called, who may have moved intercepts, everywhere alike."""
+
+    def go_on(self) -> None:
+        """Begin the next epoch, after a meeting."""
+
+    def clear(self) -> None:
+        """Bring to an end what is under way, when all have ended."""
+
+    # -- what all have
 
     def common(self) -> AbstractContextManager[None]:
         """A block in which the session's model is what all have alike, while all rest.
@@ -61,63 +109,112 @@ class Level:
 
         In the order of the machines. Whoever has asked does something else then, unheard.
         """
-        found = self.assembly.gathered(numbers).sum(axis=0)
-        self.beats.rest()
+        found = self.channel.gathered(numbers).sum(axis=0)
+        self.channel.rest()
         return np.asarray(found)
 
     def of_first(self, numbers: np.ndarray) -> np.ndarray:
         """The first machine's array, on each; all have to ask, with one shape."""
-        found = self.assembly.gathered(numbers)[0]
-        self.beats.rest()
+        found = self.channel.gathered(numbers)[0]
+        self.channel.rest()
         return np.asarray(found)
 
-    def prepare(self) -> None:
-        """Load or compile kernels; a run does nothing else before."""
-        raise NotImplementedError
+    @property
+    def nap(self) -> float:
+        """Seconds for which there is nothing to do, while workers work."""
+        return NAP_SECONDS
 
     def begin(self, is_heard: bool) -> None:
         """Begin together; `is_heard`: somebody here evaluates the model on the way."""
         raise NotImplementedError
 
-    def rest(self, between: Between, before_all_go_on: GoOn) -> Decision:
-        """Come to one model and one decision with all machines, while the workers rest."""
-        raise NotImplementedError
+    @property
+    def deliver(self) -> Callable[[], None]:
+        """An interrupt, while it waits."""
+        return self.channel.deliver
 
-    def end(self) -> None:
-        """Bring the run to its end on all machines, with one model."""
-        raise NotImplementedError
+    @deliver.setter
+    def deliver(self, deliver: Callable[[], None]) -> None:
+        self.channel.deliver = deliver
 
-    def close(self) -> None:
-        """Give back what the messages took; nobody sends anything more."""
-        raise NotImplementedError
+    def prepare(self) -> None:
+        """Load or compile the kernel of decisions."""
+        self.verdict.prepare()
 
     def poll(self) -> bool:
         """Do whatever there is to do; whether anything was."""
-        raise NotImplementedError
+        return self.channel.poll()
 
     def wait(self, ready: Callable[[], bool]) -> None:
         """Poll until something is so, asleep in between."""
-        while not ready():
-            if not self.poll():
-                self.deliver()
-                self.pool.look()
-                time.sleep(NAP_SECONDS)
+        self.channel.wait(ready)
 
+    def rest(self, between: Between, before_all_go_on: GoOn) -> Decision:
+        """Meet all others, while the workers rest."""
+        decision = self._meet(between, is_last=False)
+        if decision.stop == layout.RUNNING:
+            before_all_go_on()
+        self.go_on()
+        return decision
 
-_never_freed: list[Any] = []
+    def end(self) -> None:
+        """Meet until all have ended, and part."""
+        while not self.are_over.all():
+            decision = self._meet(lambda *_: layout.RUNNING, is_last=True)
+        self.clear()
+        self.channel.part()
+        note_end(self.session, decision)
+        pool_iterates(self.session, self.pool)
+        self.is_over = True
 
+    def close(self) -> None:
+        """Give everything back; nobody sends anything more."""
+        self.channel.close()
 
-def give_back(comms: Sequence[Any], is_over: bool) -> None:
-    """Free the communicators of a run, unless it was broken off.
+    # -- a meeting
 
-    MPI may give the number of one that is free to the next one. Messages that nobody has received,
-    of a run that was broken off, would then be received in another run.
-    """
-    if not is_over:
-        _never_freed.extend(comms)
-        return
-    for comm in comms:
-        comm.Free()
+    def _meet(self, between: Between, is_last: bool) -> Decision:
+        """Come to one model, if anybody looks at it, and one decision."""
+        self.arrive()
+        session, stop = self.session, self.session.word(layout.STOP)
+        found = self.channel.gathered(self._words(is_last, stop))
+        epochs, stops = found[:, EPOCHS].astype(int), found[:, STOP].astype(int)
+        self.are_over, n_epochs = found[:, IS_LAST] > 0.0, int(epochs.min())
+        is_new = bool((epochs == n_epochs).all()) and n_epochs > self.verdict.epochs
+        model = self.bring(int(found[:, CLOCK].max()))
+        if is_new:
+            if model is not None:
+                self.keep_trace(n_epochs, model)
+                self._take_score()
+            called = between(n_epochs, not self.are_over.any())
+            stop = stop if called == layout.RUNNING else called
+            self.called()
+        said: list[int] = []
+        if self.is_looked_at or self.are_over.any():  # else nobody has been called
+            said = self.channel.gathered(np.array([stop]))[:, 0].astype(int).tolist()
+        reason = next((one for one in (*stops, *said) if one not in ORDINARY), layout.RUNNING)
+        if is_new:
+            w = np.zeros(session.size) if model is None else model[0].astype(np.float64)
+            is_finite = bool(found[:, IS_FINITE].all() and np.isfinite(w).all())
+            judged = self.verdict.of(n_epochs, found[:, FIRST_SUM:].sum(axis=0), w, is_finite)
+            reason = judged if reason == layout.RUNNING else reason
+        if self.are_over.all() and reason == layout.RUNNING:
+            reason = layout.STOPPED_BY_LIMIT
+        decision = Decision(int(reason), n_epochs, self.verdict.loss, self.verdict.columns)
+        note_decision(session, decision)
+        return decision
+
+    def _words(self, is_last: bool, stop: int) -> np.ndarray:
+        session, n_epochs = self.session, self.session.word(layout.EPOCHS)
+        sums = session.arrays["sums"][(n_epochs - 1) % 2]
+        clock = session.table_here[:, layout.T_CLOCK].max()
+        words: list[Any] = [n_epochs, is_last, stop, self.has_finite(), clock]
+        return np.concatenate([words, sums])
+
+    def _take_score(self) -> None:
+        if self.score is not None:
+            with self.common():
+                self.verdict.score[:] = self.score()
 
 
 def pool_iterates(session: Session, pool: Pool) -> None:

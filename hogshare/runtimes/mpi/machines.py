@@ -39,14 +39,14 @@ from hogshare.problems.protocol import Problem, has_rows
 from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi import channel
-from hogshare.runtimes.mpi.assembly import NAP_SECONDS, Pool
 from hogshare.runtimes.mpi.far_master import MasterLevel
 from hogshare.runtimes.mpi.files import SiteFiles, identity_of_all
 from hogshare.runtimes.mpi.heldout import HeldOut
 from hogshare.runtimes.mpi.homes import HomesLevel
 from hogshare.runtimes.mpi.level import Level
+from hogshare.runtimes.mpi.pool import Pool
 from hogshare.runtimes.mpi.resting import Asked, AtEpochs
-from hogshare.runtimes.mpi.site import SitePace, site_pace
+from hogshare.runtimes.mpi.site import SitePace, in_rounds, site_pace
 from hogshare.runtimes.mpi.vectors import VectorLevel
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
@@ -164,7 +164,9 @@ class Machines(Runtime):
         if choices.plane.has_master:
             return choices
         vectors = 2 if choices.rule.remembers and not choices.rule.is_sum else 1
-        self.pace = site_pace(choices, vectors * problem.n_features * problem.n_columns)
+        size = vectors * problem.n_features * problem.n_columns
+        choices = in_rounds(choices, size)
+        self.pace = site_pace(choices, size)
         return choices
 
     def _check(self, choices: Choices) -> None:
@@ -244,7 +246,6 @@ class Machines(Runtime):
         else:
             assert self.pace is not None
             self.level = VectorLevel(self.pool, session, self.pace, self.n_rows, self.network)
-            self.level.shares_trace = self.trace > 1
         if self.validation is not None:
             held_out = HeldOut(self.problem, self.validation)
             self.level.score = lambda: held_out.scores(session.model())
@@ -290,7 +291,7 @@ class Machines(Runtime):
                 if on_epoch is None:
                     return False
                 told = n_epochs
-                level.beats.rest()  # unless it was the last word
+                level.channel.rest()  # unless it was the last word
                 return bool(held.outside(on_epoch, n_epochs, session.snapshot))
 
             level.deliver = held.deliver
@@ -306,7 +307,7 @@ class Machines(Runtime):
                         level.pool.look()
                         hook.poll()
                         if not (moved and level.is_served):
-                            crew.wait(NAP_SECONDS)
+                            crew.wait(level.nap)
                 except BaseException:
                     session.stop(layout.STOPPED_BY_CALLER)
                     crew.join(crew.patience(held))
@@ -333,7 +334,7 @@ class Machines(Runtime):
     def _gathered(self, numbers: np.ndarray) -> np.ndarray:
         if self._is_running:
             assert self.level is not None
-            return self.level.assembly.gathered(numbers)
+            return self.level.channel.gathered(numbers)
         return self.pool.gathered(numbers)
 
     def _added(self, numbers: np.ndarray) -> np.ndarray:

@@ -13,8 +13,8 @@ import time
 import numpy as np
 
 from hogshare.kernels import layout
-from hogshare.runtimes.mpi.beats import SILENT_SECONDS
 from hogshare.runtimes.mpi.calls import RankFailed
+from hogshare.runtimes.mpi.channel import SILENT_SECONDS
 
 NAME = "heartbeats"  # of the array
 Shapes = dict[str, tuple[tuple[int, ...], str]]

@@ -151,7 +151,7 @@ class AtEpochs(AtRest):
         level = self.level
         if level.is_over:
             return self._pooled(found)
-        level.beats.rest()
+        level.channel.rest()
         return level.of_first(found() if level.pool.me == 0 else np.zeros(2))
 
     def _pooled(self, found: Callable[[], np.ndarray]) -> np.ndarray:

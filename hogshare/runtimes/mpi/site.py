@@ -1,70 +1,77 @@
-"""A machine among others: what its vector has changed goes to the owner, and the news come back.
+"""A site among others: what its vector has changed goes to all of them, and theirs comes here.
 
-How often machines exchange is settled by rows, as for workers, at what a message costs. Between
-machines an exchange is an offer and an answer. What it costs a machine is the time that its talking
-thread takes from the workers' cores: the vector is read and written about four times on
-each side, and each message is put together, moved and taken apart in Python. As for workers, there
-is a *shortest* interval, at which that is a quarter of the rows' time, and an *easy* one, at which
-it is a tenth; in between as many rows as keep the machines close, an eighth of all for plain
-descent and a sixteenth for rules that remember rows.
+How often a site offers is settled by rows, as for workers, at what a message costs. What an offer
+costs a site is the time that its talking thread takes from the workers' cores: the vector is read
+once to offer, and written once for what has come, and each message is copied by MPI and moved by
+Python. As for workers, there is a *shortest* interval, at which that is a quarter of the rows'
+time, and an *easy* one, at which it is a tenth; in between as many rows as keep the sites close, an
+eighth of all for plain descent and a sixteenth for rules that remember rows.
 
-More curvature between machines than between workers asks for nothing else: the weight of a
-coordinate (`hogshare.kernels.between`) falls as its curvature times the rows, so what is too curved
-for the interval is averaged.
+More curvature between sites than between workers asks for nothing else: the weight of a coordinate
+(`hogshare.kernels.between`) falls as its curvature times the rows, so what is too curved for the
+interval is averaged.
 
-Who writes: the thread of the machine that talks to the others, everything here, and the session's
+**Credits.** Whoever has an offer in its vector says so to who made it. A site offers again when no
+other has more than one of its offers under way.
+
+**Order.** The words of a site's workers (`clocks`) follow its offer in the same message, and are
+read before it is made; here they are written down when the offer is in the vector. So who sees how
+far a worker is sees what it has done.
+
+**Meetings.** Sites that have gone on from a meeting may offer while others are still in it. What
+they send is of a later `phase`, and is put off until this site goes on, too.
+
+Who writes: the thread of the site that talks to the others, everything here, and the session's
 vector under its segments' words, beside the workers; `hogshare.kernels.between` tells the order.
-Words of the session (columns, history, the stop word) it writes while the workers rest or have
-ended, but for a stop in the middle of an epoch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import dataclasses
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 from numba import typeof
 
+from hogshare.barriers import BSP
 from hogshare.engine.choices import Choices
 from hogshare.engine.session import Session
 from hogshare.kernels import between, epochs, exchange, layout
 from hogshare.kernels.between import Account, Terms
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.sgd import DUAL
-from hogshare.planes.shared import EASY_SHARE, EXCHANGE_SHARE, row_nanoseconds
+from hogshare.links.link import Line
+from hogshare.links.network import Network
+from hogshare.planes.shared import row_nanoseconds
 from hogshare.rules.pace import DELAY
-from hogshare.runtimes.mpi.clocks import Clocks, packed, unpacked
-from hogshare.runtimes.mpi.level import Between, keep_snapshot, note_decision, note_end
-from hogshare.runtimes.mpi.posts import Post, parts, send
-from hogshare.runtimes.mpi.words import (
-    ALL_REST,
-    AT_BEGIN,
-    AT_END,
-    AT_REST,
-    IN_PASSING,
-    ORDINARY,
-    STOP_NOW,
-    Decision,
-    Flat,
-    Report,
-)
+from hogshare.runtimes.mpi.channel import FIRST_KIND, NAP_SECONDS, Channel
+from hogshare.runtimes.mpi.clocks import Clocks
+from hogshare.runtimes.mpi.words import Flat
 
-MESSAGES_NS = 150_000.0  # of an offer and its answer, however short they are
-COORDINATE_NS = 8.0  # of each of their numbers
-DESCENT_SPREAD, SPREAD = 8, 16  # rows per row that all machines have between two exchanges of each
-FIRST, GROWTH = 256, 1.0 / 16.0  # rows of a worker at first, and later in rows that are done
-
-Wait = Callable[[Callable[[], bool]], None]  # polls until something is so
+OFFER_NS, MESSAGE_NS = 100_000.0, 50_000.0  # of an offer, and of each message of it, however short
+COORDINATE_NS, VALUE_NS = 4.0, 3.0  # of each of their numbers
+EASY_SHARE, DEAREST_SHARE = 20.0, 4.0  # rows' time between two offers, in offers
+SHORT, SPREAD_OF_SUMS, LEAST_BLOCK = 4096, 64, 32  # see `in_rounds`
+DESCENT_SPREAD, SPREAD = 8, 16  # rows per row that all sites have between two offers of each
+FIRST, GROWTH = 256, 1.0  # rows of a worker at first, and later in rows that are done
+LONGEST_NAP = 0.004
+CREDITS = 2  # offers that may be under way to another
+OFFER, TAKEN = FIRST_KIND, FIRST_KIND + 1  # kinds of messages
+PHASE, COUNT, CLAIMS, WORDS = range(4)  # of an offer's head
+HEAD = 4
+DENSE = -1  # for COUNT: values of all coordinates
+NOWHERE, NO_VALUES = np.empty(0, np.int32), np.empty(0)
 
 
 class SitePace(NamedTuple):
-    """How often a machine offers.
+    """How often a site offers.
 
     rows : of all its workers, between two offers
     first : of all its workers, at first
-    keeps : whether what a weight holds back stays in the machine's vector
+    keeps : whether what a weight holds back is offered later
     """
 
     rows: int
@@ -85,140 +92,293 @@ class SitePace(NamedTuple):
 
 
 def site_pace(choices: Choices, size: int) -> SitePace:
-    """How often a machine of a run offers.
+    """How often a site of a run offers.
 
-    choices : with how many machines there are, and how many rows they have
+    choices : with how many sites there are, and how many rows they have
     size : numbers of a vector that is exchanged
     """
-    problem, rule, machines = choices.problem, choices.rule, len(choices.world.sites)
-    cost, row = MESSAGES_NS + COORDINATE_NS * size, row_nanoseconds(problem)
-    shortest, easy = EXCHANGE_SHARE * cost / row, EASY_SHARE * cost / row
-    close = choices.n_all / ((SPREAD if rule.remembers else DESCENT_SPREAD) * machines)
-    rows = max(1, int(max(shortest, min(easy, close))))
+    problem, rule, sites = choices.problem, choices.rule, len(choices.world.sites)
+    easy = EASY_SHARE * _offer_rows(choices, size)
+    close = choices.n_all / ((SPREAD if rule.remembers else DESCENT_SPREAD) * sites)
+    rows = max(1, int(close if choices.block and not choices.names_barrier else max(easy, close)))
     first = min(rows, FIRST * choices.n_here)
     # as of workers: what is held back comes so many exchanges later, and is not to be too old
-    fresh = DELAY * rows * machines**2 <= choices.n_all and problem.l1 == 0.0
+    fresh = DELAY * rows * sites**2 <= choices.n_all and problem.l1 == 0.0
     return SitePace(rows, first, rule.remembers and fresh)
 
 
-class Site:
-    """One machine's side.
+def in_rounds(choices: Choices, size: int) -> Choices:
+    """Choices of a run whose sites wait for each other's offers, if it is one that has to.
 
-    start : the flat vector that all machines begin with
-    places : most values of a message that have a place each
+    A rule that remembers rows settles only if what it remembers is of models that all have had, a
+    short while ago. Rows of few features are so quick that an epoch may be over before an offer is
+    answered; there workers go by rounds, of which no epoch has fewer than so many, unless the
+    caller says how they go.
+    """
+    is_free = not choices.names_barrier and choices.block is None
+    if not (choices.rule.remembers and is_free and size <= SHORT):
+        return choices
+    rounds = SPREAD_OF_SUMS if choices.rule.is_sum else SPREAD
+    if DEAREST_SHARE * _offer_rows(choices, size) <= choices.n_training / SPREAD:
+        return choices
+    block = max(LEAST_BLOCK, choices.n_training // (rounds * choices.n_here))
+    return dataclasses.replace(choices, barrier=BSP(), block=block)
+
+
+def _offer_rows(choices: Choices, size: int) -> float:
+    """Rows that take as long as an offer of so many numbers to all others, and theirs."""
+    sites = len(choices.world.sites)
+    cost = OFFER_NS + COORDINATE_NS * size + (sites - 1) * (MESSAGE_NS + VALUE_NS * size)
+    return cost / row_nanoseconds(choices.problem)
+
+
+class Site:
+    """One site's end of what all have in common.
+
+    start : the flat vector that all sites begin with
+    share : of all rows, that this site has
     single : whether values are sent in four bytes
+    network : links between sites besides the real ones
     """
 
     def __init__(
         self,
         session: Session,
+        channel: Channel,
         clocks: Clocks,
         start: np.ndarray,
         pace: SitePace,
-        post: Post,
-        places: int,
+        share: float,
         single: bool,
-        n_machines: int,
+        network: Network,
     ) -> None:
-        self.session, self.clocks, self.pace, self.post = session, clocks, pace, post
-        self.flat = Flat.of(session)
-        self.account = Account(start.copy(), start.copy(), np.zeros(len(start)))
-        self.n_machines, self._places, self._single = n_machines, places, int(single)
+        self.session, self.channel, self.clocks, self.pace = session, channel, clocks, pace
+        self.share = share
+        self.flat, kind = Flat.of(session), np.float32 if single else np.float64
+        clips = session.rule.l1_ratio > 0.0
+        self.account = Account(
+            start.astype(kind),
+            np.zeros(len(start), kind),
+            np.zeros(len(start), kind),
+            np.zeros(self.flat.m if clips else 0, np.int64),
+        )
+        others = channel.others
+        self._lines = {to: Line(network.between(channel.me, to)) for to in others}
+        self._haunted: set[int] = set()  # others whose part of the ghost is still there
+        self._untaken = dict.fromkeys(others, 0)
+        self.phase = 0  # how many meetings are over
+        self._put_off: list[tuple[int, np.ndarray]] = []
+        self._came: dict[int, np.ndarray] = {}  # words, of whom an offer has come
+        self._coming: np.ndarray | None = None  # the sum of these offers
         self._offered_rows = self._rows()
-        self._is_under_way = False
-        self._are_at_work = False  # the workers here: else there is nothing to offer in passing
+        self.is_at_work = False  # the workers here: else there is nothing to offer in passing
         self._words = np.zeros(0, np.int64)  # of the workers here, as they were last told
-        self._answered = IN_PASSING  # the round of the last answer
-        self._decisions: list[Decision] = []
+        self._offered_at = 0.0
+        self._seen, self._rate = (self._offered_rows, time.perf_counter()), 0.0
+        self._n_rows = session.arrays["order"].shape[1]
+        channel.on(OFFER, self._receive)
+        channel.on(TAKEN, self._settle)
 
     def prepare(self) -> None:
         """Load or compile its kernels; a run does nothing else before."""
-        if not JIT_DISABLED:
-            session, terms = self.session, self._terms(IN_PASSING, 0)
-            sides = session.vector, session.memory, self.account, terms
-            etas = session.locals()[:, layout.L_ETA].max(axis=0)
-            between.offer.compile(tuple(map(typeof, (*sides, etas))))
-            between.take_in.compile(tuple(map(typeof, sides)))
+        if JIT_DISABLED:
+            return
+        session, account, offered = self.session, self.account, self.account.offered
+        own = session.vector, session.memory, account, self._terms(0, 0.0)
+        etas = session.locals()[:, layout.L_ETA].max(axis=0)
+        between.offer.compile(tuple(map(typeof, (*own, etas))))
+        between.take_in.compile(tuple(map(typeof, (*own[:3], offered, own[3]))))
+        between.places_of.compile(tuple(map(typeof, (offered, NOWHERE, offered))))
+        between.add_places.compile(tuple(map(typeof, (offered, NOWHERE, offered))))
+        if len(account.claims):
+            claims = account.claims, NO_VALUES
+            between.claimed.compile(tuple(map(typeof, (account, *claims))))
+            between.add_claims.compile(tuple(map(typeof, (account, offered, *claims, 1.0))))
 
     # -- while the workers work
 
     def poll(self) -> bool:
-        """Take in what has come, and offer what it is time for; whether anything was done."""
-        moved = self._take_answer() | self._take_decision()
-        rows = self._rows()
-        may_offer = self._are_at_work and not self._is_under_way
-        if may_offer and (self._is_due(rows) or self._is_urgent()):
-            self._offer(IN_PASSING, rows)
-            moved = True
+        """Take in what has come, and offer if it is time to; whether anything was done."""
+        moved = self.take_in()
+        if self.is_at_work and max(self._untaken.values(), default=CREDITS) < CREDITS:
+            rows = self._rows()
+            if rows - self._offered_rows >= self.pace.rows_now(rows) or self._is_urgent():
+                self.offer(rows)
+                moved = True
         return moved
 
-    def _is_due(self, rows: int) -> bool:
-        return rows - self._offered_rows >= self.pace.rows_now(rows)
+    @property
+    def nap(self) -> float:
+        """Seconds for which there is nothing to do, as far as rows go."""
+        now, rows = time.perf_counter(), self._rows()
+        if self.clocks.are_waited_for or not self.is_at_work:
+            since = now - self._offered_at  # rounds are as short as they have been till now
+            return min(NAP_SECONDS, max(0.1 * NAP_SECONDS, 0.1 * since))
+        if self.channel.is_moving:
+            return 2 * NAP_SECONDS
+        seen, then = self._seen
+        if now - then > 4 * LONGEST_NAP:
+            self._rate, self._seen = (rows - seen) / (now - then), (rows, now)
+        due = self._offered_rows + self.pace.rows_now(rows)
+        ends = self._n_rows - rows % self._n_rows
+        left = min(max(0, due - rows), ends)
+        return min(LONGEST_NAP, max(NAP_SECONDS, left / max(1.0, self._rate)))
 
     def _is_urgent(self) -> bool:
         """Whether somebody may wait at a barrier for what there is to tell, at any site."""
-        clocks = self.clocks
-        if not clocks.are_waited_for:
-            return False
-        return clocks.is_pressing or not np.array_equal(clocks.words(), self._words)
+        return self.clocks.are_waited_for and self.clocks.are_news(self._words)
 
-    def begin(self, wait: Wait) -> None:
-        """Have all machines begin at one vector, which has the sums of all."""
-        self._exchange(AT_BEGIN, wait)
-        self._are_at_work = True
+    def go_on(self) -> None:
+        """Let the workers go on from a meeting."""
+        self.phase += 1
+        self.clocks.expect_again()
+        self.is_at_work = True
+        put_off, self._put_off = self._put_off, []
+        for sender, content in put_off:
+            self._receive(sender, content)
+        self.take_in()
+
+    # -- offers
+
+    def offer(self, rows: int | None = None, is_whole: bool = False) -> None:
+        """Offer what the vector has changed, to all others.
+
+        rows : that are in it; None: in a meeting, which nobody leaves without the others' offers
+        is_whole : whether this is where a run begins
+        """
+        self.take_in()
+        session, account, channel = self.session, self.account, self.channel
+        if self.clocks.are_waited_for:
+            self._words = self.clocks.words()  # the first: what belongs to them is in the vector
+        now, left = self._rows() if rows is None else rows, self._left(len(self._haunted))
+        terms = self._terms(now, left, haunts=rows is not None, is_whole=is_whole)
+        etas = session.locals()[:, layout.L_ETA].max(axis=0)
+        n_values, n_claims = between.offer(session.vector, session.memory, account, terms, etas)
+        claims, values, places = account.claims[:n_claims], np.empty(n_claims), NOWHERE
+        if n_claims:
+            between.claimed(account, claims, values)
+        offered, count = account.offered, DENSE
+        if n_values * (4 + offered.itemsize) < offered.nbytes:
+            places, offered = np.empty(n_values, np.int32), np.empty(n_values, offered.dtype)
+            between.places_of(account.offered, places, offered)
+            count = n_values
+        head = np.array([self.phase, count, n_claims, len(self._words)])
+        parts = head, self._words, claims, values, np.array([self.share]), offered, places
+        for to, line in self._lines.items():
+            channel.post(to, OFFER, parts, "update", 0, line)
+            self._untaken[to] += 1
+        channel.flush()
+        self._offered_at = time.perf_counter()
+        self._offered_rows, self._haunted = now, set(self._lines) if rows is not None else set()
+
+    def _receive(self, sender: int, content: np.ndarray) -> None:
+        head = content[: 8 * HEAD].view(np.int64)
+        if head[PHASE] > self.phase:
+            self._put_off.append((sender, content))
+            return
+        count, n_claims, n_words = (int(one) for one in head[COUNT:])
+        cut, account = _Cutter(content, 8 * HEAD), self.account
+        words = cut(n_words, np.int64)
+        claims, claimed = cut(n_claims, np.int64), cut(n_claims, np.float64)
+        share = cut(1, np.float64)
+        values = cut(len(account.base) if count == DENSE else count, account.offered.dtype)
+        places = NOWHERE if count == DENSE else cut(count, np.int32)
+        if count != DENSE:
+            self._coming = np.zeros_like(account.base) if self._coming is None else self._coming
+            between.add_places(self._coming, places, values)
+        elif self._coming is None:
+            self._coming = values  # a view of the message, which is this site's alone
+        else:
+            self._coming += values
+        if n_claims:
+            between.add_claims(account, self._coming, claims, claimed, float(share[0]))
+        self._came[sender] = words
+        self.channel.post(sender, TAKEN)
+
+    def _settle(self, sender: int, content: np.ndarray) -> None:
+        self._untaken[sender] -= 1
+
+    def take_in(self) -> bool:
+        """Have what has come in the vector; whether anything has."""
+        came, coming, self._coming = self._came, self._coming, None
+        if coming is None:
+            return False
+        n_gone = len(self._haunted & set(came))
+        self._haunted -= set(came)
+        self._take_in(coming, self._left(n_gone))
+        for sender, words in came.items():  # behind the vector, which has what they count
+            if len(words):
+                self.clocks.take_in(sender, words)
+        came.clear()
+        return True
+
+    def _take_in(self, coming: np.ndarray, left: float) -> None:
+        session, terms = self.session, self._terms(0, left)
+        between.take_in(session.vector, session.memory, self.account, coming, terms)
+
+    def _left(self, n: int) -> float:
+        """The part of the ghost that so many others have."""
+        return n / max(1, len(self._lines))
+
+    def _rows(self) -> int:
+        """Rows whose steps are in the site's vector."""
+        table = self.session.table_here
+        return int((table[:, layout.T_ROWS] - table[:, layout.T_UNEXCHANGED]).sum())
+
+    def _terms(self, rows: int, left: float, haunts: bool = True, is_whole: bool = False) -> Terms:
+        session = self.session
+        is_sum = session.rule.method == DUAL
+        keeps = is_sum or (self.pace.keeps and haunts)
+        return Terms(
+            share=self.share,
+            rows=float(rows - self._offered_rows),
+            decay=float(exchange.decay_of(session.rule)),
+            keep=float(keeps),
+            whole=int(is_sum or is_whole),
+            stretch=1.0 if is_whole else float(session.rule.represents),
+            stretch_of_means=1.0 if is_sum else 1.0 / self.share,
+            zeros=int(session.rule.l1_ratio > 0.0 and not keeps),
+            left=left,
+            haunts=int(haunts),
+            locks=int(session.plan.private == epochs.EXCHANGE),
+            atomic=int(session.plan.atomic),
+            me=session.settings.n_workers + 2,  # after the workers, and the caller
+        )
 
     # -- while they rest
 
-    def rest(self, wait: Wait, between_both: Between) -> Decision:
-        """Bring an epoch to its end: with all others, and with one decision for all."""
-        self._are_at_work = False
-        self._exchange(AT_REST, wait)
-        n_epochs = self.session.word(layout.EPOCHS)
-        self._keep_snapshot(n_epochs)
-        self._report(between_both(n_epochs, self._answered == ALL_REST), wait, is_last=False)
-        decision = self._decided(wait)
-        self._are_at_work = True
-        return decision
+    def adopt(self) -> None:
+        """Have the same bits as all others: what has come to all is added in another order each."""
+        account = self.account
+        kind = account.offered.dtype
+        known = self.channel.spread(account.base.astype(kind), "model").view(kind)
+        self._take_in(known - account.base, 0.0)
+        account.base[:] = known
 
-    def end(self, wait: Wait, at_the_end: Callable[[], None]) -> Decision:
-        """Bring the run to its end: the vector is the global one, and has everything.
+    def known(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients and intercepts that have been offered here by now, by all: copies."""
+        flat = self.account.base - self._left(len(self._haunted)) * self.account.ghost
+        kind = self.session.vector.w.dtype
+        return self.flat.coefficients(flat).astype(kind), self.flat.intercepts(flat).copy()
 
-        at_the_end : called when all have ended, and have one vector, before they decide
-        """
-        self._are_at_work = False
-        wait(lambda: not self._is_under_way)
-        self._offer(AT_END, self._rows())
-        session, stop = self.session, self.session.word(layout.STOP)
-        if stop not in ORDINARY:  # the others are to hear of it now
-            self._report(stop, wait, is_last=True)
-        wait(lambda: not self._is_under_way)
-        at_the_end()
-        if stop in ORDINARY:
-            self._report(stop, wait, is_last=True)
-        decision = self._decided(wait)
-        self._put_known()
-        note_end(session, decision)
-        self._keep_snapshot(decision.epochs)
-        return decision
-
-    def _exchange(self, round_: int, wait: Wait) -> None:
-        wait(lambda: not self._is_under_way)
-        self._offer(round_, self._rows())
-        wait(lambda: not self._is_under_way)
-        assert self._answered in (round_, ALL_REST)
+    def put_known(self) -> None:
+        """Have the session's vector be what all have alike."""
+        vector, base = self.session.vector, self.account.base
+        vector.w[:] = self.flat.coefficients(base)
+        vector.intercept[:] = self.flat.intercepts(base)
 
     @contextmanager
     def common(self) -> Iterator[None]:
         """A block in which the session has what all have alike, bit for bit, while all rest.
 
-        What is this machine's own, such as the roundings of a sum, comes back after it.
+        What is this site's own, such as the roundings of a sum, comes back after it.
         """
-        vector, memory = self.session.vector, self.session.memory
+        vector, memory, base = self.session.vector, self.session.memory, self.account.base
         arrays = vector.w, vector.intercept, memory.dual_mean, memory.average
         own = [array.copy() for array in arrays]
-        self._put_known()
-        memory.dual_mean[:] = self.flat.means(self.account.known)
-        memory.average[:] = self.flat.averages(self.account.known)
+        self.put_known()
+        memory.dual_mean[:] = self.flat.means(base)
+        memory.average[:] = self.flat.averages(base)
         before = vector.intercept.copy()
         try:
             yield
@@ -228,102 +388,15 @@ class Site:
                 array[:] = values
             if not np.array_equal(moved, before, equal_nan=True):
                 vector.intercept[:] = moved
-                for flat in (self.account.known, self.account.base):
-                    self.flat.intercepts(flat)[:] = moved
+                self.flat.intercepts(base)[:] = moved
 
-    def _put_known(self) -> None:
-        vector = self.session.vector
-        vector.w[:] = self.flat.coefficients(self.account.known)
-        vector.intercept[:] = self.flat.intercepts(self.account.known)
 
-    def _report(self, stop: int, wait: Wait, is_last: bool) -> None:
-        session = self.session
-        n_epochs = session.word(layout.EPOCHS)
-        sums = session.arrays["sums"][(n_epochs - 1) % 2]
-        self._decisions.clear()
-        words = Report(n_epochs, stop, is_last, sums).words()
-        wait(lambda: self.post.reports.post(words))  # the one before may be told as taken late
+class _Cutter:
+    """Cuts bytes into arrays, one after the other: views."""
 
-    def _decided(self, wait: Wait) -> Decision:
-        """Do as is decided."""
-        wait(lambda: bool(self._decisions))
-        decision = self._decisions.pop()
-        note_decision(self.session, decision)
-        return decision
+    def __init__(self, content: np.ndarray, at: int) -> None:
+        self.content, self.at = content, at
 
-    def _keep_snapshot(self, n_epochs: int) -> None:
-        known = self.account.known
-        vector = self.flat.coefficients(known), self.flat.intercepts(known)
-        keep_snapshot(self.session, n_epochs, *vector)
-
-    # -- vectors
-
-    def _rows(self) -> int:
-        """Rows whose steps are in the machine's vector."""
-        table = self.session.table_here
-        return int((table[:, layout.T_ROWS] - table[:, layout.T_UNEXCHANGED]).sum())
-
-    def _terms(self, round_: int, rows: int) -> Terms:
-        session = self.session
-        is_sum, begins = session.rule.method == DUAL, round_ == AT_BEGIN
-        keeps = is_sum or (self.pace.keeps and round_ == IN_PASSING)
-        return Terms(
-            n_machines=float(self.n_machines),
-            rows=float(rows - self._offered_rows),
-            decay=float(exchange.decay_of(session.rule)),
-            keep=float(keeps),
-            whole=int(is_sum or begins),
-            stretch=1.0 if begins else float(session.rule.machines),
-            zeros=int(session.rule.l1_ratio > 0.0 and not keeps),
-            single=self._single,
-            locks=int(session.plan.private == epochs.EXCHANGE),
-            atomic=int(session.plan.atomic),
-            me=session.settings.n_workers + 2,  # after the workers, and the caller
-        )
-
-    def _offer(self, round_: int, rows: int) -> None:
-        session, offered = self.session, self.account.offered
-        if self.clocks.are_waited_for:
-            self._words = self.clocks.words()  # the first: what belongs to them is in the vector
-        etas = session.locals()[:, layout.L_ETA].max(axis=0)
-        self._sent_terms = self._terms(round_, rows)
-        between.offer(session.vector, session.memory, self.account, self._sent_terms, etas)
-        places, tail = np.flatnonzero(offered), packed(self._words)
-        if len(places) <= self._places:
-            went = send(self.post.offers, offered[places], places, tail, round_)
-        else:
-            went = send(self.post.offers, offered, None, tail, round_)
-        assert went, "there is one offer at a time"
-        self._offered_rows, self._is_under_way = rows, True
-
-    def _take_answer(self) -> bool:
-        message = self.post.answers.poll()
-        if message is None:
-            return False
-        known = self.account.known
-        places, values, tail = parts(message, self.clocks.tail)
-        if places is None:
-            known[:] = values
-        else:
-            known[places] = values
-        words = unpacked(tail)
-        self._answered = message.round
-        self.post.answers.take()
-        session = self.session
-        between.take_in(session.vector, session.memory, self.account, self._sent_terms)
-        if self.clocks.are_waited_for:  # behind the vector, which has what they count
-            self.clocks.take_in_all(words)
-        self._is_under_way = False
-        return True
-
-    def _take_decision(self) -> bool:
-        message = self.post.decisions.poll()
-        if message is None:
-            return False
-        decision = Decision.of(message.values)
-        if message.round == STOP_NOW:
-            self.session.stop(decision.stop)
-        else:
-            self._decisions.append(decision)
-        self.post.decisions.take()
-        return True
+    def __call__(self, n: int, kind: np.dtype | type) -> np.ndarray:
+        begin, self.at = self.at, self.at + n * np.dtype(kind).itemsize
+        return self.content[begin : self.at].view(kind)
