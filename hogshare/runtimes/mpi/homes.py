@@ -118,7 +118,7 @@ class HomesLevel(Level):
         self.progress.meet(self.are_over)
 
     def end(self) -> None:
-        """As of `MeetingLevel`; what others tell of another epoch is put off no more."""
+        """As of `Level`; what others tell of another epoch is put off no more."""
         self.progress.is_over = True
         super().end()
 

@@ -228,11 +228,12 @@ class Site:
         """Whether somebody may wait at a barrier for what there is to tell, at any site."""
         return self.clocks.are_waited_for and self.clocks.are_news(self._words)
 
-    def go_on(self) -> None:
-        """Let the workers go on from a meeting."""
+    def go_on(self, works: bool = True) -> None:
+        """Go on from a meeting: with the workers, or, if these have ended, to the next meeting."""
         self.phase += 1
-        self.clocks.expect_again()
-        self.is_at_work = True
+        if works:
+            self.clocks.expect_again()
+        self.is_at_work = works
         put_off, self._put_off = self._put_off, []
         for sender, content in put_off:
             self._receive(sender, content)

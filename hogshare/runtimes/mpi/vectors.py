@@ -131,7 +131,8 @@ class VectorLevel(Level):
 
     def _meet(self, between: Between, is_last: bool) -> Decision:
         decision = super()._meet(between, is_last)
-        self.site.phase += int(is_last)  # who has ended goes on to the next meeting
+        if is_last and not self.are_over.all():
+            self.site.go_on(works=False)  # others have gone on, and offer
         return decision
 
     def _stop(self, sender: int, content: np.ndarray) -> None:
