@@ -7,10 +7,13 @@ import subprocess
 import sys
 
 import pytest
+import ranks
+from ranks import needs_mpi
 
 from hogshare.cli import checkup
 from hogshare.cli.checkup import FINE, NOTE, WRONG
 from hogshare.cli.main import main
+from hogshare.runtimes.mpi import door
 from hogshare.system import extras, machine
 
 
@@ -139,10 +142,44 @@ def test_few_open_files(monkeypatch):
 
 def test_an_mpi_that_does_not_begin(monkeypatch):
     pytest.importorskip("mpi4py", exc_type=ImportError)
-    monkeypatch.setattr(checkup, "VERSION_OF_MPI", "raise RuntimeError('cannot load libmpi.so')")
+    monkeypatch.setattr(checkup, "ASK_MPI", "raise RuntimeError('cannot load libmpi.so')")
     state, words = states(checkup.ranks)["MPI"]
     assert state == WRONG
     assert "cannot load libmpi.so; pip install" in words
+
+
+def asked(monkeypatch, **told):
+    """What doctor says of an MPI that says this of itself."""
+    known = {"version": "MPI 9", "threads": True, "knows_deaths": True, "memory": "", **told}
+    monkeypatch.setattr(checkup, "ASK_MPI", f"print('noise'); print('{json.dumps(known)}')")
+    return states(checkup.ranks)
+
+
+def test_what_an_mpi_can_is_told(monkeypatch):
+    pytest.importorskip("mpi4py", exc_type=ImportError)
+    monkeypatch.delenv(door.WITH_SURVIVORS, raising=False)
+    found = asked(monkeypatch)
+    assert "MPI 9" in found["MPI"][1]
+    assert [found[what][0] for what in ("threads of MPI", "memory of ranks")] == [FINE, FINE]
+    assert found["a rank that dies"][0] == NOTE
+    assert "mpiexec --with-ft ulfm" in found["a rank that dies"][1]
+    monkeypatch.setenv(door.WITH_SURVIVORS, "1")
+    assert asked(monkeypatch)["a rank that dies"][0] == FINE
+    found = asked(monkeypatch, threads=False, knows_deaths=False, memory="permission denied")
+    assert found["threads of MPI"][0] == NOTE and "halted" in found["threads of MPI"][1]
+    assert found["memory of ranks"][0] == WRONG
+    assert "permission denied; start ranks as one user" in found["memory of ranks"][1]
+    assert found["a rank that dies"][0] == NOTE and "resume=" in found["a rank that dies"][1]
+
+
+@needs_mpi
+def test_the_mpi_that_is_installed_says_what_it_can():
+    found = states(checkup.ranks)
+    assert found["memory of ranks"][0] == FINE
+    assert set(found) == {"MPI", "threads of MPI", "memory of ranks", "a rank that dies"}
+    # of a rank of a job it says the same, once for each
+    job = ranks.run(2, "-m", "hogshare", "doctor", "--json", launched=False)
+    assert job.stdout.count('"memory of ranks"') == 2, job.stderr
 
 
 def test_what_is_not_installed_says_how(monkeypatch):

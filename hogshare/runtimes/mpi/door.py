@@ -6,9 +6,14 @@ Also what is done with messages that a call which was broken off leaves under wa
 from __future__ import annotations
 
 import functools
+import os
 from typing import Any
 
 from hogshare.system import extras
+
+# what Open MPI's launcher has its ranks find, if it was started with --with-ft ulfm
+WITH_SURVIVORS = "OMPI_MCA_mpi_ft_enable"
+DIED = "has died"
 
 
 @functools.cache
@@ -25,6 +30,68 @@ def library() -> Any:
             f"runtime='mpi' needs mpi4py and an MPI, which both come as wheels: {how} ({error})."
         ) from error
     return MPI
+
+
+@functools.cache
+def known() -> dict[str, Any]:
+    """What this MPI is: its version, whether threads may share it, and deaths.
+
+    ``knows_deaths`` says whether a call that meets a dead rank can raise an error that says so
+    (ULFM, the fault tolerance of MPI-5); others wait for that rank, or end with it.
+    """
+    mpi = library()
+    return {
+        "version": " ".join(mpi.Get_library_version().splitlines()[0].partition(",")[0].split()),
+        "threads": mpi.Query_thread() == mpi.THREAD_MULTIPLE,
+        # an MPI without such an error has mpi4py take the one that stands for whatever is unknown
+        "knows_deaths": mpi.ERR_PROC_FAILED != mpi.ERR_UNKNOWN,
+    }
+
+
+def is_death(error: BaseException) -> bool:
+    """Whether an error of MPI says that a rank has died."""
+    mpi = library()
+    if not isinstance(error, mpi.Exception) or mpi.ERR_PROC_FAILED == mpi.ERR_UNKNOWN:
+        return False
+    return error.Get_error_class() in (mpi.ERR_PROC_FAILED, mpi.ERR_PROC_FAILED_PENDING)
+
+
+def death(error: BaseException, comm: Any) -> str | None:
+    """MPI's error in a sentence that names who has died; None: it is another one.
+
+    What is collective may fail by any error when a rank dies in it.
+    """
+    if not isinstance(error, library().Exception) or not outlives_ranks():
+        return None
+    if not (dead := died(comm)) and not is_death(error):
+        return None
+    who = f"Rank {min(dead)}" if dead else "A rank"
+    return f"{who} {DIED}, and this call needs every rank."
+
+
+def died(comm: Any) -> list[int]:
+    """Ranks of a communicator that have died, as this rank's MPI knows so far.
+
+    From then on a receive from anybody does not fail because of them.
+    """
+    if not outlives_ranks():
+        return []
+    failed = comm.Get_failed()
+    if not failed.Get_size():
+        return []
+    comm.Ack_failed()
+    numbers = list(range(failed.Get_size()))
+    return [int(k) for k in library().Group.Translate_ranks(failed, numbers, comm.Get_group())]
+
+
+def leaves_others() -> bool:
+    """Whether the launcher was asked to leave the other ranks alone when one has died."""
+    return os.environ.get(WITH_SURVIVORS) == "1"
+
+
+def outlives_ranks() -> bool:
+    """Whether ranks go on when another has died: MPI knows, and the job was started so."""
+    return leaves_others() and bool(known()["knows_deaths"])
 
 
 _left_behind: list[Any] = []
