@@ -16,6 +16,7 @@ import traceback
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from hogshare.runtimes.mpi import door
 from hogshare.runtimes.mpi import heart as hearts
 from hogshare.runtimes.mpi.talk import FAILED, Letter, Talk
 from hogshare.system import missed_calls
@@ -74,7 +75,8 @@ class Call:
         missed_calls.taken()  # what was stated within the call is no call that this rank has missed
         if error is None or self._has_failed:
             return
-        agreed = self.fail(error)
+        sentence = door.death(error, self.talk.comm)
+        agreed = self.fail(error if sentence is None else RankFailed(sentence))
         if agreed is not error:
             raise agreed from (None if error is self._heard else error)
 
@@ -200,7 +202,9 @@ class Call:
                 raise RankFailed(f"Rank {source} {how}, and this call needs every rank.")
 
     def _is_silent(self, source: int) -> bool:
-        return self.heart is not None and self.heart.before == source and self.heart.misses
+        if self.heart is None or source in self.talk.dead:
+            return False
+        return self.heart.before == source and self.heart.misses
 
     def _next(self, source: int, take: bool = True) -> Letter | None:
         """A rank's next letter of this call; what is left of earlier ones goes."""

@@ -11,15 +11,27 @@ reads: the thread that calls. MPI has to allow several threads; else there are n
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from hogshare.runtimes.mpi.door import leave_behind, library
+from hogshare.runtimes.mpi.door import is_death, leave_behind, library
 
 EVERY_SECONDS = 1.0
 SILENT_SECONDS = 15.0  # with what a launcher takes to end a halted process less than 30
+
+
+@contextlib.contextmanager
+def unless_dead() -> Iterator[None]:
+    """Leave out what a rank that has died would have a part in."""
+    try:
+        yield
+    except Exception as error:
+        if not is_death(error):
+            raise
 
 
 class Heart:
@@ -60,11 +72,13 @@ class Heart:
         comm, going = self._comm, None
         sent, come = np.zeros(1, np.int64), np.zeros(1, np.int64)
         while not stop.is_set():
-            if going is None or going.Test():
-                going = comm.Isend(sent, dest=self._next)
+            with unless_dead():
+                if going is None or going.Test():
+                    going = comm.Isend(sent, dest=self._next)
             self.silent += EVERY_SECONDS
-            while comm.Iprobe(source=self.before):
-                comm.Recv(come, source=self.before)  # it has come: nobody waits within MPI
-                self.silent = 0.0
+            with unless_dead():
+                while comm.Iprobe(source=self.before):
+                    comm.Recv(come, source=self.before)  # it has come: nobody waits within MPI
+                    self.silent = 0.0
             stop.wait(EVERY_SECONDS)
         leave_behind(going)

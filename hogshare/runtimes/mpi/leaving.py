@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
+from hogshare.runtimes.mpi import door
 from hogshare.runtimes.mpi.door import library
 from hogshare.runtimes.mpi.talk import GOODBYE, Letter, Talk
 
@@ -85,6 +86,8 @@ def _at_exit() -> None:
     _say_goodbye(RESTING)
     for talk in _talks:
         talk.flush(LEAVE_SECONDS)
+    if door.died(library().COMM_WORLD):
+        _leave(_aborting[-1] if _aborting else 0)
     if _aborting:  # mpi4py's launcher is about to end the job
         return
     while any(len(talk.gone) < talk.size - 1 for talk in _talks):
@@ -106,4 +109,22 @@ def _end_by(kind: type[BaseException], error: BaseException, trace: TracebackTyp
     for process in _processes:
         with contextlib.suppress(OSError):
             os.kill(process, signal.SIGCONT)  # a launcher waits for one that is halted
-    library().COMM_WORLD.Abort(INTERRUPTED if issubclass(kind, KeyboardInterrupt) else 1)
+    status = INTERRUPTED if issubclass(kind, KeyboardInterrupt) else 1
+    if door.died(library().COMM_WORLD):
+        _leave(status)
+    library().COMM_WORLD.Abort(status)
+
+
+def _leave(status: int) -> None:
+    """End this process without MPI, which cannot end where a rank has died.
+
+    The end of Open MPI waits for that rank, or frees what a collective call that has failed has
+    freed; and a launcher that outlives ranks waits for those that an abort has ended.
+    """
+    global _process
+    _process = 0  # nothing of this file is left to do
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(status)

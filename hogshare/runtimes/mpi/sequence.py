@@ -12,8 +12,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from hogshare.runtimes.mpi import leaving
-from hogshare.runtimes.mpi.calls import Call
+from hogshare.runtimes.mpi import door, leaving
+from hogshare.runtimes.mpi.calls import Call, RankFailed
 from hogshare.runtimes.mpi.door import library
 from hogshare.runtimes.mpi.heart import Heart
 from hogshare.runtimes.mpi.talk import PATIENT_SLEEP, SHORTEST_SLEEP, Talk
@@ -44,12 +44,17 @@ class Sequence:
     def next(self, seconds: float) -> Call:
         """The next call; what this rank has missed is reported first.
 
-        Raises RankMissing if the first one is not made by all ranks within so many seconds.
+        Raises RankMissing if the first one is not made by all ranks within so many seconds;
+        RankFailed if one has died.
         """
         self._missed += missed_calls.taken()
         if self._talk is None:
             try:
                 self._talk, self._heart = self._opened(seconds)
+            except library().Exception as error:
+                if (sentence := door.death(error, self.comm)) is None:
+                    raise
+                raise RankFailed(sentence) from error
             except RankMissing as error:  # a call of these ranks, not of the next that there are
                 setattr(error, missed_calls.SETTLED, True)
                 self._missed.append(error)

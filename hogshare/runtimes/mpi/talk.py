@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from hogshare.runtimes.mpi import door
 from hogshare.runtimes.mpi.door import library
 
 T = TypeVar("T")
@@ -53,15 +54,18 @@ class Talk:
 
     comm : for nothing else: a copy of the user's
     gone : ranks that have ended, and how
+    dead : those of them that were killed, where MPI knows of deaths
     """
 
     def __init__(self, comm: Any) -> None:
         self.comm = comm
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self.gone: dict[int, str] = {}
+        self.dead: set[int] = set()
+        self._may_lose = door.outlives_ranks()
         self._library = library()
         self._status = self._library.Status()
-        self._under_way: list[tuple[Any, np.ndarray]] = []
+        self._under_way: list[tuple[Any, np.ndarray, int]] = []
         self._coming: dict[int, deque[tuple[Any, np.ndarray]]] = defaultdict(deque)
         self._letters: dict[int, deque[Letter]] = defaultdict(deque)
 
@@ -72,12 +76,32 @@ class Talk:
 
     def post(self, to: int, letter: Letter) -> None:
         """Send a letter; returns at once."""
+        if to in self.dead:
+            return
         content = np.frombuffer(_pickled(tuple(letter)), np.uint8)
         request = self.comm.Isend([content, self._library.BYTE], dest=to)
-        self._under_way.append((request, content))
+        self._under_way.append((request, content, to))
 
     def poll(self) -> None:
         """Take in what has come, and let go of what has gone."""
+        if self._may_lose:
+            self._bury()
+        try:
+            self._poll()
+        except Exception as error:
+            if not door.is_death(error):
+                raise
+            self._bury()
+
+    def _bury(self) -> None:
+        """Expect nothing more of ranks that have died."""
+        for rank in set(door.died(self.comm)) - self.dead:
+            self.dead.add(rank)
+            self.gone.setdefault(rank, door.DIED)
+            self._coming.pop(rank, None)
+            self._under_way = [one for one in self._under_way if one[2] != rank]
+
+    def _poll(self) -> None:
         self._under_way = [one for one in self._under_way if not one[0].Test()]
         anybody, status = self._library.ANY_SOURCE, self._status
         while (message := self.comm.Improbe(anybody, self._library.ANY_TAG, status)) is not None:
