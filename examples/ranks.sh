@@ -10,8 +10,8 @@
 #
 #     mpiexec -f hosts -n 2 -bind-to none python -m mpi4py train.py
 #
-# Estimators and the command need ranks of one machine: there take --nodes=1 and a rank for as many
-# cores as you like.
+# `hogshare fit` needs ranks of one machine: there take --nodes=1 and a rank for as many cores as you
+# like. What more machines gain says `srun python -m mpi4py -m hogshare bench ranks`.
 
 set -euo pipefail
 

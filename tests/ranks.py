@@ -34,10 +34,22 @@ def why_not():
 needs_mpi = pytest.mark.skipif(bool(why_not()), reason=why_not() or "there is MPI")
 
 
-def command(n, *arguments, launched=True):
+def outlives_ranks():
+    """Whether the launcher can leave the others alone when a rank has died: Open MPI's."""
+    found = mpiexec()
+    return found is not None and Path(found).with_name("ompi_info").exists()
+
+
+needs_survivors = pytest.mark.skipif(
+    bool(why_not()) or not outlives_ranks(), reason="mpiexec is not Open MPI's"
+)
+
+
+def command(n, *arguments, launched=True, survive=False):
     """The command of a job."""
     by = ["-m", "mpi4py"] if launched else []
-    return [mpiexec(), "-n", str(n), sys.executable, *by, *map(str, arguments)]
+    how = ["--with-ft", "ulfm"] if survive else []
+    return [mpiexec(), *how, "-n", str(n), sys.executable, *by, *map(str, arguments)]
 
 
 def environment():
@@ -52,10 +64,10 @@ def environment():
     return {**os.environ, **allowed, "PYTHONPATH": path, "HOGSHARE_QUIET": "1"}
 
 
-def run(n, *arguments, launched=True, seconds=SECONDS):
+def run(n, *arguments, launched=True, survive=False, seconds=SECONDS):
     """Run a job to its end: what it printed, and its exit status."""
     return subprocess.run(
-        command(n, *arguments, launched=launched),
+        command(n, *arguments, launched=launched, survive=survive),
         env=environment(),
         capture_output=True,
         text=True,
