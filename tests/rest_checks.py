@@ -210,8 +210,8 @@ def check_a_resumed_run_goes_on_where_it_was():
             again = solve(part, stop=12, resume=path, checkpoint=path, **run)
             whole = solve(part, stop=12, **run)
             assert again.n_epochs == 12 and again.model.t == whole.model.t == 1 + 12 * len(X)
-            # plain descent depends on when offers come, and is as close as two runs of it
-            near = 1e-2 if isinstance(rule, SGD) else 1e-3
+            # as close as two runs of it: what has not settled by then depends on when offers come
+            near = 1e-3 if rule == "saga" else 1e-2
             assert abs(value(again) / value(whole) - 1.0) < near, (rule, value(again), value(whole))
             assert on_all(again.model.coef.tobytes())
             names = sorted(os.listdir(path.parent))
