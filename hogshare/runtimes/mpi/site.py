@@ -195,6 +195,19 @@ class Site:
             between.claimed.compile(tuple(map(typeof, (account, *claims))))
             between.add_claims.compile(tuple(map(typeof, (account, offered, *claims, 1.0))))
 
+    @property
+    def has_own(self) -> bool:
+        """Whether this site's vector is another than where all begin: of a run that goes on."""
+        vector, memory, flat = self.session.vector, self.session.memory, self.flat
+        start = self.account.base
+        parts = (
+            (vector.w, flat.coefficients(start)),
+            (vector.intercept, flat.intercepts(start)),
+            (memory.dual_mean, flat.means(start)),
+            (memory.average, flat.averages(start)),
+        )
+        return not all(np.array_equal(one, other) for one, other in parts)
+
     # -- while the workers work
 
     def poll(self) -> bool:

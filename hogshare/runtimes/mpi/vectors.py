@@ -78,15 +78,21 @@ class VectorLevel(Level):
 
     def begin(self, is_heard: bool) -> None:
         """Agree on how curved the objective is, and begin at one vector."""
-        a, added = self.session.arrays, self.pool.added
-        self.is_looked_at = bool(added(np.array([float(self.is_looked_at or is_heard)]))[0])
-        for name in ("curvature", "rarity"):
-            if a[name].size:
-                a[name][:] = added(self.site.share * a[name].astype(np.float64))
-        self.site.offer(is_whole=True)
-        self.channel.gathered(np.zeros(0))  # behind the offers
-        self.site.take_in()
-        self.site.adopt()
+        arrays, site = self.session.arrays, self.site
+        curved = [arrays[name] for name in ("curvature", "rarity")]
+        own = [float(self.is_looked_at or is_heard), float(site.has_own)]
+        # at once: each that is asked for by itself costs as much as a hundred thousand rows
+        found = self.pool.added(
+            np.concatenate([own, *(site.share * one.astype(np.float64) for one in curved)])
+        )
+        self.is_looked_at = bool(found[0])
+        curved[0][:] = found[2 : 2 + len(curved[0])]
+        curved[1][:] = found[2 + len(curved[0]) :]
+        if found[1]:
+            site.offer(is_whole=True)
+            self.channel.gathered(np.zeros(0))  # behind the offers
+            site.take_in()
+            site.adopt()
         if self.pool.me == 0 and self.session.plan.record_every < self.session.plan.n_blocks:
             self.session.whole = self.site.known
         self.site.go_on()
