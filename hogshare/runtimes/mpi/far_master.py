@@ -37,7 +37,6 @@ from hogshare.runtimes.mpi.clocks import Clocks, expect_again
 from hogshare.runtimes.mpi.level import Level, Model
 from hogshare.runtimes.mpi.mail import FIRST_KIND_OF_RUN, Mail
 from hogshare.runtimes.mpi.pool import Pool
-from hogshare.shm.mailbox import PLACE_BYTES
 
 MASTER = 0  # its rank
 NEWS, NEWS_TAKEN, REPORT = range(FIRST_KIND_OF_RUN, FIRST_KIND_OF_RUN + 3)
@@ -62,8 +61,8 @@ class MasterLevel(Level):
         links = [network.between(*one) if one[0] != one[1] else None for one in ends]
         self._mail = Mail(self.channel, session.mail.box, ends, links)
         now = self._flat()
-        most = 8 * len(now) // (8 + PLACE_BYTES)  # of more values, all without places are shorter
-        self._places = np.empty(most, np.int64)
+        # of more values than these, all without places are shorter
+        self._places = np.empty(len(now) // 2, np.int64)
         self._values = np.empty(len(self._places))
         others = self.channel.others if self.is_master else []
         self._reported = {k: now.copy() for k in others}
