@@ -28,7 +28,6 @@ WORDS = (
 )
 ARRIVED, CLOCK, STATE = len(WORDS) - 3, len(WORDS) - 2, len(WORDS) - 1
 AWAITED = np.array([0, 0, layout.WAITING])
-PIECE = 1 << 21  # which four bytes hold exactly, with what is below it
 
 
 class Clocks:
@@ -45,12 +44,6 @@ class Clocks:
         self._workers = [slice(ends[k], ends[k + 1]) for k in range(len(self.world.sites))]
         if self.are_waited_for:
             self.expect()
-
-    @property
-    def tail(self) -> int:
-        """Numbers of the words of all sites, as they follow a vector; 0 where nobody waits."""
-        sites = range(len(self.world.sites))
-        return 2 * sum(map(self.size_of, sites)) if self.are_waited_for else 0
 
     def rows_of(self, site: int) -> np.ndarray:
         """Rows of the table that belong to a site's workers: a view."""
@@ -114,22 +107,3 @@ def expect_again(words: np.ndarray, clock: int) -> None:
     rows = words[1:].reshape(-1, len(WORDS))
     resting = rows[:, STATE] == layout.RESTING
     rows[resting, CLOCK], rows[resting, STATE] = clock, layout.WAITING
-
-
-def packed(words: np.ndarray) -> np.ndarray:
-    """Whole numbers, not below 0, as twice as many that four bytes hold exactly."""
-    return np.stack([words // PIECE, words % PIECE], axis=1).reshape(-1).astype(np.float64)
-
-
-def unpacked(values: np.ndarray) -> np.ndarray:
-    """The whole numbers again: int64.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hogshare.runtimes.mpi.clocks import packed, unpacked
-    >>> unpacked(packed(np.array([3, 10**12 + 1])).astype(np.float32)).tolist()
-    [3, 1000000000001]
-    """
-    pieces = values.reshape(-1, 2).astype(np.int64)
-    return np.asarray(pieces[:, 0] * PIECE + pieces[:, 1])

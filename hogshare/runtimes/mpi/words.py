@@ -1,11 +1,10 @@
-"""What goes between machines and the owner of the global vector, as numbers.
+"""What sites of one vector have in common, and what they come to.
 
 The vector is what machines have in common, one after the other:
 
     coefficients | intercepts | means of the duals | SAGA's average
 
-"Means of the duals" are SAGA's mean slopes, too; the average is there with SAGA only. Words are
-what machines report of their epochs, and what the owner decides.
+"Means of the duals" are SAGA's mean slopes, too; the average is there with SAGA only.
 """
 
 from __future__ import annotations
@@ -17,17 +16,6 @@ import numpy as np
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.kernels.sgd import DUAL
-
-# rounds of vectors: why a machine has sent an offer
-IN_PASSING = 0  # while its workers go on
-AT_BEGIN = 1  # before they begin
-AT_REST = 2  # while they rest between two epochs
-AT_END = 3  # when they have ended
-ALL_REST = 4  # of an answer to those that rest: nobody has ended
-
-# rounds of decisions
-GO_ON = 1  # with the next epoch, or not: the stop word says
-STOP_NOW = 2  # somebody has stopped in the middle of an epoch
 
 ORDINARY = (layout.RUNNING, layout.STOPPED_BY_LIMIT)  # stop words that nobody else has to hear of
 
@@ -79,32 +67,8 @@ class Flat(NamedTuple):
         return flat[self.m + 2 * self.columns :]
 
 
-class Report(NamedTuple):
-    """What a machine tells of its epochs.
-
-    epochs : that are over
-    stop : its stop word
-    is_last : whether its workers have ended, and do not only rest
-    sums : float64[3 * n_columns], of the last epoch that is over
-    """
-
-    epochs: int
-    stop: int
-    is_last: bool
-    sums: np.ndarray
-
-    def words(self) -> np.ndarray:
-        """As they are sent."""
-        return np.concatenate([[self.epochs, self.stop, self.is_last], self.sums])
-
-    @classmethod
-    def of(cls, words: np.ndarray) -> Report:
-        """From what was sent; a copy."""
-        return cls(int(words[0]), int(words[1]), bool(words[2]), words[3:].copy())
-
-
 class Decision(NamedTuple):
-    """What the owner has decided for all machines.
+    """What all have come to at an epoch's end, each by itself.
 
     stop : why the run ends; RUNNING: it goes on
     epochs : that are over
@@ -116,18 +80,3 @@ class Decision(NamedTuple):
     epochs: int
     loss: float
     columns: np.ndarray
-
-    def words(self) -> np.ndarray:
-        """As they are sent."""
-        return np.concatenate([[self.stop, self.epochs, self.loss], self.columns.reshape(-1)])
-
-    @classmethod
-    def of(cls, words: np.ndarray) -> Decision:
-        """From what was sent; a copy."""
-        columns = words[3:].copy().reshape(layout.N_COLUMN_FIELDS, -1)
-        return cls(int(words[0]), int(words[1]), float(words[2]), columns)
-
-
-def most_words(n_columns: int) -> int:
-    """Numbers of the longest of both."""
-    return 3 + layout.N_COLUMN_FIELDS * n_columns
