@@ -632,6 +632,8 @@ def check_apart_the_report_is_one():
             assert sum(edge["bytes"] for edge in edges.values()) == report.traffic[kind]["bytes"]
         assert any("exchanged messages" in note for note in report.notes)
         assert report.model.t == 1 + 6 * len(X)
+        notes = solve(PART, plane=Shared(exchange=None), **run).notes
+        assert any("lock-free within a rank" in note for note in notes)
 
 
 def check_apart_labels_are_united():

@@ -95,6 +95,7 @@ def by_parts(call: Call, here: Machine, making: Making, runtime: Machines) -> An
         check_length(making.problem.n_rows, mask)
         making = making.of(making.problem, np.asarray(mask)[mine])
     report = making.by(runtime, here.workers[call.talk.rank])
+    report.notes += runtime.notes
     shared = dataclasses.replace(report.model, memory=None)  # but for what is of a rank's own rows
     digest = hashlib.sha256(pickle.dumps(shared)).hexdigest()
     own = report.workers, report.traffic, report.staleness, report.turns, digest

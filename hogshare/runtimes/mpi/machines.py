@@ -53,6 +53,7 @@ from hogshare.runtimes.threads import ThreadCrew
 from hogshare.system.interrupts import Holding
 
 ONE = "the ranks of one machine"
+LOCK_FREE = "writes are lock-free within a rank; between ranks what has changed is exchanged"
 
 
 class Machines(Runtime):
@@ -80,6 +81,7 @@ class Machines(Runtime):
         self.world = World(tuple(sites), self.pool.me)
         self.level: Level | None = None
         self.pace: SitePace | None = None
+        self.notes: list[str] = []
         self._is_running = False
         self._rows_here: tuple[np.ndarray, int] = np.zeros(0, np.int64), 0
 
@@ -164,6 +166,8 @@ class Machines(Runtime):
         if choices.plane.has_master:
             return choices
         vectors = 2 if choices.rule.remembers and not choices.rule.is_sum else 1
+        if choices.plane.is_lock_free:
+            self.notes.append(LOCK_FREE)
         size = vectors * problem.n_features * problem.n_columns
         choices = in_rounds(choices, size)
         self.pace = site_pace(choices, size)

@@ -172,7 +172,8 @@ class Site:
         self._coming: np.ndarray | None = None  # the sum of these offers
         self._offered_rows = self._rows()
         self.is_at_work = False  # the workers here: else there is nothing to offer in passing
-        self._words = np.zeros(0, np.int64)  # of the workers here, as they were last told
+        # of the workers here, as they were last told: nobody has to be told where they begin
+        self._words = clocks.words() if clocks.are_waited_for else np.zeros(0, np.int64)
         self._offered_at = 0.0
         self._seen, self._rate = (self._offered_rows, time.perf_counter()), 0.0
         self._n_rows = session.arrays["order"].shape[1]
