@@ -127,20 +127,22 @@ def offer_part(w, curvature, account, terms, eta, first, last):
     share, stretch = kind(1.0 / terms.stretch), kind(terms.stretch)
     if terms.whole != 0:
         for j in range(first, last):
-            change = kind(w[j]) - base[j]
+            value = kind(w[j])  # once: without locks it may be another the next time
+            change = value - base[j]
             part = share * change
             kept = keep * (change - stretch * part)
             offered[j] = part
             ghost[j] = change - part - kept
-            base[j] = kind(w[j]) - kept
+            base[j] = value - kept
         return
     for j in range(first, last):
-        change = kind(w[j]) - base[j]
+        value = kind(w[j])
+        change = value - base[j]
         part = (even + rest / (slope * kind(curvature[j]) + offset)) * share * change
         kept = keep * (change - stretch * part)
         offered[j] = part
         ghost[j] = change - part - kept
-        base[j] = kind(w[j]) - kept
+        base[j] = value - kept
 
 
 @inlined
@@ -167,19 +169,19 @@ def release_segment(segments, word, terms):
 
 
 @helper
-def put(array, j, now, terms):
-    """Set a coordinate, or move it on the one vector, which others write meanwhile."""
+def put(array, j, value, now, terms):
+    """Set a coordinate that was `value`; on the one vector move it: others write meanwhile."""
     kind = array.dtype.type
     if terms.locks != 0:
         array[j] = kind(now)
         return
-    change = now - np.float64(array[j])
+    change = kind(now - value)
     if change == 0.0:
         return
     if terms.atomic != 0:
-        add_float(array, j, kind(change))
+        add_float(array, j, change)
     else:
-        array[j] += kind(change)
+        array[j] += change
 
 
 @helper
@@ -235,14 +237,15 @@ def offer(vector, memory, account, terms, etas):
                     continue
                 now = offer_place(account, terms, j, value, weight, terms.keep, terms.stretch)
                 if not is_still:
-                    put(w, j, now, terms)
+                    put(w, j, value, now, terms)
         if memory.average.shape[0] > 0:
             for j in range(first * n_columns, last * n_columns):
                 at = m + 2 * n_columns + j
                 stretch = terms.stretch_of_means
-                now = offer_place(account, terms, at, memory.average[j], 1.0, 1.0, stretch)
+                value = np.float64(memory.average[j])
+                now = offer_place(account, terms, at, value, 1.0, 1.0, stretch)
                 if not is_still:
-                    put(memory.average, j, now, terms)
+                    put(memory.average, j, value, now, terms)
         if segment == 0:
             offer_rest(vector, memory, account, terms, etas)
         release_segment(vector.segments, segment * layout.WORD, terms)
@@ -324,12 +327,15 @@ def take_in(vector, memory, account, coming, terms):
             take_part_in(w, account, coming, left, first, last)
         else:
             for j in range(first, last):
-                put(w, j, take_place_in(account, coming, j, np.float64(w[j]), left), terms)
+                value = np.float64(w[j])
+                put(w, j, value, take_place_in(account, coming, j, value, left), terms)
         if memory.average.shape[0] > 0:
             for j in range(first, last):
                 at = m + 2 * n_columns + j
-                now = take_place_in(account, coming, at, memory.average[j], left)
-                put(memory.average, j, now, terms)
+                value = np.float64(memory.average[j])
+                put(
+                    memory.average, j, value, take_place_in(account, coming, at, value, left), terms
+                )
         if segment == 0:
             for c in range(n_columns):
                 at, mean = m + c, m + n_columns + c

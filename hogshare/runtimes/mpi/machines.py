@@ -46,7 +46,7 @@ from hogshare.runtimes.mpi.homes import HomesLevel
 from hogshare.runtimes.mpi.level import Level
 from hogshare.runtimes.mpi.pool import Pool
 from hogshare.runtimes.mpi.resting import Asked, AtEpochs
-from hogshare.runtimes.mpi.site import SitePace, in_rounds, site_pace
+from hogshare.runtimes.mpi.site import SitePace, in_rounds, need_rounds, site_pace
 from hogshare.runtimes.mpi.vectors import VectorLevel
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
@@ -169,7 +169,8 @@ class Machines(Runtime):
         if choices.plane.is_lock_free:
             self.notes.append(LOCK_FREE)
         size = vectors * problem.n_features * problem.n_columns
-        choices = in_rounds(choices, size)
+        if self.pool.gathered(np.array([need_rounds(choices, size)]))[0, 0]:
+            choices = in_rounds(choices)
         self.pace = site_pace(choices, size)
         return choices
 

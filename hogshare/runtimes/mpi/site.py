@@ -107,21 +107,26 @@ def site_pace(choices: Choices, size: int) -> SitePace:
     return SitePace(rows, first, rule.remembers and fresh)
 
 
-def in_rounds(choices: Choices, size: int) -> Choices:
-    """Choices of a run whose sites wait for each other's offers, if it is one that has to.
+def need_rounds(choices: Choices, size: int) -> bool:
+    """Whether sites have to wait for each other's offers.
 
     A rule that remembers rows settles only if what it remembers is of models that all have had, a
     short while ago. Rows of few features are so quick that an epoch may be over before an offer is
-    answered; there workers go by rounds, of which no epoch has fewer than so many, unless the
-    caller says how they go.
+    answered. Sites may find differently, by their rows: one has to say so for all.
     """
     is_free = not choices.names_barrier and choices.block is None
     if not (choices.rule.remembers and is_free and size <= SHORT):
-        return choices
+        return False
+    rows = choices.n_all / len(choices.world.sites)
+    return DEAREST_SHARE * _offer_rows(choices, size) > rows / SPREAD
+
+
+def in_rounds(choices: Choices) -> Choices:
+    """Choices of a run whose workers wait for all others, as often in an epoch at every site."""
     rounds = SPREAD_OF_SUMS if choices.rule.is_sum else SPREAD
-    if DEAREST_SHARE * _offer_rows(choices, size) <= choices.n_training / SPREAD:
-        return choices
-    block = max(LEAST_BLOCK, choices.n_training // (rounds * choices.n_here))
+    least = LEAST_BLOCK * choices.n_workers
+    rounds = max(1, min(rounds, choices.n_all // least))
+    block = max(1, choices.n_training // (rounds * choices.n_here))
     return dataclasses.replace(choices, barrier=BSP(), block=block)
 
 
