@@ -616,6 +616,27 @@ def check_apart_all_come_to_the_optimum():
             assert reached <= least + 1e-6, (rule, runtime.rows, reached - least)
 
 
+def check_apart_saga_settles_on_shards_of_any_size():
+    draw = np.random.default_rng(0)
+    rows = draw.standard_normal((4000, 10))
+    labels = np.sign(rows @ draw.standard_normal(10) + draw.standard_normal(4000))
+    whole = problems.linear(rows, labels, alpha=1e-2)
+    best = solve(whole, rule="saga", runtime="caller", stop=Stop(epochs=300, gradient=1e-12))
+    least = whole.objective(best.model.coef, best.model.intercept)
+
+    def settled(report):
+        return int(np.argmax(np.asarray(report.trace.objective) < (1.0 + 1e-8) * least))
+
+    run = {"rule": "saga", "stop": 30, "seed": 0, "trace": 1}
+    alone = settled(solve(whole, runtime="caller", **run))
+    for first in (4000 // SIZE, 400):  # rows of rank 0
+        cuts = [0, *np.linspace(first, 4000, SIZE).astype(int)] if SIZE > 1 else [0, 4000]
+        mine = slice(cuts[RANK], cuts[RANK + 1])
+        part = problems.linear(rows[mine], labels[mine], alpha=1e-2)
+        report = solve(part, runtime=APART, **run)
+        assert 0 < settled(report) <= 2 * alone, (first, settled(report), alone)
+
+
 def check_apart_the_report_is_one():
     run = {"runtime": APART, "n_workers": 2, "stop": 6, "seed": 0}
     report = solve(PART, **run)

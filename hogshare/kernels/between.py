@@ -169,8 +169,11 @@ def release_segment(segments, word, terms):
 
 
 @helper
-def put(array, j, value, now, terms):
-    """Set a coordinate that was `value`; on the one vector move it: others write meanwhile."""
+def put(array, j, value, now, terms, is_sum):
+    """Set a coordinate that was `value`; on the one vector move it: others write meanwhile.
+
+    is_sum : whether nothing of it may ever be lost, however workers add to the vector
+    """
     kind = array.dtype.type
     if terms.locks != 0:
         array[j] = kind(now)
@@ -178,7 +181,7 @@ def put(array, j, value, now, terms):
     change = kind(now - value)
     if change == 0.0:
         return
-    if terms.atomic != 0:
+    if terms.atomic != 0 or is_sum:
         add_float(array, j, change)
     else:
         array[j] += change
@@ -193,11 +196,13 @@ def offer_rest(vector, memory, account, terms, etas):
         weight = exchange_weight(z, 1.0 / terms.share)
         kept = terms.keep if memory.average.shape[0] > 0 else 0.0
         at, mean = m + c, m + n_columns + c
-        now = offer_place(account, terms, at, vector.intercept[c], weight, kept, 1.0)
-        vector.intercept[c] = now
+        value = vector.intercept[c]
+        now = offer_place(account, terms, at, value, weight, kept, 1.0)
+        put(vector.intercept, c, value, now, terms, False)
         stretch = terms.stretch_of_means
-        now = offer_place(account, terms, mean, memory.dual_mean[c], 1.0, 1.0, stretch)
-        memory.dual_mean[c] = now
+        value = memory.dual_mean[c]
+        now = offer_place(account, terms, mean, value, 1.0, 1.0, stretch)
+        put(memory.dual_mean, c, value, now, terms, True)
 
 
 @kernel
@@ -237,7 +242,7 @@ def offer(vector, memory, account, terms, etas):
                     continue
                 now = offer_place(account, terms, j, value, weight, terms.keep, terms.stretch)
                 if not is_still:
-                    put(w, j, value, now, terms)
+                    put(w, j, value, now, terms, False)
         if memory.average.shape[0] > 0:
             for j in range(first * n_columns, last * n_columns):
                 at = m + 2 * n_columns + j
@@ -245,7 +250,7 @@ def offer(vector, memory, account, terms, etas):
                 value = np.float64(memory.average[j])
                 now = offer_place(account, terms, at, value, 1.0, 1.0, stretch)
                 if not is_still:
-                    put(memory.average, j, value, now, terms)
+                    put(memory.average, j, value, now, terms, True)
         if segment == 0:
             offer_rest(vector, memory, account, terms, etas)
         release_segment(vector.segments, segment * layout.WORD, terms)
@@ -284,18 +289,23 @@ def add_places(coming, places, values):
 
 
 @kernel
-def add_claims(account, coming, claims, values, share):
+def add_claims(account, coming, claims, values, share, left):
     """Add another's claims to what has come.
 
     A coordinate that a site's l1 has clipped to exactly zero is zero here, too, if it is no larger
     here: what has clipped the one clips anything smaller. Otherwise it counts as one of so many.
 
     values : float64, what the claimed coordinates were there
+    left : the part of the ghost that is still here, which is no offer of anybody's
     """
     for k in range(claims.shape[0]):
         j = claims[k]
-        now = account.base[j] + coming[j]
-        coming[j] -= now if abs(now) <= abs(values[k]) else share * values[k]
+        now = account.base[j] - left * account.ghost[j] + coming[j]
+        if abs(now) <= abs(values[k]):
+            coming[j] = -account.base[j]  # so that it is zero exactly
+            account.ghost[j] = 0.0
+        else:
+            coming[j] -= share * values[k]
 
 
 @inlined
@@ -328,21 +338,23 @@ def take_in(vector, memory, account, coming, terms):
         else:
             for j in range(first, last):
                 value = np.float64(w[j])
-                put(w, j, value, take_place_in(account, coming, j, value, left), terms)
+                now = take_place_in(account, coming, j, value, left)
+                put(w, j, value, now, terms, False)
         if memory.average.shape[0] > 0:
             for j in range(first, last):
                 at = m + 2 * n_columns + j
                 value = np.float64(memory.average[j])
-                put(
-                    memory.average, j, value, take_place_in(account, coming, at, value, left), terms
-                )
+                now = take_place_in(account, coming, at, value, left)
+                put(memory.average, j, value, now, terms, True)
         if segment == 0:
             for c in range(n_columns):
                 at, mean = m + c, m + n_columns + c
-                now = take_place_in(account, coming, at, vector.intercept[c], left)
-                vector.intercept[c] = now
-                now = take_place_in(account, coming, mean, memory.dual_mean[c], left)
-                memory.dual_mean[c] = now
+                value = vector.intercept[c]
+                now = take_place_in(account, coming, at, value, left)
+                put(vector.intercept, c, value, now, terms, False)
+                value = memory.dual_mean[c]
+                now = take_place_in(account, coming, mean, value, left)
+                put(memory.dual_mean, c, value, now, terms, True)
         release_segment(vector.segments, segment * layout.WORD, terms)
 
 

@@ -317,7 +317,9 @@ def pull(schedule, vector, memory, private, me):
     For whoever has waited at a barrier: after it, the pushes that it waited for are in the copy.
     """
     version = load(schedule.control, layout.VERSION)
-    if version == schedule.table[me, layout.T_VERSION]:
+    brought = load(schedule.control, layout.BROUGHT)
+    state = schedule.table[me]
+    if version == state[layout.T_VERSION] and brought == state[layout.T_BROUGHT]:
         return
     local = private.local
     n_columns = local.shape[1]
@@ -338,7 +340,7 @@ def pull(schedule, vector, memory, private, me):
             take_in(vector.intercept, intercept, local[layout.L_INTERCEPT_BASE], 0, n_columns)
             take_in(memory.dual_mean, dual_mean, local[layout.L_DUAL_MEAN_BASE], 0, n_columns)
         store(vector.segments, word, 0)
-    schedule.table[me, layout.T_VERSION] = version
+    state[layout.T_VERSION], state[layout.T_BROUGHT] = version, brought
 
 
 @helper

@@ -12,6 +12,7 @@ TICKET = 0 * WORD  # next block to hand out, counted over all epochs
 STOP = 1 * WORD  # why to stop; 0 while running
 VERSION = 2 * WORD  # pushes so far; with a master, updates
 APPLIED = VERSION + 1  # messages in the master's model; the master's alone
+BROUGHT = VERSION + 2  # times that others' offers were taken into a site's vector; see `between`
 EPOCHS = 3 * WORD  # finished epochs
 READY = 4 * WORD  # epochs whose row order is prepared
 PREPARER = 5 * WORD  # worker + 1 that prepares the next order; 0: nobody
@@ -98,6 +99,7 @@ T_SHARE = 39  # blocks of the worker's share of the rows that have been claimed,
 T_GROUP = 40  # workers whose barriers see each other have one number
 T_EXPECTED = 41  # epochs up to which who rested is expected again, see `Session.raise_limit`
 T_PART = 42  # rows of the mini-batch's part that waits for its step; STEPPED; or 0, see `rounds`
+T_BROUGHT = 44  # BROUGHT at the last pull
 T_DEALT = 43  # epochs for which the worker's share has been dealt, where each goes on by itself
 N_TABLE = 3 * WORD
 

@@ -337,10 +337,12 @@ class Machines(Runtime):
         return {"machines": len(self.world.sites), **exchange}
 
     def _gathered(self, numbers: np.ndarray) -> np.ndarray:
-        if self._is_running:
-            assert self.level is not None
-            return self.level.channel.gathered(numbers)
-        return self.pool.gathered(numbers)
+        if not self._is_running:
+            return self.pool.gathered(numbers)
+        assert self.level is not None
+        found = self.level.channel.gathered(numbers)
+        self.level.channel.rest()  # a file may take long
+        return found
 
     def _added(self, numbers: np.ndarray) -> np.ndarray:
         if self._is_running:

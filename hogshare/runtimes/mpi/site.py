@@ -39,7 +39,7 @@ from numba import typeof
 from hogshare.barriers import BSP
 from hogshare.engine.choices import Choices
 from hogshare.engine.session import Session
-from hogshare.kernels import between, epochs, exchange, layout
+from hogshare.kernels import between, epochs, exchange, layout, locks
 from hogshare.kernels.between import Account, Terms
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.sgd import DUAL
@@ -48,7 +48,7 @@ from hogshare.links.network import Network
 from hogshare.planes.shared import row_nanoseconds
 from hogshare.rules.pace import DELAY
 from hogshare.runtimes.mpi.channel import FIRST_KIND, NAP_SECONDS, Channel
-from hogshare.runtimes.mpi.clocks import Clocks
+from hogshare.runtimes.mpi.clocks import Clocks, expect_again
 from hogshare.runtimes.mpi.words import Flat
 
 OFFER_NS, MESSAGE_NS = 100_000.0, 50_000.0  # of an offer, and of each message of it, however short
@@ -179,7 +179,7 @@ class Site:
         self.is_at_work = False  # the workers here: else there is nothing to offer in passing
         # of the workers here, as they were last told: nobody has to be told where they begin
         self._words = clocks.words() if clocks.are_waited_for else np.zeros(0, np.int64)
-        self._offered_at = 0.0
+        self._offered_at, self._brought = 0.0, 0
         self._seen, self._rate = (self._offered_rows, time.perf_counter()), 0.0
         self._n_rows = session.arrays["order"].shape[1]
         channel.on(OFFER, self._receive)
@@ -199,7 +199,7 @@ class Site:
         if len(account.claims):
             claims = account.claims, NO_VALUES
             between.claimed.compile(tuple(map(typeof, (account, *claims))))
-            between.add_claims.compile(tuple(map(typeof, (account, offered, *claims, 1.0))))
+            between.add_claims.compile(tuple(map(typeof, (account, offered, *claims, 1.0, 1.0))))
 
     @property
     def has_own(self) -> bool:
@@ -270,6 +270,9 @@ class Site:
         session, account, channel = self.session, self.account, self.channel
         if self.clocks.are_waited_for:
             self._words = self.clocks.words()  # the first: what belongs to them is in the vector
+            if session.word(layout.EPOCHS) < session.word(layout.LIMIT):
+                # who still seems to rest is about to begin, and is waited for
+                expect_again(self._words, int(self.clocks.table[:, layout.T_CLOCK].max()))
         now, left = self._rows() if rows is None else rows, self._left(len(self._haunted))
         terms = self._terms(now, left, haunts=rows is not None, is_whole=is_whole)
         etas = session.locals()[:, layout.L_ETA].max(axis=0)
@@ -311,7 +314,9 @@ class Site:
         else:
             self._coming += values
         if n_claims:
-            between.add_claims(account, self._coming, claims, claimed, float(share[0]))
+            left = self._left(len(self._haunted))
+            others = claims, claimed, float(share[0]), left
+            between.add_claims(account, self._coming, *others)
         self._came[sender] = words
         self.channel.post(sender, TAKEN)
 
@@ -335,6 +340,9 @@ class Site:
     def _take_in(self, coming: np.ndarray, left: float) -> None:
         session, terms = self.session, self._terms(0, left)
         between.take_in(session.vector, session.memory, self.account, coming, terms)
+        # whoever passes a barrier from here on has it in its copy: see `exchange.pull`
+        self._brought += 1
+        locks.note(session.schedule.control, layout.BROUGHT, self._brought)
 
     def _left(self, n: int) -> float:
         """The part of the ghost that so many others have."""
