@@ -42,6 +42,9 @@ RUNS = [
     ("mirrors", "ALL STEP JUMPS CLOCKS=3"),
     ("mirrors", "STEP ACKS CENTRES=2 QUEUE=3 CLOCKS=5"),
     ("mirrors", "ALL STEP ACKS"),
+    ("offers", "ROUNDS=1"),
+    ("offers", "EPOCHS=1"),
+    ("offers", "LAG=1 ROUNDS=1"),
     ("reduce", "RING WORKERS=4"),
     ("reduce", "ALL"),
     ("reduce", "WORKERS=4 ROUNDS=2"),
@@ -66,6 +69,8 @@ TWICE = "(in_round<=1)"
 ORDER = ">=next_section)"
 STUCK = "invalid end state"
 AHEAD = "(TICKET<=(EPOCHS*2))"
+READ = "(copy[s].by[k]>=passed.by[k])"
+ONCE = "(vec[s].by[t]=="
 
 BROKEN = [
     ("snapshot", "NO_SECOND_LOOK", TORN),
@@ -107,6 +112,13 @@ BROKEN = [
     ("mirrors", "WAITS_FOR_CLOCK ALL STEP JUMPS CLOCKS=3", STUCK),
     ("mirrors", "NAMES_IN_STEP STEP", STUCK),
     ("mirrors", "TWO_AT_ONCE STEP ACKS CENTRES=2 CLOCKS=4", "(clock[c]==(told["),
+    ("offers", "WORDS_LATE EPOCHS=1 ROUNDS=3", READ),
+    ("offers", "NOTED_EARLY EPOCHS=1", READ),
+    ("offers", "NO_PULL EPOCHS=1", READ),
+    ("offers", "APART EPOCHS=1", READ),
+    ("offers", "AT_ONCE ROUNDS=1", ONCE),
+    ("offers", "DROPPED ROUNDS=1", ONCE),
+    ("offers", "NO_LAST ROUNDS=1", ONCE),
     ("reduce", "ACK_FIRST", "(round[s]==now)"),
     ("reduce", "FOOTER_FIRST", "(word[s]==round[s])"),
     ("reduce", "NO_ROOM", STUCK),
