@@ -5,15 +5,14 @@ Every check is called on every rank, in one order, with all rows at hand to comp
 
 import contextlib
 import io
-import json
 import sys
-import traceback
 import warnings
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from mpi4py import MPI as library
+from ranks import report_on
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet as SkElasticNet
@@ -372,10 +371,4 @@ def check_shards_that_do_not_fit_are_refused_on_all_ranks():
 CHECKS = {name: thing for name, thing in list(globals().items()) if name.startswith("check_")}
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or CHECKS:
-        failure = None
-        try:
-            CHECKS[name]()
-        except BaseException:
-            failure = traceback.format_exc()
-        print(json.dumps({"check": name, "rank": RANK, "failure": failure}), flush=True)
+    report_on({name: CHECKS[name] for name in sys.argv[1:] or CHECKS}, RANK)

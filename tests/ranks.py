@@ -106,10 +106,19 @@ def checks_of(file):
 
 
 @functools.cache
-def reported(file, n, *arguments):
+def reported(file, n, *arguments, seconds=SECONDS):
     """What each check has come to on each rank of one job, and the job: started once for all."""
-    job = run(n, HERE / file, *arguments)
+    job = run(n, HERE / file, *arguments, seconds=seconds)
     return {(line["check"], line["rank"]): line["failure"] for line in told(job.stdout)}, job
+
+
+def verify(check, file, n, *arguments, **how):
+    """Assert that a check of a file's one job has passed on every rank; return the job."""
+    found, job = reported(file, n, *arguments, **how)
+    for rank in range(n):
+        assert (check, rank) in found, f"rank {rank} has not come to it: {job.stderr[-2000:]}"
+        assert found[check, rank] is None, f"on rank {rank}: {found[check, rank]}"
+    return job
 
 
 def report_on(checks, rank, *arguments, together=lambda: None):

@@ -15,10 +15,7 @@ CHECKS = ranks.checks_of("rank_checks.py")
 @pytest.mark.parametrize("n", [1, 2, 4])
 @pytest.mark.parametrize("check", CHECKS)
 def test_on_ranks(check, n):
-    found, job = ranks.reported("rank_checks.py", n)
-    for rank in range(n):
-        assert (check, rank) in found, f"rank {rank} has not come to it: {job.stderr[-2000:]}"
-        assert found[check, rank] is None, f"on rank {rank}: {found[check, rank]}"
+    ranks.verify(check, "rank_checks.py", n)
 
 
 @needs_mpi
