@@ -2,7 +2,7 @@
 
     way      = latency + (M - 1) * bytes / bandwidth    of an offer to all others
     work     = what it, and those of the others, take from a rank's cores
-    R        = max(n / (M * SPREAD), LEAST * work / row)    rows of a rank between two offers
+    R        = as of a run's pace                       rows of a rank between two offers
     passing  = n / (M * R)                              of a rank in an epoch
     epoch    = n * row / M + passing * work + way + work + latency
 
@@ -17,9 +17,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# seconds of the cores, as a run's pace has them: of an offer, of each message of it, of a number
-OFFER, MESSAGE, COORDINATE, VALUE = 100e-6, 50e-6, 4e-9, 3e-9
-LEAST, SPREAD = 20.0, 8.0  # rows' time between two offers, in offers; a rank's rows, in these
+from hogshare.runtimes.mpi.pace import DESCENT_SPREAD, offer_nanoseconds, rows_between
+
 MOST_RANKS = 1 << 12
 MOST_POWER = 10  # of ten: numbers of rows that are tried
 
@@ -47,12 +46,11 @@ class Costs:
 
     def work(self, ranks: int) -> float:
         """Seconds that an offer of each rank takes from a rank's cores."""
-        own = OFFER + COORDINATE * self.numbers
-        return own + (ranks - 1) * (MESSAGE + VALUE * self.numbers)
+        return 1e-9 * offer_nanoseconds(self.numbers, ranks)
 
     def interval(self, n_rows: int, ranks: int) -> float:
         """Rows of a rank between two offers."""
-        return max(n_rows / (ranks * SPREAD), LEAST * self.work(ranks) / self.row)
+        return rows_between(n_rows, ranks, DESCENT_SPREAD, self.work(ranks) / self.row)
 
     def passing(self, n_rows: int, ranks: int) -> float:
         """Offers of a rank in an epoch, besides the one at its end."""

@@ -104,20 +104,22 @@ class Level:
     def bring_kept(self) -> None:
         """Have what a checkpoint needs besides the model on every machine."""
 
-    def added(self, numbers: np.ndarray) -> np.ndarray:
-        """The sum of all machines' arrays, on each, the same bits; all have to ask.
+    def gathered(self, numbers: np.ndarray) -> np.ndarray:
+        """All machines' arrays, in their order, on each; all have to ask, with one shape.
 
-        In the order of the machines. Whoever has asked does something else then, unheard.
+        Whoever has asked does something else then, unheard, for as long as it takes.
         """
-        found = self.channel.gathered(numbers).sum(axis=0)
+        found = self.channel.gathered(numbers)
         self.channel.rest()
-        return np.asarray(found)
+        return found
+
+    def added(self, numbers: np.ndarray) -> np.ndarray:
+        """The sum of all machines' arrays, in their order, on each: the same bits."""
+        return np.asarray(self.gathered(numbers).sum(axis=0))
 
     def of_first(self, numbers: np.ndarray) -> np.ndarray:
-        """The first machine's array, on each; all have to ask, with one shape."""
-        found = self.channel.gathered(numbers)[0]
-        self.channel.rest()
-        return np.asarray(found)
+        """The first machine's array, on each."""
+        return np.asarray(self.gathered(numbers)[0])
 
     @property
     def nap(self) -> float:

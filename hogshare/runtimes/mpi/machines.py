@@ -44,9 +44,9 @@ from hogshare.runtimes.mpi.files import SiteFiles, identity_of_all
 from hogshare.runtimes.mpi.heldout import HeldOut
 from hogshare.runtimes.mpi.homes import HomesLevel
 from hogshare.runtimes.mpi.level import Level
+from hogshare.runtimes.mpi.pace import SitePace, in_rounds, need_rounds, site_pace
 from hogshare.runtimes.mpi.pool import Pool
 from hogshare.runtimes.mpi.resting import Asked, AtEpochs
-from hogshare.runtimes.mpi.site import SitePace, in_rounds, need_rounds, site_pace
 from hogshare.runtimes.mpi.vectors import VectorLevel
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
@@ -340,9 +340,7 @@ class Machines(Runtime):
         if not self._is_running:
             return self.pool.gathered(numbers)
         assert self.level is not None
-        found = self.level.channel.gathered(numbers)
-        self.level.channel.rest()  # a file may take long
-        return found
+        return self.level.gathered(numbers)
 
     def _added(self, numbers: np.ndarray) -> np.ndarray:
         if self._is_running:

@@ -1,15 +1,6 @@
 """A site among others: what its vector has changed goes to all of them, and theirs comes here.
 
-How often a site offers is settled by rows, as for workers, at what a message costs. What an offer
-costs a site is the time that its talking thread takes from the workers' cores: the vector is read
-once to offer, and written once for what has come, and each message is copied by MPI and moved by
-Python. As for workers, there is a *shortest* interval, at which that is a quarter of the rows'
-time, and an *easy* one, at which it is a tenth; in between as many rows as keep the sites close, an
-eighth of all for plain descent and a sixteenth for rules that remember rows.
-
-More curvature between sites than between workers asks for nothing else: the weight of a coordinate
-(`hogshare.kernels.between`) falls as its curvature times the rows, so what is too curved for the
-interval is averaged.
+How often a site offers is said in `pace`.
 
 **Credits.** Whoever has an offer in its vector says so to who made it. A site offers again when no
 other has more than one of its offers under way.
@@ -27,17 +18,13 @@ vector under its segments' words, beside the workers; `hogshare.kernels.between`
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import numpy as np
 from numba import typeof
 
-from hogshare.barriers import BSP
-from hogshare.engine.choices import Choices
 from hogshare.engine.session import Session
 from hogshare.kernels import between, epochs, exchange, layout, locks
 from hogshare.kernels.between import Account, Terms
@@ -45,18 +32,11 @@ from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.sgd import DUAL
 from hogshare.links.link import Line
 from hogshare.links.network import Network
-from hogshare.planes.shared import row_nanoseconds
-from hogshare.rules.pace import DELAY
 from hogshare.runtimes.mpi.channel import FIRST_KIND, NAP_SECONDS, Channel
 from hogshare.runtimes.mpi.clocks import Clocks, expect_again
+from hogshare.runtimes.mpi.pace import SitePace
 from hogshare.runtimes.mpi.words import Flat
 
-OFFER_NS, MESSAGE_NS = 100_000.0, 50_000.0  # of an offer, and of each message of it, however short
-COORDINATE_NS, VALUE_NS = 4.0, 3.0  # of each of their numbers
-EASY_SHARE, DEAREST_SHARE = 20.0, 4.0  # rows' time between two offers, in offers
-SHORT, SPREAD_OF_SUMS, LEAST_BLOCK = 4096, 64, 32  # see `in_rounds`
-DESCENT_SPREAD, SPREAD = 8, 16  # rows per row that all sites have between two offers of each
-FIRST, GROWTH = 256, 1.0  # rows of a worker at first, and later in rows that are done
 LONGEST_NAP = 0.004
 CREDITS = 2  # offers that may be under way to another
 OFFER, TAKEN = FIRST_KIND, FIRST_KIND + 1  # kinds of messages
@@ -64,77 +44,6 @@ PHASE, COUNT, CLAIMS, WORDS = range(4)  # of an offer's head
 HEAD = 4
 DENSE = -1  # for COUNT: values of all coordinates
 NOWHERE, NO_VALUES = np.empty(0, np.int32), np.empty(0)
-
-
-class SitePace(NamedTuple):
-    """How often a site offers.
-
-    rows : of all its workers, between two offers
-    first : of all its workers, at first
-    keeps : whether what a weight holds back is offered later
-    """
-
-    rows: int
-    first: int
-    keeps: bool
-
-    def rows_now(self, done: int) -> int:
-        """Rows between offers: few at first, when the model moves fast.
-
-        Examples
-        --------
-        >>> from hogshare.runtimes.mpi.site import SitePace
-        >>> pace = SitePace(rows=4000, first=512, keeps=False)
-        >>> pace.rows_now(0), pace.rows_now(32_000), pace.rows_now(10**6)
-        (512, 2000, 4000)
-        """
-        return min(self.rows, max(self.first, int(GROWTH * done)))
-
-
-def site_pace(choices: Choices, size: int) -> SitePace:
-    """How often a site of a run offers.
-
-    choices : with how many sites there are, and how many rows they have
-    size : numbers of a vector that is exchanged
-    """
-    problem, rule, sites = choices.problem, choices.rule, len(choices.world.sites)
-    easy = EASY_SHARE * _offer_rows(choices, size)
-    close = choices.n_all / ((SPREAD if rule.remembers else DESCENT_SPREAD) * sites)
-    rows = max(1, int(close if choices.block and not choices.names_barrier else max(easy, close)))
-    first = min(rows, FIRST * choices.n_here)
-    # as of workers: what is held back comes so many exchanges later, and is not to be too old
-    fresh = DELAY * rows * sites**2 <= choices.n_all and problem.l1 == 0.0
-    return SitePace(rows, first, rule.remembers and fresh)
-
-
-def need_rounds(choices: Choices, size: int) -> bool:
-    """Whether sites have to wait for each other's offers.
-
-    A rule that remembers rows settles only if what it remembers is of models that all have had, a
-    short while ago. Rows of few features are so quick that an epoch may be over before an offer is
-    answered. Sites may find differently, by their rows: one has to say so for all.
-    """
-    is_free = not choices.names_barrier and choices.block is None
-    if not (choices.rule.remembers and is_free and size <= SHORT):
-        return False
-    rows = choices.n_all / len(choices.world.sites)
-    return DEAREST_SHARE * _offer_rows(choices, size) > rows / SPREAD
-
-
-def in_rounds(choices: Choices) -> Choices:
-    """Choices of a run whose workers wait for all others, as often in an epoch at every site."""
-    rounds = SPREAD_OF_SUMS if choices.rule.is_sum else SPREAD
-    least = LEAST_BLOCK * choices.n_workers
-    rounds = max(1, min(rounds, choices.n_all // least))
-    block = max(1, choices.n_training // (rounds * choices.n_here))
-    return dataclasses.replace(choices, barrier=BSP(), block=block)
-
-
-def _offer_rows(choices: Choices, size: int) -> float:
-    """Rows that take as long as an offer of so many numbers to all others, and theirs."""
-    sites = len(choices.world.sites)
-    cost = OFFER_NS + COORDINATE_NS * size + (sites - 1) * (MESSAGE_NS + VALUE_NS * size)
-    return cost / row_nanoseconds(choices.problem)
 
 
 class Site:
@@ -179,7 +88,7 @@ class Site:
         self.is_at_work = False  # the workers here: else there is nothing to offer in passing
         # of the workers here, as they were last told: nobody has to be told where they begin
         self._words = clocks.words() if clocks.are_waited_for else np.zeros(0, np.int64)
-        self._offered_at, self._brought = 0.0, 0
+        self._offered_at = 0.0
         self._seen, self._rate = (self._offered_rows, time.perf_counter()), 0.0
         self._n_rows = session.arrays["order"].shape[1]
         channel.on(OFFER, self._receive)
@@ -341,8 +250,7 @@ class Site:
         session, terms = self.session, self._terms(0, left)
         between.take_in(session.vector, session.memory, self.account, coming, terms)
         # whoever passes a barrier from here on has it in its copy: see `exchange.pull`
-        self._brought += 1
-        locks.note(session.schedule.control, layout.BROUGHT, self._brought)
+        locks.note(session.schedule.control, layout.BROUGHT, session.word(layout.BROUGHT) + 1)
 
     def _left(self, n: int) -> float:
         """The part of the ghost that so many others have."""

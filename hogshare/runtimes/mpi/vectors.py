@@ -25,8 +25,9 @@ from hogshare.kernels import layout, schedules
 from hogshare.links.network import Network
 from hogshare.runtimes.mpi.clocks import Clocks
 from hogshare.runtimes.mpi.level import Between, Level, Model
+from hogshare.runtimes.mpi.pace import SitePace
 from hogshare.runtimes.mpi.pool import Pool
-from hogshare.runtimes.mpi.site import TAKEN, Site, SitePace
+from hogshare.runtimes.mpi.site import TAKEN, Site
 from hogshare.runtimes.mpi.words import ORDINARY, Decision, Flat
 
 SNAPSHOTS = tuple(snapshots(0, 0, 0, "float64", False))  # names of their arrays
