@@ -9,29 +9,18 @@ workers. Usage::
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
 import script
-from mpi4py import MPI as library
+from ranks import COMM, RANK, SIZE, meet
 
 from hogshare import MPI, datasets, problems, solve
 from hogshare.rules.automatic import automatic_rule
 from hogshare.solvers import outcome
 
-COMM = library.COMM_WORLD
-RANK, SIZE = COMM.Get_rank(), COMM.Get_size()
 DATA = ("a9a", "covtype-20k", "ijcnn1", "imdb", "zipf")
 EPOCHS = 10
-NAP_SECONDS = 1e-3
-
-
-def meet() -> None:
-    """Wait for all ranks, asleep: a rank that spins would take a core from one that works."""
-    request = COMM.Ibarrier()
-    while not request.Test():
-        time.sleep(NAP_SECONDS)
 
 
 def shares(n: int, uneven: bool) -> np.ndarray:

@@ -171,7 +171,7 @@ def weights_of_part(
     """
     zeros = may_be_zero or not everybody.is_one
     weight = row_weights(sample_weight, X, X.dtype, allow_all_zero_weights=zeros, **settings)
-    if not zeros or everybody.is_one or may_be_zero:
+    if everybody.is_one or may_be_zero:
         return weight
     if everybody.added(float(weight.sum(dtype=np.float64))) == 0.0:
         raise ValueError("Sample weights must contain at least one non-zero number.")

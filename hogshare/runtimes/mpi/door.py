@@ -103,10 +103,3 @@ def leave_behind(*requests: Any) -> None:
     MPI may still read them, and to wait for them could take for ever.
     """
     _left_behind.extend(one for one in requests if one is not None and not one.Test())
-
-
-def take_back(request: Any) -> None:
-    """Cancel a receive that nothing will come for."""
-    if request:  # one that is done is MPI's null, as after an error before the next was posted
-        request.Cancel()
-        request.Wait()  # which does not block after a cancel

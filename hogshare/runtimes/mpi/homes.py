@@ -1,7 +1,7 @@
 """Sites whose workers have homes: mail between them, and a meeting when an epoch is over.
 
     while they work     mail of the plane's edges, and who is how far (`progress`)
-    at an epoch's end   words  ->  vectors  ->  callers  ->  one decision (`meeting`)
+    at an epoch's end   words  ->  vectors  ->  callers  ->  one decision (`level`)
 
 Every site has the plane's arrays whole, and its own workers write their rows. When all rest, the
 rows that the plane's `owners` name, and the homes, are brought to all; so the model is the same

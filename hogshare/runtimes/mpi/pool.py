@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-NAP_SECONDS = 0.0005
+from hogshare.runtimes.mpi.channel import NAP_SECONDS
 
 
 class Pool:
