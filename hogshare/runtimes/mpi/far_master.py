@@ -194,7 +194,7 @@ class MasterLevel(Level):
         table[:, layout.T_CLOCK] = clock  # where all go on from
         vector, control, at = session.vector, session.schedule.control, 0
         arrays = vector.w, vector.intercept, table[:, COUNTS], control[VERSIONS]
-        own = b"".join(one.tobytes() for one in arrays)
+        own = b"".join(one.tobytes() for one in arrays) if self.is_master else b""
         brought, found = self.channel.spread(np.frombuffer(own, np.uint8)), []
         for one in arrays:
             part = brought[at : (at := at + one.nbytes)]
