@@ -76,6 +76,7 @@ def shapes(c: Choices, settings: Settings) -> Shapes:
         own |= state_shapes(c.rule, problem.n_params, 1 if split else own_workers, kind)
         own["parts"] = ((split, padded if split else 0), kind)
     in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
+    weighs = mode == epochs.EXCHANGE or plane.weighs
     is_mailed = mode == epochs.MASTER
     n_edges = len(edges_of(plane, workers))
     room = message_room(problem, plan["block_rows"]) if is_mailed else 0
@@ -99,7 +100,7 @@ def shapes(c: Choices, settings: Settings) -> Shapes:
         "w": ((m,), kind),
         "intercept": ((columns,), "float64"),
         **vectors_of_groups(plane, workers, padded, columns, kind),
-        "curvature": ((settings.n_features if mode == epochs.EXCHANGE else 0,), "float32"),
+        "curvature": ((settings.n_features if weighs else 0,), "float32"),
         "intercept_curvature": ((1,), "float64"),
         "dual": ((0,), kind),
         "dual_mean": ((columns,), "float64"),
@@ -267,7 +268,7 @@ def fill(
         norms[:, layout.L_L1_NORM] = np.abs(w).sum(axis=0)
     if has_rows(problem):
         _fill_rows(session, problem, rule, stop, start)
-    if by_gradient(problem) and plan.private == epochs.EXCHANGE:
+    if by_gradient(problem) and a["curvature"].size:
         # infinity times a step of zero were no number
         a["curvature"][:] = np.minimum(problem.curvature(), LARGEST_CURVATURE)
     if session.homes is not None:

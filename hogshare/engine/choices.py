@@ -99,6 +99,11 @@ class Choices:
         return len(self.world.here)
 
     @property
+    def fitted_plane(self) -> Plane:
+        """The plane with what it leaves to be chosen for the problem."""
+        return self.plane.fitted(self.problem, self.n_all, self.n_workers)
+
+    @property
     def mode(self) -> int:
         """Code of the plane in the run's plan.
 

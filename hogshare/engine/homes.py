@@ -20,8 +20,9 @@ import numpy as np
 from hogshare.engine.emulated_links import Delayed
 from hogshare.engine.workerstates import without_prefix
 from hogshare.engine.workspace import Workspace
-from hogshare.kernels import layout
+from hogshare.kernels import edges, layout, penalties
 from hogshare.kernels.blocks import subtract
+from hogshare.kernels.exchange import decay_of
 from hogshare.kernels.shares import span_of
 from hogshare.planes.protocol import Plane, PlaneError, edges_of
 from hogshare.planes.waiting import Until
@@ -30,6 +31,7 @@ from hogshare.shm.table import ProgressTable
 
 PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
 HOMES = "homes"  # the name of all homes' vectors in a checkpoint
+SPIN_NS = 300_000  # to say that it waits takes the interpreter, which others need to go on
 MOST_WISHES = 100_000  # of a plane after one block
 
 
@@ -223,6 +225,7 @@ class Home:
         self.n_workers = homes.n_workers
         self.arrays: Mapping[str, np.ndarray] = homes.arrays
         self.boxes = homes.boxes  # the edges of all, in the order of the plane's `edges`
+        self.box = session.mail.box  # and their slots
         self._session, self._homes = session, homes
         self._private = session.private(me)
         self._own = session.vector_of(me)  # a group's, where its workers have no copies
@@ -364,6 +367,55 @@ class Home:
         for vector, where, change in parts:
             if len(change):
                 subtract(vector, where, -change)
+
+    # -- as kernels take it, which do all that a plane does with whole vectors (`kernels.edges`)
+
+    def live(self) -> edges.Live:
+        """The vector that blocks move, as it stands."""
+        local, columns = self._private.local, self._session.settings.n_columns
+        if self.is_direct:
+            tail, scales = self._own.intercept, np.ones(columns)
+        else:
+            tail, scales = local[layout.L_INTERCEPT], local[layout.L_SCALE]
+        w = self._own.w if self.is_direct else self._private.w
+        return edges.Live(w, tail if self._has_intercept else tail[:0], scales, self.is_direct)
+
+    def weights(self, fold: int, rows: float) -> edges.Weights:
+        """By what changes of so many rows are multiplied.
+
+        fold : `edges.SUM`, `WEIGHTED` or `MEAN`
+        """
+        vector, rule = self._session.vector, self._session.rule
+        clips = rule.penalty in (penalties.L1, penalties.ELASTICNET)
+        etas, decay = self._private.local[layout.L_ETA], float(decay_of(rule))
+        of_intercepts = vector.intercept_curvature
+        return edges.Weights(fold, vector.curvature, of_intercepts, etas, rows, decay, clips)
+
+    @property
+    def averages(self) -> bool:
+        """Whether the sum of the iterates has to stay what it is when the vector is another."""
+        return self._private.lag.size > 0
+
+    def adopt(self, mirror: np.ndarray, base: np.ndarray) -> None:
+        """Go on from another vector, and write it, as this home has it, into `base`."""
+        self.write(mirror)
+        base[:] = self.read()
+
+    @property
+    def progress(self) -> np.ndarray:
+        """The table that kernels read: int64 [n_workers, N_TABLE]."""
+        return self._homes.table
+
+    @property
+    def opened(self) -> int:
+        """Epochs that it may begin without the others; 0 where all begin together."""
+        plan = self._session.plan
+        return min(plan.max_epochs, self._session.word(layout.READY)) if plan.free else 0
+
+    @property
+    def spin_ns(self) -> int:
+        """Nanoseconds that a kernel waits for others before it says so."""
+        return SPIN_NS if self._session.looks else 0
 
     def held(self, vector: np.ndarray) -> np.ndarray:
         """A vector as this home holds it: coefficients rounded as the rows are."""

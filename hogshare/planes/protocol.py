@@ -168,6 +168,18 @@ class Plane:
         return False
 
     @property
+    def weighs(self) -> bool:
+        """Whether changes are weighted by the problem's curvature, which a run then has by name."""
+        return False
+
+    def fitted(self, problem: Any, n_rows: int, n_workers: int) -> Plane:
+        """The plane with what is chosen for a problem: of ``"auto"``, what `rows_of_block` is not.
+
+        n_rows : rows that are trained on
+        """
+        return self
+
+    @property
     def settled(self) -> Plane:
         """The plane that does what this one says: itself, unless it is another's simplest case."""
         return self

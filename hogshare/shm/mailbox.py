@@ -185,6 +185,10 @@ class Edge:
         self._transport.send(self._box, self._index)
         return True
 
+    def send(self) -> None:
+        """Let the message go that a kernel has written into the next slot, for which there is room."""
+        self._transport.send(self._box, self._index)
+
     def poll(self) -> Message | None:
         """The oldest message that has not been taken, if one has arrived."""
         slot = mailbox.find_mail(self._box, self._index)
@@ -200,6 +204,11 @@ class Edge:
             places.flags.writeable = False
         rounds = head.item(layout.H_ROUND), head.item(layout.H_FOOTER)
         return Message(head.item(layout.H_NUMBER), rounds[0], values, places, rounds[1])
+
+    @property
+    def transport(self) -> Transport:
+        """What brings its messages."""
+        return self._transport
 
     @property
     def posted(self) -> int:

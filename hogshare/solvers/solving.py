@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
@@ -266,6 +267,7 @@ def solve(
         iterate=weight_of_iterates(rule, plane, workers, first),
     )
     choices = runner.settled(choices)
+    choices = dataclasses.replace(choices, plane=choices.fitted_plane)
     if record and choices.split:
         raise ValueError(
             "record=True is for runs that depend on their timing, and behind BSP this one repeats "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hogshare import figures
-from hogshare.planes.mirrors.centre import BYTES, COURSE_DENSE, MESSAGES, SPANS_OF_DOUBLE
+from hogshare.kernels.centres import BYTES, C_DENSE, MESSAGES, SPANS_OF_DOUBLE
 
 KINDS = ("update", "barrier", "clock")
 CAUSES = ("clock", "values", "lock", "room")
@@ -16,7 +16,7 @@ CAUSES = ("clock", "values", "lock", "room")
 
 def course_of(spans: np.ndarray) -> dict[str, np.ndarray]:
     """What `Exchanges.course` holds, of the counts of all centres by span: [SPANS, 4]."""
-    used = spans[:, COURSE_DENSE] > 0
+    used = spans[:, C_DENSE] > 0
     passed, changed, sent, dense = spans[used].T
     first = np.ceil(2.0 ** (np.flatnonzero(used) / SPANS_OF_DOUBLE)).astype(np.int64)
     share = passed / np.maximum(1, changed)

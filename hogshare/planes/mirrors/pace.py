@@ -1,14 +1,33 @@
-"""How many rows a clock has: changes of several centres are summed, and must not overshoot."""
+"""How many rows a clock has, and by how many clocks centres may differ, where nobody says.
+
+Weighted changes may be of thousands of rows (docs/exchange.md): a clock has so many that the
+exchange costs little, as far as all workers have four clocks in an epoch; over links so many that
+it is worth its bytes, and that few clocks are under way at once. Plain sums overshoot where clocks
+are long: there the curvature and the steps at the run's end limit them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from hogshare.links.link import Link
+from hogshare.planes.shared import row_nanoseconds
+from hogshare.shm.mailbox import mail_bytes
+
 if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem
+
+CLOCK_NS, NUMBER_NS = 100_000.0, 6.0  # of a clock, and of each number of the model and of messages
+EASY_SHARE = 10.0  # rows' time between two clocks, in clocks
+LINK_SHARE = 4.0  # the same, in the time that a link needs for a clock's bytes
+CLOCKS_UNDER_WAY = 4  # while the last byte of one is still on its way, if rows allow
+MOST_CLOCKS = 32  # that centres may differ by
+OF_GRADIENTS = 4  # the clock difference over links where nobody knows how long a block takes
 
 SAMPLE_ROWS = 512
 ITERATIONS = 15  # of the power method, which finds the largest eigenvalue to some per cent
@@ -38,6 +57,45 @@ def clock_rows(
     others = max(1, n_workers - n_workers // n_centres)  # workers, of whom each adds as much
     wanted = WAY / (per_row * others) if per_row > 0.0 else longest
     return min(longest, max(FEWEST_ROWS, int(min(wanted, longest))))
+
+
+def weighted_rows(
+    problem: RowProblem, n_rows: int, n_workers: int, degree: int, links: Sequence[Link] | None
+) -> int:
+    """Rows of a worker between two clocks, where changes are weighted.
+
+    degree : edges that leave a centre, at most
+    links : of all edges; None: none is slow
+    """
+    longest = max(1, n_rows // (n_workers * FEWEST_CLOCKS))
+    row = row_nanoseconds(problem)
+    numbers = problem.n_features * problem.n_columns * (1 + 2 * degree)
+    wanted = EASY_SHARE * (CLOCK_NS + NUMBER_NS * numbers)
+    for link in links or ():
+        size = mail_bytes(0, problem.n_features * problem.n_columns, problem.dtype.itemsize)
+        under_way = link.latency + size / link.bandwidth
+        wanted = max(
+            wanted, 1e9 * LINK_SHARE * size / link.bandwidth, 1e9 * under_way / CLOCKS_UNDER_WAY
+        )
+    return max(1, int(min(wanted / row, longest)))
+
+
+def difference_over(
+    problem: Any, rows: int | None, n_rows: int, n_workers: int, links: Sequence[Link] | None
+) -> int:
+    """Clocks by which centres may differ, so that nobody waits for what is under way.
+
+    rows : of a clock; None: nobody knows what they take
+    """
+    if not links:
+        return 0
+    if rows is None:
+        return OF_GRADIENTS
+    size = mail_bytes(0, problem.n_features * problem.n_columns, problem.dtype.itemsize)
+    under_way = max(link.latency + size / link.bandwidth for link in links)
+    wanted = 1 + math.ceil(1e9 * under_way / (rows * row_nanoseconds(problem)))
+    # what is under way is no more than a worker's rows of an epoch: changes that old count little
+    return max(1, min(wanted, MOST_CLOCKS, n_rows // (n_workers * rows)))
 
 
 def largest_eigenvalue(problem: RowProblem) -> float:

@@ -8,35 +8,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from hogshare import topology
-from hogshare.kernels import epochs
+from hogshare.kernels import centres, edges, epochs
 from hogshare.links import regions
 from hogshare.links.link import Link
 from hogshare.planes import intervals
 from hogshare.planes.mirrors import significance
-from hogshare.planes.mirrors.centre import (
-    COURSE_BYTES,
-    COURSE_DENSE,
-    MESSAGES,
-    SPANS,
-    Centre,
-    Settings,
-)
+from hogshare.planes.mirrors.centre import FOLDS, Centre, Settings
 from hogshare.planes.mirrors.exchanges import Exchanges, course_of
 from hogshare.planes.mirrors.groups import check as check_centres
 from hogshare.planes.mirrors.groups import groups_of
-from hogshare.planes.mirrors.pace import clock_rows
+from hogshare.planes.mirrors.overlay import Overlay, overlay_of
+from hogshare.planes.mirrors.pace import clock_rows, difference_over, weighted_rows
 from hogshare.planes.protocol import Plane, Shapes
 from hogshare.planes.shared import Shared
 from hogshare.shm.spacing import PAIR
 from hogshare.system import ranges
 
 LEAST_QUEUE = 2
+MOST_QUEUE = (
+    10  # of "auto": each message is a vector, and a busy edge adds up what it has no room for
+)
 KEPT = ("mirror", "total", "got", "first", "base", "clock", "before", "lost")
 
 
@@ -59,11 +56,20 @@ class Mirrors(Plane):
         the mirror after a clock's rows, and goes on from there; ``Shared(exchange=100)``: after so
         many rows. ``Shared(exchange=None)``: all read and write it as they go, without locks, and
         ``adds`` is the plane's. With one centre the run is on this plane alone.
+    fold : {"weighted", "sum", "mean"}, default="weighted"
+        What is made of the changes of several workers that begin at about the same vector.
+        "weighted": each number's change counts by the curvature, the step and the rows that it is
+        of (docs/exchange.md), at its sender as at all readers: added where workers' steps have
+        nothing to do with each other, averaged where each alone comes to the optimum. Of a
+        problem by a gradient by its own `curvature`; where that is 0, the default, it is the sum.
+        "sum": added up, as in the paper; where clocks are long that overshoots. "mean": divided
+        by the number of workers.
     every : "auto" or int, default="auto"
         Rows of a worker in a clock, after which its centre sends: whole blocks, as of `Replicas`,
-        and of rows of its own no more than an epoch has. Sums of several centres overshoot
-        where they are too many: "auto" goes by the curvature and the steps at the run's end
-        (`hogshare.planes.mirrors.pace`); by a gradient it is a block.
+        and of rows of its own no more than an epoch has. "auto" (`hogshare.planes.mirrors.pace`):
+        of weighted changes so many that a clock costs a tenth of its rows' time, and is worth its
+        bytes on the links, at least four in an epoch; of sums so few that they do not overshoot;
+        by a gradient it is a block.
     significance : {"relative", "absolute"} or callable, default="relative"
         Which changes are sent. "relative": ``abs(residual / value) > threshold``, and all of a
         value of 0; "absolute": ``abs(residual) > threshold``; or a function
@@ -79,17 +85,21 @@ class Mirrors(Plane):
     soft : float or None, default=None
         A smaller threshold, to which an edge comes down by steps while its link has room at once,
         and from which it goes back to `threshold` while it has not.
-    clock_difference : int or float, default=0
+    clock_difference : "auto", int or float, default="auto"
         A centre that is more clocks ahead of the slowest waits. Infinity: it never does. Above 0
-        nobody waits at an epoch's end, where workers have rows of their own.
+        nobody waits at an epoch's end, where workers have rows of their own. "auto": 0 without
+        `links`; over links as many as hide what is under way, at most an epoch's rows.
     delay : float, default=0.1
         Seconds for which changes may wait for room on an edge. Then a short message names them, and
         who reads one of them in the other centre waits for its value (the selective barrier).
-    queue : int, default=3
-        Messages of an edge that may be under way, the last of them such a short one.
+    queue : "auto" or int, default="auto"
+        Messages of an edge that may be under way, the last of them such a short one. "auto": the
+        clock difference and 2, from 3 to 10.
     graph : str, array, networkx graph or callable, default="all"
-        Which centres send to which: "all", or a graph that says the same. Others are refused: what
-        a centre has taken in it does not pass on.
+        Which centres send to each other: "all", "star", "hubs" or any other of
+        `hogshare.topology` that is connected. A centre that others hear of each other through, a
+        hub, adds up what comes and passes it on, so that each change comes to each centre once
+        (`hogshare.planes.mirrors.overlay`); a circle is opened: of a ring one link is not used.
     links : str, path or list of list of Link, default=None
         How far centres are from each other: "lan", "wan", "slowest" or "regions"
         (`hogshare.links.preset`), a JSON file (`hogshare.links.read`), or entry [i][j] from centre
@@ -110,13 +120,18 @@ class Mirrors(Plane):
     -----
     Source: Hsieh et al. 2017 (Gaia, approximate synchronous parallel), section 4 and theorem 1, and
     the authors' code for index and value pairs or the dense block, whichever is shorter.
-    Departures: each edge has residuals of its own, so that a slow link holds up nobody else, and
-    what it has no room for is added up instead of queued; clocks are of a centre and go with its
-    messages, which are a header where nothing is to be sent.
+    Departures: changes are weighted (``fold="sum"`` is the paper's); each edge has residuals of its
+    own, so that a slow link holds up nobody else, and what it has no room for is added up instead
+    of queued; clocks are of a centre and go with its messages, which are a header where nothing is
+    to be sent.
 
-    With a worker in each centre, ``threshold=0`` and ``clock_difference=0`` a run has the bits of
-    ``Replicas("all", send="change", fold="sum")`` with the same `every`; with one centre those of
-    the plane inside.
+    For each parameter, exactly: what an edge was sent and its residual are weight times the changes
+    of the centre's workers, and what it passes on. A centre has two vectors, one for each edge that
+    leaves it and one for each that comes; a worker has two.
+
+    With ``fold="sum"``, a worker in each centre, ``threshold=0`` and ``clock_difference=0`` a run
+    has the bits of ``Replicas("all", send="change", fold="sum")`` with the same `every`; with one
+    centre those of the plane inside.
 
     Examples
     --------
@@ -133,14 +148,15 @@ class Mirrors(Plane):
 
     centres: Any = 3
     inside: Shared = field(default_factory=Shared)
+    fold: str = "weighted"
     every: str | int = "auto"
     significance: Any = "relative"
     threshold: Any = 0.01
     decay: Any = "sqrt"
     soft: float | None = None
-    clock_difference: float = 0
+    clock_difference: Any = "auto"
     delay: float = 0.1
-    queue: int = 3
+    queue: Any = "auto"
     graph: Any = "all"
     links: Any = None
     when_lost: str = "go on"
@@ -157,16 +173,19 @@ class Mirrors(Plane):
                 f"workers of a centre share its mirror; got {self.inside!r}."
             )
         ranges.keep_rows(self, "every")
-        difference: Any = self.clock_difference
-        if not (ranges.is_number(difference) and difference == math.inf):
+        if not isinstance(self.fold, str) or self.fold not in FOLDS:
+            raise ValueError(f"fold must be one of {list(FOLDS)}; got {self.fold!r}.")
+        difference = self.clock_difference
+        if not (_is_auto(difference) or ranges.is_number(difference) and difference == math.inf):
             if not ranges.is_integer(difference):
                 raise ValueError(
-                    f"clock_difference must be a whole number of clocks, or math.inf; got "
+                    f"clock_difference must be 'auto', a whole number of clocks, or math.inf; got "
                     f"{difference!r}."
                 )
             ranges.keep_whole(0, self, "clock_difference")
         ranges.not_negative(delay=self.delay)
-        ranges.keep_whole(LEAST_QUEUE, self, "queue")
+        if not _is_auto(self.queue):
+            ranges.keep_whole(LEAST_QUEUE, self, "queue")
         ranges.flag(flush=self.flush)
         filtered = self.significance, self.threshold, self.decay, self.soft, self.flush
         significance.check(*filtered)
@@ -182,6 +201,32 @@ class Mirrors(Plane):
         """With one centre nothing is sent: the plane inside it."""
         one = self.centres == 1 if ranges.is_integer(self.centres) else max(self.centres) == 0
         return self.inside if one else self
+
+    @property
+    def weighs(self) -> bool:
+        """Whether changes are weighted by the curvature."""
+        return self.fold == "weighted"
+
+    def fitted(self, problem: Any, n_rows: int, n_workers: int) -> Plane:
+        """With a clock difference and a queue that are chosen."""
+        difference, queue = self.clock_difference, self.queue
+        if _is_auto(difference):
+            links = self.edge_links(n_workers)
+            rows = self._clock_rows(problem, n_rows, n_workers) if problem.has_rows else None
+            difference = difference_over(problem, rows, n_rows, n_workers, links)
+        if _is_auto(queue):
+            queue = int(max(3, min(MOST_QUEUE, difference + 2)))
+        return replace(self, clock_difference=difference, queue=queue)
+
+    def _clock_rows(self, problem: Any, n_rows: int, n_workers: int) -> int:
+        """Rows of a clock whose changes are weighted."""
+        if self.every != "auto":
+            return int(self.every)
+        overlay = self._overlay(n_workers)
+        senders = [sender for sender, _ in overlay.edges]
+        degree = max(map(senders.count, senders))
+        links = self.edge_links(n_workers)
+        return weighted_rows(problem, n_rows, n_workers, degree, links)
 
     @property
     def is_by_mail(self) -> bool:
@@ -209,7 +254,8 @@ class Mirrors(Plane):
     @property
     def goes_on(self) -> bool:
         """Whether workers wait for clocks only, and not for the ends of epochs."""
-        return self.clock_difference > 0
+        difference = self.clock_difference
+        return self.links is not None if _is_auto(difference) else difference > 0
 
     @property
     def users(self) -> tuple[Any, ...]:
@@ -231,7 +277,9 @@ class Mirrors(Plane):
             return int(self.every)
         if not problem.has_rows:
             return None
-        return clock_rows(problem, late_step, n_rows, n_workers, self._n_centres(n_workers))
+        if self.fold == "sum":
+            return clock_rows(problem, late_step, n_rows, n_workers, self._n_centres(n_workers))
+        return self._clock_rows(problem, n_rows, n_workers)
 
     def check_blocks(self, block_rows: int, own_rows: int) -> None:
         """Refuse blocks of which `every` is no multiple."""
@@ -247,19 +295,14 @@ class Mirrors(Plane):
     def _n_centres(self, n_workers: int) -> int:
         return int(groups_of(self.centres, n_workers).max()) + 1
 
-    def _edges_of_centres(self, n_workers: int) -> list[tuple[int, int]]:
+    def _overlay(self, n_workers: int) -> Overlay:
         graphs = topology.graphs_of(self.graph, self._n_centres(n_workers))
         if len(graphs) > 1:
             raise ValueError("centres have one graph: a list of several is for Replicas.")
-        missing = np.argwhere(~graphs[0] & ~np.eye(len(graphs[0]), dtype=bool))
-        if len(missing):
-            i, j = missing[0]
-            raise ValueError(
-                f"the graph has no edge from centre {i} to centre {j}, which would miss its "
-                "changes: what a centre has taken in it does not pass on. Use graph='all', or "
-                "Replicas, whose models travel over any connected graph."
-            )
-        return [(int(i), int(j)) for i, j in np.argwhere(graphs[0])]
+        return overlay_of(graphs[0])
+
+    def _edges_of_centres(self, n_workers: int) -> list[tuple[int, int]]:
+        return self._overlay(n_workers).edges
 
     def edges(self, n_workers: int) -> list[tuple[int, int]]:
         """Edges between centres, as ones between the first workers of both."""
@@ -293,26 +336,28 @@ class Mirrors(Plane):
         """Of each centre, of each edge and of each worker; see `centre`."""
         self._filter().check_size(n_params)
         n, e, word = self._n_centres(n_workers), len(self.edges(n_workers)), PAIR // 8
+        degree = max(0, *np.bincount([sender for sender, _ in self._edges_of_centres(n_workers)]))
         return {
             "lock": ((n, word), "int64"),
             "journal": ((n, word), "int64"),
             "mirror": ((n, n_params), "float64"),
             "total": ((n, n_params), "float64"),
-            "shadow": ((n, n_params), "float64"),
-            "staged": ((n, n_params), "float64"),
+            "staged": ((n, edges.OWN_ROWS + degree, edges.CHUNK), "float64"),
             "chosen": ((n, n_params), "uint8"),
             "clock": ((n,), "int64"),
             "before": ((n,), "int64"),
             "small": ((n, 2), "int64"),
-            "course": ((n, SPANS, COURSE_DENSE + 1), "int64"),
+            "course": ((n, centres.SPANS, 4), "int64"),
             "residual": ((e, n_params), "float64"),
+            "open": ((e, -(-n_params // edges.PLACES)), "uint8"),
             "got": ((e, n_params), "float64"),
             "got_number": ((e,), "int64"),
             "blocked": ((e, n_params), "uint8"),
             "n_blocked": ((e,), "int64"),
             "announced": ((e, n_params), "uint8"),
+            "n_announced": ((e,), "int64"),
             "heard": ((e,), "int64"),
-            "told": ((e,), "int64"),
+            "notified": ((e,), "int64"),
             "wanted": ((e,), "float64"),
             "ease": ((e,), "float64"),
             "sent": ((e, 3, 2), "int64"),
@@ -362,9 +407,14 @@ class Mirrors(Plane):
             self.begin(arrays, self._others_model(arrays))
             for name in ("total", "got", "lost"):
                 arrays[name][:] = 0
-        n_workers = len(arrays["rounds"])
-        for edge, (sender, _) in enumerate(self._edges_of_centres(n_workers)):
-            arrays["residual"][edge] = arrays["total"][sender] - arrays["got"][edge]
+        overlay = self._overlay(len(arrays["rounds"]))
+        arrays["open"][:] = edges.OPEN
+        for edge, (sender, _) in enumerate(overlay.edges):
+            residual = arrays["total"][sender] - arrays["got"][edge]
+            for come, ways in enumerate(overlay.passes_on):
+                if edge in ways:
+                    residual += arrays["got"][come]
+            arrays["residual"][edge] = residual
         if not self.shares_rows:  # else workers' clocks go on, and centres' with them
             arrays["before"][:] += arrays["clock"]
         arrays["clock"][:] = 0
@@ -391,18 +441,27 @@ class Mirrors(Plane):
         return np.asarray(arrays["mirror"].mean(axis=0))
 
     def _others_model(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Without centres that have died: the mean of the others' mirrors, flushed at the end."""
+        """Without centres that have died: the mean of the others' mirrors, flushed at the end.
+
+        What a dead one had sent is in the others' mirrors, in some more than in others.
+        """
         there = arrays["lost"] == 0
-        mirrors = arrays["mirror"].copy()
-        if arrays["over"][0] and self.flush:
-            for edge, (sender, to) in enumerate(self._edges_of_centres(len(arrays["rounds"]))):
-                if there[sender]:
-                    mirrors[to] += arrays["total"][sender] - arrays["got"][edge]
-        return np.asarray(mirrors[there].mean(axis=0))
+        if not (arrays["over"][0] and self.flush):
+            return np.asarray(arrays["mirror"][there].mean(axis=0))
+        found = arrays["first"] + arrays["total"][there].sum(axis=0)
+        for dead in np.flatnonzero(~there):
+            come = [
+                arrays["got"][edge]
+                for edge, (sender, to) in enumerate(self._edges_of_centres(len(arrays["rounds"])))
+                if sender == dead and there[to]
+            ]
+            if come:
+                found += np.mean(come, axis=0)
+        return np.asarray(found)
 
     def _is_owed(self, arrays: Mapping[str, np.ndarray]) -> bool:
         """Whether a change of some centre is not in every mirror."""
-        posted = arrays["sent"][:, :, MESSAGES].sum(axis=1)
+        posted = arrays["sent"][:, :, centres.MESSAGES].sum(axis=1)
         return bool(arrays["owed"].any() or (arrays["got_number"] != posted).any())
 
     # -- a worker
@@ -417,20 +476,24 @@ class Mirrors(Plane):
         yield from home.kept.after_block()
 
     def _settings(self, home: Any) -> Settings:
+        overlay = self._overlay(home.n_workers)
+        every = range(self._n_centres(home.n_workers))
+        ends_with = list(every) if self.when_lost == "end" else overlay.hubs
         return Settings(
             groups=groups_of(self.centres, home.n_workers),
-            edges=self._edges_of_centres(home.n_workers),
+            overlay=overlay,
+            fold=FOLDS[self.fold],
             per=intervals.blocks_of(self.every, home.block_rows, home.share[1]),
             filter=self._filter(),
             clock_difference=self.clock_difference,
             delay=self.delay,
             queue=self.queue,
-            ends_with_a_centre=self.when_lost == "end",
+            ends_with=ends_with,
         )
 
     def remark(self, arrays: Mapping[str, np.ndarray]) -> str | None:
         """What a run has to be warned of, of which nothing was significant."""
-        passed, of = arrays["course"][:, :, :COURSE_BYTES].sum(axis=(0, 1))
+        passed, of = arrays["course"][:, :, : centres.C_BYTES].sum(axis=(0, 1))
         if not self.flush or passed or not of:
             return None
         return (
@@ -447,7 +510,7 @@ class Mirrors(Plane):
             edges=self._edges_of_centres(n_workers),
             clocks=arrays["clock"].copy(),
             sent=arrays["sent"].copy(),
-            significant=arrays["course"][:, :, :COURSE_BYTES].sum(axis=1),
+            significant=arrays["course"][:, :, : centres.C_BYTES].sum(axis=1),
             course=course_of(arrays["course"].sum(axis=0)),
             small=arrays["small"].copy(),
             waits=arrays["waits"].copy(),
@@ -456,3 +519,7 @@ class Mirrors(Plane):
             disagreement=float(np.sqrt(np.square(away).sum() / len(mirror))),
             lost=np.flatnonzero(arrays["lost"]).tolist(),
         )
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"

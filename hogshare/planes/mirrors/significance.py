@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.kernels import edges
 from hogshare.planes.protocol import PlaneError
 from hogshare.system import ranges
 
@@ -67,11 +68,6 @@ class Filter:
         self._significance, self._decay, self._soft = significance, decay, soft
         self._hard = np.asarray(threshold, float)
 
-    @property
-    def is_soft(self) -> bool:
-        """Whether the threshold moves with the links' use."""
-        return self._soft is not None
-
     def check_size(self, n_params: int) -> None:
         """Refuse thresholds of another number of parameters, and a decay that is none."""
         self._factor(1)
@@ -80,6 +76,17 @@ class Filter:
                 f"threshold has {len(self._hard)} entries, and the model {n_params} parameters: "
                 "coefficients feature by feature, then intercepts."
             )
+
+    def numbers(self) -> tuple[int, np.ndarray, float, bool]:
+        """What `hogshare.kernels.centres.Terms` has of it: kind, hard, soft and falls.
+
+        Where a function of the user's has a say the kind is `edges.GIVEN`, and `mask` is asked.
+        """
+        soft = float("nan") if self._soft is None else float(self._soft)
+        kind = edges.ABSOLUTE if self._significance == "absolute" else edges.RELATIVE
+        if callable(self._significance) or callable(self._decay):
+            kind = edges.GIVEN
+        return kind, np.atleast_1d(self._hard), soft, self._decay is not None
 
     def mask(self, residual: np.ndarray, value: np.ndarray, t: int, ease: float) -> np.ndarray:
         """Which changes are significant at clock t, from 1.
