@@ -623,5 +623,5 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
 
 @exact_kernel
 def release(book, me, centre):
-    """Give the lock back where the worker holds it: a call has ended with it and goes no further."""
+    """Give the lock back if the worker holds it: its caller goes no further."""
     compare_exchange(book.lock[centre], 0, me + 1, NOBODY)

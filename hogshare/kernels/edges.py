@@ -9,8 +9,9 @@ For each parameter, with what each fold counts of a worker's change (weight time
 once), exactly: what was sent along an edge and its residual are what was counted and passed on; a
 mirror is what was counted and what has come.
 
-Who writes: the holder of the centre's lock the centre's rows of a `Book`, and those of its edges. Who
-reads: the same; the mirror also who evaluates the model while others work. Who frees: nobody here.
+Who writes: the holder of the centre's lock the centre's rows of a `Book`, and those of its edges.
+Who reads: the same; the mirror also who evaluates the model while others work. Who frees: nobody
+here.
 
 Order, so that a holder may die at any store: all is done in chunks of `CHUNK` numbers. A chunk's
 new values are staged, then J_STEP says so, releasing, then they are put in place, then J_STEP names
@@ -159,14 +160,14 @@ def are_equal(one, other):
 def read_live(live, m, first, last, out):
     """Copy the worker's numbers from first to last."""
     n_columns = live.scales.shape[0]
-    end_of_w = min(m, last)
+    w = live.w[first : max(first, min(m, last))]
     if n_columns == 1:
         scale = live.scales[0]
-        for j in range(first, end_of_w):
-            out[j - first] = np.float64(live.w[j]) * scale
+        for i in range(w.shape[0]):
+            out[i] = np.float64(w[i]) * scale
     else:
-        for j in range(first, end_of_w):
-            out[j - first] = np.float64(live.w[j]) * live.scales[j % n_columns]
+        for i in range(w.shape[0]):
+            out[i] = np.float64(w[i]) * live.scales[(first + i) % n_columns]
     for j in range(max(first, m), last):
         out[j - first] = live.tail[j - m]
 
@@ -182,10 +183,12 @@ def weigh(weights, one_of, m, first, last, change):
     n_columns = weights.etas.shape[0]
     end_of_w = min(m, last)
     if n_columns == 1:
-        reach = weights.etas[0] * weights.rows
-        for j in range(first, end_of_w):
-            z = reach * (np.float64(weights.curvature[j]) + weights.decay)
-            change[j - first] *= exchange_weight(z, one_of)
+        # `exchange_weight`, with what is one for all in registers
+        rest, half = 1.0 - even, 0.5 * one_of * weights.etas[0] * weights.rows
+        offset = 1.0 + half * weights.decay
+        curvature = weights.curvature[first : max(first, end_of_w)]
+        for i in range(curvature.shape[0]):
+            change[i] *= even + rest / (offset + half * np.float64(curvature[i]))
     else:
         for j in range(first, end_of_w):
             curved = np.float64(weights.curvature[j // n_columns]) + weights.decay
@@ -213,40 +216,44 @@ def fold(book, centre, out, live, base, weights, one_of, is_own):
     for chunk in range((n + CHUNK - 1) // CHUNK):
         first, last = chunk * CHUNK, min(n, chunk * CHUNK + CHUNK)
         size = last - first
+        # loops over views from 0 on: an index that may be negative keeps them from being vectors
+        was, began, counted = mirror[first:last], base[first:last], total[first:last]
         read_live(live, m, first, last, after)
         n_changed = 0
         n_small = 0
         for i in range(size):
-            change[i] = after[i] - base[first + i]
-            n_changed += change[i] != 0.0
-            n_small += (change[i] != 0.0) & (abs(change[i]) <= SMALL * abs(mirror[first + i]))
+            change[i] = after[i] - began[i]
+            moved = change[i] != 0.0
+            n_changed += moved
+            n_small += moved & (abs(change[i]) <= SMALL * abs(was[i]))
         if n_changed == 0:
             continue
         small[0] += n_small
         small[1] += n_changed
         if weights.kind != SUM:
-            for i in range(size):
-                withheld[i] = change[i]
+            if live.is_direct:
+                for i in range(size):
+                    withheld[i] = change[i]
             weigh(weights, one_of, m, first, last, change)
             if weights.clips:
                 # what clipped the base to zero clips anything smaller: l1's zeros stay exact
                 for i in range(min(size, m - first)):
-                    before = mirror[first + i]
-                    if after[i] == 0.0 and abs(before) <= abs(base[first + i]):
-                        change[i] = -before
-            for i in range(size):
-                withheld[i] -= change[i]
+                    if after[i] == 0.0 and abs(was[i]) <= abs(began[i]):
+                        change[i] = -was[i]
+            if live.is_direct:
+                for i in range(size):
+                    withheld[i] -= change[i]
         if weights.kind != SUM or not is_own:
             for i in range(size):
-                after[i] = mirror[first + i] + change[i]
+                after[i] = was[i] + change[i]
             if live.is_direct:
                 round_as(live.w, m, first, last, after)
         for i in range(size):
-            added[i] = total[first + i] + change[i]
+            added[i] = counted[i] + change[i]
         for k in range(out.shape[0]):
-            residual, sum_of = book.residual[out[k]], staged[OWN_ROWS + k]
+            residual, sum_of = book.residual[out[k], first:last], staged[OWN_ROWS + k]
             for i in range(size):
-                sum_of[i] = residual[first + i] + change[i]
+                sum_of[i] = residual[i] + change[i]
             open_words(book.open[out[k]], first, last)
         store(journal, J_STEP, 2 * chunk + 1)
         if live.is_direct and weights.kind != SUM:
@@ -277,16 +284,19 @@ def withhold(live, m, first, last, withheld):
 
 
 @exact_inlined
+def put(staged, place):
+    """Put what is staged in place, as far as that goes."""
+    for i in range(place.shape[0]):
+        place[i] = staged[i]
+
+
+@exact_inlined
 def put_fold(book, centre, out, first, last):
     """Put what is staged of a fold in place."""
-    mirror, total, staged = book.mirror[centre], book.total[centre], book.staged[centre]
-    for i in range(last - first):
-        mirror[first + i] = staged[0, i]
-        total[first + i] = staged[1, i]
+    put(book.staged[centre, 0], book.mirror[centre, first:last])
+    put(book.staged[centre, 1], book.total[centre, first:last])
     for k in range(out.shape[0]):
-        residual = book.residual[out[k]]
-        for i in range(last - first):
-            residual[first + i] = staged[OWN_ROWS + k, i]
+        put(book.staged[centre, OWN_ROWS + k], book.residual[out[k], first:last])
 
 
 # -- send
@@ -313,23 +323,22 @@ def choose(book, centre, edge, kind, limits):
         if flags[word] == CLOSED:
             continue
         first, last = word * PLACES, min(n, word * PLACES + PLACES)
+        left, value, take = residual[first:last], mirror[first:last], chosen[first:last]
+        size = last - first
         in_word = 0
+        for i in range(size):
+            in_word += left[i] != 0.0
+        if kind != GIVEN:
+            mark(left, value, take, kind, limits[first:last] if limits.shape[0] > 1 else limits)
         passed_in_word = 0
-        for j in range(first, last):
-            moved = residual[j] != 0.0
-            in_word += moved
-            if kind != GIVEN:
-                limit = limits[0] if limits.shape[0] == 1 else limits[j]
-                if kind == RELATIVE:  # of a value of 0 all is significant, unless nothing ever is
-                    limit *= abs(mirror[j]) if limit < np.inf else 1.0
-                chosen[j] = moved & (abs(residual[j]) > limit)
-            passed_in_word += chosen[j] != 0
+        for i in range(size):
+            passed_in_word += np.int64(take[i])
+        chosen_in_word = passed_in_word
         if waits:
-            for j in range(first, last):
-                chosen[j] |= announced[j]
-        chosen_in_word = 0
-        for j in range(first, last):
-            chosen_in_word += chosen[j] != 0
+            chosen_in_word = 0
+            for i in range(size):
+                take[i] |= announced[first + i]
+                chosen_in_word += np.int64(take[i])
         changed += in_word
         passed += passed_in_word
         count += chosen_in_word
@@ -338,6 +347,26 @@ def choose(book, centre, edge, kind, limits):
         else:
             flags[word] = SENT if chosen_in_word >= in_word else OPEN
     return passed, changed, count
+
+
+@exact_helper
+def mark(left, value, take, kind, limits):
+    """Mark which residuals of a word are significant; of what has not changed none is."""
+    size = left.shape[0]
+    if limits.shape[0] > 1:
+        for i in range(size):
+            limit = limits[i]
+            if kind == RELATIVE and limit < np.inf:
+                limit *= abs(value[i])
+            take[i] = (left[i] != 0.0) & (abs(left[i]) > limit)
+        return
+    limit = limits[0]
+    if kind == RELATIVE and limit < np.inf:  # of a value of 0 all is, unless nothing ever is
+        for i in range(size):
+            take[i] = (left[i] != 0.0) & (abs(left[i]) > limit * abs(value[i]))
+    else:
+        for i in range(size):
+            take[i] = (left[i] != 0.0) & (abs(left[i]) > limit)
 
 
 @exact_inlined
@@ -361,8 +390,9 @@ def pack(book, box, centre, edge, is_whole, single, round_):
     capacity = places.shape[0]
     count = 0
     if is_whole:
+        whole = values[capacity : capacity + n]
         for j in range(n):
-            values[capacity + j] = as_sent(residual[j], single)
+            whole[j] = as_sent(residual[j], single)
         for word in range(flags.shape[0]):
             flags[word] = SENT
     else:
@@ -397,18 +427,34 @@ def let_go(book, box, centre):
         count, at = head[layout.H_DENSE], places.shape[0]
     for chunk in range(step // 2, (count + CHUNK - 1) // CHUNK):
         first, last = chunk * CHUNK, min(count, chunk * CHUNK + CHUNK)
+        size = last - first
+        sent, where = values[at + first : at + last], places[first : max(first, last - at)]
         if step != 2 * chunk + 1:  # else it stands there: who has staged it has died
-            for i in range(first, last):
-                j = i if is_whole else places[i]
-                staged[i - first] = residual[j] - values[at + i]
-                if staged[i - first] != 0.0:
-                    flags[j // PLACES] = OPEN
+            if is_whole:
+                left = residual[first:last]
+                for i in range(size):
+                    staged[i] = left[i] - sent[i]
+                for word in range((size + PLACES - 1) // PLACES):
+                    some = 0
+                    part = staged[word * PLACES : min(size, word * PLACES + PLACES)]
+                    for i in range(part.shape[0]):
+                        some += part[i] != 0.0
+                    if some > 0:
+                        flags[first // PLACES + word] = OPEN
+            else:
+                for i in range(size):
+                    staged[i] = residual[where[i]] - sent[i]
+                    if staged[i] != 0.0:
+                        flags[where[i] // PLACES] = OPEN
             store(journal, J_STEP, 2 * chunk + 1)
-        for i in range(first, last):
-            j = i if is_whole else places[i]
-            residual[j] = staged[i - first]
-            if was_announced:
-                announced[j] = 0
+        if is_whole:
+            put(staged, residual[first:last])
+        else:
+            for i in range(size):
+                residual[where[i]] = staged[i]
+        if was_announced:
+            for i in range(size):
+                announced[first + i if is_whole else where[i]] = 0
         store(journal, J_STEP, 2 * chunk + 2)
     for word in range(flags.shape[0]):
         if flags[word] == SENT:
@@ -424,6 +470,49 @@ def let_go(book, box, centre):
 def begin_taking(book, box, centre, edge):
     """Write into the journal that the next message of an edge is taken in."""
     begin(book.journal[centre], TAKING, edge, box.counters[edge, layout.M_TAKEN] + 1)
+
+
+@exact_helper
+def stage_sum(vector, come, where, first, is_whole, out):
+    """Stage a vector with what has come of it: from `first` on where that is whole, else `where`."""
+    if is_whole:
+        part = vector[first : first + come.shape[0]]
+        for i in range(come.shape[0]):
+            out[i] = part[i] + come[i]
+    else:
+        for i in range(come.shape[0]):
+            out[i] = vector[where[i]] + come[i]
+
+
+@exact_helper
+def put_at(staged, vector, where, first, size, is_whole):
+    """Put what is staged where it belongs."""
+    if is_whole:
+        put(staged, vector[first : first + size])
+    else:
+        for i in range(size):
+            vector[where[i]] = staged[i]
+
+
+@exact_helper
+def move_live(live, m, come, where, first, is_whole, staged, is_again):
+    """Add what has come to a vector that others write meanwhile.
+
+    is_again : of which nobody knows how much had been added: what is staged takes its place
+    """
+    kind = live.w.dtype.type
+    for i in range(come.shape[0]):
+        j = first + i if is_whole else where[i]
+        if is_again:
+            if j < m:
+                live.w[j] = kind(staged[i])
+            else:
+                live.tail[j - m] = staged[i]
+        elif come[i] != 0.0:
+            if j < m:
+                add_float(live.w, j, kind(come[i]))
+            else:
+                add_float(live.tail, j - m, come[i])
 
 
 @exact_kernel
@@ -444,48 +533,36 @@ def take_in(book, box, centre, out, live, passes_on):
         count, at = head[layout.H_DENSE], places.shape[0]
     m = mirror.shape[0] - live.tail.shape[0]
     kind = live.w.dtype.type
+    was_blocked = book.n_blocked[edge] > 0
     for chunk in range(step // 2, (count + CHUNK - 1) // CHUNK):
         first, last = chunk * CHUNK, min(count, chunk * CHUNK + CHUNK)
+        size = last - first
+        come, where = values[at + first : at + last], places[first : max(first, last - at)]
         is_again = step == 2 * chunk + 1  # who has staged it has died
         if not is_again:
-            for i in range(first, last):
-                j = i if is_whole else places[i]
-                after = mirror[j] + values[at + i]
-                if live.is_direct and j < m:
-                    after = np.float64(kind(after))  # what it will be, if nobody writes meanwhile
-                staged[0, i - first] = after
-                staged[1, i - first] = got[j] + values[at + i]
+            stage_sum(mirror, come, where, first, is_whole, staged[0])
+            if live.is_direct:  # what it will be, if nobody writes meanwhile
+                for i in range(size):
+                    if (first + i if is_whole else where[i]) < m:
+                        staged[0, i] = np.float64(kind(staged[0, i]))
+            stage_sum(got, come, where, first, is_whole, staged[1])
             for k in range(passes_on.shape[0]):
                 row = out[passes_on[k]]
-                residual, flags = book.residual[row], book.open[row]
-                sum_of = staged[OWN_ROWS + passes_on[k]]
-                for i in range(first, last):
-                    j = i if is_whole else places[i]
-                    sum_of[i - first] = residual[j] + values[at + i]
-                    flags[j // PLACES] = OPEN
+                sums, flags = staged[OWN_ROWS + passes_on[k]], book.open[row]
+                stage_sum(book.residual[row], come, where, first, is_whole, sums)
+                for i in range(size):
+                    flags[(first + i if is_whole else where[i]) // PLACES] = OPEN
             store(journal, J_STEP, 2 * chunk + 1)
-        for i in range(first, last):
-            j = i if is_whole else places[i]
-            if live.is_direct and is_again:
-                # of which nobody knows how much had been added
-                if j < m:
-                    live.w[j] = kind(staged[0, i - first])
-                else:
-                    live.tail[j - m] = staged[0, i - first]
-            elif live.is_direct and values[at + i] != 0.0:
-                if j < m:
-                    add_float(live.w, j, kind(values[at + i]))
-                else:
-                    add_float(live.tail, j - m, values[at + i])
-            mirror[j] = staged[0, i - first]
-            got[j] = staged[1, i - first]
-            blocked[j] = 0
+        if live.is_direct:
+            move_live(live, m, come, where, first, is_whole, staged[0], is_again)
+        put_at(staged[0], mirror, where, first, size, is_whole)
+        put_at(staged[1], got, where, first, size, is_whole)
         for k in range(passes_on.shape[0]):
-            residual = book.residual[out[passes_on[k]]]
-            sum_of = staged[OWN_ROWS + passes_on[k]]
-            for i in range(first, last):
-                j = i if is_whole else places[i]
-                residual[j] = sum_of[i - first]
+            sums = staged[OWN_ROWS + passes_on[k]]
+            put_at(sums, book.residual[out[passes_on[k]]], where, first, size, is_whole)
+        if was_blocked:
+            for i in range(size):
+                blocked[first + i if is_whole else where[i]] = 0
         store(journal, J_STEP, 2 * chunk + 2)
     if book.n_blocked[edge] > 0:
         left = 0
@@ -524,14 +601,15 @@ def end_of(journal):
 @exact_kernel
 def adopt(mirror, live, base):
     """Have a worker go on from its centre's mirror, and count its changes from there."""
-    w, tail = live.w, live.tail
+    tail = live.tail
     m = mirror.shape[0] - tail.shape[0]
+    w, part = live.w[:m], base[:m]
     kind = w.dtype.type
     for j in range(m):
         w[j] = kind(mirror[j])
-        base[j] = np.float64(w[j])
-    for j in range(m, mirror.shape[0]):
-        tail[j - m] = mirror[j]
-        base[j] = mirror[j]
+        part[j] = np.float64(w[j])
+    for j in range(tail.shape[0]):
+        tail[j] = mirror[m + j]
+        base[m + j] = mirror[m + j]
     for c in range(live.scales.shape[0]):
         live.scales[c] = 1.0

@@ -54,8 +54,13 @@ def overlay_of(graph: np.ndarray) -> Overlay:
     >>> path.edges, path.passes_on, path.hubs
     ([(0, 1), (1, 0), (1, 2), (2, 1)], [[2], [], [], [1]], [1])
     """
-    n = len(graph)
-    linked = graph | graph.T
+    return _overlay_of(graph.tobytes(), len(graph))
+
+
+@functools.lru_cache(maxsize=16)
+def _overlay_of(graph: bytes, n: int) -> Overlay:
+    given = np.frombuffer(graph, bool).reshape(n, n)
+    linked = given | given.T
     if csgraph.connected_components(csr_array(linked), directed=False)[0] > 1:
         raise ValueError(
             "the graph of the centres is not connected: some would never hear of the others."

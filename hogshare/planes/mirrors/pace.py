@@ -1,7 +1,7 @@
 """How many rows a clock has, and by how many clocks centres may differ, where nobody says.
 
 Weighted changes may be of thousands of rows (docs/exchange.md): a clock has so many that the
-exchange costs little, as far as all workers have four clocks in an epoch; over links so many that
+exchange costs little, as far as there are four in an epoch, or two of rows like text; over links so many that
 it is worth its bytes, and that few clocks are under way at once. Plain sums overshoot where clocks
 are long: there the curvature and the steps at the run's end limit them.
 """
@@ -33,6 +33,7 @@ SAMPLE_ROWS = 512
 ITERATIONS = 15  # of the power method, which finds the largest eigenvalue to some per cent
 WAY = 4.0  # of the way to the optimum, that a clock of all other centres may go in one direction
 FEWEST_CLOCKS = 4  # in an epoch
+FEWEST_OF_RARE, RARE = 2, 0.01  # of rows that have so small a share of the features, or less
 FEWEST_ROWS = 4  # below which a clock is more work than its rows, and no objective is better
 
 
@@ -67,7 +68,9 @@ def weighted_rows(
     degree : edges that leave a centre, at most
     links : of all edges; None: none is slow
     """
-    longest = max(1, n_rows // (n_workers * FEWEST_CLOCKS))
+    is_rare = problem.nnz < RARE * problem.n_rows * problem.n_features
+    fewest = FEWEST_OF_RARE if is_rare else FEWEST_CLOCKS
+    longest = max(1, n_rows // (n_workers * fewest))
     row = row_nanoseconds(problem)
     numbers = problem.n_features * problem.n_columns * (1 + 2 * degree)
     wanted = EASY_SHARE * (CLOCK_NS + NUMBER_NS * numbers)

@@ -94,7 +94,7 @@ class Mirrors(Plane):
         who reads one of them in the other centre waits for its value (the selective barrier).
     queue : "auto" or int, default="auto"
         Messages of an edge that may be under way, the last of them such a short one. "auto": the
-        clock difference and 2, from 3 to 10.
+        clock difference and 2, at most 10.
     graph : str, array, networkx graph or callable, default="all"
         Which centres send to each other: "all", "star", "hubs" or any other of
         `hogshare.topology` that is connected. A centre that others hear of each other through, a
@@ -215,7 +215,7 @@ class Mirrors(Plane):
             rows = self._clock_rows(problem, n_rows, n_workers) if problem.has_rows else None
             difference = difference_over(problem, rows, n_rows, n_workers, links)
         if _is_auto(queue):
-            queue = int(max(3, min(MOST_QUEUE, difference + 2)))
+            queue = int(min(MOST_QUEUE, difference + 2))
         return replace(self, clock_difference=difference, queue=queue)
 
     def _clock_rows(self, problem: Any, n_rows: int, n_workers: int) -> int:
