@@ -170,10 +170,24 @@ FAULTS = (
     ),
     Fault(
         "only changes upwards are significant",
-        "planes/mirrors/significance.py",
-        "far = np.abs(residual) > limit * np.abs(",
-        "far = residual > limit * np.abs(",
+        "kernels/edges.py",
+        "(left[i] != 0.0) & (abs(left[i]) > limit * abs(value[i]))",
+        "(left[i] != 0.0) & (left[i] > limit * abs(value[i]))",
         "tests/test_mirrors.py",
+    ),
+    Fault(
+        "a change counts for readers without its weight",
+        "kernels/edges.py",
+        "sum_of[i] = residual[i] + change[i]",
+        "sum_of[i] = residual[i] + after[i] - began[i]",
+        "tests/kernels/test_edges.py",
+    ),
+    Fault(
+        "what a dead holder had staged of a message is staged again",
+        "kernels/edges.py",
+        "if step != 2 * chunk + 1:  # else",
+        "if step >= 0:  # else",
+        "tests/kernels/test_edges.py",
     ),
     Fault(
         "neighbours are spread over centres",

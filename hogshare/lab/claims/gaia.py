@@ -179,7 +179,7 @@ def with_threshold(problem: RowProblem, epochs: int, seed: int, **settings: Any)
     """
     return solve(
         problem,
-        plane=Mirrors(3, every=CLOCK_ROWS, flush=False, **settings),
+        plane=Mirrors(3, fold="sum", every=CLOCK_ROWS, flush=False, **settings),
         n_workers=3,
         runtime=Simulator(block_time=Constant(0.01)),
         step=StepSize("invscaling", 0.1, 0.5),

@@ -73,6 +73,12 @@ SETTINGS: tuple[Setting | Group, ...] = (
         0.01,
         options.not_negative,
     ),
+    Setting(
+        "fold",
+        "of changes of several centres: summed as in the paper, weighted, or their mean",
+        "sum",
+        choices=("sum", "weighted", "mean"),
+    ),
     Setting("soft", "of gaia: on links that are idle (default: none)", type=options.not_negative),
     Setting(
         "clock_difference",
@@ -187,6 +193,7 @@ def run_once(problem: Any, settings: Settings, contestant: tuple[str, str], seed
         problem,
         centres=n,
         n_workers=workers,
+        fold=settings["fold"],
         every=settings["every"] or "auto",
         delay=settings["delay"],
         queue=settings["queue"],
