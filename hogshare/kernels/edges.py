@@ -152,8 +152,10 @@ def are_equal(one, other):
     """Whether two vectors are the same."""
     for j in range(one.shape[0]):
         if one[j] != other[j]:
-            return False
-    return True
+            break
+    else:
+        return True
+    return False
 
 
 @exact_helper
@@ -474,7 +476,7 @@ def begin_taking(book, box, centre, edge):
 
 @exact_helper
 def stage_sum(vector, come, where, first, is_whole, out):
-    """Stage a vector with what has come of it: from `first` on where that is whole, else `where`."""
+    """Stage a vector with what has come: from `first` on where that is whole, else `where`."""
     if is_whole:
         part = vector[first : first + come.shape[0]]
         for i in range(come.shape[0]):

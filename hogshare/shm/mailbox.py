@@ -186,7 +186,7 @@ class Edge:
         return True
 
     def send(self) -> None:
-        """Let the message go that a kernel has written into the next slot, for which there is room."""
+        """Let the message go that a kernel has written into the next slot."""
         self._transport.send(self._box, self._index)
 
     def poll(self) -> Message | None:

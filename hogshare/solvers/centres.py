@@ -38,8 +38,8 @@ def gaia(
     barrier : Barrier, callable or str, default=SSP(0)
         When a worker may go on, among those of its centre.
     **settings
-        Further arguments of `Mirrors` (`inside`, `fold`, `every`, `significance`, `decay`, `soft`, `delay`,
-        `queue`, `graph`, `links`, `when_lost`, `flush`, `rows`) and of `solve`.
+        Further arguments of `Mirrors` (`inside`, `fold`, `every`, `significance`, `decay`, `soft`,
+        `delay`, `queue`, `graph`, `links`, `when_lost`, `flush`, `rows`) and of `solve`.
 
     Returns
     -------
@@ -54,7 +54,8 @@ def gaia(
     Notes
     -----
     Source: Hsieh, Harlap, Vijaykumar, Konomis, Ganger, Gibbons and Mutlu, "Gaia: geo-distributed
-    machine learning approaching LAN speeds", NSDI 2017, section 4. Departures: see `Mirrors`; ``fold="sum"`` is as the paper has it.
+    machine learning approaching LAN speeds", NSDI 2017, section 4. Departures: see `Mirrors`; ``fold="sum"``
+    is as the paper has it.
 
     Examples
     --------

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hogshare.kernels import centres, edges, layout
+from hogshare.kernels import centres, edges
 from hogshare.planes.mirrors.overlay import Overlay
 from hogshare.planes.mirrors.significance import Filter
 from hogshare.planes.protocol import PlaneError

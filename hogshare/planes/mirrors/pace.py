@@ -1,9 +1,9 @@
 """How many rows a clock has, and by how many clocks centres may differ, where nobody says.
 
 Weighted changes may be of thousands of rows (docs/exchange.md): a clock has so many that the
-exchange costs little, as far as there are four in an epoch, or two of rows like text; over links so many that
-it is worth its bytes, and that few clocks are under way at once. Plain sums overshoot where clocks
-are long: there the curvature and the steps at the run's end limit them.
+exchange costs little, as far as there are four in an epoch, or two of rows like text; over links so
+many that it is worth its bytes, and that few clocks are under way at once. Plain sums overshoot
+where clocks are long: there the curvature and the steps at the run's end limit them.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ class Mirrors(Plane):
         if not isinstance(self.fold, str) or self.fold not in FOLDS:
             raise ValueError(f"fold must be one of {list(FOLDS)}; got {self.fold!r}.")
         difference = self.clock_difference
-        if not (_is_auto(difference) or ranges.is_number(difference) and difference == math.inf):
+        if not (_is_auto(difference) or (ranges.is_number(difference) and difference == math.inf)):
             if not ranges.is_integer(difference):
                 raise ValueError(
                     f"clock_difference must be 'auto', a whole number of clocks, or math.inf; got "
