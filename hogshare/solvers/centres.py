@@ -54,8 +54,8 @@ def gaia(
     Notes
     -----
     Source: Hsieh, Harlap, Vijaykumar, Konomis, Ganger, Gibbons and Mutlu, "Gaia: geo-distributed
-    machine learning approaching LAN speeds", NSDI 2017, section 4. Departures: see `Mirrors`; ``fold="sum"``
-    is as the paper has it.
+    machine learning approaching LAN speeds", NSDI 2017, section 4. Departures: see `Mirrors`;
+    ``fold="sum"`` is as the paper has it.
 
     Examples
     --------
