@@ -392,6 +392,11 @@ class Home:
         return edges.Weights(fold, vector.curvature, of_intercepts, etas, rows, decay, clips)
 
     @property
+    def links(self) -> list[Any] | None:
+        """Links that the plane's edges stand for; None: they stand for none."""
+        return self._homes.links
+
+    @property
     def averages(self) -> bool:
         """Whether the sum of the iterates has to stay what it is when the vector is another."""
         return self._private.lag.size > 0

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hogshare import topology
-from hogshare.kernels import register
+from hogshare.kernels import reduces, register
 from hogshare.planes import intervals
 from hogshare.planes.replicas.reduces import (
     ACKNOWLEDGEMENT,
@@ -57,7 +57,7 @@ from hogshare.planes.replicas.reduces import (
     WHOLE,
 )
 from hogshare.planes.waiting import Until
-from hogshare.shm.mailbox import mail_bytes, places_pay
+from hogshare.shm.mailbox import AT_ONCE, HEADER_BYTES, PLACE_BYTES, mail_bytes, places_pay
 
 if TYPE_CHECKING:
     from hogshare.shm.mailbox import Edge, Message
@@ -168,6 +168,35 @@ class Reducer:
         self.least = LEAST_SHARE * least_mass(settings.weights) if settings.is_push_sum else 0.0
         if settings.send == "change":
             self.base = self._first()
+        self.round = self._round()
+
+    def _round(self) -> reduces.Round | None:
+        """What kernels do in every round; None: it takes more than they do."""
+        home, s, turn = self.home, self.settings, self.turns[0]
+        is_plain = s.sync == "notify-ack" and s.send == "model" and not s.is_push_sum
+        at_once = all(box.transport is AT_ONCE for box in home.boxes) and not home.links
+        if not (is_plain and at_once) or len(self.turns) > 1 or home.averages:
+            return None
+        into = self._incoming(turn)
+        weights = [turn.weights[self.me], *(turn.weights[self.senders[k]] for k in into)]
+        self.live, self.vector = home.live(), np.zeros(len(home.read()))
+        return reduces.Round(
+            out=np.array([k for k, _ in self._outgoing(turn)], np.int64),
+            into=np.array(into, np.int64),
+            shares=topology.mended(np.array(weights)),
+            item=home.value_bytes,
+            header=HEADER_BYTES,
+            place_bytes=PLACE_BYTES,
+        )
+
+    def _reduce_by_kernel(self, now: int) -> int:
+        """Reduce as far as kernels do; `reduces.DONE`, `POSTED` or `NOTHING`."""
+        if self.round is None or self.ahead or self.dead:
+            return reduces.NOTHING
+        home, arrays, me = self.home, self.arrays, self.me
+        table, suspects = home.progress, arrays["suspects"][me]
+        more = now, self.vector, arrays["sent"], arrays["waits"][me], home.spin_ns
+        return int(reduces.reduce(home.box, self.round, self.live, table, suspects, *more))
 
     def _first(self) -> np.ndarray:
         """The vector that all begin with, by which the first changes count."""
@@ -196,6 +225,11 @@ class Reducer:
         """Post, wait and average; `count` is the round by the worker's own blocks."""
         home, s = self.home, self.settings
         now = count + self.ahead
+        done = self._reduce_by_kernel(now)
+        if done == reduces.DONE:
+            assert self.round is not None
+            self._note_reduce(now, len(self.round.into))
+            return
         self._look_for_deaths()
         turn = self._turn(now)
         if s.is_push_sum:
@@ -205,7 +239,8 @@ class Reducer:
         own, message = values, self._message(turn, values)
         if s.sync == "notify-ack":
             self.message, self.untold = message, {}
-            yield from self._post(turn, now, *message)
+            if done == reduces.NOTHING:
+                yield from self._post(turn, now, *message)
             used, now = yield from self._collect(now)
             turn = self._turn(now)  # somebody may have died meanwhile
         else:
@@ -214,10 +249,14 @@ class Reducer:
         for edge, _ in used if s.sync == "notify-ack" else ():
             home.boxes[edge].take()
         self.ahead = now - count
-        self.arrays["rounds"][self.me] = now
-        self.arrays["reduces"][self.me] += 1
-        self.arrays["used"][self.me, min(len(used), self.arrays["used"].shape[1] - 1)] += 1
-        self._note_end(home.now())
+        self._note_reduce(now, len(used))
+
+    def _note_reduce(self, now: int, n_used: int) -> None:
+        arrays, me = self.arrays, self.me
+        arrays["rounds"][me] = now
+        arrays["reduces"][me] += 1
+        arrays["used"][me, min(n_used, arrays["used"].shape[1] - 1)] += 1
+        self._note_end(self.home.now())
 
     def _weigh_steps(self) -> None:
         """Divide the steps since the last reduce by the mass.
