@@ -136,9 +136,18 @@ class Keeper(AtRest):
         saved, self._unwritten = self._unwritten, None
         return None if saved is None else functools.partial(self._write, saved)
 
+    def end(self, why: str) -> None:
+        """Write no more checkpoints; `why` is said once."""
+        if self._next < NEVER:
+            self._warn(
+                f"{self.checkpoint.path}: no more checkpoints are written, because {why}; the "
+                "file is the last one that was whole"
+            )
+        self._next = NEVER
+
     def finish(self) -> None:
         """Save the run at its end, when all have left."""
-        if not self.inside and self._kept < self.session.word(layout.EPOCHS):
+        if not self.inside and self._next < NEVER and self._kept < self.session.word(layout.EPOCHS):
             self._write(self._collect())
 
     # -- both ------------------------------------------------------------------------------------
@@ -189,9 +198,11 @@ class Keeper(AtRest):
 
     def _tell(self, error: OSError) -> None:
         path = self.checkpoint.path
-        sentence = (
+        self._warn(
             f"{path}: the checkpoint could not be written ({error.strerror or error}); the fit "
             "goes on and tries again at the next one, and the file is as it was before"
         )
+
+    def _warn(self, sentence: str) -> None:
         self.notes.append(sentence)
         warnings.warn(sentence, CheckpointFailed, stacklevel=users_line())

@@ -168,6 +168,8 @@ class Replicas(Plane):
         """Whether messages are not acknowledged."""
         return self.sync != "notify-ack"
 
+    moved = ("to",)
+
     @property
     def seen(self) -> tuple[str, ...]:  # type: ignore[override]
         """Arrays that others read at any moment: the rounds for which ``sync="bsp"`` waits."""

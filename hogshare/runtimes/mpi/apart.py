@@ -28,35 +28,41 @@ from hogshare.runtimes.mpi.leader import REPORT
 from hogshare.runtimes.mpi.machine import Machine
 from hogshare.runtimes.mpi.machines import Machines
 from hogshare.runtimes.mpi.pool import Pool, give_back
+from hogshare.runtimes.mpi.survivors import Survivors
 
 LABELS, REPORTED, FILES, HELD_OUT = "labels", "reported", "files", "held out"
 
 Traffic = dict[str, dict[str, Any]]
 
 
-def apart(call: Call, here: Machine, making: Making, rows: str, link: Link | None) -> Any:
+def apart(
+    call: Call, here: Machine, making: Making, rows: str, link: Link | None, survive: bool = False
+) -> Any:
     """Make a call by a machine of each rank; its report, the same on all.
+
+    survive : whether it goes on without ranks that die
 
     Raises ValueError if the call asks for what needs shared memory, or an order of the workers.
     """
     network = None if link is None else Network(link=link)
     # of this call alone: what is collective and was broken off in another is not of it
     comm = Pool(call.talk.comm, call.poll).copy_of_comm(call.agree)
-    is_over = False
+    is_over, pool = False, Survivors(call, comm) if survive else Pool(comm, call.poll)
     try:
         report = None
         if rows == "all":
-            report = in_step(call, here, making, InStep(comm, call.poll, here.workers, network))
+            sites = InStep(comm, call.poll, here.workers, network, survive)
+            report = in_step(call, here, making, sites)
         if report is None:
-            report = by_parts(
-                call, here, making, Machines(comm, call.poll, here.workers, rows, network)
-            )
+            report = by_parts(call, here, making, Machines(pool, here.workers, rows, network))
         is_over = True
     finally:
-        give_back(comm, is_over)
+        give_back(comm, is_over and not pool.lost)
     report.settings["n_workers"] = here.n_workers
     report.settings["workers_of_ranks"] = list(here.workers)
     report.notes.append(f"ranks exchanged messages: {here.apart}")
+    if isinstance(pool, Survivors):
+        return pool.of_first(lambda: report)
     return call.spread(REPORT, report)
 
 
@@ -99,15 +105,21 @@ def by_parts(call: Call, here: Machine, making: Making, runtime: Machines) -> An
     shared = dataclasses.replace(report.model, memory=None)  # but for what is of a rank's own rows
     digest = hashlib.sha256(pickle.dumps(shared)).hexdigest()
     own = report.workers, report.traffic, report.staleness, report.turns, digest
-    found = call.gather(REPORTED, own)
-    if found is not None:
-        workers, traffic, staleness, turns, digests = zip(*found, strict=True)
+    if runtime.survivors is not None:
+        of_ranks: dict[int, Any] = runtime.survivors.together(own)
+        report.notes += runtime.survivors.notes
+    else:
+        of_ranks = dict(enumerate(call.gather(REPORTED, own) or ()))
+    if of_ranks:
+        workers, traffic, staleness, turns, digests = zip(*of_ranks.values(), strict=True)
         if len(set(digests)) > 1:
             raise RuntimeError(
                 "The ranks have come to different models, which is an error of hogshare: please "
                 "report it with the call. None of the models is to be trusted."
             )
-        report.workers, report.traffic = numbered(workers), added(traffic)
+        begins = [here.workers_of(rank).start for rank in of_ranks]
+        report.workers = numbered(dict(zip(of_ranks, workers, strict=True)), begins)
+        report.traffic = added(traffic)
         report.staleness = sum(padded(staleness))
         report.turns = np.concatenate(padded(turns, axis=1))
     return report
@@ -127,10 +139,15 @@ def with_all_labels(call: Call, making: Making) -> Making:
     return making.of(making.problem.united(facts, shard.arrays), making.validation)
 
 
-def numbered(found: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """The workers of all ranks, by rank, numbered from 0."""
-    rows = [{**worker, "rank": rank} for rank, workers in enumerate(found) for worker in workers]
-    return [{**row, "worker": number} for number, row in enumerate(rows)]
+def numbered(
+    found: Mapping[int, Sequence[Mapping[str, Any]]], begins: Sequence[int]
+) -> list[dict[str, Any]]:
+    """The workers of ranks, which begin at these numbers, with their numbers among all."""
+    return [
+        {**worker, "worker": begin + k, "rank": rank}
+        for (rank, workers), begin in zip(found.items(), begins, strict=True)
+        for k, worker in enumerate(workers)
+    ]
 
 
 def padded(found: Sequence[np.ndarray], axis: int = 0) -> list[np.ndarray]:

@@ -13,6 +13,7 @@ import copy
 import pickle
 import re
 import traceback
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -55,13 +56,17 @@ class Call:
     number : of the call: the same on all ranks
     heart : started by who knows that all ranks are in the call
     is_for_all : whether this rank does what is about the rows and parameters of all ranks
+    may_lose : whether the call goes on without ranks that die
+    serve : what else is done whenever letters may have come
     """
 
     def __init__(self, talk: Talk, number: int, heart: hearts.Heart | None = None) -> None:
         self.talk, self.number, self.heart = talk, number, heart
-        self.is_for_all = False
+        self.is_for_all = self.may_lose = False
+        self.serve: Callable[[], None] = lambda: None
         self._has_failed = False
         self._heard: BaseException | None = None  # raised for another rank
+        self._over: set[int] = set()  # ranks that have parted
 
     def __enter__(self) -> Call:
         return self
@@ -118,9 +123,27 @@ class Call:
 
     def end(self) -> None:
         """Leave the call once all have done what is theirs; raises as `agree` does."""
-        self.agree(OVER)
+        if self.may_lose:
+            self._part()
+        else:
+            self.agree(OVER)
         if self.heart is not None:
             self.heart.stop()
+
+    def _part(self) -> None:
+        """Wait until all that live have come as far: nobody needs an answer of another then."""
+        self.post_all(OVER)
+
+        def have_all() -> bool | None:
+            self._over |= {k for k in self.talk.others if self.heard(k, OVER) or self.is_lost(k)}
+            self.look()
+            return len(self._over) == len(self.talk.others) or None
+
+        self.talk.wait_for(have_all)
+
+    def is_lost(self, rank: int) -> bool:
+        """Whether a rank has died that the call goes on without."""
+        return self.may_lose and rank in self.talk.dead
 
     def post(self, to: int, kind: str, content: Any = None) -> None:
         """Tell one rank something."""
@@ -187,6 +210,7 @@ class Call:
 
         Raises RankFailed, and whatever another rank has raised.
         """
+        self.serve()
         for source in self.talk.others:
             if (failure := self._failure_of(source)) is not None:
                 self._heard = _raised(failure, source)
@@ -198,7 +222,8 @@ class Call:
                 "process is halted or holds the interpreter, or the link to its machine is down."
             )
         for source, how in self.talk.gone.items():
-            if self._next(source, take=False) is None:
+            is_missed = source not in self._over and not self.is_lost(source)
+            if is_missed and self._next(source, take=False) is None:
                 raise RankFailed(f"Rank {source} {how}, and this call needs every rank.")
 
     def _is_silent(self, source: int) -> bool:

@@ -32,13 +32,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from hogshare.links.link import Line
 from hogshare.links.network import Traffic
+from hogshare.runtimes.mpi import door
 from hogshare.runtimes.mpi.calls import RankFailed
 from hogshare.runtimes.mpi.door import library
 
@@ -51,7 +52,23 @@ HEAD_BYTES = 24
 NO_LINE = -1
 SPREADS = 0  # the site whose array `spread` brings
 
+Wait = Callable[[Callable[[], bool]], None]  # polls until something is so
 Handler = Callable[[int, np.ndarray], None]  # of the sender and a message's bytes, its to keep
+
+
+class Living(Protocol):
+    """What brings those that live together, whoever dies meanwhile.
+
+    wait : while a run goes on, so that its messages are moved meanwhile
+    """
+
+    def together(self, part: Any, wait: Wait | None = None) -> dict[int, Any]:
+        """What each has brought, by number, in their order, on all, who all have to ask."""
+        ...
+
+    def of_first(self, make: Callable[[], Any], wait: Wait | None = None) -> Any:
+        """What the first of them makes, on each."""
+        ...
 
 
 class EdgeTraffic(Traffic):
@@ -139,12 +156,19 @@ class Channel:
     comm : for nothing else
     look : called while this site waits; raises if another has failed
     traffic : where messages are counted when they are sent
+    living : what brings sites together that go on without those that die; None: all have to live
     """
 
     def __init__(
-        self, comm: Any, look: Callable[[], Any], traffic: EdgeTraffic | None = None
+        self,
+        comm: Any,
+        look: Callable[[], Any],
+        traffic: EdgeTraffic | None = None,
+        living: Living | None = None,
     ) -> None:
         self.comm, self.look, self.traffic = comm, look, traffic or EdgeTraffic()
+        self._living = living
+        self.bury: Callable[[int], None] = lambda site: None  # what else is done about the dead
         self.me, self.size = comm.Get_rank(), comm.Get_size()
         self.deliver: Callable[[], None] = lambda: None  # an interrupt, while it waits
         self.work: Callable[[], bool] = lambda: False  # what else is to be done at every poll
@@ -152,7 +176,7 @@ class Channel:
         self._status = self._library.Status()
         self._handlers: dict[int, Handler] = {}
         self._queue: deque[Posted] = deque()
-        self._going: list[tuple[Any, np.ndarray]] = []
+        self._going: list[tuple[Any, np.ndarray, int]] = []
         self._peers = {k: Peer(k) for k in range(self.size) if k != self.me}
         self._beats_at = 0.0
         self._has_parted = False  # after which this site sends nothing
@@ -160,7 +184,7 @@ class Channel:
 
     @property
     def others(self) -> list[int]:
-        """All sites but this one."""
+        """All sites but this one, and those that have died."""
         return list(self._peers)
 
     def on(self, kind: int, handler: Handler) -> None:
@@ -199,11 +223,30 @@ class Channel:
         Raises RankFailed if a site is silent for too long.
         """
         moved = self.work()
+        if self._living is None:
+            return self._poll() | moved
+        self._bury()
+        try:
+            return self._poll() | moved
+        except Exception as error:  # of one that has died since
+            if not door.is_death(error):
+                raise
+            return True
+
+    def _poll(self) -> bool:
         self._beat()
-        moved |= self.flush()
+        moved = self.flush()
         if self._going:
             self._going = [one for one in self._going if not one[0].Test()]
         return self._receive() | moved
+
+    def _bury(self) -> None:
+        """Expect nothing more of sites that have died, and have nothing more for them."""
+        for site in door.died(self.comm):
+            if (peer := self._peers.pop(site, None)) is not None:
+                _never_freed.append((peer, [one for one in self._going if one[2] == site]))
+                self._going = [one for one in self._going if one[2] != site]
+                self.bury(site)
 
     def flush(self) -> bool:
         """Let what is posted go on its way, in the thread that polls; whether anything was."""
@@ -238,14 +281,25 @@ class Channel:
 
     def gathered_bytes(self, own: np.ndarray) -> list[np.ndarray]:
         """All sites' bytes, in their order, on each; they may be of any lengths."""
-        peers = self._peers
-        for to in peers:
-            self.post(to, GATHER, [own], "meeting")
-        self.wait(lambda: all(peer.gathered for peer in peers.values()))
-        return [own if k == self.me else peers[k].gathered.popleft() for k in range(self.size)]
+        return list(self.gathered_by_site(own).values())
+
+    def gathered_by_site(self, own: np.ndarray) -> dict[int, np.ndarray]:
+        """The same by site, in their order; without those that have died."""
+        peers, living = self._peers, self._living
+        for to in peers:  # those that live are brought together by others, but in this order
+            self.post(to, GATHER, [own] if living is None else [], "meeting")
+        found = dict.fromkeys(range(self.size), own)
+        if living is not None:
+            found = living.together(_as_bytes(own), self.wait)
+            self._count("meeting", found, _as_bytes(own))
+        self.wait(lambda: all(peers[k].gathered for k in found if k in peers))
+        parts = {k: peers[k].gathered.popleft() for k in found if k in peers}
+        return found | parts if living is None else found
 
     def spread(self, own: np.ndarray, counted: str = "meeting") -> np.ndarray:
         """The first site's array, as bytes, on each; those of the others do not count."""
+        if self._living is not None:
+            return np.asarray(self._living.of_first(lambda: _as_bytes(own), self.wait))
         if self.me != SPREADS:
             brought = self._peers[SPREADS].spread
             self.wait(lambda: bool(brought))
@@ -253,7 +307,7 @@ class Channel:
         for to in self._peers:
             self.post(to, SPREAD, [own], counted)
         self.flush()
-        return np.ascontiguousarray(own).reshape(-1).view(np.uint8)
+        return _as_bytes(own)
 
     def rest(self) -> None:
         """Say that this site does something else, for as long as it takes."""
@@ -286,6 +340,13 @@ class Channel:
 
     # -- within
 
+    def _count(self, kind: str, found: Mapping[int, np.ndarray], own: np.ndarray) -> None:
+        """Count what the first site has been brought, and has brought to all."""
+        first, *others = found
+        sent = sum(map(len, found.values())) if first == self.me else len(own)
+        for to in others if first == self.me else [first]:
+            self.traffic.add_to(kind, self.me, to, sent)
+
     def _beat(self) -> None:
         now = time.monotonic()
         if now < self._beats_at or self.is_over:
@@ -308,10 +369,10 @@ class Channel:
             self.traffic.add_to(counted, self.me, to, len(buffer))
         if to == self.me:
             self._hand_out(to, int(buffer[:8].view(np.int64)[0]), buffer[HEAD_BYTES:])
-            return
-        request = self.comm.Isend([buffer, self._library.BYTE], dest=to)
-        self._going.append((request, buffer))
-        self._peers[to].spoken = time.monotonic()
+        elif to in self._peers:  # else it has died
+            request = self.comm.Isend([buffer, self._library.BYTE], dest=to)
+            self._going.append((request, buffer, to))
+            self._peers[to].spoken = time.monotonic()
 
     def _receive(self) -> bool:
         anybody, any_tag, status = self._library.ANY_SOURCE, self._library.ANY_TAG, self._status
@@ -319,7 +380,8 @@ class Channel:
         while (message := self.comm.Improbe(anybody, any_tag, status)) is not None:
             buffer = np.empty(status.Get_count(self._library.BYTE), np.uint8)
             request = message.Irecv([buffer, self._library.BYTE])
-            self._peers[status.Get_source()].coming.append((request, buffer))
+            if (peer := self._peers.get(status.Get_source())) is not None:
+                peer.coming.append((request, buffer))
         for peer in self._peers.values():
             while peer.coming and peer.coming[0][0].Test():
                 self._take(peer, peer.coming.popleft()[1])
@@ -349,6 +411,10 @@ class Channel:
             self._peers[sender].has_parted = True
         elif kind >= FIRST_KIND:
             self._handlers[kind](sender, content)
+
+
+def _as_bytes(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 _never_freed: list[Any] = []  # of runs that were broken off: MPI may still read their buffers

@@ -88,6 +88,11 @@ class Clocks:
             if site != self.world.site:
                 self.take_in(site, own)
 
+    def bury(self, site: int) -> None:
+        """Write down that the workers of a site have died."""
+        for row in self.rows_of(site):
+            locks.note(row, layout.T_STATE, layout.DEAD)
+
     def expect(self) -> None:
         """Have barriers wait for other sites' workers, who are about to begin."""
         for k, row in enumerate(self.table):

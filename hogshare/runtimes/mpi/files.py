@@ -72,17 +72,22 @@ class SiteFiles(OneFile):
         OSError
             On all machines, if one could not write.
         """
+        self._require_all(path)
         token = int(self.agreed(float(secrets.randbits(TOKEN_BITS))))
         parts = {"token": f"{token:012x}", "sites": self.pool.size}
         common, own = divided(saved.arrays)
+        are_written = False
         try:
             part = path, parts, self.me, own, self.numbers
             self._all(functools.partial(write_part, *part), path)
+            are_written = True
             manifest = dataclasses.replace(saved, arrays=common, parts=parts)
             self._all(functools.partial(manifest.save, path) if self.me == 0 else nothing, path)
         except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(part_path(path, parts, self.me))
+            # of a first machine that has died by now either manifest may stand, which needs these
+            if not (are_written and self.pool.lost):
+                with contextlib.suppress(OSError):
+                    os.unlink(part_path(path, parts, self.me))
             raise
         remove_others(path, parts)
 
@@ -125,10 +130,17 @@ class SiteFiles(OneFile):
         except OSError as error:
             failed = error.errno or errno.EIO
         found = self.gathered(np.array([failed]))[:, 0].astype(int)
+        self._require_all(path)
         if found.any():
             rank = int(np.flatnonzero(found)[0])
             sentence = f"{os.strerror(int(found[rank]))} on rank {rank}"
             raise OSError(int(found[rank]), sentence, os.fspath(path))
+
+    def _require_all(self, path: str | Path) -> None:
+        """Raise OSError on all if a machine has died."""
+        if self.pool.lost:
+            sentence = f"rank {self.pool.lost[0]} has died, and with it its part"
+            raise OSError(errno.ECONNRESET, sentence, os.fspath(path))
 
 
 def nothing() -> None:

@@ -9,6 +9,10 @@ bits everywhere, and so is what is made of it. Vectors are brought in the last m
 others where somebody looks at the model: a trace, `on_epoch`, a criterion. In the end mail that
 nobody has read is taken, so that nothing is under way.
 
+Where sites may die, the workers of one that has died are dead at once for who waits for them. In a
+meeting, of which all have to make the same model, those are dead whose site was not in it. Edges
+that a plane moves when somebody dies may end at any site; who reads one is reported behind its mail.
+
 Who writes: the thread of each rank that talks to the others. While workers work, what `mail` and
 `progress` say; in a meeting, when all rest or have ended, the other sites' rows of the plane's
 arrays and of the table, and their homes. Who reads: the workers here, and the plane. Order: that of
@@ -59,9 +63,15 @@ class HomesLevel(Level):
             None if sender == to else network.between(sender, to) for sender, to in ends
         ]
         box, are_boards = session.mail.box, plane.uses_boards
-        self.mail = Mail(self.channel, box, ends, links, are_boards=are_boards)
-        self.homes.carry_by(self.mail, [k for k, (a, b) in enumerate(ends) if a != b])
+        may_lose = pool.living is not None
+        reader = self._site_of_reader if may_lose else None
+        self.mail = Mail(self.channel, box, ends, links, are_boards=are_boards, reader=reader)
+        self.homes.carry_by(self.mail, [k for k, (a, b) in enumerate(ends) if may_lose or a != b])
         seen = [self._owned[name] for name in plane.seen]
+        senders = np.array([a for a, _ in self.homes.edges], np.int64)
+        for name in plane.moved if may_lose and len(senders) else ():
+            seen.append(_rows_of(self.homes.arrays[name], senders, self._site_of))
+        self._meets = False  # whether sites come to one model, or to their ends
         self.progress = Progress(self.channel, Clocks(session), seen, self.mail)
         self.channel.work = self.progress.poll
 
@@ -70,7 +80,21 @@ class HomesLevel(Level):
         wished = np.array([self.is_looked_at or is_heard])
         self.is_looked_at = bool(self.channel.gathered(wished).any())
 
+    def bury(self, site: int) -> None:
+        """As of `Level`."""
+        self.mail.bury(site)
+        self.progress.bury(site)
+        if not self._meets:
+            self.progress.clocks.bury(site)
+
+    def _site_of_reader(self, edge: int) -> int:
+        return int(self._site_of[self.homes.ends(edge)[1]])
+
     # -- a meeting
+
+    def arrive(self) -> None:
+        """As of `Level`: nobody works, and waits for the dead."""
+        self._meets = True
 
     def has_finite(self) -> bool:
         """As of `Level`."""
@@ -87,6 +111,8 @@ class HomesLevel(Level):
         assert homes.brought is not None
         homes.brought[list(homes.here)] = [homes.vector_of(k) for k in homes.here]
         self._bring_rows(list(self._owned.values()))
+        if self.pool.lost:
+            self._bring_rows(self._kept)  # a plane may need them to do without the dead
         return homes.model()  # before anybody may go on, and tell of it
 
     def bring_kept(self) -> None:
@@ -97,14 +123,16 @@ class HomesLevel(Level):
     def _bring_rows(self, brought: Sequence[Owned]) -> None:
         me = self.pool.me
         own = b"".join(array[rows[me]].tobytes() for array, rows in brought)
-        parts = self.channel.gathered_bytes(np.frombuffer(own, np.uint8))
-        for k, part in enumerate(parts):
+        parts = self.channel.gathered_by_site(np.frombuffer(own, np.uint8))
+        for k, part in parts.items():
             at = 0
             for array, rows in brought if k != me else ():
                 shape = (len(rows[k]), *array.shape[1:])
                 size = array[:1].nbytes * len(rows[k])
                 array[rows[k]] = part[at : at + size].view(array.dtype).reshape(shape)
                 at += size
+        for site in self.pool.lost:
+            self.progress.clocks.bury(site)
 
     def keep_trace(self, n_epochs: int, model: Model) -> None:
         """As of `Level`, with how far homes are apart."""
@@ -115,6 +143,10 @@ class HomesLevel(Level):
 
     def go_on(self) -> None:
         """As of `Level`."""
+        self._meets = False
+        for site in range(self.pool.size):
+            if site != self.pool.me and site not in self.channel.others:
+                self.progress.clocks.bury(site)
         self.progress.meet(self.are_over)
 
     def end(self) -> None:

@@ -45,6 +45,7 @@ from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi.channel import FIRST_KIND, NAP_SECONDS, Channel, EdgeTraffic
 from hogshare.runtimes.mpi.pool import Pool
+from hogshare.runtimes.mpi.survivors import refuse
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm.table import IN_RUN
@@ -73,6 +74,7 @@ class InStep(Runtime):
     look : called while this rank waits for others; raises if one has failed
     workers_of : how many workers each rank has
     network : links between the ranks besides the real ones; None: there are none
+    survives : whether the call is to go on without ranks that die, which such a run cannot
     """
 
     name = "mpi"
@@ -83,7 +85,9 @@ class InStep(Runtime):
         look: Callable[[], Any],
         workers_of: Sequence[int],
         network: Network | None = None,
+        survives: bool = False,
     ) -> None:
+        self.survives = survives
         self.pool, self.network = Pool(comm, look), network
         self.me = self.pool.me
         self.world = World(tuple(workers_of), self.me)
@@ -107,6 +111,8 @@ class InStep(Runtime):
         draws = choices.rule.remembers and choices.rule.draws
         if not choices.is_ordered or delayed or draws:
             raise HasNoOrder
+        if self.survives:
+            raise refuse("a run in step (BSP of rows that every rank has)")
         seeds = self.pool.gathered(np.array([choices.seed]))
         return dataclasses.replace(choices, seed=int(seeds[DECIDES, 0]))
 

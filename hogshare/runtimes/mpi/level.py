@@ -39,7 +39,7 @@ class Level:
     """What levels have alike; what differs is for those to say.
 
     is_looked_at : whether anybody looks at the model between two epochs
-    are_over : bool of shape (n_sites,), sites that have ended, as of the last meeting
+    are_over : bool of shape (n_sites,), sites that have ended, or died, as of the last meeting
     is_over : whether all sites have ended the run together, so that nothing is under way
     is_served : whether workers wait for what this thread does, while there is any
     saves : whether checkpoints are written
@@ -56,7 +56,8 @@ class Level:
 
     def __init__(self, pool: Pool, session: Session, n_rows: int) -> None:
         self.session, self.pool = session, pool
-        self.channel = Channel(pool.copy_of_comm(), pool.look)
+        self.channel = Channel(pool.copy_of_comm(), pool.look, living=pool.living)
+        self.channel.bury = self.bury
         self.traffic = self.channel.traffic
         self.verdict = Verdict(session, session.plan, n_rows)
         # by itself a site meets no criterion; whether all do is decided in the meetings
@@ -92,6 +93,9 @@ class Level:
     def clear(self) -> None:
         """Bring to an end what is under way, when all have ended."""
 
+    def bury(self, site: int) -> None:
+        """Wait for nothing more of a site that has died."""
+
     # -- what all have
 
     def common(self) -> AbstractContextManager[None]:
@@ -117,9 +121,11 @@ class Level:
         """The sum of all machines' arrays, in their order, on each: the same bits."""
         return np.asarray(self.gathered(numbers).sum(axis=0))
 
-    def of_first(self, numbers: np.ndarray) -> np.ndarray:
-        """The first machine's array, on each."""
-        return np.asarray(self.gathered(numbers)[0])
+    def of_first(self, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """The two numbers that the first machine makes, on each."""
+        if self.pool.living is not None:
+            return np.asarray(self.pool.living.of_first(make, self.channel.wait))
+        return np.asarray(self.gathered(make() if self.pool.me == 0 else np.zeros(2))[0])
 
     @property
     def nap(self) -> float:
@@ -179,16 +185,20 @@ class Level:
         """Come to one model, if anybody looks at it, and one decision."""
         self.arrive()
         session, stop = self.session, self.session.word(layout.STOP)
-        found = self.channel.gathered(self._words(is_last, stop))
+        words = self.channel.gathered_by_site(self._words(is_last, stop).view(np.uint8))
+        sites, found = list(words), np.stack([one.view(np.float64) for one in words.values()])
         epochs, stops = found[:, EPOCHS].astype(int), found[:, STOP].astype(int)
-        self.are_over, n_epochs = found[:, IS_LAST] > 0.0, int(epochs.min())
+        self.are_over[:] = True
+        self.are_over[sites], n_epochs = found[:, IS_LAST] > 0.0, int(epochs.min())
+        if self.pool.lost:
+            self.verdict.n_rows = int(self.pool.training[sites].sum())
         is_new = bool((epochs == n_epochs).all()) and n_epochs > self.verdict.epochs
         model = self.bring(int(found[:, CLOCK].max()))
         if is_new:
             if model is not None:
                 self.keep_trace(n_epochs, model)
                 self._take_score()
-            called = between(n_epochs, not self.are_over.any())
+            called = between(n_epochs, not found[:, IS_LAST].any())
             stop = stop if called == layout.RUNNING else called
             self.called()
         said: list[int] = []

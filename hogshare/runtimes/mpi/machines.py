@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ from hogshare.problems.linear.part import (
 from hogshare.problems.protocol import Problem, has_rows
 from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
-from hogshare.runtimes.mpi import channel
+from hogshare.runtimes.mpi import channel, survivors
 from hogshare.runtimes.mpi.far_master import MasterLevel
 from hogshare.runtimes.mpi.files import SiteFiles, identity_of_all
 from hogshare.runtimes.mpi.heldout import HeldOut
@@ -47,6 +47,7 @@ from hogshare.runtimes.mpi.level import Level
 from hogshare.runtimes.mpi.pace import SitePace, in_rounds, need_rounds, site_pace
 from hogshare.runtimes.mpi.pool import Pool
 from hogshare.runtimes.mpi.resting import Asked, AtEpochs
+from hogshare.runtimes.mpi.survivors import Survivors
 from hogshare.runtimes.mpi.vectors import VectorLevel
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
@@ -59,7 +60,7 @@ LOCK_FREE = "writes are lock-free within a rank; between ranks what has changed 
 class Machines(Runtime):
     """The runtime of machines that exchange messages; one rank for each.
 
-    look : called while this rank waits for others; raises if one has failed
+    pool : one rank for each
     sites : how many workers each rank has
     rows : {"shard", "all"}, default="shard"; whether the problem of a rank holds rows of its own,
         or all rows, which are dealt to all workers by turns
@@ -70,20 +71,24 @@ class Machines(Runtime):
 
     def __init__(
         self,
-        comm: Any,
-        look: Callable[[], Any],
+        pool: Pool,
         sites: Sequence[int],
         rows: str = "shard",
         network: Network | None = None,
     ) -> None:
         self.rows, self.network, self.is_linked = rows, network or Network(), network is not None
-        self.pool = Pool(comm, look)
+        self.pool = pool
         self.world = World(tuple(sites), self.pool.me)
         self.level: Level | None = None
         self.pace: SitePace | None = None
         self.notes: list[str] = []
         self._is_running = False
         self._rows_here: tuple[np.ndarray, int] = np.zeros(0, np.int64), 0
+
+    @property
+    def survivors(self) -> Survivors | None:
+        """The ranks, if the run goes on without those that die."""
+        return self.pool if isinstance(self.pool, Survivors) else None
 
     @property
     def is_orderly(self) -> bool:
@@ -123,6 +128,7 @@ class Machines(Runtime):
                     f"class, if more than two), and rank 0 {first:g} and {most:g}, or other "
                     "numbers: between machines all solve one problem."
                 )
+        self.pool.rows = found[:, 0]
         whole = together([Sizes(int(one[0]), *one[1:n].tolist()) for one in found])
         stated = problem.identity
         if self.rows != "all":
@@ -152,10 +158,14 @@ class Machines(Runtime):
                     f"Stop.validation marks all rows of rank {training.argmin()}: between machines "
                     "each needs some to train on."
                 )
+            self.pool.training = training
             n_far = int(training.sum()) - choices.n_training
         else:
             far = ~is_dealt(problem.n_rows, world.here, world.n_workers)
             n_far = int(np.count_nonzero(far))
+            of_sites = [problem.n_rows - n_far]
+            self.pool.training = self.pool.gathered(np.array(of_sites))[:, 0].astype(int)
+            self.pool.rows = self.pool.training
         choices = dataclasses.replace(
             choices, world=world, n_far=n_far, far=far, iterate=1.0, orderly=False
         )
@@ -175,6 +185,8 @@ class Machines(Runtime):
         return choices
 
     def _check(self, choices: Choices) -> None:
+        if self.survivors is not None:
+            survivors.check(choices)
         plane, rule = choices.plane, choices.rule
         name, is_linear = type(plane).__name__, has_rows(choices.problem)
         lock_free = plane.is_lock_free or plane.is_direct
@@ -252,10 +264,18 @@ class Machines(Runtime):
             assert self.pace is not None
             self.level = VectorLevel(self.pool, session, self.pace, self.n_rows, self.network)
         if self.validation is not None:
-            held_out = HeldOut(self.problem, self.validation)
-            self.level.score = lambda: held_out.scores(session.model())
+            self._held_out, self._held_out_of = HeldOut(self.problem, self.validation), 0
+            self.level.score = lambda: self._score(session)
         self.level.prepare()
         session.raise_limit(session.word(layout.EPOCHS) + 1)
+
+    def _score(self, session: Session) -> np.ndarray:
+        """The score of every column on the held-out rows of all that live."""
+        assert self.validation is not None
+        if len(self.pool.lost) > self._held_out_of:
+            self._held_out_of = len(self.pool.lost)
+            self._held_out = HeldOut(self.problem, self.validation)
+        return self._held_out.scores(session.model())
 
     def _prepare_again(self, session: Session) -> None:
         """Open new edges, of a run that had ended, and begins again with what each machine has."""
@@ -304,6 +324,8 @@ class Machines(Runtime):
             at_epochs = AtEpochs(level, tell, *parts)
             with EpochHook(session, None, at_epochs, crew.each, held) as hook:
                 try:
+                    if self.survivors is not None:
+                        self.survivors.begin()
                     level.begin(on_epoch is not None or checks is not None)
                     self._is_running = True
                     crew.start()
@@ -320,6 +342,8 @@ class Machines(Runtime):
                 crew.finish()
                 level.end()
                 self._is_running = False
+                if self.survivors is not None:
+                    self.survivors.is_over = True
                 is_last = told < (n_epochs := session.word(layout.EPOCHS))
                 if is_last and session.word(layout.STOP) != layout.STOPPED_BY_DIVERGENCE:
                     tell(n_epochs)
@@ -334,7 +358,8 @@ class Machines(Runtime):
     def facts(self) -> dict[str, Any]:
         """How many machines there were, and after how many rows each exchanged its vector."""
         exchange = {} if self.pace is None else {"machine_exchange_rows": self.pace.rows}
-        return {"machines": len(self.world.sites), **exchange}
+        lost = {"lost_ranks": list(self.pool.lost)} if self.pool.lost else {}
+        return {"machines": len(self.world.sites), **exchange, **lost}
 
     def _gathered(self, numbers: np.ndarray) -> np.ndarray:
         if not self._is_running:
@@ -343,10 +368,11 @@ class Machines(Runtime):
         return self.level.gathered(numbers)
 
     def _added(self, numbers: np.ndarray) -> np.ndarray:
-        if self._is_running:
-            assert self.level is not None
-            return self.level.added(numbers)
-        return self.pool.added(numbers)
+        found = self._gathered(numbers).sum(axis=0)
+        if not self.pool.lost:
+            return np.asarray(found)
+        rows = self.pool.rows  # so that a mean over all is one over those that are left
+        return np.asarray(found * (rows.sum() / np.delete(rows, self.pool.lost).sum()))
 
 
 def _shape(problem: Any) -> tuple[float, ...]:

@@ -9,6 +9,10 @@ the register; what there is to move is moved by the thread that polls.
 Credits: a slot is written again when its TAKEN has come back, so that at most `queue` messages of
 an edge are under way. TAKEN is a running count, of which one message covers many.
 
+Where sites may die, a plane may move an edge that leads to the dead, once it is empty: to a reader
+at another site, or at this one. Its messages say which they are, so that who has had none of those
+before goes on from there. What is sent to the dead counts as taken.
+
 Boards (`hogshare.kernels.register`) are not acknowledged by their readers. Of what a writer shows
 in quick succession the newest is sent, when the one before stands in the reader's register.
 
@@ -18,7 +22,7 @@ and registers; `send` and `show` those of the edges that begin here. Who frees: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -29,6 +33,7 @@ from hogshare.runtimes.mpi.channel import FIRST_KIND, NO_LINE, Channel
 
 MAIL, BOARD, TAKEN = range(FIRST_KIND, FIRST_KIND + 3)
 FIRST_KIND_OF_RUN = TAKEN + 1  # kinds of messages that are no mail
+COUNTERS = [layout.M_POSTED, layout.M_ARRIVED, layout.M_TAKEN]
 HEAD = slice(layout.H_NUMBER, layout.H_ROUND + 1)  # words of a slot's head that are sent
 WORDS = 3 + HEAD.stop - HEAD.start  # with edge, places, and values without one before them
 FARTHEST_PLACE = 2**31  # which four bytes hold
@@ -43,6 +48,7 @@ class Mail:
     counted : as what messages are counted
     links : that stand between sites besides the real ones, of each edge
     are_boards : whether messages are written over, and not acknowledged
+    reader : the site at which an edge ends by now, where that may move; then it has all edges
     """
 
     def __init__(
@@ -53,12 +59,16 @@ class Mail:
         links: Sequence[Link | None],
         counted: str = "mail",
         are_boards: bool = False,
+        reader: Callable[[int], int] | None = None,
     ) -> None:
         self.channel, self.box, self.are_boards, self._counted = channel, box, are_boards, counted
         self._ends, me = ends, channel.me
-        far = [k for k, (sender, to) in enumerate(ends) if sender != to]
+        self._reader = reader
+        far = [k for k, (sender, to) in enumerate(ends) if reader is not None or sender != to]
         self.outgoing = np.array([k for k in far if ends[k][0] == me], np.int64)
-        self.incoming = np.array([k for k in far if ends[k][1] == me], np.int64)
+        may_end = [k for k in far if ends[k][1] == me or reader is not None]
+        self.incoming = np.array([k for k in may_end if ends[k][0] != me], np.int64)
+        self._dead: set[int] = set()
         self._lines = {k: [Line(link), Line(link)] for k, link in enumerate(links) if link}
         room = box.places.shape[2]
         self._places_type = np.dtype("int32" if room < FARTHEST_PLACE else "int64")
@@ -76,7 +86,14 @@ class Mail:
 
     def send(self, box: Mailbox, edge: int) -> None:
         """Let the message that has been written into the edge's next slot go on its way."""
+        if self._reader is None or self._reader(edge) != self.channel.me:
+            mailbox.send_next(box, edge)
+            return
+        counters = box.counters[edge]
+        # what is before has been read, at this site or at the one where the edge ended by then
+        counters[layout.M_ARRIVED] = counters[layout.M_POSTED]
         mailbox.send_next(box, edge)
+        mailbox.deliver_next(box, edge)
 
     def show(
         self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
@@ -89,6 +106,8 @@ class Mail:
         counters, moved = self.box.counters, False
         posted = counters[self.outgoing, layout.M_POSTED]
         for k in self.outgoing[posted > self._sent[self.outgoing]]:
+            if self._reader is not None and self._is_settled(int(k)):
+                continue
             moved |= self._send_board(int(k)) if self.are_boards else self._send_mail(int(k))
         if not self.are_boards:
             taken = counters[self.incoming, layout.M_TAKEN]
@@ -104,6 +123,28 @@ class Mail:
         posted = self.box.counters[self.outgoing, layout.M_POSTED]
         return bool((posted == self._sent[self.outgoing]).all())
 
+    def bury(self, site: int) -> None:
+        """Have nothing under way to a site that has died."""
+        self._dead.add(site)
+        for k in self.outgoing:
+            if self._site_of(int(k)) == site:
+                self._is_under_way[k] = False
+                self._is_settled(int(k))
+
+    def _is_settled(self, edge: int) -> bool:
+        """Whether an edge ends in this memory, or with the dead, who take all."""
+        posted = int(mailbox.counter_of(self.box, edge, layout.M_POSTED))
+        to = self._site_of(edge)  # read last: it moves when all that was posted before is taken
+        if to != self.channel.me and to not in self._dead:
+            return False
+        self._sent[edge] = posted
+        if to in self._dead and not self.are_boards:
+            mailbox.taken_up_to(self.box, edge, posted)
+        return True
+
+    def _site_of(self, edge: int) -> int:
+        return self._ends[edge][1] if self._reader is None else self._reader(edge)
+
     # -- where an edge begins
 
     def _send_mail(self, edge: int) -> bool:
@@ -111,11 +152,12 @@ class Mail:
         posted = int(mailbox.counter_of(box, edge, layout.M_POSTED))
         for number in range(int(self._sent[edge]) + 1, posted + 1):
             slot, first = slot_of(box, number), box.places.shape[2]
-            head = box.heads[edge, slot]
+            head = box.heads[edge, slot, HEAD].copy()
+            head[layout.H_NUMBER] = number
             count, dense = int(head[layout.H_COUNT]), int(head[layout.H_DENSE])
             values = box.values[edge, slot]
             parts = values[:count], values[first : first + dense]
-            self._post(MAIL, edge, head[HEAD], box.places[edge, slot, :count], parts, dense)
+            self._post(MAIL, edge, head, box.places[edge, slot, :count], parts, dense)
         self._sent[edge] = posted
         return True
 
@@ -147,7 +189,8 @@ class Mail:
     ) -> None:
         words = np.array([edge, len(places), dense], np.int64)
         parts = words, head, places.astype(self._places_type), *values
-        self.channel.post(self._ends[edge][1], kind, parts, self._counted, *self._line(edge, 0))
+        line = self._line(edge, 0)
+        self.channel.post(self._site_of(edge), kind, parts, self._counted, *line)
 
     def _line(self, edge: int, back: int) -> tuple[int, Line | None]:
         if edge not in self._lines:
@@ -165,8 +208,10 @@ class Mail:
 
     def _take_in(self, sender: int, content: np.ndarray) -> None:
         edge, head, places, values, dense = self._parts(content)
-        box = self.box
-        slot = slot_of(box, int(mailbox.counter_of(box, edge, layout.M_ARRIVED)) + 1)
+        box, before = self.box, int(head[layout.H_NUMBER]) - 1
+        if mailbox.counter_of(box, edge, layout.M_ARRIVED) < before:  # which others have read
+            box.counters[edge, COUNTERS] = self._acknowledged[edge] = before
+        slot = slot_of(box, before + 1)
         count, first = len(places), box.places.shape[2]
         box.places[edge, slot, :count] = places
         box.values[edge, slot, :count] = values[:count]

@@ -11,19 +11,26 @@ Who writes and reads: the thread of a rank that talks to the others.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from hogshare.runtimes.mpi.channel import NAP_SECONDS
+from hogshare.runtimes.mpi.channel import NAP_SECONDS, Living, Wait
 
 
 class Pool:
     """The ranks of a communicator, one for each machine, as one of them has them.
 
     look : called while this rank waits; raises if another one has failed
+    living : what brings ranks together that go on without those that die; None: they do not
+    lost : ranks that have died, of whom all know; the same on all
+    rows, training : of each rank, all and those to train on
     """
+
+    living: Living | None = None
+    lost: Sequence[int] = ()
+    rows = training = np.zeros(0)
 
     def __init__(self, comm: Any, look: Callable[[], Any]) -> None:
         self.comm, self.look = comm, look
@@ -61,6 +68,10 @@ class Pool:
         found = np.empty((self.size, *own.shape))
         self._wait(self.comm.Iallgather(own, found))
         return found
+
+    def of_first(self, make: Callable[[], np.ndarray], wait: Wait | None = None) -> np.ndarray:
+        """The two numbers that the first rank makes, on each."""
+        return np.asarray(self.gathered(make() if self.me == 0 else np.zeros(2))[0])
 
     def spread(self, content: bytes) -> bytes:
         """What the first rank has, on each."""

@@ -74,6 +74,10 @@ class Progress:
         self._sent, self._due = message, now + PACE_SECONDS
         return True
 
+    def bury(self, site: int) -> None:
+        """Note nothing more of a site that has died."""
+        self._early.pop(site, None)
+
     def meet(self, are_over: np.ndarray) -> None:
         """All sites have met, with all that they have done, and go on but for some.
 

@@ -133,6 +133,9 @@ class AtEpochs(AtRest):
         rests, session = self.rests, self.level.session
         if not isinstance(rests, Keeper) or not rests.is_due:
             return
+        if lost := self.level.pool.lost:
+            rests.end(f"rank {lost[0]} has died, and with it its part of them")
+            return
         self.level.bring_kept()
         self.asked.put()
         session.over_sites = self.level.added
@@ -150,10 +153,6 @@ class AtEpochs(AtRest):
         """What the first machine finds, whose last bits may be others than another's."""
         level = self.level
         if level.is_over:
-            return self._pooled(found)
+            return level.pool.of_first(found)
         level.channel.rest()
-        return level.of_first(found() if level.pool.me == 0 else np.zeros(2))
-
-    def _pooled(self, found: Callable[[], np.ndarray]) -> np.ndarray:
-        pool = self.level.pool
-        return np.asarray(pool.gathered(found() if pool.me == 0 else np.zeros(2))[0])
+        return level.of_first(found)

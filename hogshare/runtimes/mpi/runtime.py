@@ -13,7 +13,7 @@ from typing import Any
 from hogshare.links.link import Link
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.joint import Joint, Led, Making
-from hogshare.runtimes.mpi import agreement, leaving, machine
+from hogshare.runtimes.mpi import agreement, leaving, machine, survivors
 from hogshare.runtimes.mpi.along import along
 from hogshare.runtimes.mpi.apart import apart
 from hogshare.runtimes.mpi.calls import Call
@@ -57,6 +57,9 @@ class MPI(Joint):
         real one: messages arrive as late as it says. In seconds and bytes.
     start_timeout : float, default=60.0
         Seconds that a call waits for all ranks to make it.
+    survive : bool, default=False
+        Whether a run on ranks that share no memory goes on when one of them dies, without its
+        rows; see the notes. It needs an MPI that can: `hogshare doctor` says whether this one does.
 
     Raises
     ------
@@ -94,6 +97,16 @@ class MPI(Joint):
     them; rows of a rank's own stay where they are for the linear ones (see
     ``docs/guide/cluster.md``), and are brought to all ranks for the others.
 
+    With ``survive=True`` a rank that is killed, or whose machine goes down, does not end the run
+    once all have begun: its rows are trained on no more, losses, stops and objectives are those of
+    the rows that are left, and a `RuntimeWarning` and ``report.notes`` say which rank it was and
+    how many rows it had; ``report.settings["lost_ranks"]`` are all of them. Any rank may die, rank
+    0 too, and all but one. It is for `solve` with `SGD`, `Adam` and rules of one's own that
+    remember nothing of rows, on `Shared()`, `Replicas()` and `Mirrors()`, out of step; anything
+    else, and an MPI or a launcher that cannot, is refused before a worker starts. No checkpoint is
+    written after a death, since the last one has the parts of all. The next call needs a
+    communicator without the dead: ``comm.Shrink()``.
+
     Ranks talk before and after a run; while they wait they sleep.
 
     Examples
@@ -112,13 +125,14 @@ class MPI(Joint):
     arena: bool = True
     link: Link | None = None
     start_timeout: float = 60.0
+    survive: bool = False
 
     name = "mpi"
 
     def __post_init__(self) -> None:
         if self.rows not in ROWS:
             raise ValueError(f"rows must be 'shard' or 'all'; got {self.rows!r}.")
-        ranges.flag(arena=self.arena)
+        ranges.flag(arena=self.arena, survive=self.survive)
         if self.link is not None and not isinstance(self.link, Link):
             raise TypeError(
                 f"link must be a hogshare.simulation.Link; got an object of type "
@@ -157,8 +171,10 @@ class MPI(Joint):
     def _made(self, call: Call, making: Making) -> Any:
         problem = agreement.of_problem(making.problem, whole=self.rows == "all")
         ranks = self._settle(call, "solve", making.said(), making.n_workers, problem)
+        if self.survive:
+            survivors.require(is_shared=not ranks.apart)
         if ranks.apart:
-            return apart(call, ranks, making, self.rows, self.link)
+            return apart(call, ranks, making, self.rows, self.link, self.survive)
         if self.rows == "shard":
             making = united(call, ranks, making)
         if call.talk.rank != ranks.leader:
@@ -201,6 +217,8 @@ class MPI(Joint):
 
     def _led(self, call: Call, led: Led) -> Any:
         ranks = self._settle(call, led.what, led.said(), led.n_workers)
+        if self.survive:
+            raise survivors.refuse("an estimator")
         if ranks.apart:
             return along(call, ranks, led, self.rows, self.link)
         gathered = whole if self.rows == "shard" else alike
@@ -229,6 +247,8 @@ class MPI(Joint):
         with sequence_of(comm).next(self.start_timeout) as call:
             self._meet(call)
             self._agree(call, {**_place(what), **agreement.versions()}, None)
+            if self.survive:
+                raise survivors.refuse(what)
         return call
 
     @property
@@ -262,6 +282,7 @@ class MPI(Joint):
         words = _place(what) | {name: agreement.told(value) for name, value in said.items()}
         words |= agreement.versions()
         words |= {"rows of MPI": self.rows, "arena of MPI": str(self.arena), **problem}
+        words |= {"survive of MPI": str(self.survive)}
         seats = self._agree(call, words, own := machine.seat(n_workers))
         leaving.know(one.process for one in seats if one.memory == own.memory)
         counted = call.gather(COUNTED, machine.workers_of(seats, call.talk.rank))

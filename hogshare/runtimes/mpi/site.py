@@ -9,6 +9,9 @@ other has more than one of its offers under way.
 read before it is made; here they are written down when the offer is in the vector. So who sees how
 far a worker is sees what it has done.
 
+**Deaths.** What a site has offered before it died has come to some of the others only: from the
+next meeting on all take one vector's bits. Who has died takes its part of the ghost along.
+
 **Meetings.** Sites that have gone on from a meeting may offer while others are still in it. What
 they send is of a later `phase`, and is put off until this site goes on, too.
 
@@ -166,6 +169,23 @@ class Site:
         for sender, content in put_off:
             self._receive(sender, content)
         self.take_in()
+
+    def bury(self, site: int, share: float) -> None:
+        """Go on without another, which has died.
+
+        share : of the rows of those that live, that this site has
+        """
+        lines = len(self._lines)
+        if site in self._haunted:
+            self._haunted.discard(site)
+            self._take_in(np.zeros_like(self.account.base), self._left(1))
+        self.account.ghost[:] *= (lines - 1) / lines  # of which each of the others has as much
+        del self._lines[site], self._untaken[site]
+        self.share = share
+        self._put_off = [one for one in self._put_off if one[0] != site]
+        if site in self._came:
+            self._came[site] = np.zeros(0, np.int64)
+        self.clocks.bury(site)
 
     # -- offers
 

@@ -95,11 +95,11 @@ class Talk:
 
     def _bury(self) -> None:
         """Expect nothing more of ranks that have died."""
-        for rank in set(door.died(self.comm)) - self.dead:
-            self.dead.add(rank)
+        self.dead |= set(door.died(self.comm))
+        for rank in self.dead:
             self.gone.setdefault(rank, door.DIED)
-            self._coming.pop(rank, None)
-            self._under_way = [one for one in self._under_way if one[2] != rank]
+            self._coming.pop(rank, None)  # also what has come to be known of since
+        self._under_way = [one for one in self._under_way if one[2] not in self.dead]
 
     def _poll(self) -> None:
         self._under_way = [one for one in self._under_way if not one[0].Test()]

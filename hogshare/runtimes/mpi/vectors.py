@@ -96,7 +96,8 @@ class VectorLevel(Level):
             self.channel.gathered(np.zeros(0))  # behind the offers
             site.take_in()
             site.adopt()
-        if self.pool.me == 0 and self.session.plan.record_every < self.session.plan.n_blocks:
+        is_first = self.pool.me == 0 or self.pool.living is not None  # or may be, in the end
+        if is_first and self.session.plan.record_every < self.session.plan.n_blocks:
             self.session.whole = self.site.known
         self.site.go_on()
 
@@ -137,6 +138,11 @@ class VectorLevel(Level):
     def clear(self) -> None:
         """As of `Level`."""
         self.site.put_known()
+
+    def bury(self, site: int) -> None:
+        """As of `Level`; a site's share is that of the rows which are left."""
+        rows, me = self.pool.training, self.pool.me
+        self.site.bury(site, float(rows[me] / rows[[me, *self.channel.others]].sum()))
 
     def _meet(self, between: Between, is_last: bool) -> Decision:
         decision = super()._meet(between, is_last)
