@@ -1,15 +1,16 @@
 """Ranks that MPI knows to have died (ULFM): who is named, what is expected of them, how others end.
 
-Here MPI's answers are made up; `test_guide_on_ranks.py` kills ranks where the launcher leaves the
-others alone.
+In the first part MPI's answers are made up. In the second one ranks are killed in runs that go on
+without them, where the launcher leaves the others alone; in `test_guide_on_ranks.py` in others.
 """
 
+import json
 import subprocess
 import sys
 
 import pytest
 import ranks
-from ranks import needs_mpi
+from ranks import HERE, needs_mpi, needs_survivors
 
 pytest.importorskip("mpi4py", exc_type=ImportError)
 
@@ -186,3 +187,154 @@ def test_a_process_beside_the_dead_ends_without_mpis_end(tmp_path, last, status)
     assert done.returncode == status, done.stderr
     assert done.stdout == "no newlineothers'\n"
     assert ("ValueError: mine" in done.stderr) == bool(status)
+
+
+# -- runs that go on
+
+PLANES = {
+    "shared": "Shared()",
+    "replicas": "Replicas('ring', every=100)",
+    "mirrors": "Mirrors(3, every=100)",
+}
+SECONDS = 240  # for kernels that are compiled; a run of its own takes some seconds
+
+
+def lines_of(dies, plane, size=3, **how):
+    """Run a job of which some ranks die; what the others have printed, who have all come to one."""
+    case = json.dumps({"plane": plane, "dies": dies, "how": how})
+    job = ranks.run(size, HERE / "dying_ranks.py", case, survive=True, seconds=SECONDS)
+    found = sorted(ranks.told(job.stdout), key=lambda line: line["rank"])
+    assert [line["rank"] for line in found] == [k for k in range(size) if str(k) not in dies], (
+        job.stderr
+    )
+    assert job.returncode == 0, job.stderr
+    lost = sorted(map(int, dies))
+    for line in found:
+        assert line["lost"] == lost
+        assert line["workers"] == [k for k in range(size) if k not in lost]
+        assert 0.98 < line["times"] < 1.02
+        assert line["coef"] == found[0]["coef"]
+        for rank, sentence in zip(lost, sorted(line["warned"]), strict=True):
+            assert f"rank {rank} has died, with {1200 // size} of 1,200 rows" in sentence
+            assert sentence in line["notes"]
+    return found
+
+
+@needs_survivors
+@pytest.mark.parametrize("plane", PLANES)
+@pytest.mark.parametrize(
+    "dies",
+    [
+        {"2": ["seconds", 0.2]},
+        {"0": ["seconds", 0.05]},
+        {"1": ["message", 120]},
+        {"0": ["meeting", 20]},
+        {"0": ["result", 15]},
+        {"0": ["result", 10], "1": ["meeting", 30]},
+    ],
+    ids=lambda dies: " and ".join(f"{k} at {when} {n}" for k, (when, n) in dies.items()),
+)
+def test_the_others_go_on_to_the_end(plane, dies):
+    for line in lines_of(dies, PLANES[plane]):
+        assert line["epochs"] == 80
+
+
+@needs_survivors
+@pytest.mark.parametrize(
+    "plane",
+    [
+        "Shared(exchange=None)",
+        "Replicas('all', every=50, send='change')",
+        "Replicas('ring', every=50, sync='bsp')",
+        "Replicas('root', every=50, sync='async')",
+        "Mirrors(4, every=50, clock_difference=2)",
+    ],
+)
+def test_who_waits_at_a_barrier_waits_for_the_dead_no_more(plane):
+    barrier = {} if plane.startswith("Mirrors") else {"barrier": "'ssp:1'"}
+    lines_of({"3": ["seconds", 0.1], "0": ["message", 200]}, plane, size=4, **barrier)
+
+
+@needs_survivors
+@pytest.mark.parametrize("plane", PLANES)
+def test_stops_and_traces_are_of_the_rows_that_are_left(plane):
+    how = {"trace": "1", "stop": "Stop(epochs=80, tol=1e-5)"}
+    for line in lines_of({"0": ["meeting", 12]}, PLANES[plane], **how):
+        assert abs(line["traced"] - 1.0) < 1e-6
+
+
+@needs_survivors
+def test_checkpoints_stop_and_the_last_one_has_all(tmp_path):
+    path = tmp_path / "run.npz"
+    how = {"checkpoint": repr(str(path)), "stop": "Stop(epochs=80)"}
+    for line in lines_of({"1": ["meeting", 60]}, "Shared()", **how):
+        (sentence,) = line["files"]
+        assert "no more checkpoints are written, because rank 1 has died" in sentence
+        assert sentence in line["notes"]
+    assert len(list(tmp_path.glob("run.npz.*of3"))) == 3
+    again = how | {"resume": repr(str(path)), "checkpoint": "None"}
+    assert all("resumed after" in line["notes"][0] for line in lines_of({}, "Shared()", **again))
+
+
+REFUSED = """
+from hogshare import Master, Ridge
+part = problems.linear(X[rank::size], y[rank::size], alpha=0.01)
+APART = {"arena": False, "survive": True}
+
+def refused(problem=part, apart=APART, rows="shard", **settings):
+    try:
+        solve(problem, runtime=MPI(rows=rows, **apart), **{"stop": 2, "seed": 0, **settings})
+    except ValueError as error:
+        return str(error)
+
+def estimator():
+    try:
+        Ridge(runtime=MPI(**APART)).fit(X[rank::size], y[rank::size])
+    except ValueError as error:
+        return str(error)
+
+found = {
+    "saga": refused(rule="saga"),
+    "sdca": refused(rule="sdca"),
+    "master": refused(plane=Master()),
+    "in step": refused(problem, rows="all", barrier="bsp"),
+    "memory": refused(apart={"survive": True}),
+    "estimator": estimator(),
+}
+if rank == 0:
+    import json
+    print(json.dumps(found))
+"""
+
+
+@needs_survivors
+def test_what_needs_every_rank_is_refused(tmp_path):
+    job = ranks.run(2, ranks.script(tmp_path, REFUSED), survive=True, seconds=SECONDS)
+    assert job.returncode == 0, job.stderr
+    (found,) = ranks.told(job.stdout)
+    words = {
+        "saga": "SAGA, which remembers something of each row",
+        "sdca": "SDCA, which remembers something of each row",
+        "master": "Master",
+        "in step": "a run in step",
+        "memory": "MPI(arena=False, survive=True)",
+        "estimator": "an estimator",
+    }
+    for name, sentence in words.items():
+        assert "MPI(survive=True) is " in found[name] and sentence in found[name], name
+
+
+CANNOT = """
+try:
+    solve(problem, runtime=MPI(rows="all", arena=False, survive=True), stop=2)
+except ValueError as error:
+    print(f"{error}")
+"""
+
+
+@needs_mpi
+def test_an_mpi_that_cannot_is_refused(tmp_path):
+    job = ranks.run(2, ranks.script(tmp_path, CANNOT))
+    sentence = "MPI(survive=True) needs an MPI that knows when a rank has died, and a launcher that"
+    assert job.stdout.count(sentence) == 2, job.stderr
+    assert job.stdout.count("`hogshare doctor` says what it can") == 2

@@ -11,7 +11,7 @@ nobody has read is taken, so that nothing is under way.
 
 Where sites may die, the workers of one that has died are dead at once for who waits for them. In a
 meeting, of which all have to make the same model, those are dead whose site was not in it. Edges
-that a plane moves when somebody dies may end at any site; who reads one is reported behind its mail.
+that a plane moves when somebody dies may end at any site; their readers are reported behind mail.
 
 Who writes: the thread of each rank that talks to the others. While workers work, what `mail` and
 `progress` say; in a meeting, when all rest or have ended, the other sites' rows of the plane's

@@ -69,13 +69,10 @@ def refuse(what: str) -> ValueError:
 def check(choices: Choices) -> None:
     """Refuse runs that need what only a dead rank would know; raises ValueError."""
     plane, rule = choices.plane, choices.rule
-    for is_asked, what in (
-        (plane.has_master, type(plane).__name__),
-        (rule.remembers, f"{type(rule).__name__}, which remembers something of each row"),
-        (choices.stop.confirm and choices.stop.tol is not None, "Stop(confirm=True)"),
-    ):
-        if is_asked:
-            raise refuse(what)
+    if plane.has_master:
+        raise refuse(type(plane).__name__)
+    if rule.remembers:
+        raise refuse(f"{type(rule).__name__}, which remembers something of each row")
 
 
 class Result(NamedTuple):
