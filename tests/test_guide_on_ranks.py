@@ -90,6 +90,33 @@ def test_the_others_go_on_without_a_rank(tmp_path, monkeypatch, rank):
     assert done.returncode == 0, done.stderr
 
 
+SOON = """
+import os, signal, threading, time
+from mpi4py import MPI
+from hogshare.runtimes.mpi.survivors import Survivors
+begin = Survivors.begin
+
+def begins(self):
+    begin(self)
+    if self.me == 1:
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGKILL)).start()
+
+Survivors.begin = begins
+"""
+
+
+@needs_survivors
+def test_a_run_goes_on_without_a_rank(tmp_path, monkeypatch):
+    found = programs("several_machines", tmp_path)["survive.py"]
+    monkeypatch.chdir(tmp_path)
+    text = found.read_text().replace("survive=True", "survive=True, arena=False")
+    found.write_text(SOON + text.replace("stop=20", "stop=500"))
+    done = ranks.run(3, found, survive=True)
+    assert done.stdout.count("[1] [") == 2, done.stderr
+    assert done.stdout.count("rank 1 has died, with 133 of 400 rows") == 2
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 @pytest.mark.parametrize("page", ["cluster", "several_machines"])
 def test_scripts_are_whole(page):

@@ -261,7 +261,8 @@ class Session(Workspace):
         n, table, control = self.settings.n_workers, self.schedule.table, self.schedule.control
         resting = table[:, layout.T_STATE] == layout.RESTING
         if not self.plan.free and (self.homes is not None or not self.settings.world.is_one):
-            table[resting, layout.T_CLOCK] = table[:, layout.T_CLOCK].max()
+            # others may have gone on by now, at another site, and be ahead
+            table[resting, layout.T_CLOCK] = table[resting, layout.T_CLOCK].max(initial=0)
         if self.homes is not None:
             table[resting, layout.T_EXPECTED] = min(epochs, self.plan.max_epochs)  # first
             table[resting, layout.T_STATE] = layout.STARTING

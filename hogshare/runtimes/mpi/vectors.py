@@ -127,6 +127,7 @@ class VectorLevel(Level):
     def bring(self, clock: int) -> Model:
         """As of `Level`; the same bits for all, if anybody looks at them."""
         self.site.take_in()
+        self.session.table_here[:, layout.T_CLOCK] = clock  # where all go on from
         if self.is_looked_at or self.are_over.any():
             self.site.adopt()
         return self.site.known()
