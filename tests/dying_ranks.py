@@ -38,12 +38,12 @@ def after(seconds):
     die()
 
 
-def dies_at(owner, name, number):
-    """Have this process die in a call of a method, the so-manyth."""
+def dies_at(owner, name, number, counts=lambda self: True):
+    """Have this process die in a call of a method, the so-manyth of those that count."""
     method, left = getattr(owner, name), [number]
 
     def counted(self, *arguments):
-        left[0] -= 1
+        left[0] -= counts(self)
         if left[0] == 0:
             die()
         return method(self, *arguments)
@@ -55,7 +55,7 @@ def dies(when, number):
     """Have this process die once all have begun.
 
     when : "seconds" after that; at the so-manyth "message", or "meeting" of all, or once a result
-        of one is on its way to the first of the others
+        of one is on its way to the first of the others; or at the so-manyth when the run is over
     """
     begin = Survivors.begin
 
@@ -67,6 +67,8 @@ def dies(when, number):
             dies_at(Channel, "_send", number)
         elif when == "meeting":
             dies_at(Survivors, "together", number)
+        elif when == "report":
+            dies_at(Survivors, "together", number, lambda survivors: survivors.is_over)
         else:
             results_of(self.call, number)
 

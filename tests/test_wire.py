@@ -105,6 +105,71 @@ def test_mail_of_a_run_that_goes_on_is_sent_once():
     assert not again.poll() and len(channel.posted) == 1
 
 
+class Site:
+    """One of several in a process: its mailbox of one edge, and the mail of it.
+
+    to : what is posted goes to these sites, at once
+    """
+
+    def __init__(self, me, reader, queue=1):
+        arrays = shapes(1, queue, 4, 4)
+        self.box = mailbox_of(
+            {name: np.zeros(shape, kind) for name, (shape, kind) in arrays.items()}
+        )
+        self.me, self.others, self.to, self.handlers = me, [], {}, {}
+        self.mail = Mail(self, self.box, [(0, 1)], [None], reader=lambda edge: reader[0])
+        self.edge = Board(self.box, 0, self.mail)
+
+    def on(self, kind, handler):
+        self.handlers[kind] = handler
+
+    def post(self, to, kind, parts, *more):
+        content = b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+        if to in self.to:
+            self.to[to].handlers[kind](self.me, np.frombuffer(content, np.uint8).copy())
+
+    def read(self):
+        """Take the next message; its round, or None."""
+        message = self.edge.poll()
+        if message is None:
+            return None
+        assert (message.values == message.round).all()
+        self.edge.take()
+        self.mail.poll()
+        return message.round
+
+
+@pytest.mark.parametrize("queue", [1, 3])
+def test_an_edge_is_read_on_where_it_has_moved_to(queue):
+    """From a site that has died to another, from there to the writer's own, and away again."""
+    reader = [1]
+    sites = [Site(k, reader, queue) for k in range(3)]
+    for site in sites:
+        site.to = dict(enumerate(sites))
+    writer, round_ = sites[0], 0
+
+    def posts():
+        nonlocal round_
+        round_ += 1
+        assert writer.edge.post(np.full(4, float(round_)), None, round_)
+        writer.mail.poll()
+        return round_
+
+    assert posts() == sites[1].read() and writer.edge.all_taken
+    del writer.to[1]  # it dies
+    posts()
+    assert not writer.edge.all_taken
+    writer.mail.bury(1)
+    assert writer.edge.all_taken
+    posts()  # which the writer sends before it knows
+    assert writer.edge.all_taken
+    for place in (2, 0, 2, 0):
+        reader[0] = place
+        for _ in range(3):
+            assert posts() == sites[place].read() and writer.edge.all_taken
+        assert sites[2 - place].read() is None
+
+
 class Told:
     """In place of a table: what was told of the one other site's worker."""
 

@@ -108,6 +108,8 @@ def by_parts(call: Call, here: Machine, making: Making, runtime: Machines) -> An
     if runtime.survivors is not None:
         of_ranks: dict[int, Any] = runtime.survivors.together(own)
         report.notes += runtime.survivors.notes
+        if lost := runtime.survivors.lost:
+            report.settings["lost_ranks"] = sorted(lost)
     else:
         of_ranks = dict(enumerate(call.gather(REPORTED, own) or ()))
     if of_ranks:

@@ -333,7 +333,7 @@ class Channel:
 
     def close(self) -> None:
         """Give the communicator back, unless the run was broken off."""
-        if self.is_over:
+        if self.is_over and len(self._peers) == self.size - 1:
             self.comm.Free()
         else:
             _never_freed.append((self.comm, self._going, self._peers))
@@ -370,9 +370,14 @@ class Channel:
         if to == self.me:
             self._hand_out(to, int(buffer[:8].view(np.int64)[0]), buffer[HEAD_BYTES:])
         elif to in self._peers:  # else it has died
-            request = self.comm.Isend([buffer, self._library.BYTE], dest=to)
-            self._going.append((request, buffer, to))
             self._peers[to].spoken = time.monotonic()
+            try:
+                request = self.comm.Isend([buffer, self._library.BYTE], dest=to)
+            except Exception as error:  # it has died since the last poll
+                if self._living is None or not door.is_death(error):
+                    raise
+                return
+            self._going.append((request, buffer, to))
 
     def _receive(self) -> bool:
         anybody, any_tag, status = self._library.ANY_SOURCE, self._library.ANY_TAG, self._status

@@ -76,12 +76,14 @@ def died(comm: Any) -> list[int]:
     """
     if not outlives_ranks():
         return []
-    failed = comm.Get_failed()
-    if not failed.Get_size():
-        return []
-    comm.Ack_failed()
-    numbers = list(range(failed.Get_size()))
-    return [int(k) for k in library().Group.Translate_ranks(failed, numbers, comm.Get_group())]
+    failed, found = comm.Get_failed(), []
+    if n := failed.Get_size():
+        comm.Ack_failed()
+        of_comm = comm.Get_group()
+        found = library().Group.Translate_ranks(failed, list(range(n)), of_comm)
+        of_comm.Free()
+    failed.Free()  # who polls asks thousands of times a second
+    return [int(k) for k in found]
 
 
 def leaves_others() -> bool:

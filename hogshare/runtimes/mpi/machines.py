@@ -358,8 +358,7 @@ class Machines(Runtime):
     def facts(self) -> dict[str, Any]:
         """How many machines there were, and after how many rows each exchanged its vector."""
         exchange = {} if self.pace is None else {"machine_exchange_rows": self.pace.rows}
-        lost = {"lost_ranks": sorted(self.pool.lost)} if self.pool.lost else {}
-        return {"machines": len(self.world.sites), **exchange, **lost}
+        return {"machines": len(self.world.sites), **exchange}
 
     def _gathered(self, numbers: np.ndarray) -> np.ndarray:
         if not self._is_running:

@@ -208,10 +208,12 @@ class Mail:
 
     def _take_in(self, sender: int, content: np.ndarray) -> None:
         edge, head, places, values, dense = self._parts(content)
-        box, before = self.box, int(head[layout.H_NUMBER]) - 1
-        if mailbox.counter_of(box, edge, layout.M_ARRIVED) < before:  # which others have read
-            box.counters[edge, COUNTERS] = self._acknowledged[edge] = before
-        slot = slot_of(box, before + 1)
+        box = self.box
+        if self._reader is not None:
+            before = int(head[layout.H_NUMBER]) - 1
+            if mailbox.counter_of(box, edge, layout.M_ARRIVED) < before:  # which others have read
+                box.counters[edge, COUNTERS] = self._acknowledged[edge] = before
+        slot = slot_of(box, int(mailbox.counter_of(box, edge, layout.M_ARRIVED)) + 1)
         count, first = len(places), box.places.shape[2]
         box.places[edge, slot, :count] = places
         box.values[edge, slot, :count] = values[:count]

@@ -97,11 +97,11 @@ class MPI(Joint):
     them; rows of a rank's own stay where they are for the linear ones (see
     ``docs/guide/cluster.md``), and are brought to all ranks for the others.
 
-    With ``survive=True`` a rank that is killed, or whose machine goes down, does not end the run
-    once all have begun: its rows are trained on no more, losses, stops and objectives are those of
-    the rows that are left, and a `RuntimeWarning` and ``report.notes`` say which rank it was and
-    how many rows it had; ``report.settings["lost_ranks"]`` are all of them. Any rank may die, rank
-    0 too, and all but one. It is for `solve` with `SGD`, `Adam` and rules of one's own that
+    With ``survive=True`` a rank that is killed does not end the run once all have begun: its rows
+    are trained on no more, losses, stops and objectives are those of the rows that are left, and a
+    `RuntimeWarning` and ``report.notes`` say which rank it was and how many rows it had;
+    ``report.settings["lost_ranks"]`` are all of them. Any rank may die, rank 0 too, and all but
+    one. It is for `solve` with `SGD`, `Adam` and rules of one's own that
     remember nothing of rows, on `Shared()`, `Replicas()` and `Mirrors()`, out of step; anything
     else, and an MPI or a launcher that cannot, is refused before a worker starts. No checkpoint is
     written after a death, since the last one has the parts of all. The next call needs a

@@ -79,7 +79,12 @@ class Talk:
         if to in self.dead:
             return
         content = np.frombuffer(_pickled(tuple(letter)), np.uint8)
-        request = self.comm.Isend([content, self._library.BYTE], dest=to)
+        try:
+            request = self.comm.Isend([content, self._library.BYTE], dest=to)
+        except Exception as error:  # it has died since the last poll
+            if not (self._may_lose and door.is_death(error)):
+                raise
+            return
         self._under_way.append((request, content, to))
 
     def poll(self) -> None:
