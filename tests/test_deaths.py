@@ -285,6 +285,35 @@ def test_checkpoints_stop_and_the_last_one_has_all(tmp_path):
     assert all("resumed after" in line["notes"][0] for line in lines_of({}, "Shared()", **again))
 
 
+NETWORK = """
+import threading
+from hogshare import Adam, Replicas
+from hogshare.runtimes.mpi.survivors import Survivors
+begin = Survivors.begin
+
+def begins(self):
+    begin(self)
+    if rank == 0:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
+
+Survivors.begin = begins
+network = problems.network(X, y, hidden=(4,))
+runtime = MPI(rows="all", arena=False, survive=True)
+how = {"rule": Adam(), "plane": Replicas("root"), "barrier": "asp", "n_workers": 1, "trace": 1}
+report = solve(network, runtime=runtime, stop=300, seed=0, **how)
+first, *_, last = report.trace.objective
+assert report.settings["lost_ranks"] == [0] and last < 0.5 * first
+print("fitted", report.notes[0])
+"""
+
+
+@needs_survivors
+def test_a_network_goes_on_with_the_rows_of_those_that_live(tmp_path):
+    job = ranks.run(3, ranks.script(tmp_path, NETWORK), survive=True, seconds=SECONDS)
+    assert job.stdout.count("fitted rank 0 has died, with 80 of 240 rows") == 2, job.stderr
+    assert job.returncode == 0
+
+
 REFUSED = """
 from hogshare import Master, Ridge
 part = problems.linear(X[rank::size], y[rank::size], alpha=0.01)

@@ -163,9 +163,9 @@ class Machines(Runtime):
         else:
             far = ~is_dealt(problem.n_rows, world.here, world.n_workers)
             n_far = int(np.count_nonzero(far))
-            of_sites = [problem.n_rows - n_far]
-            self.pool.training = self.pool.gathered(np.array(of_sites))[:, 0].astype(int)
-            self.pool.rows = self.pool.training
+            if self.survivors is not None:
+                found = self.pool.gathered(np.array([problem.n_rows - n_far]))
+                self.pool.rows = self.pool.training = found[:, 0].astype(int)
         choices = dataclasses.replace(
             choices, world=world, n_far=n_far, far=far, iterate=1.0, orderly=False
         )
