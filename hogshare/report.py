@@ -170,9 +170,10 @@ class Report(Document):
     seconds : dict
         Wall time: ``setup``, ``compile``, ``run`` and ``total``; of a simulated run also
         ``virtual``, the time on its own clock, which is that of the trace and of the workers.
-    traffic : dict or None
-        Of a simulated run: for each kind of message ("model", "update", "control") how many
-        ``messages`` and ``bytes``.
+    traffic : dict
+        For each kind of message how many ``messages`` and ``bytes``, and the same of each of its
+        ``edges``, such as ``"0 to 1"``. Empty where workers share all: nothing is sent then. Which
+        kinds there are on which plane: ``docs/guide/reports.md``.
     reduces : Reduces or None
         On `Replicas`, how its workers have averaged (`hogshare.planes.replicas.reduces.Reduces`).
     exchanges : Exchanges or None
@@ -224,7 +225,7 @@ class Report(Document):
     turns: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 4), np.int64))
     mail: dict[str, Any] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
-    traffic: dict[str, dict[str, int]] | None = None
+    traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
     reduces: Any = None
     exchanges: Any = None
     notes: list[str] = field(default_factory=list)
@@ -382,7 +383,7 @@ class Report(Document):
         names = [name for name in self.__dataclass_fields__ if name not in left_out]
         parts = {name: getattr(self, name) for name in names}
         parts["turns"] = _turn_facts(self.turns)
-        for name in ("theory", "traffic", "mail", "ages", "reduces", "exchanges"):
+        for name in ("theory", "mail", "ages", "reduces", "exchanges"):
             if parts[name] is None:
                 del parts[name]
         for name in {"reduces", "exchanges"} & parts.keys():
@@ -423,7 +424,7 @@ class Report(Document):
                 f"{self.staleness_mean:.3g}, {self.staleness_p95}, {self.staleness_max}",
             )
         )
-        for kind, counted in (self.traffic or {}).items():
+        for kind, counted in self.traffic.items():
             count, size = counted["messages"], counted["bytes"]
             rows.append((f"{kind} messages, bytes", f"{count:,}, {size:,}"))
         for told in (self.reduces, self.exchanges):

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
+from traffic_checks import Ring, messages, sums_agree
 
 from hogshare import (
     BSP,
@@ -723,7 +724,48 @@ def check_apart_replicas_have_the_bits_of_the_clock():
         assert ours.reduces.whole_share == 1.0 and not ours.reduces.left_out
         assert (ours.consistency == clock.consistency).all()
         assert ours.reduces.bytes == clock.reduces.bytes
-        assert ours.traffic["mail"]["messages"] > 0
+        assert {"whole", "sparse"} & set(ours.traffic)
+
+
+def check_traffic_has_one_shape_on_every_plane():
+    planes = {
+        "shared": (Shared(), set()),
+        "master": (Master(), {"model", "update"}),
+        "replicas": (Replicas("ring", every=16), {"whole", "sparse"}),
+        "mirrors": (Mirrors(SIZE, every=16), {"update", "barrier", "clock"}),
+        "one's own": (Ring(), {"mail"}),
+    }
+    run = {"block": 8, "stop": 2, "step": 0.01, "seed": 0, "n_workers": 1}
+    of_ranks = {"update", "model", "block", "control", "progress", "meeting"}
+    for name, (plane, kinds) in planes.items():
+        for runtime, barrier in ((ALL, "asp"), (APART_ALL, "asp"), (APART_ALL, "bsp")):
+            if SIZE == 1 and name == "mirrors":
+                continue
+            report = solve(PROBLEM, plane=plane, runtime=runtime, barrier=barrier, **run)
+            traffic = report.traffic
+            sums_agree(traffic)
+            assert on_all(report.to_json())
+            if SIZE == 1 or runtime is ALL:
+                assert set(traffic) <= kinds, (name, set(traffic))
+                continue
+            assert set(traffic) <= kinds | of_ranks, (name, set(traffic))
+            is_in_step = "block" in traffic
+            assert is_in_step == (barrier == "bsp" and name != "mirrors"), (name, set(traffic))
+            if is_in_step:
+                continue
+            if name == "shared":
+                assert messages(traffic, "update") > 0
+            elif name == "master":  # rank 0 has it
+                blocks = sum(worker["blocks"] for worker in report.workers[1:])
+                assert messages(traffic, "update") == blocks and messages(traffic, "model") > 0
+            elif name == "one's own":
+                assert messages(traffic, "mail") == COMM.allreduce(int(plane.sent[RANK].sum()))
+            else:  # a worker a rank: all that it sends goes over the network
+                own = report.reduces if name == "replicas" else report.exchanges
+                for kind in kinds:
+                    sent = traffic.get(kind, {"messages": 0, "edges": {}})
+                    assert sent["messages"] == own.traffic[kind]["messages"], (name, kind)
+                    assert set(sent["edges"]) <= set(own.traffic[kind]["edges"]), (name, kind)
 
 
 def at_first(residual, value, t):
@@ -937,7 +979,7 @@ def check_apart_one_master_has_all_mail():
             if plane.cutoff is not None:
                 assert sum(dropped) == sum(report.ages[plane.cutoff + 1 :])
             if SIZE > 1:
-                assert report.traffic["mail"]["messages"] == sum(blocks[2:])
+                assert report.traffic["update"]["messages"] == sum(blocks[2:])
     report = solve(PART, plane="master", runtime=APART, stop=Stop(epochs=500, tol=1e-3), **run)
     assert report.converged and on_all(report.n_epochs)
     report = solve(

@@ -274,8 +274,10 @@ def test_messages_are_under_way_on_a_virtual_clock_as_long_as_their_link_takes()
     assert plane.sent == 3 * 2 * report.workers[0]["blocks"] + plane.queue
     half = plane.sent // 2
     size = half * (31 * 8 + 32) + half * (2 * (8 + 4) + 32)
-    assert report.traffic["mail"] == {"messages": plane.sent, "bytes": size}
-    assert report.traffic["model"]["messages"] == report.traffic["update"]["messages"] == 0
+    mail = report.traffic["mail"]
+    assert (mail["messages"], mail["bytes"]) == (plane.sent, size)
+    assert set(mail["edges"]) == {f"0 to {k}" for k in range(1, 5)}
+    assert set(report.traffic) == {"mail", "control"}
 
 
 def test_a_message_that_is_not_taken_keeps_its_place():

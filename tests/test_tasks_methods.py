@@ -122,4 +122,4 @@ def test_the_virtual_clock_counts_what_tasks_send():
     assert model["messages"] >= tasks == report.settings["updates"] <= update["messages"]
     assert model["bytes"] >= 8 * 6 * tasks and update["bytes"] >= 8 * 6 * tasks
     assert report.to_dict()["traffic"] == report.traffic and "update messages" in str(report)
-    assert asgd(PROBLEM, workers="threads", n_workers=1, epochs=1).traffic is None
+    assert asgd(PROBLEM, workers="threads", n_workers=1, epochs=1).traffic == {}

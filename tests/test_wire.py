@@ -7,7 +7,7 @@ from ranks import HERE, needs_mpi
 
 from hogshare.kernels import layout
 from hogshare.links import Line, Link
-from hogshare.runtimes.mpi.channel import EdgeTraffic
+from hogshare.links.traffic import Traffic
 from hogshare.runtimes.mpi.mail import Mail
 from hogshare.runtimes.mpi.progress import Progress
 from hogshare.shm.mailbox import Board, mailbox_of, shapes
@@ -54,11 +54,11 @@ def test_a_line_is_the_link_that_describes_it():
 
 
 def test_traffic_is_counted_by_kind_and_edge():
-    traffic = EdgeTraffic()
-    traffic.add_to("model", 0, 1, 100)
-    traffic.add_to("model", 0, 1, 50)
-    traffic.add_to("model", 0, 2, 50)
-    traffic.add_to("update", 1, 0, 8)
+    traffic = Traffic()
+    traffic.add("model", 0, 1, 100)
+    traffic.add("model", 0, 1, 50)
+    traffic.add("model", 0, 2, 50)
+    traffic.add("update", 1, 0, 8)
     found = traffic.as_dict()
     assert set(found) == {"model", "update"}
     assert found["model"]["messages"] == 3 and found["model"]["bytes"] == 200

@@ -105,9 +105,11 @@ def converse(queue, seed, edge=Edge, by=Mail, over=Channel, network=None, n=60):
     if one[0]:
         channel.part()
         others = [k for k in range(RANKS) if k != ME]
-        assert {edge[1:] for edge in channel.traffic.edges} == {(ME, other) for other in others}
-        assert channel.traffic.messages["mail"] == n * len(others)
-        assert 0 < channel.traffic.messages["control"] <= n * len(others)
+        traffic = channel.traffic.as_dict()
+        for kind in ("mail", "control"):
+            assert set(traffic[kind]["edges"]) == {f"{ME} to {other}" for other in others}
+        assert traffic["mail"]["messages"] == n * len(others)
+        assert 0 < traffic["control"]["messages"] <= n * len(others)
     channel.close()
     COMM.Barrier()
     return bool(one[0])
@@ -228,7 +230,7 @@ def boards():
     mail.is_over = True
     channel.part()
     kept &= not mail._is_under_way.any()
-    kept &= channel.traffic.messages["mail"] <= last * len(channel.others)
+    kept &= channel.traffic.as_dict()["mail"]["messages"] <= last * len(channel.others)
     channel.close()
     return bool(COMM.allreduce(kept, MPI.LAND))
 

@@ -101,6 +101,8 @@ T_EXPECTED = 41  # epochs up to which who rested is expected again, see `Session
 T_PART = 42  # rows of the mini-batch's part that waits for its step; STEPPED; or 0, see `rounds`
 T_BROUGHT = 44  # BROUGHT at the last pull
 T_DEALT = 43  # epochs for which the worker's share has been dealt, where each goes on by itself
+T_READS = 45  # snapshots of the master's model that the worker has read
+T_VALUES_READ = 46  # numbers in all of them
 N_TABLE = 3 * WORD
 
 # values of T_STATE
@@ -169,6 +171,8 @@ N_LOCAL_FIELDS = 20
 M_POSTED = 0 * WORD  # messages that the writer has sent
 M_BEGAN = 0 * WORD + 1  # where links are emulated: when the run began, in nanoseconds
 M_FREE = 0 * WORD + 2  # and when the writer's last message has departed
+M_PLACED = 0 * WORD + 3  # values with a place in all of the writer's messages
+M_DENSE = 0 * WORD + 4  # and values without one
 M_ARRIVED = 1 * WORD  # of which so many stand where they are read
 M_TAKEN = 2 * WORD  # of which the reader has done with so many
 N_COUNTERS = 3 * WORD

@@ -88,10 +88,18 @@ def next_slot(box, edge):
     return slot_of(box, box.counters[edge, layout.M_POSTED] + 1)
 
 
+@inlined
+def count_values(counters, head):
+    """Count the values of the writer's next message, for `Report.traffic`."""
+    counters[layout.M_PLACED] += head[layout.H_COUNT]
+    counters[layout.M_DENSE] += head[layout.H_DENSE]
+
+
 @helper
 def send(box, edge):
     """Let the transport have the message that has been written."""
     counters = box.counters[edge]
+    count_values(counters, box.heads[edge, next_slot(box, edge)])
     store(counters, layout.M_POSTED, counters[layout.M_POSTED] + 1)
 
 

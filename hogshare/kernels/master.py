@@ -45,19 +45,22 @@ OVER = -1  # answer of `serve`
 
 @helper
 def copy_support(rows, order, first, last, vector, private):
-    """Copy the coordinates of some rows, and the intercepts, from the model."""
+    """Copy the coordinates of some rows, and the intercepts, from the model; how many numbers."""
     local = private.local
     n_columns = local.shape[1]
     w = private.w
     base = private.base
+    count = n_columns
     if rows.width > 0 or (last - first) * 8 > w.shape[0]:
         for j in range(w.shape[0]):
             value = vector.w[j]
             w[j] = value
             base[j] = value
+        count += w.shape[0]
     else:
         for i in range(first, last):
             start, end = row_bounds(rows, order[i])
+            count += (end - start) * n_columns
             for k in range(start, end):
                 place = column_of(rows, start, k) * np.uint64(n_columns)
                 for c in range(n_columns):
@@ -68,6 +71,7 @@ def copy_support(rows, order, first, last, vector, private):
     for c in range(n_columns):
         local[layout.L_INTERCEPT, c] = vector.intercept[c]
         local[layout.L_INTERCEPT_BASE, c] = vector.intercept[c]
+    return count
 
 
 @helper
@@ -79,12 +83,14 @@ def read_once(rows, order, first, last, schedule, vector, private, me):
         return False
     version = load(control, layout.VERSION)
     pulled = load(control, layout.APPLIED) - load(schedule.table[me], layout.T_APPLIED)
-    copy_support(rows, order, first, last, vector, private)
+    count = copy_support(rows, order, first, last, vector, private)
     fence()  # the copies come before the second look
     if load(control, layout.WRITES) != before:
         return False
     schedule.table[me, layout.T_VERSION] = version
     schedule.table[me, layout.T_PULLED] = pulled
+    schedule.table[me, layout.T_READS] += 1
+    schedule.table[me, layout.T_VALUES_READ] += count
     return True
 
 

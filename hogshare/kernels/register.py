@@ -19,7 +19,7 @@ from hogshare.kernels import layout
 from hogshare.kernels.atomics import exchange, fetch_add, load, store
 from hogshare.kernels.host import yield_core
 from hogshare.kernels.jit import kernel
-from hogshare.kernels.mailbox import slot_of
+from hogshare.kernels.mailbox import count_values, slot_of
 
 CHUNK = 4096  # numbers that are written before the core is given up for a moment
 NOTHING, WHOLE, TORN = 0, 1, 2
@@ -42,6 +42,7 @@ def write(box, edge, round_, places, values):
     store(counters, layout.M_POSTED, number)
     head[layout.H_COUNT] = places.shape[0]
     head[layout.H_DENSE] = n if places.shape[0] == 0 else 0
+    count_values(counters, head)
     for k in range(places.shape[0]):
         box.places[edge, slot, k] = places[k]
     for k in range(n):

@@ -1,19 +1,17 @@
-"""Links of a run on a virtual clock, between workers and the model; messages and bytes by kind."""
+"""Links of a run on a virtual clock, between workers and the model; bytes of their messages."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from hogshare.links.link import Link
+from hogshare.links.traffic import MODEL
 from hogshare.shm.mailbox import HEADER_BYTES
 from hogshare.system.once import once
 from hogshare.system.ranges import is_number, of_run
 
-MODEL = -1  # the model's end of a link, beside workers from 0
-KINDS = ("model", "update", "control")
 CONTROL_BYTES = 16  # a worker and its clock
 
 
@@ -103,23 +101,3 @@ class Network:
 def message_bytes(payload: int, n_columns: int) -> int:
     """Bytes of a model or of an update: payload, intercepts, header."""
     return payload + 8 * n_columns + HEADER_BYTES
-
-
-class Traffic:
-    """Messages and bytes of a run so far by kind: model, update, control, and mail where any is."""
-
-    def __init__(self) -> None:
-        self.messages = dict.fromkeys(KINDS, 0)
-        self.bytes = dict.fromkeys(KINDS, 0)
-
-    def add(self, kind: str, n_bytes: int, count: int = 1) -> None:
-        """Count messages of so many bytes each."""
-        self.messages[kind] = self.messages.get(kind, 0) + count
-        self.bytes[kind] = self.bytes.get(kind, 0) + count * n_bytes
-
-    def as_dict(self) -> dict[str, Any]:
-        """For the report: ``{kind: {"messages": ..., "bytes": ...}}``."""
-        return {
-            kind: {"messages": self.messages[kind], "bytes": self.bytes[kind]}
-            for kind in self.messages
-        }

@@ -289,8 +289,24 @@ class Plane:
         """Who reads an edge's messages by now: who `edges` has said, unless the plane moves it."""
         return to
 
+    def kind_of(self, round: int, n_places: int, n_dense: int) -> str:
+        """What kind of message one is in `Report.traffic`, by its head.
+
+        Parameters
+        ----------
+        round : int
+            That it was posted with.
+        n_places, n_dense : int
+            How many of its values have a place of their own, and how many have none.
+        """
+        return "mail"
+
     def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Any:
-        """What a report says of how it went, when all is over; by default nothing."""
+        """What a report says of how it went, when all is over; by default nothing.
+
+        If it has a `traffic`, that is `Report.traffic` of workers in one memory, as a plane counts
+        that by kinds of its own; else what they have posted is "mail" there.
+        """
         return None
 
     def groups(self, n_workers: int) -> np.ndarray | None:

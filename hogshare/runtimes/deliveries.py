@@ -16,7 +16,7 @@ from hogshare.engine.session import Session
 from hogshare.kernels import layout, mailbox, register, replay
 from hogshare.kernels.mailbox import Mailbox, slot_of
 from hogshare.links.link import Line
-from hogshare.links.network import Network, Traffic
+from hogshare.links.network import Network
 from hogshare.shm.mailbox import AT_ONCE, mail_bytes
 
 
@@ -90,7 +90,6 @@ class Courier:
     Messages of an edge arrive in the order in which they were sent: one departs when those before
     it have, at the link's bandwidth, and arrives a latency later.
 
-    traffic : where messages are counted, when they are sent
     now : the virtual seconds
     push : ``push(seconds, edge)`` puts an arrival into the queue
     """
@@ -99,12 +98,11 @@ class Courier:
         self,
         homes: Homes,
         network: Network,
-        traffic: Traffic,
         now: Callable[[], float],
         push: Callable[[float, int], None],
     ) -> None:
         self._homes, self._network = homes, network
-        self._traffic, self._now, self._push = traffic, now, push
+        self._now, self._push = now, push
         self._ends = list(homes.edges)
         self._lines = [Line(network.link, now) for _ in self._ends]
         self._of_plane = homes.links
@@ -134,7 +132,6 @@ class Courier:
     def _is_there(self, edge: int, count: int, dense: int) -> bool:
         """Send it on its way; whether it has arrived."""
         n_bytes = mail_bytes(count, dense, self._value_bytes)
-        self._traffic.add("mail", n_bytes)
         now, line = self._now(), self._lines[edge]
         of_plane = self._of_plane
         line.link = of_plane[edge] if of_plane else self._network.between(*self._homes.ends(edge))

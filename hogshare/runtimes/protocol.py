@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
     seconds : float or None
         By the runtime's own clock, if it has one.
     traffic : dict or None
-        What was sent, as the report has it.
+        What the runtime itself has sent since it was called, as the report has it.
     why : str or None
         Why the run has ended, if the runtime has ended it.
     """
@@ -121,6 +121,10 @@ class Runtime:
         ValueError
         """
         return choices
+
+    def counts_mail(self, session: Session) -> bool:
+        """Whether its `Outcome.traffic` has what workers have sent by the run's mailboxes."""
+        return False
 
     def parts(self, plane: Plane) -> int:
         """With a clock of its own: moments of reading the one vector; 0 where there is none."""

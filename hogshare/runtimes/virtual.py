@@ -23,7 +23,8 @@ from hogshare.engine.loop import STUCK_NS, Compute, Hold, Rest, Sleep, Wait, Wis
 from hogshare.engine.session import Session
 from hogshare.kernels import barriers, epochs, layout, repair
 from hogshare.links.link import Link
-from hogshare.links.network import CONTROL_BYTES, Traffic, message_bytes
+from hogshare.links.network import CONTROL_BYTES, message_bytes
+from hogshare.links.traffic import MODEL, OTHERS, Traffic
 from hogshare.planes import Plane
 from hogshare.runtimes.deliveries import Courier, VirtualMaster
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
@@ -67,6 +68,10 @@ class Virtual(Runtime):
         self.simulator.check(barrier, n_workers)
         self.look = self.simulator.cost_of_look(barrier, n_workers)
 
+    def counts_mail(self, session: Session) -> bool:
+        """Of a model that all read, whose messages are modelled; homes send what they say."""
+        return session.homes is None
+
     def parts(self, plane: Plane) -> int:
         """Moments of reading the one vector; 0 where there is none."""
         return self.simulator.parts_of(plane.is_lock_free)
@@ -99,7 +104,8 @@ class Simulation:
         self.session, self.simulator, self.hook = session, simulator, hook
         self.now = 0.0
         self.reached_limit = False
-        self.traffic = Traffic()
+        homes = session.homes is not None
+        self.traffic = Traffic(("control",) if homes else ("model", "update", "control"))
         self.notes: list[str] = []
         self._table = session.schedule.table
         self._monitor = Monitor(session)
@@ -126,7 +132,7 @@ class Simulation:
             self._master = VirtualMaster(session, simulator.write_seconds, self._push_of(MASTER))
         self._courier: Courier | None = None
         if session.homes is not None:
-            ways = self.traffic, lambda: self.now, self._push_of(ARRIVE)
+            ways = (lambda: self.now), self._push_of(ARRIVE)
             self._courier = Courier(session.homes, simulator.network, *ways)
         size = settings.n_features * settings.n_columns
         itemsize = session.vector.w.dtype.itemsize
@@ -375,7 +381,7 @@ class Simulation:
         self._parking.passes(me)
         down = 0.0
         if self.session.homes is None:  # else the model is where the worker is
-            self.traffic.add("model", self._model_bytes)
+            self.traffic.add("model", MODEL, me, self._model_bytes)
             down = self._transfer(sim.network.down(me), self._model_bytes)
         self._sending[me] = write
         if math.isinf(down):
@@ -396,7 +402,7 @@ class Simulation:
         if write is not None:
             under_way = write
             if self.session.homes is None:
-                self.traffic.add("update", self._update_bytes)
+                self.traffic.add("update", me, MODEL, self._update_bytes)
                 up = self.simulator.network.up(me)
                 under_way += self._transfer(up, self._update_bytes)
             if math.isinf(under_way):
@@ -429,8 +435,9 @@ class Simulation:
         if not self._is_stopping and self._is_over():
             self._wake_sleepers()
 
-    def _count_looks(self, count: int) -> None:
-        self.traffic.add("control", CONTROL_BYTES, count * self._look_messages)
+    def _count_looks(self, me: int, count: int) -> None:
+        messages = count * self._look_messages
+        self.traffic.add("control", me, OTHERS, CONTROL_BYTES * messages, messages)
 
     # -- who goes
 

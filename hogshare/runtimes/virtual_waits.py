@@ -44,7 +44,7 @@ class Parking:
 
     poll : virtual seconds between two looks at the barrier; 0: at the moment at which it lets pass
     push : ``push(seconds, worker)`` puts a look into the queue
-    count_looks : ``count_looks(n)`` is told of looks at the barrier
+    count_looks : ``count_looks(worker, n)`` is told of looks at the barrier
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Parking:
         session: Session,
         poll: float,
         push: Callable[[float, int], None],
-        count_looks: Callable[[int], None],
+        count_looks: Callable[[int, int], None],
     ) -> None:
         plan = session.plan
         self.since: dict[int, float] = {}
@@ -89,7 +89,7 @@ class Parking:
         elif plan.ordered:
             pass  # `_call_section`
         elif plan.barrier != barriers.FREE and row[layout.T_PASSED] <= row[layout.T_CLOCK]:
-            self._count_looks(1)
+            self._count_looks(me, 1)
             self._has_looked.add(me)
             if self._by_clock and self._has_groups:
                 self._grouped.add(me)
@@ -119,7 +119,7 @@ class Parking:
         self._due.pop(me, None)
         at_barrier = me in self._has_looked and me not in self._polled
         if at_barrier and self._poll > 0.0 and self._is_at_barrier(me):
-            self._count_looks(round(waited / self._poll))
+            self._count_looks(me, round(waited / self._poll))
         self._held.pop(me, None)
         for place in self._places():
             place.discard(me)
@@ -138,7 +138,7 @@ class Parking:
         del self._due[me]
         if me not in self._polled or self._plan.barrier == barriers.ASKED or self._must_turn():
             return True
-        self._count_looks(1)
+        self._count_looks(me, 1)
         if barriers.look(self._plan, self._table, self._control, me):
             return True
         self._look_at(now + self._poll, me)
@@ -149,7 +149,7 @@ class Parking:
         if me in self._has_looked:
             self._has_looked.remove(me)
         elif self._plan.barrier != barriers.FREE and self._table[me, layout.T_BLOCKS]:
-            self._count_looks(1)
+            self._count_looks(me, 1)
 
     # -- all
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from hogshare.lab.psp.tuning import Tuned as Tuned
     from hogshare.lab.psp.tuning import tune as tune
     from hogshare.links.link import Link as Link
-    from hogshare.links.network import MODEL as MODEL
     from hogshare.links.network import Network as Network
+    from hogshare.links.traffic import MODEL as MODEL
     from hogshare.simulation.blocktimes import Constant as Constant
     from hogshare.simulation.blocktimes import Exponential as Exponential
     from hogshare.simulation.blocktimes import Gamma as Gamma
@@ -52,7 +52,8 @@ __getattr__, __dir__, __all__ = lazy.names(
         "lab.psp.progressing": "Progress progress slow",
         "lab.psp.tuning": "Candidate Tuned tune",
         "links.link": "Link",
-        "links.network": "MODEL Network",
+        "links.network": "Network",
+        "links.traffic": "MODEL",
         "simulation.blocktimes": "Constant Exponential Gamma LogNormal Measured Uniform",
         "simulation.churn": "Churn",
         "simulation.membership": "Membership",

@@ -17,16 +17,19 @@ from hogshare.barriers import name_of
 from hogshare.engine.choices import Choices
 from hogshare.engine.session import Session
 from hogshare.kernels import barriers, epochs, layout
+from hogshare.links.traffic import MODEL, Counted, Traffic
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.report import Trace
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
+from hogshare.shm.mailbox import HEADER_BYTES, mail_bytes
 from hogshare.shm.speeds import MESSAGES, NANOSECONDS, kept
 from hogshare.shm.table import STATES
 from hogshare.system.interrupts import errstate
 from hogshare.system.machine import cores
 
+SENT = layout.M_POSTED, layout.M_PLACED, layout.M_DENSE  # of an edge's counters
 REASONS = {
     layout.RUNNING: "the run was cut short",
     layout.STOPPED_BY_CRITERION: "the stop criterion was met",
@@ -194,6 +197,25 @@ def mail(session: Session) -> dict[str, Any] | None:
         "messages": int(total[MESSAGES]),
         "seconds": float(total[NANOSECONDS]) * 1e-9,
     }
+
+
+def mail_traffic(session: Session) -> Counted:
+    """What workers in one memory have sent by the run's mailboxes, and read of a master's model.
+
+    Messages have the size that they are given on a virtual clock, too (`mail_bytes`).
+    """
+    found, item = Traffic(), session.vector.w.dtype.itemsize
+    homes, has_master = session.homes, session.plan.private == epochs.MASTER
+    n_workers = session.settings.n_workers
+    for edge, counters in enumerate(session.mail.box.counters.tolist()):
+        messages, placed, dense = (counters[k] for k in SENT)
+        n_bytes = mail_bytes(placed, dense, item) + (messages - 1) * HEADER_BYTES
+        sender, to = (edge, MODEL) if homes is None else homes.ends(edge)
+        found.add("update" if has_master else "mail", sender, to, n_bytes, messages)
+    for worker, row in enumerate(session.schedule.table[:n_workers].tolist() if has_master else ()):
+        reads, values = row[layout.T_READS], row[layout.T_VALUES_READ]
+        found.add("model", MODEL, worker, item * values + HEADER_BYTES * reads, reads)
+    return found.as_dict()
 
 
 def workers(session: Session) -> list[dict[str, Any]]:

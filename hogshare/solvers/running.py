@@ -24,6 +24,7 @@ from hogshare.engine.resuming import restore
 from hogshare.engine.session import Session
 from hogshare.engine.workspace import Settings
 from hogshare.kernels import epochs, layout
+from hogshare.links.traffic import total
 from hogshare.planes.mirrors import Exchanges
 from hogshare.problems.model import Model, sum_of_squares
 from hogshare.problems.protocol import by_gradient
@@ -189,11 +190,12 @@ class Run:
         self.outcome = self.runner.run(self.session, self.heard, self.at_rest)
         if self.ends is not None:
             self.ends.finish(self.session)
-        notes = list(self.outcome.notes)
+        notes, self.sent = list(self.outcome.notes), [self.outcome.traffic]
         while self.doubt is not None and self._must_go_on(self.doubt):
             go_on(self.session)
             self.outcome = self.runner.run(self.session, self.heard, self.at_rest)
             notes += self.outcome.notes
+            self.sent.append(self.outcome.traffic)
         return notes
 
     def _must_go_on(self, doubt: Confirmation) -> bool:
@@ -251,9 +253,8 @@ class Run:
             ages=outcome.ages(session),
             turns=outcome.turns(session),
             mail=outcome.mail(session),
-            **self._account(),
             seconds=self.seconds,
-            traffic=self.outcome.traffic,
+            **self._account(),
             notes=self.notes,
             again=self.again,
             recording=recorded(session, c, self.settings, self.shapes, self.start)
@@ -262,10 +263,14 @@ class Run:
         )
 
     def _account(self) -> dict[str, Any]:
-        """What a plane with homes tells, by the report's names."""
-        homes = self.session.homes
-        told = None if homes is None else homes.account()
-        return {"exchanges" if isinstance(told, Exchanges) else "reduces": told}
+        """What was sent, and what a plane with homes tells, by the report's names."""
+        session, sent = self.session, self.sent
+        told = None if session.homes is None else session.homes.account()
+        if not self.runner.counts_mail(session):
+            own = getattr(told, "traffic", None)
+            sent = [*sent, outcome.mail_traffic(session) if own is None else own]
+        name = "exchanges" if isinstance(told, Exchanges) else "reduces"
+        return {"traffic": total(sent), name: told}
 
     def _looked_at(self, checks: Checks, model: Model) -> Model:
         """The model that is returned, whyever the run has ended, with what a look makes of it."""

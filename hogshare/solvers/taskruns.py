@@ -182,7 +182,7 @@ class TaskRun:
             workers=self._workers(),
             staleness=self._staleness,
             seconds=run,
-            traffic=None if executor.traffic is None else executor.traffic.as_dict(),
+            traffic=executor.traffic.as_dict(),
             notes=self._notes(),
         )
 

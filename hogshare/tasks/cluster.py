@@ -39,7 +39,7 @@ import numpy as np
 from hogshare.runtimes.user_objects import packed
 from hogshare.system.clusters import MEMBERS_SECONDS, fetch, large_graphs, this_worker
 from hogshare.tasks.blocks import Block, as_block
-from hogshare.tasks.executor import Back, Event, Joined, Lost, Remote
+from hogshare.tasks.executor import Event, Joined, Lost, Remote
 from hogshare.tasks.partitions import Partitions, Recipe
 from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Order, Outcome, Store, Task, line_of, work
@@ -210,8 +210,7 @@ class Cluster(Remote):
         if isinstance(outcome, Lacking):
             self._send_anew(number)
             return []
-        del self._tasks[number]
-        return [Back(outcome)]
+        return [self._back(self._tasks.pop(number).worker, outcome)]
 
     def _send_anew(self, number: int) -> None:
         worker, task = self._tasks[number].worker, self._tasks[number].task

@@ -8,17 +8,20 @@ whose process is replaced keeps its number. All methods are called by one thread
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hogshare.links.network import Traffic
+from hogshare.links.traffic import MODEL, Traffic
 from hogshare.runtimes.user_objects import packed
+from hogshare.shm.mailbox import HEADER_BYTES
 from hogshare.tasks.partitions import Partitions
 from hogshare.tasks.store import Sent, Shelf
 from hogshare.tasks.work import VALUE, Key, Order, Outcome, Task
+
+NUMBER_BYTES = 8  # of a row's version, and of a task's few numbers
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,14 @@ class Executor:
     """Whoever runs tasks.
 
     passes_time : whether time goes on while nobody waits, as it does but in a simulation
-    traffic : what tasks and results were in bytes, where that is counted
+    traffic : what was sent with tasks and results; nothing, where workers read what the caller has
     """
 
     name: str
     passes_time = True
-    traffic: Traffic | None = None
+
+    def __init__(self) -> None:
+        self.traffic = Traffic()
 
     @property
     def may_join(self) -> bool:
@@ -101,6 +106,26 @@ class Executor:
         raise NotImplementedError
 
 
+def bytes_with(task: Task, arrays: Iterable[np.ndarray]) -> int:
+    """Bytes of a task's message: new versions, and a number for each row with a history.
+
+    Functions and partitions, which a worker is sent once, are not counted.
+    """
+    rows = sum(len(r) for value in task.values for r in (value.rows or {}).values())
+    return HEADER_BYTES + sum(array.nbytes for array in arrays) + NUMBER_BYTES * rows
+
+
+def bytes_of(value: Any) -> int:
+    """Bytes of a result: those of its arrays, and of a number for each other part of it."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return NUMBER_BYTES
+    return sum(map(bytes_of, value))
+
+
 class Remote(Executor):
     """An executor whose workers have copies of what tasks need, each of it sent once.
 
@@ -110,6 +135,7 @@ class Remote(Executor):
     remedy = "workers='threads'"  # what needs no sending
 
     def __init__(self, shelf: Shelf) -> None:
+        super().__init__()
         self._shelf, self._sent = shelf, Sent(shelf)
         self._parcels = parcels = dict[Key, Any]()
         shelf.told.append(lambda key: parcels.pop(key, None))  # without `self`: no circle
@@ -130,4 +156,10 @@ class Remote(Executor):
                 values[key] = self._shelf.things[key]
             else:
                 parcels[key] = self._parcels[key]
+        self.traffic.add("model", MODEL, worker, bytes_with(task, values.values()))
         return Order(task, parcels, values, tuple(self._sent.forget(worker)), context)
+
+    def _back(self, worker: int, outcome: Outcome) -> Back:
+        """That a worker's task has come back, which is counted."""
+        self.traffic.add("update", worker, MODEL, HEADER_BYTES + bytes_of(outcome.value))
+        return Back(outcome)

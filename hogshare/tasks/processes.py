@@ -30,7 +30,7 @@ from hogshare.runtimes.user_objects import Parcel
 from hogshare.system.callers import users_line
 from hogshare.system.interrupts import Holding
 from hogshare.tasks import wire
-from hogshare.tasks.executor import Back, Event, Joined, Lost, Remote
+from hogshare.tasks.executor import Event, Joined, Lost, Remote
 from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Task
 
@@ -142,7 +142,7 @@ class Processes(Remote):
             self._lose(worker, f"has answered what cannot be read ({error})")
             return
         there.task, there.vain = None, 0
-        self._news.append(Back(outcome))
+        self._news.append(self._back(worker, outcome))
 
     def _lose(self, worker: int, why: str) -> None:
         """Say that a worker is gone, and put another in its place."""

@@ -25,7 +25,7 @@ from hogshare.runtimes.user_objects import packed
 from hogshare.system import missed_calls
 from hogshare.system.interrupts import Holding
 from hogshare.tasks.blocks import Block
-from hogshare.tasks.executor import Back, Event, Remote
+from hogshare.tasks.executor import Event, Remote
 from hogshare.tasks.partitions import Recipe
 from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Order, Outcome, Store, Task, line_of, may_be_a_signal_s, work
@@ -139,7 +139,7 @@ class Ranks(Remote):
             outcome = self._call.heard(worker + 1, OUTCOME)
             if outcome is not None:
                 self._busy.discard(worker)
-                found.append(Back(outcome.content))
+                found.append(self._back(worker, outcome.content))
         return found
 
     def fail(self, error: BaseException) -> None:

@@ -42,6 +42,7 @@ class Threads(Executor):
     name = "threads"
 
     def __init__(self, shelf: Shelf, n_workers: int) -> None:
+        super().__init__()
         self._outcomes: SimpleQueue[Outcome] = SimpleQueue()
         self._tasks: list[SimpleQueue[Task | None]] = [SimpleQueue() for _ in range(n_workers)]
         self._under_way = 0

@@ -17,17 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.links.network import Traffic
+from hogshare.links.traffic import MODEL
 from hogshare.shm.mailbox import HEADER_BYTES
 from hogshare.simulation.churn import DIE, JOIN
 from hogshare.simulation.simulator import SimulationError, Simulator
-from hogshare.tasks.executor import Back, Event, Executor, Joined, Lost
+from hogshare.tasks.executor import Back, Event, Executor, Joined, Lost, bytes_with
 from hogshare.tasks.store import Sent, Shelf
-from hogshare.tasks.work import Key, Store, Task, work
+from hogshare.tasks.work import Store, Task, work
 
 # what of a simulator tasks have no use for: polls, readings in parts, where clocks are kept
 UNUSED = ("poll", "parts", "placement", "overlay", "watch", "watch_seconds")
-NUMBER_BYTES = 8  # of a row's version, and of a task's few numbers
 
 
 class Virtual(Executor):
@@ -43,7 +42,7 @@ class Virtual(Executor):
     def __init__(self, shelf: Shelf, n_workers: int, simulator: Simulator) -> None:
         _check(simulator, n_workers)
         self._simulator, self._shelf, self._sent = simulator, shelf, Sent(shelf)
-        self.traffic: Traffic = Traffic()
+        super().__init__()
         self._seconds = 0.0
         self._order = 0
         self._events: list[tuple[float, int, Event | int]] = []  # an int: a worker wishes to leave
@@ -71,11 +70,12 @@ class Virtual(Executor):
     def submit(self, worker: int, task: Task) -> None:
         network, s = self._simulator.network, self._simulator
         outcome = work(replace(task, sleep=0.0), Store(self._shelf.things))
-        down = self._bytes(self._sent.missing(worker, task.needs), task)
+        things = [self._shelf.things[key] for key in self._sent.missing(worker, task.needs)]
+        down = bytes_with(task, [thing for thing in things if isinstance(thing, np.ndarray)])
         self._sent.forget(worker)
         up = HEADER_BYTES + len(pickle.dumps(outcome.value, 5))
-        self.traffic.add("model", down)
-        self.traffic.add("update", up)
+        self.traffic.add("model", MODEL, worker, down)
+        self.traffic.add("update", worker, MODEL, up)
         slowness = 1.0 if s.slowness is None else s.slowness[worker]
         block = s.block_time.draw(s.seed, worker, self._done[worker]) * slowness
         busy = s.read_seconds + block + task.sleep + s.write_seconds
@@ -86,13 +86,6 @@ class Virtual(Executor):
         self._task[worker] = task.number
         outcome = replace(outcome, seconds=busy, waited=waited)
         self._push(ends + network.up(worker).seconds(up), Back(outcome))
-
-    def _bytes(self, missing: list[Key], task: Task) -> int:
-        """What travels to a worker: new versions, and a number for each row with a history."""
-        things = [self._shelf.things[key] for key in missing]
-        arrays = sum(thing.nbytes for thing in things if isinstance(thing, np.ndarray))
-        rows = sum(len(r) for value in task.values for r in (value.rows or {}).values())
-        return HEADER_BYTES + int(arrays) + NUMBER_BYTES * rows
 
     def poll(self, seconds: float | None) -> list[Event]:
         """As `Executor.poll`: the clock goes on to the first event within so long."""

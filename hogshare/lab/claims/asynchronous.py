@@ -169,7 +169,6 @@ def history(seed: int, quick: bool) -> Found:
         epochs=40,
         seed=seed,
     )
-    assert report.traffic is not None
     sent, versions = report.traffic["model"], int(report.settings["updates"])
     of_a_task, of_a_model = sent["bytes"] / sent["messages"], 8.0 * n_features
     return {

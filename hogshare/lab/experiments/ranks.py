@@ -236,7 +236,7 @@ class Runner:
                 "seconds": report.run_seconds,
                 "seconds_per_epoch": per_epoch(report),
                 "interval": report.settings.get("machine_exchange_rows"),
-                "traffic": report.traffic or {},
+                "traffic": report.traffic,
                 "trace": plain["trace"],
                 "notes": plain["notes"],
             }

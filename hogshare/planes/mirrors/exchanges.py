@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from hogshare import figures
-from hogshare.kernels.centres import BYTES, C_DENSE, MESSAGES, SPANS_OF_DOUBLE
+from hogshare.kernels.centres import BYTES, C_DENSE, SPANS_OF_DOUBLE
+from hogshare.links.traffic import Counted, by_edge
 
 KINDS = ("update", "barrier", "clock")
 CAUSES = ("clock", "values", "lock", "room")
@@ -92,23 +93,9 @@ class Exchanges:
         return float(small / max(1, of))
 
     @property
-    def traffic(self) -> dict[str, dict[str, Any]]:
+    def traffic(self) -> Counted:
         """Messages and bytes by kind, and of each kind by edge, as of `Report.traffic`."""
-        found = {}
-        for place, kind in enumerate(KINDS):
-            counts = self.sent[:, place]
-            found[kind] = {
-                "messages": int(counts[:, MESSAGES].sum()),
-                "bytes": int(counts[:, BYTES].sum()),
-                "edges": {
-                    f"{i} to {j}": {
-                        "messages": int(counts[e, MESSAGES]),
-                        "bytes": int(counts[e, BYTES]),
-                    }
-                    for e, (i, j) in enumerate(self.edges)
-                },
-            }
-        return found
+        return by_edge(KINDS, self.edges, self.sent)
 
     @property
     def bytes(self) -> int:

@@ -20,7 +20,7 @@ from hogshare.links.link import Link
 from hogshare.planes import intervals
 from hogshare.planes.mirrors import significance
 from hogshare.planes.mirrors.centre import FOLDS, Centre, Settings
-from hogshare.planes.mirrors.exchanges import Exchanges, course_of
+from hogshare.planes.mirrors.exchanges import KINDS, Exchanges, course_of
 from hogshare.planes.mirrors.groups import check as check_centres
 from hogshare.planes.mirrors.groups import groups_of
 from hogshare.planes.mirrors.overlay import Overlay, overlay_of
@@ -500,6 +500,12 @@ class Mirrors(Plane):
             "No change was significant, and at the end the model is the sum of what each centre "
             "has learnt by itself: lower the threshold, or take flush=False for the mean."
         )
+
+    def kind_of(self, round: int, n_places: int, n_dense: int) -> str:
+        """Whether a message names values to come, or has some, or a clock alone."""
+        if round % centres.KINDS_OF_ROUND:
+            return KINDS[centres.BARRIER]
+        return KINDS[centres.UPDATE if n_places + n_dense else centres.CLOCK]
 
     def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Exchanges:
         """What its centres have sent, and for what its workers have waited."""

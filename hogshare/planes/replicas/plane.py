@@ -16,7 +16,16 @@ import numpy as np
 from hogshare import topology
 from hogshare.planes import intervals
 from hogshare.planes.protocol import Plane, Shapes
-from hogshare.planes.replicas.reduces import LATE, MISSING, TORN, UNSENT, Reduces
+from hogshare.planes.replicas.reduces import (
+    KINDS,
+    LATE,
+    MISSING,
+    SPARSE,
+    TORN,
+    UNSENT,
+    WHOLE,
+    Reduces,
+)
 from hogshare.planes.replicas.reducing import Reducer, Settings
 from hogshare.system import ranges
 
@@ -371,6 +380,10 @@ class Replicas(Plane):
             least_patience=self.least_patience,
             edges=self.edges(n_workers),
         )
+
+    def kind_of(self, round: int, n_places: int, n_dense: int) -> str:
+        """Whether a message has all values, or some with their places."""
+        return KINDS[WHOLE if n_dense else SPARSE]
 
     def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Reduces | None:
         """How its reduces went."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hogshare import figures
+from hogshare.links.traffic import Counted, by_edge
 
 TORN, MISSING, LATE, UNSENT = range(4)  # of `counts`: of inputs, and of messages
 WHOLE, SPARSE = range(2)  # of `sent`: kinds of messages
@@ -63,6 +64,11 @@ class Reduces:
         return float(whole / max(1, self.consistency.sum()))
 
     @property
+    def traffic(self) -> Counted:
+        """Messages and bytes by kind, and of each kind by edge, as of `Report.traffic`."""
+        return by_edge(KINDS, self.edges, self.sent)
+
+    @property
     def bytes(self) -> int:
         """Bytes of all messages."""
         return int(self.sent[:, :, BYTES].sum())
@@ -89,7 +95,6 @@ class Reduces:
             ("reduces", int(self.consistency.sum())),
             ("with all inputs", f"{self.whole_share:.2%}"),
             ("inputs torn, missing", f"{self.torn.sum():,}, {self.missing.sum():,}"),
-            ("messages, bytes", f"{self.messages:,}, {self.bytes:,}"),
             ("waiting for", waits),
         ]
 

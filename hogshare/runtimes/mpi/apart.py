@@ -19,6 +19,7 @@ import numpy as np
 from hogshare.engine.stops import check_length
 from hogshare.links.link import Link
 from hogshare.links.network import Network
+from hogshare.links.traffic import total
 from hogshare.problems.linear.part import dealt
 from hogshare.problems.protocol import has_rows
 from hogshare.runtimes.joint import Making
@@ -31,8 +32,6 @@ from hogshare.runtimes.mpi.pool import Pool, give_back
 from hogshare.runtimes.mpi.survivors import Survivors
 
 LABELS, REPORTED, FILES, HELD_OUT = "labels", "reported", "files", "held out"
-
-Traffic = dict[str, dict[str, Any]]
 
 
 def apart(
@@ -74,7 +73,7 @@ def in_step(call: Call, here: Machine, making: Making, runtime: InStep) -> Any:
         return None
     found = call.gather(REPORTED, report.traffic)
     if found is not None:
-        report.traffic = added(found)
+        report.traffic = total(found)
         ranks = np.repeat(np.arange(len(here.workers)), here.workers).tolist()
         for worker, rank in zip(report.workers, ranks, strict=True):
             worker["rank"] = rank
@@ -121,7 +120,7 @@ def by_parts(call: Call, here: Machine, making: Making, runtime: Machines) -> An
             )
         begins = [here.workers_of(rank).start for rank in of_ranks]
         report.workers = numbered(dict(zip(of_ranks, workers, strict=True)), begins)
-        report.traffic = added(traffic)
+        report.traffic = total(traffic)
         report.staleness = sum(padded(staleness))
         report.turns = np.concatenate(padded(turns, axis=1))
     return report
@@ -169,23 +168,3 @@ def padded(found: Sequence[np.ndarray], axis: int = 0) -> list[np.ndarray]:
         pad[axis] = (0, most - one.shape[axis])
         grown.append(np.pad(one, pad))
     return grown
-
-
-def added(found: Sequence[Traffic | None]) -> Traffic:
-    """Messages and bytes of all ranks, by kind and edge: each was counted where it was sent.
-
-    Examples
-    --------
-    >>> from hogshare.runtimes.mpi.apart import added
-    >>> one = {"messages": 1, "bytes": 8, "edges": {"0 to 1": {"messages": 1, "bytes": 8}}}
-    >>> added([{"model": one}, None, {"model": {"messages": 2, "bytes": 16}}])["model"]["bytes"]
-    24
-    """
-    total: Traffic = {}
-    for traffic in found:
-        for kind, counted in (traffic or {}).items():
-            one = total.setdefault(kind, {"messages": 0, "bytes": 0, "edges": {}})
-            one["messages"] += counted["messages"]
-            one["bytes"] += counted["bytes"]
-            one["edges"] |= counted.get("edges", {})
-    return total

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from hogshare.links.link import Line
-from hogshare.links.network import Traffic
+from hogshare.links.traffic import Traffic
 from hogshare.runtimes.mpi import door
 from hogshare.runtimes.mpi.calls import RankFailed
 from hogshare.runtimes.mpi.door import library
@@ -69,38 +69,6 @@ class Living(Protocol):
     def of_first(self, make: Callable[[], Any], wait: Wait | None = None) -> Any:
         """What the first of them makes, on each."""
         ...
-
-
-class EdgeTraffic(Traffic):
-    """Messages and bytes of a run so far by kind, and of each kind by edge."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.edges: dict[tuple[str, int, int], list[int]] = {}
-
-    def add_to(self, kind: str, sender: int, to: int, n_bytes: int) -> None:
-        """Count a message from one rank to another."""
-        self.add(kind, n_bytes)
-        counted = self.edges.setdefault((kind, sender, to), [0, 0])
-        counted[0] += 1
-        counted[1] += n_bytes
-
-    def go_on(self, before: EdgeTraffic) -> None:
-        """Count on from another's."""
-        for own, others in ((self.messages, before.messages), (self.bytes, before.bytes)):
-            for kind, count in others.items():
-                own[kind] = own.get(kind, 0) + count
-        for edge, counted in before.edges.items():
-            now = self.edges.setdefault(edge, [0, 0])
-            now[:] = [a + b for a, b in zip(now, counted, strict=True)]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For the report: each kind's ``messages`` and ``bytes``, and the same by ``edges``."""
-        found = {kind: one for kind, one in super().as_dict().items() if one["messages"]}
-        for (kind, sender, to), (messages, n_bytes) in sorted(self.edges.items()):
-            edges = found[kind].setdefault("edges", {})
-            edges[f"{sender} to {to}"] = {"messages": messages, "bytes": n_bytes}
-        return found
 
 
 class Posted(NamedTuple):
@@ -163,10 +131,10 @@ class Channel:
         self,
         comm: Any,
         look: Callable[[], Any],
-        traffic: EdgeTraffic | None = None,
+        traffic: Traffic | None = None,
         living: Living | None = None,
     ) -> None:
-        self.comm, self.look, self.traffic = comm, look, traffic or EdgeTraffic()
+        self.comm, self.look, self.traffic = comm, look, traffic or Traffic()
         self._living = living
         self.bury: Callable[[int], None] = lambda site: None  # what else is done about the dead
         self.me, self.size = comm.Get_rank(), comm.Get_size()
@@ -366,7 +334,7 @@ class Channel:
         if link is not None:
             buffer[8 * UNDER_WAY : HEAD_BYTES].view(np.float64)[0] = link.send(len(buffer))
         if counted:
-            self.traffic.add_to(counted, self.me, to, len(buffer))
+            self.traffic.add(counted, self.me, to, len(buffer))
         if to == self.me:
             self._hand_out(to, int(buffer[:8].view(np.int64)[0]), buffer[HEAD_BYTES:])
         elif to in self._peers:  # else it has died

@@ -59,7 +59,7 @@ class MasterLevel(Level):
         self._sites = range(pool.size)
         ends = [(int(site), MASTER) for site in self.clocks.world.site_of]
         links = [network.between(*one) if one[0] != one[1] else None for one in ends]
-        self._mail = Mail(self.channel, session.mail.box, ends, links)
+        self._mail = Mail(self.channel, session.mail.box, ends, links, lambda *_: "update")
         now = self._flat()
         # of more values than these, all without places are shorter
         self._places = np.empty(len(now) // 2, np.int64)

@@ -65,7 +65,7 @@ class HomesLevel(Level):
         box, are_boards = session.mail.box, plane.uses_boards
         may_lose = pool.living is not None
         reader = self._site_of_reader if may_lose else None
-        self.mail = Mail(self.channel, box, ends, links, are_boards=are_boards, reader=reader)
+        self.mail = Mail(self.channel, box, ends, links, plane.kind_of, are_boards, reader)
         self.homes.carry_by(self.mail, [k for k, (a, b) in enumerate(ends) if may_lose or a != b])
         seen = [self._owned[name] for name in plane.seen]
         senders = np.array([a for a, _ in self.homes.edges], np.int64)

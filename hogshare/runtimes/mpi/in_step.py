@@ -43,7 +43,7 @@ from hogshare.links.link import Line
 from hogshare.links.network import Network
 from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
-from hogshare.runtimes.mpi.channel import FIRST_KIND, NAP_SECONDS, Channel, EdgeTraffic
+from hogshare.runtimes.mpi.channel import FIRST_KIND, NAP_SECONDS, Channel
 from hogshare.runtimes.mpi.pool import Pool
 from hogshare.runtimes.mpi.survivors import refuse
 from hogshare.runtimes.protocol import Outcome, Runtime
@@ -129,11 +129,11 @@ class InStep(Runtime):
         session.bring = self._bring
         self._news = Bell()
         self._come: dict[int, deque[np.ndarray]] = {worker: deque() for worker in self._others}
-        self._open(EdgeTraffic())
+        self._open()
 
-    def _open(self, traffic: EdgeTraffic) -> None:
+    def _open(self) -> None:
         """Open a channel between the ranks."""
-        self.channel = Channel(self.pool.copy_of_comm(), self._look, traffic)
+        self.channel = Channel(self.pool.copy_of_comm(), self._look)
         links = self.network or Network()
         self._lines = {to: Line(links.between(self.me, to)) for to in self.channel.others}
         self.channel.on(BLOCK, self._take_block)
@@ -150,6 +150,10 @@ class InStep(Runtime):
         assert self.channel is not None
         return self.channel
 
+    def counts_mail(self, session: Session) -> bool:
+        """Always: between sites it goes by the channel, and what stays at one is not sent."""
+        return True
+
     # -- the run
 
     def run(
@@ -158,7 +162,7 @@ class InStep(Runtime):
         """Run to the end, which is that of all ranks."""
         if self._talk.is_over:  # of a run that had ended, and goes on
             self._talk.close()
-            self._open(self._talk.traffic)
+            self._open()
         n = session.settings.n_workers
         self._on_epoch, self._reported = on_epoch, session.word(layout.EPOCHS)
         self._is_heard = self._wants_stop = False

@@ -280,11 +280,9 @@ class Machines(Runtime):
     def _prepare_again(self, session: Session) -> None:
         """Open new edges, of a run that had ended, and begins again with what each machine has."""
         assert self.level is not None
-        before = self.level.traffic
         self.level.close()
         session.plan = self.plan
         self.prepare(session)
-        self.level.traffic.go_on(before)
 
     def _take_own_sums(self, session: Session) -> None:
         """Go on with what is this machine's of the sums of a run: those of all begin as a sum."""
@@ -296,6 +294,10 @@ class Machines(Runtime):
             session.arrays["lag"][:] = 0.0
             local[:, [layout.L_AVERAGE_COUNT, layout.L_AVERAGE_SCALE]] = 0.0
             local[:, layout.L_AVERAGE_INTERCEPT] = 0.0
+
+    def counts_mail(self, session: Session) -> bool:
+        """Always: between sites it goes by the channel, and what stays at one is not sent."""
+        return True
 
     # -- the run
 
@@ -347,7 +349,7 @@ class Machines(Runtime):
                 is_last = told < (n_epochs := session.word(layout.EPOCHS))
                 if is_last and session.word(layout.STOP) != layout.STOPPED_BY_DIVERGENCE:
                     tell(n_epochs)
-        return Outcome([], traffic=level.traffic.as_dict())
+        return Outcome([], traffic=level.channel.traffic.as_dict())
 
     def close(self) -> None:
         """Give back what the messages took."""

@@ -45,7 +45,7 @@ class Mail:
     box : this site's own
     ends : the sites from which and to which each of its edges goes. An edge from a site to itself
         (whose `Edge` is in one memory) is left alone.
-    counted : as what messages are counted
+    kind_of : as what a message is counted, by its round, values with places, and without
     links : that stand between sites besides the real ones, of each edge
     are_boards : whether messages are written over, and not acknowledged
     reader : the site at which an edge ends by now, where that may move; then it has all edges
@@ -57,11 +57,11 @@ class Mail:
         box: Mailbox,
         ends: Sequence[tuple[int, int]],
         links: Sequence[Link | None],
-        counted: str = "mail",
+        kind_of: Callable[[int, int, int], str] = lambda *_: "mail",
         are_boards: bool = False,
         reader: Callable[[int], int] | None = None,
     ) -> None:
-        self.channel, self.box, self.are_boards, self._counted = channel, box, are_boards, counted
+        self.channel, self.box, self.are_boards, self._kind_of = channel, box, are_boards, kind_of
         self._ends, me = ends, channel.me
         self._reader = reader
         far = [k for k, (sender, to) in enumerate(ends) if reader is not None or sender != to]
@@ -190,7 +190,8 @@ class Mail:
         words = np.array([edge, len(places), dense], np.int64)
         parts = words, head, places.astype(self._places_type), *values
         line = self._line(edge, 0)
-        self.channel.post(self._site_of(edge), kind, parts, self._counted, *line)
+        counted = self._kind_of(int(head[layout.H_ROUND]), len(places), dense)
+        self.channel.post(self._site_of(edge), kind, parts, counted, *line)
 
     def _line(self, edge: int, back: int) -> tuple[int, Line | None]:
         if edge not in self._lines:

@@ -1,0 +1,105 @@
+"""Messages and bytes of a run by kind, and of each kind by edge: one shape, whoever has sent them.
+
+    {"update": {"messages": 3, "bytes": 96, "edges": {"0 to 1": {"messages": 3, "bytes": 96}}}}
+
+An edge joins workers, centres or ranks, which are numbers, or one of them and the model's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+MODEL = -1  # the model's end of a link, beside workers from 0
+MODEL_NAME, OTHERS = "model", "others"  # ends that are no numbers: the model's, and several at once
+MESSAGES, BYTES = range(2)
+
+End = int | str
+Counted = dict[str, dict[str, Any]]  # as the head of this file shows
+
+
+class Traffic:
+    """Messages and bytes of a run so far.
+
+    kinds : that are reported even if nothing of them was sent
+    """
+
+    def __init__(self, kinds: Iterable[str] = ()) -> None:
+        self._kinds = tuple(kinds)
+        self._edges: dict[tuple[str, End, End], list[int]] = {}
+
+    def add(self, kind: str, sender: End, to: End, n_bytes: int, count: int = 1) -> None:
+        """Count messages, of so many bytes in all."""
+        if count:
+            counted = self._edges.setdefault((kind, sender, to), [0, 0])
+            counted[MESSAGES] += count
+            counted[BYTES] += n_bytes
+
+    def as_dict(self) -> Counted:
+        """For the report: each kind's ``messages`` and ``bytes``, and the same by ``edges``.
+
+        Examples
+        --------
+        >>> from hogshare.links.traffic import Traffic
+        >>> traffic = Traffic()
+        >>> traffic.add("update", 0, 1, 96, count=3)
+        >>> traffic.as_dict()["update"]["edges"]
+        {'0 to 1': {'messages': 3, 'bytes': 96}}
+        """
+        found: Counted = {kind: _nothing() for kind in self._kinds}
+        for (kind, sender, to), (messages, n_bytes) in self._edges.items():
+            _add(found, kind, f"{_name(sender)} to {_name(to)}", messages, n_bytes)
+        return found
+
+
+def by_edge(kinds: Sequence[str], edges: Sequence[tuple[int, int]], sent: np.ndarray) -> Counted:
+    """Messages and bytes that were counted in an array; all kinds and edges are there.
+
+    sent : int64 array of shape (n_edges, n_kinds, 2), along each edge messages and bytes by kind
+    """
+    found: Counted = {kind: _nothing() for kind in kinds}
+    for (sender, to), counts in zip(edges, sent.tolist(), strict=True):
+        for kind, (messages, n_bytes) in zip(kinds, counts, strict=True):
+            _add(found, kind, f"{sender} to {to}", messages, n_bytes)
+    return found
+
+
+def total(found: Iterable[Mapping[str, Mapping[str, Any]] | None]) -> Counted:
+    """The sum of what several have counted, each what it has sent itself.
+
+    Examples
+    --------
+    >>> from hogshare.links.traffic import total
+    >>> one = {"messages": 1, "bytes": 8, "edges": {"0 to 1": {"messages": 1, "bytes": 8}}}
+    >>> total([{"model": one}, None, {"model": one}])["model"]["edges"]
+    {'0 to 1': {'messages': 2, 'bytes': 16}}
+    """
+    added: Counted = {}
+    for counted in found:
+        for kind, one in (counted or {}).items():
+            added.setdefault(kind, _nothing())
+            for edge, numbers in one["edges"].items():
+                _add(added, kind, edge, numbers["messages"], numbers["bytes"])
+    return added
+
+
+def bytes_of(counted: Mapping[str, Mapping[str, Any]]) -> int:
+    """Bytes of all messages."""
+    return sum(one["bytes"] for one in counted.values())
+
+
+def _nothing() -> dict[str, Any]:
+    return {"messages": 0, "bytes": 0, "edges": {}}
+
+
+def _add(found: Counted, kind: str, edge: str, messages: int, n_bytes: int) -> None:
+    one = found.setdefault(kind, _nothing())
+    for counted in (one, one["edges"].setdefault(edge, {"messages": 0, "bytes": 0})):
+        counted["messages"] += messages
+        counted["bytes"] += n_bytes
+
+
+def _name(end: End) -> str:
+    return MODEL_NAME if end == MODEL else str(end)
