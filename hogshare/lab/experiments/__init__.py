@@ -9,13 +9,14 @@ from typing import Any
 
 from hogshare.lab.experiments.barriers import BARRIERS
 from hogshare.lab.experiments.centres import CENTRES
+from hogshare.lab.experiments.planes import PLANES
 from hogshare.lab.experiments.ranks import RANKS
 from hogshare.lab.experiments.reduce import REDUCE
 from hogshare.lab.experiments.rivals import RIVALS
 from hogshare.lab.experiments.speedup import SPEEDUP
 from hogshare.lab.experiments.tasks import TASKS
 
-EXPERIMENTS = (SPEEDUP, BARRIERS, REDUCE, CENTRES, TASKS, RANKS, RIVALS)
+EXPERIMENTS = (SPEEDUP, BARRIERS, PLANES, REDUCE, CENTRES, TASKS, RANKS, RIVALS)
 
 
 def add_parser(commands: Any) -> None:

@@ -36,17 +36,11 @@ examples:
   hogshare bench centres --links links.json --plot centres.png"""
 
 STEP = 0.1  # of a linear problem, of one model's: changes of all centres are summed, and come late
-JITTER = 0.2  # sigma of a block's log-normal time
 
 SETTINGS: tuple[Setting | Group, ...] = (
     experiments.PROBLEM,
     shared.LOSS,
-    Setting(
-        "batch",
-        "of a gradient, where the problem is not linear (default: by the problem)",
-        type=options.positive_int,
-        metavar="ROWS",
-    ),
+    shared.BATCH,
     Setting(
         "methods", "bsp, ssp, gaia", ["bsp", "gaia"], choices=("bsp", "ssp", "gaia"), several=True
     ),
@@ -168,7 +162,7 @@ def step_in_centres(problem: Any, step: float | None, n_centres: int) -> float |
 
 def run_once(problem: Any, settings: Settings, contestant: tuple[str, str], seed: int) -> Report:
     """Solve once on centres."""
-    from hogshare import SGD, Simulator, StepSize, gaia, stragglers
+    from hogshare import SGD, Simulator, StepSize, gaia
     from hogshare.problems.protocol import has_rows
     from hogshare.simulation.blocktimes import LogNormal
 
@@ -177,9 +171,9 @@ def run_once(problem: Any, settings: Settings, contestant: tuple[str, str], seed
     seconds, step = 1e-3 * settings["block_ms"], settings["step"]
     where: dict[str, Any] = {"runtime": settings["runtime"]}
     if settings["runtime"] == "simulator":
-        where["runtime"] = Simulator(block_time=LogNormal(mean=seconds, sigma=JITTER))
+        where["runtime"] = Simulator(block_time=LogNormal(mean=seconds, sigma=shared.JITTER))
     else:
-        where["stragglers"] = stragglers.LogNormal(JITTER, base=seconds, seed=seed)
+        where["stragglers"] = shared.slept(settings["block_ms"], seed)
     if shared.has_own_steps(problem):
         where["block"] = settings["every"] or settings["batch"]
     elif not has_rows(problem):

@@ -15,26 +15,21 @@ The result is one dictionary of plain data, which is also the JSON output:
 
 from __future__ import annotations
 
-import contextlib
-import io
 import statistics
 import time
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hogshare.cli import console, options, outputs, ranks
+from hogshare.cli import console, options
 from hogshare.lab.experiments import shared
-from hogshare.lab.harness import rounds
+from hogshare.lab.harness import on_ranks, rounds
 from hogshare.lab.harness import settings as declared
-from hogshare.lab.harness.command import Command, Result, check_files, warn
+from hogshare.lab.harness.command import Command, Result, warn
 from hogshare.lab.harness.experiment import reached_by_all
 from hogshare.lab.harness.numbers import Row, Run, median, ratio
 from hogshare.lab.harness.settings import Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from hogshare.lab.prediction.ranks import Costs
     from hogshare.report import Report
 
@@ -55,10 +50,6 @@ Start it by the launcher, on as many machines as the job is to have:
   mpiexec -n 4 python -m mpi4py -m hogshare bench ranks
   srun --cpu-bind=cores python -m mpi4py -m hogshare bench ranks"""
 
-ALONE = (
-    "bench ranks measures between ranks, and there is one: start it by mpiexec -n 2 python -m "
-    "mpi4py -m hogshare bench ranks, or by srun in a job of several tasks"
-)
 MORE = 3, 2  # more epochs that all ranks may run than one, as a fraction
 ONE, ALL = "one", "all"
 
@@ -81,30 +72,10 @@ SETTINGS = (
 )
 
 
-class Measuring(ranks.Command):
-    """The measurement, made by all ranks together."""
-
-    what = "bench ranks"
-
-    @property
-    def n_workers(self) -> int:
-        """Of this rank."""
-        return int(self.args.workers or -1)
-
-    def along(self, runtime: Any, has_all_rows: bool) -> tuple[Any, Mapping[str, Any]]:
-        """What rank 0 has come to; the others' part is to have run with it."""
-        place, _ = runtime.place()
-        if place == 0:
-            check_files(self.args)
-        with _quiet(place > 0):
-            return measure(self.args, runtime), {}
-
-
 def measure(args: Any, runtime: Any) -> Result:
     """Measure on all ranks; the result is whole on rank 0."""
     from hogshare.solvers.outcome import versions
 
-    place, _ = runtime.place()
     X, y = shared.load(args)
     settings = declared.values_of(args, SETTINGS)
     runner = Runner(runtime, shared.stated(X, y, settings), settings)
@@ -118,7 +89,7 @@ def measure(args: Any, runtime: Any) -> Result:
     problem = runner.problem
     data = {"rows": problem.n_rows, "columns": problem.n_features, "nonzeros": problem.nnz}
     result = {"settings": settings, "data": data, "versions": versions(), **known, "runs": runs}
-    return summed(result) if place == 0 else result
+    return summed(result) if runner.place == 0 else result
 
 
 class Runner:
@@ -348,42 +319,18 @@ def doubts(result: Result) -> list[str]:
     return found
 
 
-@contextlib.contextmanager
-def _quiet(is_other: bool) -> Iterator[None]:
-    """Have a rank that is not the first print nothing."""
-    if not is_other:
-        yield
-        return
-    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-        warnings.simplefilter("ignore")
-        yield
-
-
 class Ranks(Command):
     """The measurement, as a part of the command."""
 
     def run(self, args: Any) -> int:
         """Measure by all ranks; rank 0 prints. The exit code."""
-        from hogshare.runtimes.mpi.runtime import MPI
-
-        runtime = MPI(arena=False)
-        rank, size = runtime.place()
-        if size == 1:
-            raise options.WrongCommandLine(ALONE)
-        try:
-            result = runtime.lead(lambda: Measuring(args, self.run, None))
-        except Exception:
-            if rank:  # of what rank 0 says
-                return 1
-            raise
-        if rank == 0:
-            warn(doubts(result))
-            outputs.store(args, result, self.show, self.draw)
-        return 0
+        return on_ranks.run(self, args)
 
     def result(self, args: Any) -> Result:
-        """Refused: one process measures nothing."""
-        raise options.WrongCommandLine(ALONE)
+        """Measure together with the other ranks."""
+        result = measure(args, args.lent["runtime"])
+        warn(doubts(result))
+        return result
 
     def show(self, result: Result) -> None:
         """Print predicted and measured epochs, and below them the constants."""

@@ -18,6 +18,13 @@ DATA = Group(options.add_data_options, ("dtype",))
 WORKERS = Setting("workers", "", 8, options.positive_int)
 ROUNDS = Setting("rounds", "", 3, options.positive_int)
 SEED = Setting("seed", "of law and first round", 0, options.seed)
+BATCH = Setting(
+    "batch",
+    "of a gradient, where the problem is not linear (default: by the problem)",
+    type=options.positive_int,
+    metavar="ROWS",
+)
+JITTER = 0.2  # sigma of a block's log-normal time, where it is slept
 LAW_OF_BLOCKS = Setting(
     "law",
     "of the simulator: how long a block takes, such as exponential:1",
@@ -111,6 +118,13 @@ def late(settings: dict[str, Any]) -> Any:
     from hogshare.stragglers import parse
 
     return parse(settings["stragglers"], 1e-3 * settings["base_ms"], settings["seed"])
+
+
+def slept(block_ms: float, seed: int) -> Any:
+    """Blocks that sleep about so long besides computing."""
+    from hogshare.stragglers import LogNormal
+
+    return LogNormal(JITTER, base=1e-3 * block_ms, seed=seed)
 
 
 def has_own_steps(problem: Any) -> bool:

@@ -1,0 +1,442 @@
+"""``hogshare bench planes``: all planes against `Shared` and one worker, without sleeping blocks.
+
+A contestant is a plane, as in "mirrors:every=512", where links are emulated with their name, as in
+"mirrors over wan". "one worker" comes first: what it comes to in the epochs of a run is what all
+others have to reach, for which they may take more. Between ranks a plain all-reduce of mini-batches
+and local descent with averages run as well (`hogshare.lab.rivals.collectives`).
+
+Seconds are those of training, by the trace: from the first worker's beginning to the snapshot, so
+without rows, compiling and starting of workers, who stay between runs; the objective is evaluated
+afterwards.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hogshare.cli import console, options
+from hogshare.lab.experiments import problems as experiments
+from hogshare.lab.experiments import shared
+from hogshare.lab.harness import on_ranks, panels
+from hogshare.lab.harness.experiment import Experiment, Settings
+from hogshare.lab.harness.numbers import Compared, Number, Row, Run, Spread, median, ratio
+from hogshare.lab.harness.settings import Group, Setting
+
+if TYPE_CHECKING:
+    from hogshare.report import Report
+
+DESCRIPTION = """\
+Train the same problem on every plane, and compare the time until the objective that one worker has
+after --epochs epochs, the objective after as many epochs, bytes and waiting; with ratios to shared
+and to one worker. Blocks take what computing takes, unless --block-ms has workers sleep. Seconds
+are of training alone: neither reading, nor compiling, nor starting workers, nor evaluating the
+objective. Between ranks of MPI, which exchange messages also where they share a machine, a plain
+all-reduce of mini-batches and local descent with averages of the models run too. Medians over
+rounds, with the contestants in turn."""
+
+EXAMPLES = """\
+examples:
+  hogshare bench planes --data zipf --workers 2 --json planes.json --plot planes.png
+  hogshare bench planes --data a9a --planes shared mirrors mirrors:every=512,threshold=0
+  hogshare bench planes --runtime processes --workers 3 --links lan wan
+  mpiexec -n 3 python -m mpi4py -m hogshare bench planes --runtime mpi --links wan"""
+
+ONE = "one worker"
+OWN = ("shared", "replicas", "master", "mirrors")
+COLLECTIVE = ("all-reduce", "local-sgd")
+OVER = " over "  # between a plane's name and that of its links
+MORE = 2  # times the epochs that others may take
+MNIST = "mnist"  # as --data: all its digits, by a network
+MNIST_NETWORK, DIGITS_NETWORK = "network:784-100-10", "network:64-100-10"
+BETWEEN = re.compile(r",(?=\s*\w+\s*=)")  # options of a plane
+
+SETTINGS: tuple[Setting | Group, ...] = (
+    experiments.PROBLEM,
+    Group(lambda parser: parser.set_defaults(dtype="float32")),
+    shared.LOSS,
+    shared.BATCH,
+    Setting(
+        "planes",
+        "shared, replicas, master, mirrors, with options as in mirrors:every=512,threshold=0; of "
+        "ranks all-reduce and local-sgd, too (default: all)",
+        type=lambda text: options.checked(lambda name: plane_of(name, 2), text),
+        several=True,
+    ),
+    Setting(
+        "workers",
+        "of each rank, or of the run (default: 1, or usable cores); mirrors have a centre for each",
+        type=options.positive_int,
+    ),
+    Setting(
+        "runtime",
+        "who runs the workers; mpi: ranks that mpiexec starts",
+        "threads",
+        choices=("threads", "processes", options.RANKS),
+    ),
+    Setting(
+        "links",
+        "that are emulated, lan, wan, slowest, or as in 15x:100ms: between ranks, and else between "
+        "the centres of mirrors (default: none)",
+        (),
+        several=True,
+        metavar="LINKS",
+    ),
+    Setting(
+        "block_ms",
+        "that workers sleep in every block besides computing",
+        0.0,
+        options.not_negative,
+        metavar="MS",
+    ),
+    Setting("step", "constant (default: by the problem)", type=options.positive),
+    Setting("epochs", "of one worker; others may take twice as many", 5, options.positive_int),
+    Setting(
+        "target",
+        "objective to come down to, penalty included (default: what one worker has after its "
+        "epochs, in its worst round)",
+        type=options.finite,
+    ),
+    Setting("rounds", "", 5, options.positive_int),
+    Setting(
+        "points",
+        "points of the trace in an epoch (default: 4; of ranks 1)",
+        type=options.positive_int,
+    ),
+    shared.SEED,
+)
+
+
+# -- planes by name
+
+
+def parsed(text: str) -> tuple[str, dict[str, Any]]:
+    """A plane's name, and its options.
+
+    Examples
+    --------
+    >>> from hogshare.lab.experiments.planes import parsed
+    >>> parsed("mirrors:every=512,fold=sum,centres=[0, 0, 1]")
+    ('mirrors', {'every': 512, 'fold': 'sum', 'centres': [0, 0, 1]})
+    """
+    name, _, rest = text.partition(":")
+    given = {}
+    for part in filter(None, map(str.strip, BETWEEN.split(rest))):
+        key, is_given, value = part.partition("=")
+        if not is_given:
+            raise ValueError(f"{text!r}: {part!r} is no option, such as every=512")
+        try:
+            given[key.strip()] = ast.literal_eval(value.strip().capitalize())
+        except (ValueError, SyntaxError):
+            given[key.strip()] = value.strip()
+    return name.strip().lower(), given
+
+
+def plane_of(text: str, centres: Any, links: str | None = None) -> Any:
+    """The plane that a name stands for; a collective method stands for itself.
+
+    centres : of mirrors that name none
+    links : between these
+
+    Raises ValueError if there is none, or it has no such options.
+    """
+    import hogshare
+    from hogshare.system.messages import listed, nearest
+
+    name, given = parsed(text)
+    if name in COLLECTIVE and not given:
+        return name
+    if name not in OWN:
+        known = [*OWN, *COLLECTIVE]
+        raise ValueError(f"{name!r} is not {listed(known)}.{nearest(name, known)}")
+    if name == "mirrors":
+        given = {"centres": centres, **({"links": links} if links else {}), **given}
+    try:
+        return getattr(hogshare, name.capitalize())(**given)
+    except TypeError as error:
+        raise ValueError(f"{text!r}: {error}") from None
+
+
+def contestants(settings: Settings) -> list[tuple[str]]:
+    """One worker, and every plane, over each of the links that it goes by."""
+    are_ranks = settings["runtime"] == options.RANKS
+    found = [ONE]
+    for plane in settings["planes"]:
+        is_linked = are_ranks or parsed(plane)[0] == "mirrors"
+        names = settings["links"] if is_linked else ()
+        found += [f"{plane}{OVER}{link}" for link in names] or [plane]
+    return [(name,) for name in found]
+
+
+# -- what is solved
+
+
+def check(args: Any) -> None:
+    """Refuse what does not go together."""
+    from hogshare.links import regions
+
+    if args.data == MNIST and args.problem == experiments.LINEAR:
+        args.problem = MNIST_NETWORK
+    experiments.check(args, shared.of_linear(args))
+    if args.runtime != options.RANKS:
+        if args.workers == 1:
+            raise options.WrongCommandLine("--workers 1: one worker is what planes run against")
+        if given := sorted(set(args.planes or ()) & set(COLLECTIVE)):
+            raise options.WrongCommandLine(f"--planes {given[0]} is of --runtime {options.RANKS}")
+    elif args.points not in (None, 1):
+        raise options.WrongCommandLine("--points of ranks is 1: they have one model between epochs")
+    for name in args.links:
+        if not regions.is_preset(name) or name == "regions":
+            raise options.WrongCommandLine(
+                f"--links {name} is none of lan, wan, slowest, or as in 15x:100ms"
+            )
+    if args.problem == experiments.LINEAR and args.batch:
+        raise options.WrongCommandLine("--batch is not for --problem linear")
+
+
+def problem_of(args: Any) -> Any:
+    """The problem that all train; settles batch and step."""
+    if args.problem == experiments.LINEAR:
+        return shared.stated(*shared.load(args), vars(args))
+    if args.data == MNIST:
+        return network_of_digits(args)
+    family, problem = shared.named_problem(args, "sgd")
+    args.step = args.step or family.step(problem)
+    return problem
+
+
+def network_of_digits(args: Any) -> Any:
+    """A network of MNIST's ten digits; of scikit-learn's, where there are no files of MNIST."""
+    from hogshare.lab.studies.named_problems import family_of
+
+    args.data = "mnist-digits"
+    try:
+        X, y = shared.load(args)
+    except ValueError as error:
+        from sklearn.datasets import load_digits
+
+        console.say(f"hogshare: scikit-learn's digits in place of MNIST's: {error}")
+        X, y = load_digits(return_X_y=True)
+        X, args.problem, args.data = (X / 16.0).astype(args.dtype), DIGITS_NETWORK, "digits"
+    family = family_of(args.problem)
+    args.batch = args.batch or family.batch("sgd")
+    problem = family.state(family.data((X, y), 0, args.dtype, args.seed))
+    args.step = args.step or family.step(problem)
+    return problem
+
+
+def settle(problem: Any, settings: Settings) -> Settings:
+    """The settings with workers, planes and points."""
+    import joblib
+
+    are_ranks = settings["runtime"] == options.RANKS
+    known = [*OWN, *(COLLECTIVE if are_ranks and not shared.has_own_steps(problem) else ())]
+    return {
+        **settings,
+        "workers": settings["workers"] or (1 if are_ranks else max(2, joblib.cpu_count())),
+        "planes": settings["planes"] or known,
+        "points": settings["points"] or (1 if are_ranks else 4),
+    }
+
+
+def about(problem: Any, settings: Settings) -> dict[str, Any]:
+    """What the problem is, in words."""
+    from hogshare.lab.studies.named_problems import family_of
+
+    name = settings["problem"]
+    is_linear = name == experiments.LINEAR
+    return {"what": settings["loss"] if is_linear else family_of(name).what(problem)}
+
+
+# -- a run
+
+
+class Runs:
+    """Runs of contestants; what a rank keeps between its runs is one descent for each problem."""
+
+    def __init__(self) -> None:
+        self._descent: Any = None
+
+    def once(self, problem: Any, settings: Settings, contestant: tuple[str], seed: int) -> Report:
+        """Train once."""
+        from hogshare.lab.rivals.collectives import Descent
+        from hogshare.links import regions
+
+        name, _, link = contestant[0].partition(OVER)
+        by, epochs = settings["runtime"], settings["epochs"]
+        ranks = None if isinstance(by, str) else by
+        if name == ONE:
+            return alone(problem, settings, ranks, seed)
+        epochs *= MORE
+        if ranks is None:
+            n = settings["workers"]
+            who: dict[str, Any] = {"plane": plane_of(name, n, link), "n_workers": n}
+            return solved(problem, settings, epochs, seed, runtime=by, **who)
+        between = regions.between(link, 2)[0][1] if link else None
+        if name in COLLECTIVE:
+            if self._descent is None or self._descent.problem is not problem:
+                self._descent = Descent(problem, ranks, settings["step"])
+            return self._descent.run(name, epochs, seed, between)
+        own, ranks.link = ranks.ranks.workers, between
+        centres = [rank for rank, count in enumerate(own) for _ in range(count)]
+        who = {"plane": plane_of(name, centres), "n_workers": own[ranks.place()[0]]}
+        return solved(problem, settings, epochs, seed, runtime=ranks, **who)
+
+
+def alone(problem: Any, settings: Settings, ranks: Any, seed: int) -> Report:
+    """What one worker comes to: that of the first rank, whom the others wait for."""
+    run = {"runtime": "caller", "n_workers": 1}
+    if ranks is None:
+        return solved(problem, settings, settings["epochs"], seed, **run)
+    ranks.gathered(None)
+    report = None
+    if ranks.place()[0] == 0:
+        report = solved(problem, settings, settings["epochs"], seed, **run)
+        report = dataclasses.replace(report, again=None)
+    found: Report = ranks.gathered(report)[0]
+    return found
+
+
+def solved(problem: Any, settings: Settings, epochs: int, seed: int, **who: Any) -> Report:
+    """Solve once."""
+    from hogshare import SGD, Stop, solve
+    from hogshare.problems.protocol import has_rows
+
+    if settings["block_ms"]:
+        who["stragglers"] = shared.slept(settings["block_ms"], seed)
+    if not shared.has_own_steps(problem):
+        who["step"] = settings["step"]
+        if not has_rows(problem):
+            who["rule"] = SGD(batch=settings["batch"])
+    stop = Stop(epochs=epochs, tol=None)
+    return solve(problem, stop=stop, seed=seed, trace=settings["points"], **who)
+
+
+def facts(report: Report) -> Row:
+    """What JSON has of a run."""
+    waits = [float(worker["waiting_seconds"]) for worker in report.workers]
+    return {
+        "n_epochs": report.n_epochs,
+        "seconds": report.run_seconds,
+        "seconds_per_epoch": (report.run_seconds or 0.0) / max(1, report.n_epochs),
+        "traffic": report.traffic,
+        "waiting_seconds": sum(waits) / max(1, len(waits)),
+    }
+
+
+# -- the table
+
+
+def of_one_worker(runs: Sequence[Row]) -> float:
+    """What one worker comes to, in its worst round."""
+    ends = [run["trace"]["objective"][-1] for run in runs if run["plane"] == ONE]
+    if any(end is None for end in ends):
+        raise ValueError("one worker leaves the numbers: take a smaller --step")
+    return float(max(ends))
+
+
+def objective_after(run: Run, epochs: int) -> float | None:
+    """The objective at a number of epochs, between two snapshots; None if it is not finite."""
+    import numpy as np
+
+    found = float(np.interp(epochs, run.trace.epochs, run.trace.objective))
+    return found if np.isfinite(found) else None
+
+
+def megabytes(run: Run) -> float:
+    """What an epoch sends, but for what brings models together for the trace."""
+    sent = sum(one["bytes"] for kind, one in run["traffic"].items() if kind != "meeting")
+    return 1e-6 * float(sent) / max(1, run["n_epochs"])
+
+
+class After(Number):
+    """The objective after as many epochs as one worker has."""
+
+    def found(self, runs: Sequence[Run], rows: Sequence[Row], result: Row) -> Row:
+        """The median over rounds."""
+        epochs = result["settings"]["epochs"]
+        return {self.key: self.over([objective_after(run, epochs) for run in runs])}
+
+
+def times(of: str) -> Any:
+    """How many times as long as another contestant takes, over the same links if it has those."""
+
+    def found(row: Row, rows: Sequence[Row], result: Row) -> float | None:
+        link = row["plane"].partition(OVER)[2]
+        runs = [Run(run, result["target"]) for run in result["runs"]]
+        for name in (f"{of}{OVER}{link}", of):
+            if seconds := [run.first("seconds") for run in runs if run["plane"] == name]:
+                return ratio(row["seconds"], median(seconds))
+        return None
+
+    return found
+
+
+NUMBERS = (
+    Spread("seconds", lambda run: run.first("seconds"), header="seconds"),
+    Compared("of_shared", by=times("shared"), header="times shared"),
+    Compared("of_one", by=times(ONE), header="times one worker"),
+    Number("epochs", lambda run: run.first("epochs"), header="epochs", form=".2f"),
+    After("objective", header="objective"),
+    Number("seconds_per_epoch", header="s/epoch"),
+    Number("megabytes", megabytes, header="MB/epoch"),
+    Number(
+        "waiting_share",
+        lambda run: run["waiting_seconds"] / run["seconds"],
+        header="waited",
+        form=".0%",
+    ),
+)
+
+
+def notes(result: dict[str, Any]) -> Iterable[str]:
+    """What was counted, and what links were between."""
+    settings = result["settings"]
+    yield (
+        f"seconds of training until the objective; objective after {settings['epochs']} epochs; "
+        f"warm-up (compiling, starting workers) of {result['warm_up_seconds']:.1f} s not counted"
+    )
+    if settings["links"] and settings["runtime"] != options.RANKS:
+        yield "links are between the centres of mirrors; other planes share one memory"
+
+
+class Planes(Experiment):
+    """The experiment, which ranks run together."""
+
+    def run(self, args: Any) -> int:
+        """As `Experiment.run`; ranks of MPI measure together. The exit code."""
+        if args.runtime == options.RANKS:
+            return on_ranks.run(self, args)
+        return self.run_here(args)
+
+
+PLANES = Planes(
+    name="planes",
+    help="all planes against one shared vector and one worker",
+    description=DESCRIPTION,
+    examples=EXAMPLES,
+    settings=SETTINGS,
+    check=check,
+    axes=("plane",),
+    contestants=contestants,
+    problem=problem_of,
+    settle=settle,
+    about=about,
+    is_warmed=lambda settings, one: True,
+    run_once=Runs().once,
+    facts=facts,
+    target_of=of_one_worker,
+    numbers=NUMBERS,
+    notes=notes,
+    caption="{workers} workers, {runtime}; {data}, {what}; medians of {rounds} rounds "
+    "(fastest to slowest)",
+    panels=(
+        panels.objective("seconds"),
+        panels.bars("seconds"),
+        panels.bars("megabytes", "MB in an epoch"),
+    ),
+    title="{workers} workers, {runtime}, {data}",
+)
