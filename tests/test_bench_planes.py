@@ -39,8 +39,9 @@ def table_of(runs, **settings):
     names = list(dict.fromkeys(run["plane"] for run in runs))
     planes = [name for name in names if name != ONE]
     settings = {"planes": planes, "links": [], "runtime": "threads", "epochs": 2, **settings}
-    target = PLANES.target_of(runs)
-    result = {"settings": settings, "runs": runs, "target": target}
+    settings = {"target": None, "within": 0.0, **settings}
+    result = {"settings": settings, "runs": runs}
+    target = result["target"] = PLANES.targets_of(result)[""]
     return target, {row["plane"]: row for row in PLANES.tabulate(result)}
 
 
@@ -64,6 +65,12 @@ def test_all_go_for_what_one_worker_has_in_its_worst_round():
     assert [row["objective"] for row in table.values()] == [0.45, 0.5, 0.7, 0.9]
     assert [row["megabytes"] for row in table.values()] == [0.0, 0.0, 2.0, 0.0]
     assert master["waiting_share"] == 0.5
+
+
+def test_the_target_is_what_is_given_or_somewhat_above_one_worker():
+    runs = [a_run(ONE, 0, [1.0, 0.5]), a_run("shared", 0, [1.0, 0.5])]
+    assert table_of(runs, within=0.1)[0] == pytest.approx(0.55)
+    assert table_of(runs, within=0.1, target=0.7)[0] == 0.7
 
 
 def test_the_objective_is_between_snapshots_that_are_beside_the_epoch():
@@ -134,7 +141,8 @@ def test_the_command(tmp_path, capsys):
     found = json.loads(told.read_text(encoding="utf-8"))
     assert [row["plane"] for row in found["table"]] == [ONE, *OWN]
     one, *others = found["runs"]
-    assert found["target"] == one["trace"]["objective"][-1] and one["n_epochs"] == 1
+    assert found["target"] == pytest.approx(1.001 * one["trace"]["objective"][-1], rel=1e-12)
+    assert one["n_epochs"] == 1
     assert all(run["n_epochs"] == 2 for run in others)
     sent = {run["plane"]: set(run["traffic"]) for run in found["runs"]}
     assert not sent[ONE] and not sent["shared"] and sent["master"] == {"model", "update"}

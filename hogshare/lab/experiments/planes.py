@@ -22,6 +22,7 @@ from hogshare.cli import console, options
 from hogshare.lab.experiments import problems as experiments
 from hogshare.lab.experiments import shared
 from hogshare.lab.harness import on_ranks, panels
+from hogshare.lab.harness.command import Result
 from hogshare.lab.harness.experiment import Experiment, Settings
 from hogshare.lab.harness.numbers import Compared, Number, Row, Run, Spread, median, ratio
 from hogshare.lab.harness.settings import Group, Setting
@@ -97,8 +98,16 @@ SETTINGS: tuple[Setting | Group, ...] = (
     Setting(
         "target",
         "objective to come down to, penalty included (default: what one worker has after its "
-        "epochs, in its worst round)",
+        "epochs, in its worst round, and --within of that more)",
         type=options.finite,
+    ),
+    Setting(
+        "within",
+        "share of one worker's objective that the target is above it: on a flat tail it is chance "
+        "when a value is crossed",
+        0.001,
+        options.not_negative,
+        metavar="SHARE",
     ),
     Setting("rounds", "", 5, options.positive_int),
     Setting(
@@ -396,7 +405,8 @@ def notes(result: dict[str, Any]) -> Iterable[str]:
     """What was counted, and what links were between."""
     settings = result["settings"]
     yield (
-        f"seconds of training until the objective; objective after {settings['epochs']} epochs; "
+        f"seconds of training until the objective that one worker has after {settings['epochs']} "
+        f"epochs, to {settings['within']:g} of it; objective after as many epochs; "
         f"warm-up (compiling, starting workers) of {result['warm_up_seconds']:.1f} s not counted"
     )
     if settings["links"] and settings["runtime"] != options.RANKS:
@@ -411,6 +421,12 @@ class Planes(Experiment):
         if args.runtime == options.RANKS:
             return on_ranks.run(self, args)
         return self.run_here(args)
+
+    def targets_of(self, result: Result) -> dict[str, float]:
+        """As of `Experiment`; what is not given is above what one worker has come to."""
+        settings, found = result["settings"], super().targets_of(result)
+        above = settings["within"] if settings["target"] is None else 0.0
+        return {name: target + above * abs(target) for name, target in found.items()}
 
 
 PLANES = Planes(
