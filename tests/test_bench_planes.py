@@ -9,7 +9,8 @@ from ranks import needs_mpi
 
 from hogshare import Master, Mirrors
 from hogshare.cli.main import main
-from hogshare.lab.experiments.planes import COLLECTIVE, ONE, OWN, PLANES, plane_of
+from hogshare.lab.experiments.planes import COLLECTIVE, ONE, OWN, PLANES, plane_of, timed_by
+from hogshare.report import Report, Trace
 
 SMALL = "bench planes --data zipf-small --epochs 1 --rounds 1 --workers 2"
 
@@ -17,14 +18,13 @@ SMALL = "bench planes --data zipf-small --epochs 1 --rounds 1 --workers 2"
 def a_run(plane, number, objective, seconds=1.0, sent=0):
     count = len(objective)
     traffic = {"update": {"messages": 4, "bytes": sent, "edges": {}}} if sent else {}
-    meeting = {"meeting": {"messages": 1, "bytes": 10**9, "edges": {}}}
     return {
         "plane": plane,
         "round": number,
         "n_epochs": count - 1,
         "seconds": seconds * (count - 1),
         "seconds_per_epoch": seconds,
-        "traffic": traffic | meeting,
+        "traffic": traffic,
         "waiting_seconds": 0.5 * seconds * (count - 1),
         "trace": {
             "epochs": list(range(count)),
@@ -78,6 +78,18 @@ def test_the_objective_is_between_snapshots_that_are_beside_the_epoch():
     run["trace"]["epochs"] = [0.0, 1.9, 2.4]
     _, table = table_of([a_run(ONE, 0, [1.0, 0.5]), run])
     assert table["shared"]["objective"] == pytest.approx(0.48)
+
+
+def test_a_trace_goes_at_the_pace_of_the_run_without_one():
+    columns = [np.array([0.0, 1.0, 2.0])] * 2 + [
+        np.array([0.0, 3.0, 4.0]),
+        np.array([1.0, 0.5, 0.1]),
+    ]
+    seen = Report(model=None, seconds={"run": 4.0}, trace=Trace(*columns))
+    bare = Report(model=None, seconds={"run": 2.0}, traffic={"update": {}})
+    found = timed_by(bare, seen)
+    assert found.trace.seconds.tolist() == [0.0, 1.5, 2.0] and found.run_seconds == 2.0
+    assert found.seconds_to(0.5) == 1.5 and "update" in found.traffic
 
 
 def test_links_are_of_mirrors_alone_or_of_all_ranks():
