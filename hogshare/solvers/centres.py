@@ -65,8 +65,8 @@ def gaia(
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> problem = problems.linear(scale(X), y, alpha=0.01)
     >>> report = gaia(problem, centres=3, threshold=0.05, runtime="simulator", seed=0)
-    >>> bool(0.0 < report.exchanges.significant_share < 1.0)
-    True
+    >>> report.exchanges.n_centres, bool(0.0 < report.exchanges.significant_share <= 1.0)
+    (3, True)
     """
     problem = problem_of(problem, others)
     names = [name for name in Mirrors.__dataclass_fields__ if name in settings]
