@@ -313,7 +313,7 @@ class Channel:
         first, *others = found
         sent = sum(map(len, found.values())) if first == self.me else len(own)
         for to in others if first == self.me else [first]:
-            self.traffic.add_to(kind, self.me, to, sent)
+            self.traffic.add(kind, self.me, to, sent)
 
     def _beat(self) -> None:
         now = time.monotonic()
