@@ -80,7 +80,7 @@ def session_of(
     choices = Choices(
         problem=problem,
         rule=rule,
-        plane=Master(damped=damped),
+        plane=Master(damped=damped, fold="sum"),
         barrier=ASP(),
         step=steps,
         stop=stop,

@@ -75,13 +75,13 @@ def shapes(c: Choices, settings: Settings) -> Shapes:
         split = plan["split"]  # then the run has one state, and a gradient for each worker's part
         own |= state_shapes(c.rule, problem.n_params, 1 if split else own_workers, kind)
         own["parts"] = ((split, padded if split else 0), kind)
-    in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
+    in_place = mode in (epochs.LOCK_FREE, epochs.MASTER) and not plan["copied"]
     weighs = mode == epochs.EXCHANGE or plane.weighs
     is_mailed = mode == epochs.MASTER
     n_edges = len(edges_of(plane, workers))
-    room = message_room(problem, plan["block_rows"]) if is_mailed else 0
+    room, dense = message_capacity(problem, settings) if is_mailed else (0, 0)
     if n_edges and not is_mailed:
-        room = n_params + plane.extra
+        room = dense = n_params + plane.extra
     summed = m if is_mailed else 0
     memory = BY_METHOD[settings.rule["method"]]
     l1 = settings.rule["l1_ratio"] > 0.0 and not in_place and not memory.is_proximal
@@ -125,7 +125,7 @@ def shapes(c: Choices, settings: Settings) -> Shapes:
         "remaining": ((n_open * word,), "int64"),
         "sums": ((n_open, 3 * columns), "float64"),
         "ages": ((workers if is_mailed else 0, layout.HISTOGRAM), "int64"),
-        **mailbox.shapes(n_edges, plane.queue, room, columns if is_mailed else room),
+        **mailbox.shapes(n_edges, plane.queue, room, dense),
         "gathered": ((summed,), "float64"),
         "gathered_places": ((summed,), "int64"),
         "gathered_marks": ((summed,), "int64"),
@@ -205,13 +205,21 @@ def scratch_size(settings: Settings) -> int:
     return size
 
 
-def message_room(problem: Problem, block_rows: int) -> int:
-    """Most coordinates that the rows of a block have, or a step of a gradient."""
-    m = problem.n_features * problem.n_columns
+def message_capacity(problem: Problem, settings: Settings) -> tuple[int, int]:
+    """Most values of a message to a master that have a place, and most that have none.
+
+    Those that have one are coordinates that the rows of a block have, or a step of a gradient. Of a
+    whole copy none has one; but with l1, by which it is known of those that were clipped.
+    """
+    m, columns = problem.n_features * problem.n_columns, problem.n_columns
+    if settings.plan["copied"]:
+        if settings.rule["l1_ratio"] > 0.0:
+            return m, columns
+        return 0, -(-m * problem.dtype.itemsize // 8) + columns
     if not problem.is_sparse:
-        return m
+        return m, columns
     longest = int(np.diff(problem.rows.indptr).max(initial=0))
-    return max(1, min(m, block_rows * longest * problem.n_columns))
+    return max(1, min(m, settings.plan["block_rows"] * longest * columns)), columns
 
 
 def fill(
@@ -285,7 +293,7 @@ def _fill_rows(
     memory.begin(session)
     if a["chances"].size:
         a["chances"][:] = row_chances(problem, rule, stop.validation)
-    in_place = plan.private in (epochs.LOCK_FREE, epochs.MASTER)
+    in_place = plan.private in (epochs.LOCK_FREE, epochs.MASTER) and not plan.copied
     if memory.has_average or (in_place and problem.penalty is not None):
         a["rarity"][:] = feature_rarity(problem, a["chances"])
     if start is not None:

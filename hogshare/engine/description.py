@@ -62,6 +62,10 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
     if rule.average and c.n_workers > 1 and c.mode == epochs.LOCK_FREE and not c.split:
         # the sum of iterates counts every change: one that is lost would stay in it for good
         plane_numbers["atomic"] = 1
+    if is_one_step(c, pace.block_rows) and plane_numbers.get("fold") == epochs.WEIGHTED:
+        # rows after one another go no further than their optimum, by which a sum of several is
+        # weighed; what is computed at the snapshot is as long as it is
+        plane_numbers["fold"] = epochs.SUM
     plan = Plan(
         block_rows=pace.block_rows,
         n_blocks=n_blocks,
@@ -92,6 +96,7 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         first=c.world.first,
         everywhere=c.n_workers if shares else 0,
         split=c.split,
+        copied=int(c.plane.steps_on_copies(problem, c.batch, pace.block_rows)),
     )
     settings = Settings(
         declared(numbers),
@@ -106,6 +111,13 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
     if in_sites:  # what a site's change is weighed by, whatever its workers do
         found["curvature"] = ((settings.n_features,), "float32")
     return settings, found
+
+
+def is_one_step(c: Choices, block_rows: int) -> bool:
+    """Whether a block is one step, computed from one reading."""
+    if c.problem.has_rows:
+        return block_rows <= c.batch > 1
+    return not takes_passes(c.problem, c.rule) and block_rows <= (c.rule.batch or block_rows)
 
 
 def block_numbers(c: Choices) -> sgd.Rule:

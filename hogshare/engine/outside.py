@@ -31,7 +31,6 @@ from hogshare.engine.participants import Worker
 from hogshare.engine.workerstates import State
 from hogshare.engine.workspace import Workspace
 from hogshare.kernels import blocks, epochs, layout, momentum, rounds, schedules
-from hogshare.kernels.barriers import FREE
 from hogshare.kernels.exchange import exchange_weight
 from hogshare.kernels.mailbox import next_slot
 from hogshare.kernels.shares import rows_before, span_of
@@ -108,13 +107,14 @@ class BlockWorker(Worker):
         call, self.begin = outside.for_worker(me)
         if takes_passes(outside.problem, outside.rule):
             self.advance = Stepper(outside.problem, call)
-            if session.plan.private == epochs.MASTER:
-                n_params = len(session.vector.w)
-                self.curvature = np.broadcast_to(outside.problem.curvature(), (n_params,))
         else:
             self.call = Caller(outside.problem, call)
         plan = session.plan
         self.is_mailed = plan.private == epochs.MASTER
+        # a step that all workers take together, or that is weighed by no curvature, is added
+        is_weighed = plan.fold == epochs.MEAN or bool(self.vector.curvature.any())
+        is_added = self.is_split or not is_weighed
+        self.fold, self.one_of = epochs.SUM if is_added else plan.fold, 1
         self.is_lock_free = plan.private == epochs.LOCK_FREE and not plan.parts
         self.w = self.vector.w if self.is_lock_free else self.private.w
         self.seen = sealed(self.w)
@@ -123,7 +123,6 @@ class BlockWorker(Worker):
         self.descends = (
             self.call is not None and self.call.descends and is_known(self.rule) and not plan.atomic
         )
-        self.all_places = np.arange(len(self.w) if self.is_mailed else 0)
         self.local = self.private.local[:, 0]
         self.order = sealed(session.schedule.order)
 
@@ -257,19 +256,24 @@ class BlockWorker(Worker):
         if self.is_mailed:
             changed = np.flatnonzero(self.private.base != self.w)
             away = self.private.base[changed] - self.w[changed]
-            self._write_message(changed, self._weights(changed, len(rows)) * away)
+            self._write_message(changed, self._weighed(changed, away, len(rows)))
 
-    def _weights(self, changed: np.ndarray, n_rows: int) -> np.ndarray:
-        """What is added of a pass over rows: other workers' passes begin at about the same vector.
+    def _weighed(self, places: np.ndarray | None, step: np.ndarray, n_rows: int) -> np.ndarray:
+        """What is added of a step by so many rows: others' messages begin at about the same vector.
 
         A line that many of a pass's rows touch has come to its optimum by the end of each pass, and
-        the sum of several would carry it as many times as far; see `hogshare.kernels.exchange`.
+        the sum of several would carry it as many times as far; see `hogshare.kernels.master`.
         """
-        n = self.session.settings.n_workers
-        if n > 1 and self.session.plan.barrier == FREE:
-            n += 1  # as many messages are under way when it reads, its own last one among them
-        z = float(self.local[layout.L_ETA]) * n_rows * self.curvature[changed]
-        return exchange_weight(z, float(n)).astype(self.w.dtype)
+        if self.fold == epochs.SUM:
+            return step
+        session = self.session
+        groups = session.plan, session.schedule, session.mail
+        self.one_of = int(blocks.count_proposals(*groups, self.me))
+        if self.fold == epochs.MEAN or self.one_of == 1:
+            return step / step.dtype.type(self.one_of)
+        curvature = self.vector.curvature if places is None else self.vector.curvature[places]
+        z = float(self.local[layout.L_ETA]) * n_rows * curvature
+        return step * exchange_weight(z, float(self.one_of)).astype(step.dtype)
 
     def _is_divergence(self, surely: bool = False) -> bool:
         """Whether the vector has left the range: the steps are too long, whatever the gradient."""
@@ -306,7 +310,11 @@ class BlockWorker(Worker):
             self.local[layout.L_CRITERION] += loss
             t += len(batch)
         if self.is_mailed and not self.posts:
-            self._write_message(None, self.private.base - self.w)
+            away = self.private.base - self.w
+            step = self._weighed(None, away, len(rows))
+            # iterates of the block are the copy's, and later ones have what was added of it
+            self._count_change(None, step - away, t)
+            self._write_message(None, step)
 
     def _step_size(self, t: float) -> float:
         rule, columns = self.session.rule, self.session.schedule.columns
@@ -332,6 +340,8 @@ class BlockWorker(Worker):
         self.rule.step(step, eta, *self.kept)
         if not self.rule.decays_gradient:
             self._decay(step, places, eta * self.rule.weight_decay)
+        if self.posts:
+            step = self._weighed(places, step, n_rows)
         self._count_iterates(places, step, n_rows, t)
         if self.posts:
             self._write_message(places, step)
@@ -352,10 +362,16 @@ class BlockWorker(Worker):
         """A master's message is the step; it adds."""
         box, count = self.session.mail.box, len(step)
         edge = self.me, next_slot(box, self.me)
-        box.places[edge][:count] = self.all_places if places is None else places
-        np.negative(step, out=box.values[edge][:count])
-        box.values[edge][box.places.shape[2]] = 0.0  # the intercept
-        box.heads[edge][layout.H_COUNT], box.heads[edge][layout.H_DENSE] = count, 1
+        head, values = box.heads[edge], box.values[edge]
+        values[box.places.shape[2]] = 0.0  # the intercept
+        if places is None:
+            values = values.view(self.w.dtype)
+        else:
+            box.places[edge][:count] = places
+        np.negative(step, out=values[:count])
+        head[layout.H_COUNT] = -(-count * values.itemsize // box.values.itemsize)
+        head[layout.H_DENSE], head[layout.H_WHOLE] = 1, places is None
+        head[layout.H_PROPOSALS] = self.one_of
 
     def _averaged_from(self) -> float:
         """Rows of the run before the first step whose iterate counts, which begins a mini-batch."""
@@ -374,15 +390,21 @@ class BlockWorker(Worker):
         The sum of N iterates is ``N w`` less each change times the iterates before it; see
         `hogshare.kernels.sgd`, with private copies, and `hogshare.kernels.hogwild`.
         """
-        rule, local = self.session.rule, self.local
-        if not 0 < rule.average <= t:
+        if not 0 < self.session.rule.average <= t:
+            return
+        self._count_change(places, step, t)
+        if self.session.plan.private not in (epochs.LOCK_FREE, epochs.MASTER):
+            self.local[layout.L_AVERAGE_SCALE] += n_rows
+        self.local[layout.L_AVERAGE_COUNT] += n_rows
+
+    def _count_change(self, places: np.ndarray | None, step: np.ndarray, t: float) -> None:
+        """Take from the sum of iterates what those before have not of a change: minus the step."""
+        if not 0 < self.session.rule.average <= t:
             return
         if self.session.plan.private in (epochs.LOCK_FREE, epochs.MASTER):
             before = t - self._averaged_from()
         else:
-            before = local[layout.L_AVERAGE_SCALE]
-            local[layout.L_AVERAGE_SCALE] += n_rows
+            before = self.local[layout.L_AVERAGE_SCALE]
         if before:
             change = before * step.astype(np.float64, copy=False)
             self.private.lag[slice(None) if places is None else places] += change
-        local[layout.L_AVERAGE_COUNT] += n_rows

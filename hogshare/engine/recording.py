@@ -29,12 +29,15 @@ class Recording:
     events : ndarray of shape (n_events, 3), int64
         Worker, ticket (epoch times blocks of an epoch plus block) and version read, in the order
         of the changes. Worker -1: the master applied the rest of a sum.
+    proposals : ndarray of shape (n_events,), int64
+        Of how many messages from about one point a master's is one, by which it was weighed.
     exact : bool
         Whether replaying gives the same bits. On one vector without locks it does not: workers
         write it row by row, and what is recorded is the order in which blocks have ended.
     """
 
     events: np.ndarray
+    proposals: np.ndarray
     exact: bool
     settings: Settings
     shapes: Shapes
@@ -63,13 +66,14 @@ def check_recordable(settings: Settings, has_homes: bool) -> None:
         )
 
 
-def taken_from(session: Session) -> np.ndarray:
-    """The events that a session has recorded."""
+def taken_from(session: Session) -> tuple[np.ndarray, np.ndarray]:
+    """The events that a session has recorded, and the proposals, as of `Recording`."""
     events = session.arrays["recording"]
     count = session.word(layout.RECORDED)
     if count > len(events):
         raise RuntimeError("More has happened than there was room to record.")
-    return np.array(events[:count])
+    found = np.array(events[:count])
+    return found[:, : layout.E_PROPOSALS], found[:, layout.E_PROPOSALS]
 
 
 def do_again(problem: Problem, recording: Recording) -> Session:
@@ -80,7 +84,7 @@ def do_again(problem: Problem, recording: Recording) -> Session:
     session = Session(arrays, settings, outside=outside)
     stop, start = recording.stop, recording.start
     fill(session, problem, recording.rule, stop, recording.step, start, stop.validation)
-    again = _Again(session, recording.events)
+    again = _Again(session, recording.events, recording.proposals)
     if session.plan.private == epochs.MASTER:
         again.by_versions()
     else:
@@ -89,9 +93,9 @@ def do_again(problem: Problem, recording: Recording) -> Session:
 
 
 class _Again:
-    def __init__(self, session: Session, events: np.ndarray) -> None:
+    def __init__(self, session: Session, events: np.ndarray, proposals: np.ndarray) -> None:
         self.session = session
-        self.events = events
+        self.events, self.proposals = events, proposals
         self.workers = [session.worker(k) for k in session.here]
         self.prepared = -1
         self.computed = np.zeros(len(events), bool)
@@ -120,13 +124,15 @@ class _Again:
             return
         self._prepare(ticket)
         s, w = self.session, self.workers[worker]
-        known = s.rows, s.rule, s.plan, s.schedule, s.vector
+        known = s.rows, s.rule, s.plan, s.schedule, s.vector, s.mail, w.private
+        w.table[layout.T_PROPOSALS] = self.proposals[i]
         if isinstance(w, BlockWorker):
-            replay.read_again(*known, w.private, worker, ticket)
+            replay.read_again(*known, worker, ticket)
             w.step()
             replay.post_again(s.schedule, s.mail, worker, ticket)
         else:
-            replay.compute_again(*known, s.mail, w.private, worker, ticket)
+            compute_again = replay.COMPUTE_AGAIN[s.plan.copied, s.settings.n_columns == 1]
+            compute_again(*known, worker, ticket)
         self.computed[i] = True
 
     def by_versions(self) -> None:

@@ -35,6 +35,7 @@ FORMS = {
     epochs.EXCHANGE: "folded",
 }
 FOLDED = "folded"
+COPIED = "copied"  # one worker with a master: all is in the vector and the sum of iterates
 
 # of every run whose orders are shuffled from one another
 ORDERS = ("order", "permutation")
@@ -71,7 +72,9 @@ def form_of(session: Session) -> str:
     """How this session's state is written."""
     numbers = session.settings
     is_one = numbers.n_workers == 1 and session.homes is None
-    return FORMS[session.plan.private] if is_one else FOLDED
+    if not is_one:
+        return FOLDED
+    return COPIED if session.plan.copied else FORMS[session.plan.private]
 
 
 def collect(session: Session, facts: dict[str, Any], looks: dict[str, Any]) -> Saved:
@@ -140,7 +143,7 @@ def folded(state: dict[str, np.ndarray], form: str) -> dict[str, np.ndarray]:
     n_columns = local.shape[1]
     alone = form == FORMS[epochs.ALONE]
     after = dict(state)
-    if "lag" in state:
+    if "lag" in state and form != COPIED:
         weight = local[layout.L_AVERAGE_SCALE if alone else layout.L_AVERAGE_COUNT]
         after["lag"] = state["lag"] + np.tile(weight, len(w) // n_columns) * w
     if alone:
@@ -193,7 +196,7 @@ def _spread(session: Session, state: dict[str, np.ndarray]) -> None:
     if not a["lag"].size:
         return
     lag = state["lag"]
-    if session.plan.private in (epochs.LOCK_FREE, epochs.MASTER):
+    if session.plan.private in (epochs.LOCK_FREE, epochs.MASTER) and not session.plan.copied:
         lag = lag - np.tile(own[layout.L_AVERAGE_COUNT], session.settings.n_features) * a["w"]
     a["lag"][0, : session.size] = lag
 

@@ -16,7 +16,6 @@ from hogshare.rules.sampling import largest_share
 from hogshare.rules.steps import optimal_start
 from hogshare.system.interrupts import errstate
 
-MESSAGE_ROWS = 64  # whose steps are one message to a master, where none says how many
 SOME_EPOCHS = 10  # after which steps hardly fall any more
 TINY = 1e-300
 ROUND_NS = 50_000  # of computing, below which waiting for each other is too much of a round
@@ -90,7 +89,9 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
     elif rule.coordinate is not None or c.parts:  # a block is a write cycle: pushes count those
         rows = c.batch
     elif mode == epochs.MASTER:
-        rows = min(MESSAGE_ROWS if c.batch == 1 else c.batch, n)
+        wished = c.plane.rows_of_block(problem, n, c.n_workers, 0.0)
+        traced = -(-n // max(1, c.trace))
+        rows = min(n, c.batch if c.batch > 1 else min(traced, wished or n))
     elif at_ends:
         rows, follows = min(cap, rows), True
     elif c.plane.has_homes:

@@ -23,7 +23,9 @@ from hogshare.problems.model import Model, as_coef, columns_last, shrunk
 from hogshare.shm.table import IN_RUN
 from hogshare.stragglers import Stragglers
 from hogshare.system.interrupts import errstate
+from hogshare.system.machine import usable_cores
 
+LOOKS_OF_NAP = 8  # of a master's, which take about as long as it sleeps at a time
 AT_ONCE = 1 << 15  # numbers of a mean that are added up while a cache has them
 
 
@@ -88,8 +90,9 @@ class Session(Workspace):
         return Worker(self, me) if self.outside is None else BlockWorker(self, me)
 
     def master(self) -> MasterSide:
-        """What the master calls."""
-        return MasterSide(self)
+        """What the master calls; where workers have all cores, it sleeps between two looks."""
+        is_crowded = len(self.here) >= usable_cores()
+        return MasterSide(self, -(self.looks // LOOKS_OF_NAP) if is_crowded else self.looks)
 
     # -- words that the caller's side reads and writes ------------------------------------------
 
@@ -198,7 +201,7 @@ class Session(Workspace):
         lag = self.arrays["lag"][:, : self.size]
         total = lag[0] if last and len(lag) == 1 else lag.sum(axis=0)
         # what is not in the lag yet: see `hogshare.kernels.sgd`
-        in_place = self.plan.private in (epochs.LOCK_FREE, epochs.MASTER)
+        in_place = self.plan.private in (epochs.LOCK_FREE, epochs.MASTER) and not self.plan.copied
         weights = counts if in_place else local[:, layout.L_AVERAGE_SCALE]
         for k in np.flatnonzero(weights.any(axis=1)):
             w = self.vector.w if in_place else self.private(self.here.start + int(k)).w

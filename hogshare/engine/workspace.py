@@ -92,6 +92,8 @@ class Workspace:
             self.take_turn = parted if self.plan.parts else blocks.BLOCK_TURNS[kernel]
         elif self.plan.parts:
             self.take_turn = stale_blocks.apart_turn
+        elif self.plan.copied:
+            self.take_turn = quanta.COPIED_TURNS[self.plan.ordered, settings.n_columns == 1]
         else:
             self.take_turn = quanta.TURNS[self.rule.method, *kernel, settings.n_columns == 1]
 

@@ -11,6 +11,7 @@ Who writes: T_STEP, the worker alone, 1 from the claim of a block to its end. Al
 from hogshare.kernels.atomics import add_float
 from hogshare.kernels.epochs import ALONE, EXCHANGE, LOCK_FREE, MASTER
 from hogshare.kernels.jit import kernel
+from hogshare.kernels.master import proposals
 from hogshare.kernels.quanta import master_turn_of, turn_of
 from hogshare.kernels.sgd import GRADIENT
 from hogshare.kernels.stale_blocks import apart_turn_of
@@ -30,6 +31,12 @@ def subtract(w, places, step):
     else:
         for k in range(places.shape[0]):
             add_float(w, places[k], kind(-step[k]))
+
+
+@kernel
+def count_proposals(plan, schedule, mail, me):
+    """`master.proposals`, for who writes a message outside of kernels."""
+    return proposals(plan, schedule, mail, me)
 
 
 def block_turn_of(name, lock_free, ordered=False):

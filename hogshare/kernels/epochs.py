@@ -42,6 +42,10 @@ EXCHANGE = 1  # private copies
 ALONE = 2  # a single worker on the vector itself
 MASTER = 3  # snapshots, and changes by mail to a master
 
+SUM = 0  # values of Plan.fold: messages to a master are changes as they are
+WEIGHTED = 1  # each coordinate by how far the block has moved it
+MEAN = 2  # all by one over the number of those that begin at about one point
+
 # value of Plan.sleeps on a virtual clock: a block is computed within a moment, so that there is no
 # exchange in the middle of it
 SIMULATED = 2
@@ -87,6 +91,8 @@ class Plan(NamedTuple):
     everywhere: int = 0  # how many workers with shares all sites have
     split: int = 0  # workers that compute a part each of one mini-batch, see `rounds`; 0: none do
     free: int = 0  # 1: who has a share goes on into the next epoch without the others
+    fold: int = SUM  # of a master, how messages are weighed
+    copied: int = 0  # of a master, 1: rows are stepped on a copy of the model with a scale
 
 
 @inlined
@@ -340,7 +346,7 @@ def apply_criterion(columns, plan, adaptive, criterion, score, epoch):
 
 
 @helper
-def note_event(schedule, worker, ticket, version):
+def note_event(schedule, worker, ticket, version, proposals):
     """Write down what has just been done to the model, if the run is recorded.
 
     Who comes first takes the place; on one vector without locks, blocks are written as they end.
@@ -352,6 +358,7 @@ def note_event(schedule, worker, ticket, version):
         schedule.recording[place, layout.E_WORKER] = worker
         schedule.recording[place, layout.E_TICKET] = ticket
         schedule.recording[place, layout.E_VERSION] = version
+        schedule.recording[place, layout.E_PROPOSALS] = proposals
 
 
 @inlined

@@ -10,6 +10,8 @@ from hogshare.kernels.jit import JIT_DISABLED, helper
 
 # a symbol of the C library, which every process has; none is looked up when a kernel is compiled
 sched_yield = types.ExternalFunction("sched_yield", types.int32())
+usleep = types.ExternalFunction("usleep", types.int32(types.uint32))
+MICROSECONDS = 10  # of a brief sleep, which a timer makes some seventy
 
 if JIT_DISABLED:
     nanoseconds = time.monotonic_ns
@@ -18,12 +20,21 @@ if JIT_DISABLED:
         """Let another thread run."""
         time.sleep(0)
 
+    def sleep_briefly():
+        """Let another thread have the core until a timer rings, as soon as may be."""
+        time.sleep(1e-6 * MICROSECONDS)
+
 else:
 
     @helper
     def yield_core():
         """Let another thread run that waits for this core; come back at once if there is none."""
         sched_yield()
+
+    @helper
+    def sleep_briefly():
+        """Let another thread have the core until a timer rings, as soon as may be."""
+        usleep(MICROSECONDS)
 
     @intrinsic
     def nanoseconds(typingctx):

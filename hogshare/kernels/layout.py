@@ -28,7 +28,7 @@ GENERATION = 14 * WORD  # releases of the throttled barrier so far
 SECTION = 15 * WORD  # rounds times workers plus the worker whose turn it is, see `rounds`
 WRITES = 16 * WORD  # of the master into the model: odd while it writes
 GATHERED = 17 * WORD  # messages in the master's sum
-PLACES = 18 * WORD  # coordinates in the master's sum
+PLACES = 18 * WORD  # coordinates in the master's sum; ALL_PLACES: all, in their order
 JOURNAL = 19 * WORD  # 1 + version that the master is writing; 0: none
 JOURNAL_WORKER = JOURNAL + 1  # whose message filled the sum; -1: nobody's (the master's, as all)
 JOURNAL_NUMBER = JOURNAL + 2  # which of its messages
@@ -47,6 +47,9 @@ STOPPED_BY_CALLER = 2
 STOPPED_BY_DIVERGENCE = 3
 STOPPED_BY_LIMIT = 4
 STOPPED_IN_STEP = 5  # by a caller of a run in step over sites, where all see it at one point
+
+# value of PLACES
+ALL_PLACES = -1
 
 # returned : int64[n_workers * WORD], blocks put back by the monitor, or one of
 NO_BLOCK = -1
@@ -103,7 +106,9 @@ T_BROUGHT = 44  # BROUGHT at the last pull
 T_DEALT = 43  # epochs for which the worker's share has been dealt, where each goes on by itself
 T_READS = 45  # snapshots of the master's model that the worker has read
 T_VALUES_READ = 46  # numbers in all of them
-N_TABLE = 3 * WORD
+T_UNDER_WAY = 47  # of its messages to a master, those that are not in what it has read
+T_PROPOSALS = 48  # of a replay, what `master.proposals` was for the block in hand; 0: count anew
+N_TABLE = 4 * WORD
 
 # values of T_STATE
 STARTING = 0
@@ -184,15 +189,18 @@ H_COUNT = 2  # values with a place
 H_DENSE = 3  # values without one
 H_TICKET = 4  # of the block
 H_PULLED = 5  # to a master: messages of others in what it was computed from
-H_ROUND = 6  # of the writer's, on planes with rounds of their own; written before the values
-H_FOOTER = 7  # the same, written after them
-H_DUE = 8  # where links are emulated: nanoseconds before which the reader does not see it
+H_PROPOSALS = 6  # to a master: of how many from about one point it is one, see `master`
+H_WHOLE = 7  # to a master: 1 if it has a value for each coordinate, in their order
+H_ROUND = 8  # of the writer's, on planes with rounds of their own; written before the values
+H_FOOTER = 9  # the same, written after them
+H_DUE = 10  # where links are emulated: nanoseconds before which the reader does not see it
 
 # recording : int64[n_events, N_EVENT], in the order in which it happened, see `replay`
 E_WORKER = 0  # or NO_WORKER: the master applied the rest of a sum
 E_TICKET = 1
 E_VERSION = 2  # that the worker had read
-N_EVENT = 3
+E_PROPOSALS = 3  # H_PROPOSALS of its message, if it was one
+N_EVENT = 4
 NO_WORKER = -1
 
 # answers of a turn

@@ -31,11 +31,15 @@ import numpy as np
 
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import fence, fetch_add, load, store
-from hogshare.kernels.epochs import note_event
-from hogshare.kernels.host import nanoseconds, yield_core
+from hogshare.kernels.epochs import MEAN, SUM, WEIGHTED, note_event
+from hogshare.kernels.exchange import decay_of, exchange_weight
+from hogshare.kernels.host import nanoseconds, sleep_briefly, yield_core
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.mailbox import has_mail, next_slot, slot_of, take
+from hogshare.kernels.penalties import ELASTICNET, L1
+from hogshare.kernels.rounds import workers_left
 from hogshare.kernels.rows import column_of, row_bounds
+from hogshare.kernels.sgd import fold_scale
 
 ATTEMPTS = 64  # to read, before the master is asked to wait
 MOST_ATTEMPTS = 4096  # before the worker lets others run; the master may have died
@@ -43,71 +47,89 @@ COURTESY = 20_000  # looks of the master at readers that it lets go first
 OVER = -1  # answer of `serve`
 
 
+@inlined
+def copy_place(vector, private, j):
+    """Copy a coordinate of the model."""
+    value = vector.w[j]
+    private.w[j] = value
+    private.base[j] = value
+
+
+@helper
+def copy_all(vector, private):
+    """Copy the model, but for the intercepts, as quick as memory is."""
+    w, base = private.w, private.base
+    for j in range(w.shape[0]):
+        value = vector.w[j]
+        w[j] = value
+        base[j] = value
+
+
 @helper
 def copy_support(rows, order, first, last, vector, private):
-    """Copy the coordinates of some rows, and the intercepts, from the model; how many numbers."""
-    local = private.local
-    n_columns = local.shape[1]
-    w = private.w
-    base = private.base
-    count = n_columns
-    if rows.width > 0 or (last - first) * 8 > w.shape[0]:
-        for j in range(w.shape[0]):
-            value = vector.w[j]
-            w[j] = value
-            base[j] = value
-        count += w.shape[0]
-    else:
-        for i in range(first, last):
-            start, end = row_bounds(rows, order[i])
-            count += (end - start) * n_columns
-            for k in range(start, end):
-                place = column_of(rows, start, k) * np.uint64(n_columns)
-                for c in range(n_columns):
-                    j = place + np.uint64(c)
-                    value = vector.w[j]
-                    w[j] = value
-                    base[j] = value
-    for c in range(n_columns):
-        local[layout.L_INTERCEPT, c] = vector.intercept[c]
-        local[layout.L_INTERCEPT_BASE, c] = vector.intercept[c]
+    """Copy the coordinates of some rows from the model, all if those are many; how many numbers."""
+    n_columns = private.local.shape[1]
+    if rows.width > 0 or (last - first) * 8 > private.w.shape[0]:
+        copy_all(vector, private)
+        return private.w.shape[0]
+    count = 0
+    for i in range(first, last):
+        start, end = row_bounds(rows, order[i])
+        count += (end - start) * n_columns
+        for k in range(start, end):
+            place = column_of(rows, start, k) * np.uint64(n_columns)
+            for c in range(n_columns):
+                copy_place(vector, private, place + np.uint64(c))
     return count
 
 
 @helper
-def read_once(rows, order, first, last, schedule, vector, private, me):
+def read_once(rows, order, first, last, plan, schedule, vector, mail, private, me):
     """Try to copy a state that the model has been in. False: the master wrote meanwhile."""
     control = schedule.control
+    state = schedule.table[me]
     before = load(control, layout.WRITES)
     if before % 2 != 0:
         return False
     version = load(control, layout.VERSION)
-    pulled = load(control, layout.APPLIED) - load(schedule.table[me], layout.T_APPLIED)
-    count = copy_support(rows, order, first, last, vector, private)
+    mine = load(state, layout.T_APPLIED)
+    pulled = load(control, layout.APPLIED) - mine
+    if plan.copied != 0:
+        copy_all(vector, private)
+        count = private.w.shape[0]
+    else:
+        count = copy_support(rows, order, first, last, vector, private)
+    local = private.local
+    for c in range(local.shape[1]):
+        local[layout.L_SCALE, c] = 1.0
+        local[layout.L_INTERCEPT, c] = vector.intercept[c]
+        local[layout.L_INTERCEPT_BASE, c] = vector.intercept[c]
     fence()  # the copies come before the second look
     if load(control, layout.WRITES) != before:
         return False
-    schedule.table[me, layout.T_VERSION] = version
-    schedule.table[me, layout.T_PULLED] = pulled
-    schedule.table[me, layout.T_READS] += 1
-    schedule.table[me, layout.T_VALUES_READ] += count
+    state[layout.T_VERSION] = version
+    state[layout.T_PULLED] = pulled
+    state[layout.T_READS] += 1
+    state[layout.T_VALUES_READ] += count + local.shape[1]
+    sent = mail.box.counters[me, layout.M_POSTED] - load(state, layout.T_DROPPED)
+    state[layout.T_UNDER_WAY] = max(0, sent - mine)
     return True
 
 
 @helper
-def read_snapshot(rows, order, first, last, schedule, vector, private, me):
+def read_snapshot(rows, order, first, last, plan, schedule, vector, mail, private, me):
     """Copy a state that the model has been in; False if that does not come about.
 
     A master that writes without a pause might starve readers, so after some attempts it is asked
     to let this one go first.
     """
     for _ in range(ATTEMPTS):
-        if read_once(rows, order, first, last, schedule, vector, private, me):
+        if read_once(rows, order, first, last, plan, schedule, vector, mail, private, me):
             return True
     fetch_add(schedule.control, layout.READERS, 1)
     done = False
     for _ in range(MOST_ATTEMPTS):
-        if read_once(rows, order, first, last, schedule, vector, private, me):
+        if read_once(rows, order, first, last, plan, schedule, vector, mail, private, me):
             done = True
             break
     fetch_add(schedule.control, layout.READERS, -1)
@@ -115,12 +137,55 @@ def read_snapshot(rows, order, first, last, schedule, vector, private, me):
 
 
 @helper
-def write_message(rows, order, first, last, schedule, mail, private, me, ticket):
+def taken_since(schedule, worker, pulled):
+    """Messages of others that the master has taken since a worker read so many of them."""
+    control = schedule.control
+    taken = load(control, layout.APPLIED) + load(control, layout.GATHERED)
+    # after a master's death the counts may be one off
+    return max(0, taken - load(schedule.table[worker], layout.T_PUSHES) - pulled)
+
+
+@helper
+def proposals(plan, schedule, mail, me):
+    """How many messages from about one point the next one of this worker is one of.
+
+    Those that will be in the model and are not in what it has been computed from: of others, taken
+    meanwhile or waiting to be, its own that were under way when it read, and itself; at least as
+    many as there are workers, who each compute one, and as an update sums. Where nobody else has
+    sent anything since this worker's last message either, the others stand still, and it counts as
+    alone. In rounds it is the workers, whatever the moment.
+    """
+    state = schedule.table[me]
+    if state[layout.T_PROPOSALS] > 0:
+        return state[layout.T_PROPOSALS]
+    if plan.inline != 0:
+        return plan.gradients
+    if plan.ordered != 0:
+        return max(workers_left(schedule), plan.gradients)
+    counters = mail.box.counters
+    live = 0
+    others = taken_since(schedule, me, state[layout.T_PULLED])
+    for k in range(schedule.table.shape[0]):
+        now = load(schedule.table[k], layout.T_STATE)
+        if k == me or now == layout.ACTIVE or now == layout.WAITING:
+            live += 1
+        if k != me:
+            others += load(counters[k], layout.M_POSTED) - load(counters[k], layout.M_TAKEN)
+    own = state[layout.T_UNDER_WAY]
+    if others == 0 and state[layout.T_STALENESS] == 0 and state[layout.T_PUSHES] > 0:
+        live = 1
+    return max(1 + own + others, live + own, plan.gradients)
+
+
+@helper
+def write_message(rows, rule, order, first, last, t, plan, schedule, vector, mail, private, me):
     """Put what has changed in the copy since the snapshot into the worker's next slot.
 
     A coordinate is written once: then the copy and its base agree. One that is NaN agrees with
     nothing, and comes again with every row that has it, while a slot has room for every coordinate
     of the block once. What there is no room for then is lost, in a run that is.
+
+    t : time of the row after the block
     """
     box = mail.box
     slot = next_slot(box, me)
@@ -131,23 +196,135 @@ def write_message(rows, order, first, last, schedule, mail, private, me, ticket)
     w = private.w
     base = private.base
     count = 0
+    one_of = np.int64(1)
+    if plan.fold != SUM:
+        one_of = proposals(plan, schedule, mail, me)
+    clips = plan.fold != SUM and (rule.penalty == L1 or rule.penalty == ELASTICNET)
+    even = 1.0 / one_of
+    rest = 1.0 - even if plan.fold == WEIGHTED else 0.0
+    half = 0.5 * one_of * (last - first)
+    decay = decay_of(rule)
+    iterates = t - max(rule.first_t, rule.average)
+    averaging = plan.fold != SUM and 0 < rule.average < t
     for i in range(first, last):
         start, end = row_bounds(rows, order[i])
         for k in range(start, end):
-            place = column_of(rows, start, k) * np.uint64(n_columns)
+            f = column_of(rows, start, k)
+            place = f * np.uint64(n_columns)
             for c in range(n_columns):
                 j = place + np.uint64(c)
                 if w[j] != base[j] and count < places.shape[0]:
                     places[count] = j
-                    changes[count] = np.float64(w[j]) - np.float64(base[j])
+                    change = np.float64(w[j]) - np.float64(base[j])
+                    if one_of > 1:
+                        if clips and w[j] == 0.0:
+                            places[count] = -1 - np.int64(j)
+                        else:
+                            z = half * local[layout.L_ETA, c]
+                            z *= np.float64(vector.curvature[f]) + decay if rest > 0.0 else 1.0
+                            whole = change
+                            change *= even + rest / (1.0 + z)
+                            if averaging:
+                                # iterates of the block are the copy's, later ones the model's
+                                private.lag[j] += iterates * (whole - change)
+                    changes[count] = change
                     base[j] = w[j]
                     count += 1
-    for c in range(n_columns):
+    write_intercepts(plan, vector, mail, private, me, slot, places.shape[0], one_of, last - first)
+    head = box.heads[me, slot]
+    head[layout.H_COUNT] = count
+    head[layout.H_DENSE] = n_columns
+    head[layout.H_WHOLE] = 0
+    head[layout.H_PROPOSALS] = one_of
+
+
+@helper
+def write_intercepts(plan, vector, mail, private, me, slot, at, one_of, n_rows):
+    """Put what has changed in the intercepts behind a message's values, from `at` on."""
+    local = private.local
+    changes = mail.box.values[me, slot]
+    for c in range(local.shape[1]):
         change = local[layout.L_INTERCEPT, c] - local[layout.L_INTERCEPT_BASE, c]
-        changes[places.shape[0] + c] = change
-    box.heads[me, slot, layout.H_COUNT] = count
-    box.heads[me, slot, layout.H_DENSE] = n_columns
-    address(schedule, mail, me, ticket)
+        if plan.fold == MEAN:
+            change /= one_of
+        elif plan.fold == WEIGHTED:
+            z = local[layout.L_ETA, c] * n_rows * vector.intercept_curvature[0]
+            change *= exchange_weight(z, np.float64(one_of))
+        changes[at + c] = change
+
+
+@inlined
+def whole_size(vector):
+    """Values of a mailbox that a value of the model's dtype for each coordinate takes."""
+    return (vector.w.shape[0] * vector.w.itemsize + 7) // 8
+
+
+@helper
+def write_copy(rule, n_rows, plan, schedule, vector, mail, private, me):
+    """`write_message` of a copy with a scale: of all coordinates, or with l1 of those that differ.
+
+    n_rows : of the block
+    """
+    box = mail.box
+    slot = next_slot(box, me)
+    places = box.places[me, slot]
+    changes = box.values[me, slot]
+    local = private.local
+    n_columns = local.shape[1]
+    w = private.w
+    base = private.base
+    one_of = proposals(plan, schedule, mail, me)
+    kind = w.dtype.type
+    even = kind(1.0 / one_of)
+    rest = kind(1.0 - 1.0 / one_of) if plan.fold == WEIGHTED else kind(0.0)
+    half = kind(0.5 * one_of * n_rows)
+    decay = kind(decay_of(rule))
+    one = kind(1.0)
+    if private.lag.shape[0] > 0:
+        fold_scale(private, 0, n_columns)
+    count, at = 0, whole_size(vector)
+    whole = changes.view(w.dtype)
+    if places.shape[0] > 0:
+        at = places.shape[0]
+        for j in range(w.shape[0]):
+            f, c = j // n_columns, j % n_columns
+            mine = kind(local[layout.L_SCALE, c]) * w[j]
+            change = mine - base[j]
+            if change != 0.0:
+                places[count] = j
+                if mine == 0.0:
+                    places[count] = -1 - j
+                elif one_of > 1:
+                    slope = half * kind(local[layout.L_ETA, c])
+                    curved = slope * (kind(vector.curvature[f]) + decay) if rest > 0.0 else slope
+                    change *= even + rest / (one + curved)
+                changes[count] = np.float64(change)
+                count += 1
+    elif one_of == 1 or rest == 0.0:
+        for c in range(n_columns):
+            scale = kind(local[layout.L_SCALE, c])
+            for j in range(c, w.shape[0], n_columns):
+                whole[j] = even * (scale * w[j] - base[j])
+    elif n_columns == 1:
+        scale = kind(local[layout.L_SCALE, 0])
+        slope = half * kind(local[layout.L_ETA, 0])
+        offset = one + slope * decay
+        for j in range(w.shape[0]):
+            weight = even + rest / (slope * kind(vector.curvature[j]) + offset)
+            whole[j] = weight * (scale * w[j] - base[j])
+    else:
+        for f in range(np.uint64(vector.curvature.shape[0])):
+            curved = half * (kind(vector.curvature[f]) + decay)
+            for c in range(n_columns):
+                j = f * np.uint64(n_columns) + np.uint64(c)
+                weight = even + rest / (one + curved * kind(local[layout.L_ETA, c]))
+                whole[j] = weight * (kind(local[layout.L_SCALE, c]) * w[j] - base[j])
+    write_intercepts(plan, vector, mail, private, me, slot, at, one_of, n_rows)
+    head = box.heads[me, slot]
+    head[layout.H_COUNT] = count
+    head[layout.H_DENSE] = n_columns if places.shape[0] > 0 else at + n_columns
+    head[layout.H_WHOLE] = 0 if places.shape[0] > 0 else 1
+    head[layout.H_PROPOSALS] = one_of
 
 
 @helper
@@ -163,14 +340,10 @@ def address(schedule, mail, me, ticket):
 @helper
 def count_age(schedule, mail, worker, head):
     """Count a message that is taken in both histograms; returns its age."""
-    control = schedule.control
     state = schedule.table[worker]
-    age = load(control, layout.VERSION) - head[layout.H_VERSION]
+    age = load(schedule.control, layout.VERSION) - head[layout.H_VERSION]
     mail.ages[worker, min(age, layout.HISTOGRAM - 1)] += 1
-    taken = load(control, layout.APPLIED) + load(control, layout.GATHERED)
-    of_others = taken - state[layout.T_PUSHES]
-    # after a master's death the counts may be one off
-    staleness = max(0, of_others - head[layout.H_PULLED])
+    staleness = taken_since(schedule, worker, head[layout.H_PULLED])
     schedule.staleness[worker, min(staleness, layout.HISTOGRAM - 1)] += 1
     state[layout.T_STALENESS] = staleness
     return age
@@ -183,35 +356,72 @@ def is_dropped(plan, age):
 
 
 @helper
-def gather(plan, schedule, mail, worker, slot):
-    """Add a message to the sum, or drop it."""
-    control = schedule.control
-    head = mail.box.heads[worker, slot]
+def share_of(plan, schedule, mail, worker, slot):
+    """What a message that is taken is multiplied by; negative: it is dropped. Counts it."""
     state = schedule.table[worker]
-    age = count_age(schedule, mail, worker, head)
+    age = count_age(schedule, mail, worker, mail.box.heads[worker, slot])
     if is_dropped(plan, age):
         state[layout.T_DROPPED] += 1
-        return
+        return -1.0
     state[layout.T_PUSHES] += 1
-    share = 1.0 / (1.0 + age) if plan.damped != 0 else 1.0
+    return 1.0 / (1.0 + age) if plan.damped != 0 else 1.0
+
+
+@inlined
+def clipped(before, change, share, one_of):
+    """What a coordinate that a worker has clipped to zero, from minus `change`, is changed by.
+
+    l1's zeros stay exact: what clipped the worker's base to zero clips anything smaller.
+    """
+    return -before if abs(before) <= abs(change) else share * change / one_of
+
+
+@inlined
+def intercepts_at(mail, vector):
+    """Where a message's changes of the intercepts begin among its values."""
+    capacity = mail.box.places.shape[2]
+    return capacity if capacity > 0 else whole_size(vector)
+
+
+@helper
+def gather(vector, schedule, mail, worker, slot, share):
+    """Add a message to the sum."""
+    control = schedule.control
+    head = mail.box.heads[worker, slot]
     total = mail.gathered
     marks = mail.gathered_marks
     mark = load(control, layout.VERSION) + 1
     known = load(control, layout.PLACES)
     places = mail.box.places[worker, slot]
     changes = mail.box.values[worker, slot]
-    count = head[layout.H_COUNT]
-    for k in range(count):
-        j = np.uint64(places[k])
-        if marks[j] != mark:
-            marks[j] = mark
-            total[j] = 0.0
-            mail.gathered_places[known] = j
-            known += 1
-        total[j] += share * changes[k]
+    if head[layout.H_WHOLE] != 0:
+        if known != layout.ALL_PLACES:
+            for j in range(total.shape[0]):
+                total[j] = total[j] if marks[j] == mark else 0.0
+            known = layout.ALL_PLACES
+        whole = changes.view(vector.w.dtype)
+        for j in range(total.shape[0]):
+            total[j] += share * whole[j]
+    else:
+        for k in range(head[layout.H_COUNT]):
+            place = places[k]
+            j = np.uint64(place if place >= 0 else -1 - place)
+            if known != layout.ALL_PLACES and marks[j] != mark:
+                marks[j] = mark
+                total[j] = 0.0
+                mail.gathered_places[known] = j
+                known += 1
+            if place >= 0:
+                total[j] += share * changes[k]
+            else:
+                model = np.float64(vector.w[j])
+                before = model + total[j]
+                change = clipped(before, changes[k], share, head[layout.H_PROPOSALS])
+                total[j] = -model if change == -before else total[j] + change
     store(control, layout.PLACES, known)
+    at = intercepts_at(mail, vector)
     for c in range(mail.gathered_intercepts.shape[0]):
-        mail.gathered_intercepts[c] += share * changes[places.shape[0] + c]
+        mail.gathered_intercepts[c] += share * changes[at + c]
     store(control, layout.GATHERED, load(control, layout.GATHERED) + 1)
 
 
@@ -223,11 +433,40 @@ def write_journal(schedule, vector, mail, worker, number):
     """
     control = schedule.control
     count = load(control, layout.PLACES)
+    journal = mail.journal
+    if count == layout.ALL_PLACES:
+        kind = vector.w.dtype.type
+        whole = journal.view(vector.w.dtype)
+        for j in range(vector.w.shape[0]):
+            whole[j] = kind(np.float64(vector.w[j]) + mail.gathered[j])
     for k in range(count):
         j = mail.gathered_places[k]
-        mail.journal[k] = np.float64(vector.w[j]) + mail.gathered[j]
+        journal[k] = np.float64(vector.w[j]) + mail.gathered[j]
     for c in range(vector.intercept.shape[0]):
-        mail.journal[vector.w.shape[0] + c] = vector.intercept[c] + mail.gathered_intercepts[c]
+        journal[vector.w.shape[0] + c] = vector.intercept[c] + mail.gathered_intercepts[c]
+    open_journal(control, worker, number)
+
+
+@helper
+def write_journal_of_one(schedule, vector, mail, worker, number, slot, share):
+    """`gather` and `write_journal` of a whole message that is a sum by itself."""
+    control = schedule.control
+    kind = vector.w.dtype.type
+    changes = mail.box.values[worker, slot]
+    after, whole = mail.journal.view(vector.w.dtype), changes.view(vector.w.dtype)
+    for j in range(vector.w.shape[0]):
+        after[j] = kind(np.float64(vector.w[j]) + share * whole[j])
+    at = intercepts_at(mail, vector)
+    for c in range(vector.intercept.shape[0]):
+        mail.journal[vector.w.shape[0] + c] = vector.intercept[c] + share * changes[at + c]
+    store(control, layout.PLACES, layout.ALL_PLACES)
+    store(control, layout.GATHERED, 1)
+    open_journal(control, worker, number)
+
+
+@helper
+def open_journal(control, worker, number):
+    """Say that the values of the next version are there."""
     store(control, layout.JOURNAL_WORKER, worker)
     store(control, layout.JOURNAL_NUMBER, number)
     messages = load(control, layout.APPLIED) + load(control, layout.GATHERED)
@@ -260,7 +499,12 @@ def write_model(schedule, vector, mail):
         writes += 1
         store(control, layout.WRITES, writes)
     fence()  # WRITES is odd before anything changes
-    for k in range(load(control, layout.PLACES)):
+    count = load(control, layout.PLACES)
+    if count == layout.ALL_PLACES:
+        whole = mail.journal.view(vector.w.dtype)
+        for j in range(vector.w.shape[0]):
+            vector.w[j] = whole[j]
+    for k in range(count):
         vector.w[mail.gathered_places[k]] = kind(mail.journal[k])
     for c in range(vector.intercept.shape[0]):
         vector.intercept[c] = mail.journal[vector.w.shape[0] + c]
@@ -285,13 +529,11 @@ def forget_sum(schedule, mail):
 
 
 @helper
-def update(schedule, vector, mail, worker, number):
-    """Make the next version of the model; waits a moment for who has often read in vain."""
+def let_readers_go(control):
+    """Wait a moment for who has often read in vain."""
     for _ in range(COURTESY):
-        if load(schedule.control, layout.READERS) <= 0:
+        if load(control, layout.READERS) <= 0:
             break
-    write_journal(schedule, vector, mail, worker, number)
-    write_model(schedule, vector, mail)
 
 
 @helper
@@ -300,15 +542,27 @@ def take_message(plan, schedule, vector, mail, worker):
     box = mail.box
     if not has_mail(box, worker):
         return False
+    control = schedule.control
     number = box.counters[worker, layout.M_TAKEN] + 1
     slot = slot_of(box, number)
-    gather(plan, schedule, mail, worker, slot)
     head = box.heads[worker, slot]
-    note_event(schedule, worker, head[layout.H_TICKET], head[layout.H_VERSION])
-    if load(schedule.control, layout.GATHERED) >= plan.gradients:
-        update(schedule, vector, mail, worker, number)
-    else:
+    share = share_of(plan, schedule, mail, worker, slot)
+    of_message = head[layout.H_VERSION], head[layout.H_PROPOSALS]
+    note_event(schedule, worker, head[layout.H_TICKET], *of_message)
+    if share < 0.0:
         take(box, worker, number)
+    elif plan.gradients == 1 and head[layout.H_WHOLE] != 0:
+        let_readers_go(control)
+        write_journal_of_one(schedule, vector, mail, worker, number, slot, share)
+        write_model(schedule, vector, mail)
+    else:
+        gather(vector, schedule, mail, worker, slot, share)
+        if load(control, layout.GATHERED) < plan.gradients:
+            take(box, worker, number)
+        else:
+            let_readers_go(control)
+            write_journal(schedule, vector, mail, worker, number)
+            write_model(schedule, vector, mail)
     return True
 
 
@@ -336,20 +590,29 @@ def somebody_may_write(schedule):
 def apply_rest(schedule, vector, mail):
     """Apply a sum of fewer messages than are wanted."""
     if load(schedule.control, layout.GATHERED) > 0:
-        note_event(schedule, layout.NO_WORKER, 0, 0)
-        update(schedule, vector, mail, -1, 0)
+        note_event(schedule, layout.NO_WORKER, 0, 0, 0)
+        let_readers_go(schedule.control)
+        write_journal(schedule, vector, mail, -1, 0)
+        write_model(schedule, vector, mail)
 
 
 @helper
 def wait_for_mail(schedule, mail, looks):
-    """Look so often whether there is mail, or nobody who might write any."""
-    for _ in range(looks):
+    """Look so often whether there is mail, or nobody who might write any.
+
+    looks : negative where workers have all cores. A master that only yields would get one for the
+        rest of a time slice, after milliseconds; who has slept gets it at once.
+    """
+    for _ in range(abs(looks)):
         for worker in range(schedule.table.shape[0]):
             if has_mail(mail.box, worker):
                 return
         if not somebody_may_write(schedule):
             return
-        yield_core()  # who is to write may have none
+        if looks < 0:
+            sleep_briefly()
+        else:
+            yield_core()  # who is to write may have none
 
 
 @kernel
@@ -358,7 +621,7 @@ def serve(plan, schedule, vector, mail, n_rounds, looks):
 
     Whenever nobody is in the run (it is over, or all rest), what is left of a sum is applied.
 
-    looks : how often it looks for the first message
+    looks : how often it looks for the first message, as of `wait_for_mail`
     """
     control = schedule.control
     began = nanoseconds()

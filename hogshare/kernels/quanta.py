@@ -48,7 +48,13 @@ from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.host import nanoseconds, yield_core
 from hogshare.kernels.jit import JIT_DISABLED, helper, inlined, kernel
 from hogshare.kernels.mailbox import all_taken, has_room, post
-from hogshare.kernels.master import address, read_snapshot, take_round, write_message
+from hogshare.kernels.master import (
+    address,
+    read_snapshot,
+    take_round,
+    write_copy,
+    write_message,
+)
 from hogshare.kernels.rounds import (
     AGAIN,
     COMPUTE,
@@ -473,7 +479,7 @@ def turn_of(name, method, lock_free, ordered=False, single=False, outside=False)
             if ticket != layout.FINISH_EPOCH:
                 if (lock_free and not ordered) or plan.private == ALONE:
                     record_push(schedule, me)
-                    note_event(schedule, me, ticket, 0)
+                    note_event(schedule, me, ticket, 0, 0)
                 elif must_push and table[me, UNEXCHANGED] > 0:
                     # before its clock
                     push_private(rule, schedule, vector, memory, private, me, WAIT)
@@ -528,14 +534,14 @@ def count_posted(plan, state, me):
 
 
 @helper
-def read_for_block(rows, rule, plan, schedule, vector, private, me, ticket):
+def read_for_block(rows, rule, plan, schedule, vector, mail, private, me, ticket):
     """Read a snapshot of the master's for a block's rows; False if that does not come about."""
     order, first, end, _ = rows_of(ticket, plan, schedule.order, rule.first_t)
-    return read_snapshot(rows, order, first, end, schedule, vector, private, me)
+    return read_snapshot(rows, order, first, end, plan, schedule, vector, mail, private, me)
 
 
 @helper
-def ready_to_compute(rows, rule, plan, schedule, vector, private, me, ticket):
+def ready_to_compute(rows, rule, plan, schedule, vector, mail, private, me, ticket):
     """COMPUTE if the block in hand has its snapshot, and has been slept for; or what comes first.
 
     A block whose snapshot cannot be read stays in hand.
@@ -544,7 +550,7 @@ def ready_to_compute(rows, rule, plan, schedule, vector, private, me, ticket):
     if plan.sleeps != 0 and state[layout.T_SLEEPS] != 0:
         state[layout.T_SLEEPS] = 0
         return COMPUTE
-    if not read_for_block(rows, rule, plan, schedule, vector, private, me, ticket):
+    if not read_for_block(rows, rule, plan, schedule, vector, mail, private, me, ticket):
         return layout.TURN_WAIT
     if plan.sleeps != 0:
         state[layout.T_SLEEPS] = 1
@@ -552,21 +558,38 @@ def ready_to_compute(rows, rule, plan, schedule, vector, private, me, ticket):
     return COMPUTE
 
 
-@helper
-def compute_message(rows, rule, plan, schedule, vector, mail, private, me, ticket):
-    """Compute a block at its snapshot and write the message, which is not posted yet."""
-    order, first, end, t = rows_of(ticket, plan, schedule.order, rule.first_t)
-    start_block(private.local)
-    intercept = private.local[layout.L_INTERCEPT]
-    model = private.w, intercept, vector.rarity
-    args = private, schedule.columns, False
-    hogwild_rows(rows, rule, order, first, end, t, *model, *args)
-    write_message(rows, order, first, end, schedule, mail, private, me, ticket)
-    schedule.table[me, layout.T_ROWS] += end - first
+def message_of(copied, single=False):
+    """Make what computes a block at its snapshot and writes the message, which is not posted yet.
+
+    copied : whether rows are stepped on a copy with a scale, and not with penalties on their places
+    single : whether the model has one column
+    """
+
+    def compute_message(rows, rule, plan, schedule, vector, mail, private, me, ticket):
+        order, first, end, t = rows_of(ticket, plan, schedule.order, rule.first_t)
+        start_block(private.local)
+        columns = schedule.columns
+        if copied:
+            sgd_rows(rows, rule, order, first, end, t, private, columns, single)
+            write_copy(rule, end - first, plan, schedule, vector, mail, private, me)
+        else:
+            model = private.w, private.local[layout.L_INTERCEPT], vector.rarity
+            hogwild_rows(rows, rule, order, first, end, t, *model, private, columns, False)
+            t += (end - first) * rule.stride
+            of_message = plan, schedule, vector, mail, private, me
+            write_message(rows, rule, order, first, end, t, *of_message)
+        address(schedule, mail, me, ticket)
+        schedule.table[me, layout.T_ROWS] += end - first
+
+    return helper(compute_message)
 
 
-def master_turn_of(name, ordered, outside=False):
-    """Make the kernel of a quantum on the master's plane; see `turn_of`.
+message_on_support = message_of(False)
+message_of_column, message_of_columns = message_of(True, True), message_of(True)
+
+
+def master_turn_of(name, ordered, copied=False, single=False, outside=False):
+    """Make the kernel of a quantum on the master's plane; see `turn_of` and `message_of`.
 
     A step that is taken outside is the worker's next message, which who takes it writes into the
     slot.
@@ -597,7 +620,7 @@ def master_turn_of(name, ordered, outside=False):
                         continue
                     if answer == layout.TURN_BRING and state[layout.T_COMPUTED] == 0:
                         # every site has the snapshot that the block is computed from
-                        of_block = private, me, state[layout.T_BLOCK]
+                        of_block = mail, private, me, state[layout.T_BLOCK]
                         if not read_for_block(rows, rule, plan, schedule, vector, *of_block):
                             return layout.TURN_WAIT
                     if answer != COMPUTE:
@@ -622,13 +645,18 @@ def master_turn_of(name, ordered, outside=False):
                     if state[layout.T_STATE] != layout.ACTIVE:
                         store(state, layout.T_STATE, layout.ACTIVE)
                 if ticket != layout.FINISH_EPOCH:
-                    of_block = private, me, ticket
+                    of_block = mail, private, me, ticket
                     answer = ready_to_compute(rows, rule, plan, schedule, vector, *of_block)
                     if answer != COMPUTE:
                         return answer
                     if outside:
                         return begin_step(schedule, private, me)
-                    compute_message(rows, rule, plan, schedule, vector, mail, *of_block)
+                    if not copied:
+                        message_on_support(rows, rule, plan, schedule, vector, *of_block)
+                    elif single:
+                        message_of_column(rows, rule, plan, schedule, vector, *of_block)
+                    else:
+                        message_of_columns(rows, rule, plan, schedule, vector, *of_block)
             if ordered:
                 wait_for_section(schedule, me)
                 continue
@@ -683,3 +711,10 @@ tabulate(turn_of("hogwild_turn", GRADIENT, True), GRADIENT, LOCK_FREE, 0)
 tabulate(turn_of("asaga_turn", SAGA, True), SAGA, LOCK_FREE, 0)
 tabulate(master_turn_of("master_turn", False), GRADIENT, MASTER, 0)
 tabulate(master_turn_of("master_round", True), GRADIENT, MASTER, 1)
+# of those whose rows are stepped on a copy: by Plan.ordered, and whether there is one column
+COPIED_TURNS = {
+    (0, True): master_turn_of("copied_turn", False, copied=True, single=True),
+    (0, False): master_turn_of("copied_columns_turn", False, copied=True),
+    (1, True): master_turn_of("copied_round", True, copied=True, single=True),
+    (1, False): master_turn_of("copied_columns_round", True, copied=True),
+}

@@ -10,7 +10,13 @@ from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import kernel
 from hogshare.kernels.mailbox import post
 from hogshare.kernels.master import address, apply_rest, take_message
-from hogshare.kernels.quanta import compute_message, read_for_block, rows_of
+from hogshare.kernels.quanta import (
+    message_of_column,
+    message_of_columns,
+    message_on_support,
+    read_for_block,
+    rows_of,
+)
 from hogshare.kernels.saga import fade, level_of
 from hogshare.kernels.sgd import SAGA
 from hogshare.kernels.tracking import start_block
@@ -28,19 +34,38 @@ def prepare_epoch(rule, schedule, plan, epoch):
     prepare_order(schedule, plan, epoch, 0)
 
 
-@kernel
-def compute_again(rows, rule, plan, schedule, vector, mail, private, me, ticket):
-    """Compute a block as worker `me` at the present version, and post the message."""
-    read_for_block(rows, rule, plan, schedule, vector, private, me, ticket)
-    compute_message(rows, rule, plan, schedule, vector, mail, private, me, ticket)
-    post(mail.box, me)
+def compute_again_of(name, copied, single=False):
+    """Make what computes a block as worker `me` at the present version, and posts the message."""
+
+    def compute_again(rows, rule, plan, schedule, vector, mail, private, me, ticket):
+        read_for_block(rows, rule, plan, schedule, vector, mail, private, me, ticket)
+        of_block = mail, private, me, ticket
+        if not copied:
+            message_on_support(rows, rule, plan, schedule, vector, *of_block)
+        elif single:
+            message_of_column(rows, rule, plan, schedule, vector, *of_block)
+        else:
+            message_of_columns(rows, rule, plan, schedule, vector, *of_block)
+        post(mail.box, me)
+
+    compute_again.__name__ = compute_again.__qualname__ = name
+    return kernel(compute_again)
+
+
+# by Plan.copied, and whether there is one column
+COMPUTE_AGAIN = {
+    (1, True): compute_again_of("compute_column_again", True, True),
+    (1, False): compute_again_of("compute_columns_again", True),
+}
+for one in (True, False):
+    COMPUTE_AGAIN[0, one] = compute_again_of("compute_again", False)
 
 
 @kernel
-def read_again(rows, rule, plan, schedule, vector, private, me, ticket):
+def read_again(rows, rule, plan, schedule, vector, mail, private, me, ticket):
     """Give worker `me` a block, whose step is taken outside, and a snapshot for it."""
     schedule.table[me, layout.T_BLOCK] = ticket
-    read_for_block(rows, rule, plan, schedule, vector, private, me, ticket)
+    read_for_block(rows, rule, plan, schedule, vector, mail, private, me, ticket)
     start_block(private.local)
 
 

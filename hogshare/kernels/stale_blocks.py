@@ -119,7 +119,7 @@ def apart_turn_of(name, outside=False):
                     return layout.TURN_SLEEP
                 state[layout.T_SLEEPS] = 0
                 record_push(schedule, me)
-                note_event(schedule, me, ticket, 0)
+                note_event(schedule, me, ticket, 0, 0)
                 state[layout.T_ROWS] += rows_in_hand(schedule, plan, me)
                 last, completed = complete(schedule, plan, ticket, private.local)
                 tick(plan, state, me)

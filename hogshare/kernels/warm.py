@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from hogshare.kernels import announcements, master, quanta
 
-KERNELS = (*dict.fromkeys(quanta.TURNS.values()), quanta.join, quanta.leave, master.serve)
+TURNS = (*dict.fromkeys(quanta.TURNS.values()), *quanta.COPIED_TURNS.values())
+KERNELS = (*TURNS, quanta.join, quanta.leave, master.serve)
 
 
 def loaded() -> list[str]:

@@ -7,7 +7,17 @@ from typing import Any, ClassVar
 
 from hogshare.kernels import epochs
 from hogshare.planes.protocol import Plane
+from hogshare.planes.shared import Size, exchange_interval, row_nanoseconds
 from hogshare.system.ranges import flag, keep_whole
+
+FOLDS = {"weighted": epochs.WEIGHTED, "sum": epochs.SUM, "mean": epochs.MEAN}
+SUMMED_ROWS = 64  # whose steps are one message, where messages are summed and none says how many
+MESSAGE_EXCHANGES = 2.0  # that a message costs: it is read, written, added, and read again
+MESSAGES_OF_EPOCH = 8  # of each worker, at least
+MOST_ROWS = 8192  # of a message
+MESSAGE_NS = 100_000  # of computing, which a message is worth with l1, too
+# values of a block's rows for each coordinate, from which on the rows are stepped on a whole copy
+COPIED_VALUES = 0.25
 
 
 @dataclass(frozen=True)
@@ -45,12 +55,17 @@ class Master(Plane):
     gradients: int = 1
     cutoff: int | None = None
     damped: bool = False
+    fold: str = "weighted"
 
     def __post_init__(self) -> None:
         keep_whole(1, self, "gradients")
         if self.cutoff is not None:
             keep_whole(0, self, "cutoff")
         flag(damped=self.damped)
+        if not isinstance(self.fold, str) or self.fold not in FOLDS:
+            raise ValueError(
+                f"fold must be one of {', '.join(map(repr, FOLDS))}; got {self.fold!r}."
+            )
 
     has_homes: ClassVar[bool] = False
     has_master: ClassVar[bool] = True
@@ -71,4 +86,36 @@ class Master(Plane):
             "gradients": self.gradients,
             "cutoff": -1 if self.cutoff is None else self.cutoff,
             "damped": int(self.damped),
+            "fold": FOLDS[self.fold],
         }
+
+    @property
+    def weighs(self) -> bool:
+        """Whether changes are weighed by the curvature along each coordinate, which it then has."""
+        return self.fold == "weighted"
+
+    def rows_of_block(
+        self, problem: Size, n_rows: int, n_workers: int, late_step: float
+    ) -> int | None:
+        """Rows of a message, where nobody has said how many; None: as many as of a block."""
+        if not problem.has_rows:
+            return None
+        if self.fold == "sum":
+            return min(SUMMED_ROWS, n_rows)
+        least = int(MESSAGE_EXCHANGES * exchange_interval(problem))
+        even = min(MOST_ROWS, -(-n_rows // (MESSAGES_OF_EPOCH * n_workers)))
+        if problem.penalty in ("l1", "elasticnet"):  # a zero is wrong the more often
+            even = min(even, int(MESSAGE_NS / row_nanoseconds(problem)))
+        return min(n_rows, max(least, even))
+
+    def steps_on_copies(self, problem: Size, batch: int, block_rows: int) -> bool:
+        """Whether a worker steps rows on a whole copy of its snapshot, with a scale for l2.
+
+        Else only the coordinates that a block's rows have are read and sent, with the penalties on
+        those. A mini-batch is computed so, at the snapshot itself, and what is summed as in the
+        paper.
+        """
+        if self.fold == "sum" or batch > 1 or not problem.has_rows:
+            return False
+        values = block_rows * problem.nnz / max(1, problem.n_rows)
+        return not problem.is_sparse or values >= COPIED_VALUES * problem.n_features

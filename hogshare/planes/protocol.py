@@ -203,6 +203,10 @@ class Plane:
         """
         return None
 
+    def steps_on_copies(self, problem: Any, batch: int, block_rows: int) -> bool:
+        """Whether rows are stepped on a whole copy of a master's snapshot."""
+        return False
+
     def check_blocks(self, block_rows: int, own_rows: int) -> None:
         """Refuse blocks that do not go with what the plane does every so many rows.
 

@@ -120,7 +120,7 @@ def asysg_con(
         steps,
         settings,
         rule=rule,
-        plane=Master(gradients=gradients, cutoff=cutoff, damped=damped),
+        plane=Master(gradients=gradients, cutoff=cutoff, damped=damped, fold="sum"),
         n_workers=n_workers,
         step=dataclasses.replace(steps, eta0=steps.eta0 / _summed(problem, batch)),
         stop=stop,

@@ -327,11 +327,11 @@ def recorded(
     from hogshare.engine.recording import Recording, taken_from
 
     died = bool((session.schedule.table[:, layout.T_STATE] == layout.DEAD).any())
-    events = taken_from(session)
+    events, proposals = taken_from(session)
     if died or len(events) < session.word(layout.COMPLETED):
         return None
     exact = session.plan.private == epochs.MASTER
-    return Recording(events, exact, settings, shapes, c.rule, c.step, c.stop, start)
+    return Recording(events, proposals, exact, settings, shapes, c.rule, c.step, c.stop, start)
 
 
 class Diverged(ValueError):

@@ -260,7 +260,7 @@ def plane_of(settings: Settings) -> Any:
     from hogshare import Master, Shared
 
     if settings["algorithm"] == "con":
-        return Master(gradients=settings["gradients"])
+        return Master(gradients=settings["gradients"], fold="sum")
     exchange = settings["exchange"] if settings["algorithm"] == "sgd" else None
     return Shared(exchange=exchange, adds=settings["adds"])
 

@@ -163,7 +163,7 @@ def errors(
         solve,
         problem,
         rule=SGD(),
-        plane=Master(),
+        plane=Master(fold="sum"),
         barrier=barriers.parse(barrier),
         runtime=simulator,
         n_workers=n,
