@@ -5,6 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from hogshare import (
+    ASP,
     BSP,
     SAGA,
     SDCA,
@@ -16,10 +17,13 @@ from hogshare import (
     StepSize,
     Stop,
     Throttled,
+    datasets,
     problems,
     solve,
 )
+from hogshare.engine.participants import MasterSide
 from hogshare.kernels import layout
+from hogshare.planes.master import FOLDS
 from hogshare.simulation import MODEL, Churn, Constant, Exponential, Link, Network, Simulator
 
 RUNTIMES = ["threads", "processes"]
@@ -227,6 +231,92 @@ def test_classes_and_l1():
 
 
 @pytest.mark.parametrize(
+    ("plane", "barrier"),
+    [(Master(), ASP()), (Master(), BSP()), (Master(2, damped=True), ASP())],
+    ids=["weighted", "in rounds", "sums, damped"],
+)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"penalty": "l1"},
+        {"penalty": "elasticnet", "l1_ratio": 0.5},
+        {"penalty": None},
+        {"loss": "hinge"},
+        {"sample_weight": np.linspace(0.1, 1.9, 569)},
+    ],
+    ids=str,
+)
+def test_messages_of_many_rows_are_weighed(cancer, settings, plane, barrier):
+    """A sixteenth of the rows: weighed, they end where one worker does."""
+    problem = problems.linear(*cancer, **{"alpha": 0.01} | settings)
+    common = {"stop": 30, "step": StepSize("invscaling", 0.5, 0.5), "seed": 0}
+
+    def objective(n_workers, plane, **more):
+        model = solve(problem, plane=plane, n_workers=n_workers, **common, **more).model
+        return problem.objective(model.coef, model.intercept)
+
+    one = objective(1, Shared())
+    assert objective(1, plane) <= 1.15 * one + 0.005
+    assert objective(2, plane, runtime="threads", barrier=barrier) <= 1.15 * one + 0.005
+
+
+def test_sums_of_long_messages_overshoot_and_weighed_ones_do_not(cancer):
+    settings = {"rule": SGD(), "stop": Stop(epochs=10), "step": StepSize("constant", 0.1)}
+    one = value(cancer, run(cancer, "caller", 1, plane=Shared(), **settings))
+    settings |= {"n_workers": 4, "block": 142, "barrier": BSP()}
+    values = {
+        fold: value(cancer, run(cancer, plane=Master(fold=fold), **settings)) for fold in FOLDS
+    }
+    assert values["weighted"] <= 1.1 * one
+    assert values["mean"] <= 1.1 * one
+    assert values["sum"] > 2.0 * one
+
+
+def test_a_message_is_as_long_as_it_is_worth():
+    """Rows for which reading, sending and adding a whole vector costs a quarter of their time."""
+    rng = np.random.default_rng(0)
+    dense = rng.standard_normal((4000, 10)), rng.integers(0, 2, 4000)
+    sparse = datasets.zipf_classification(4000, 20_000, nnz_per_row=20, seed=0)
+    for data, plane, n_workers, rows in (
+        (dense, Master(), 2, 250),  # eight messages of each worker
+        (dense, Master(), 1, 500),
+        (dense, Master(fold="sum"), 2, 64),
+        (sparse, Master(), 2, None),
+    ):
+        run = {"runtime": "threads" if n_workers > 1 else "caller", "n_workers": n_workers}
+        report = solve(problems.linear(*data), plane=plane, stop=1, seed=0, **run)
+        if rows is None:
+            assert report.settings["block_rows"] > 500
+        else:
+            assert report.settings["block_rows"] == rows
+    named = solve(problems.linear(*dense), plane=Master(), stop=1, block=17, seed=0)
+    assert named.settings["block_rows"] == 17
+
+
+def test_more_workers_than_rows():
+    X, y = np.eye(5), np.array([0, 1, 0, 1, 1])
+    for runtime in ("threads", "simulator"):
+        run = {"runtime": runtime, "n_workers": 8, "stop": 20, "seed": 0}
+        report = solve(problems.linear(X, y, alpha=0.01), plane=Master(), **run)
+        assert np.isfinite(report.model.coef).all() and report.n_epochs == 20
+
+
+def test_workers_do_the_masters_work_where_it_has_not_come(cancer, monkeypatch):
+    """A thread that never gets a core; all messages are taken, and counted with their time."""
+    serve = MasterSide.serve
+
+    def held(side):
+        states = side.session.schedule.table[:, layout.T_STATE]
+        return 0 if (states < layout.DONE).any() else serve(side)
+
+    monkeypatch.setattr(MasterSide, "serve", held)
+    report = run(cancer, "threads", 2, plane=Master(), rule=SGD(), stop=Stop(epochs=5))
+    assert report.mail["messages"] == 5 * 16 and report.mail["seconds"] > 0.0
+    assert report.ages.sum() == 5 * 16
+
+
+@pytest.mark.parametrize(
     ("settings", "sentence"),
     [
         ({"rule": SDCA(), "step": None}, "SDCA needs a shared vector"),
@@ -237,6 +327,12 @@ def test_classes_and_l1():
 def test_what_a_master_cannot_do_is_refused(cancer, settings, sentence):
     with pytest.raises(ValueError, match=sentence):
         run(cancer, **settings)
+
+
+@pytest.mark.parametrize("wrong", ["add", None, 1, ["sum"]])
+def test_an_unknown_fold_is_refused(wrong):
+    with pytest.raises(ValueError, match="fold must be one of 'weighted', 'sum', 'mean'; got"):
+        Master(fold=wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"gradients": 0}, {"gradients": 1.5}, {"cutoff": -1}])

@@ -303,7 +303,7 @@ class MasterSide:
     def take_over(self) -> None:
         """Put in order what another master has left."""
         s = self.session
-        master.take_over(s.schedule, s.vector, s.mail)
+        master.take_over(s.schedule, s.vector, s.mail, s.settings.n_workers)
 
     def serve(self) -> int:
         """Take what workers have posted; how many messages, or `master.OVER`."""

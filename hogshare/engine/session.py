@@ -25,7 +25,7 @@ from hogshare.stragglers import Stragglers
 from hogshare.system.interrupts import errstate
 from hogshare.system.machine import usable_cores
 
-LOOKS_OF_NAP = 8  # of a master's, which take about as long as it sleeps at a time
+LOOKS_OF_NAP = 64  # of a master's, for one that sleeps in between: workers help it
 AT_ONCE = 1 << 15  # numbers of a mean that are added up while a cache has them
 
 
@@ -69,7 +69,8 @@ class Session(Workspace):
     def set_up_turns(self, looks: int) -> None:
         """Say what turns do by themselves; called before any worker starts.
 
-        They look again for a while where they have to wait, and, if nothing is between, a worker's
+        They look again for a while where they have to wait, and do the master's work if nobody is
+        at it, where there is one memory. If nothing is between, a worker's
         first turn enters the run and its last one leaves it: a call of a kernel takes the
         interpreter, by turns with other threads, and comes back when it is free again, a tenth of a
         millisecond, so that a run of 16 threads should need few of them. With a master or rounds
@@ -82,6 +83,8 @@ class Session(Workspace):
         if plan.sleeps or plan.parts or self.barrier is not None:
             return
         self.schedule.table[:, layout.T_LOOKS] = looks
+        if self.settings.world.is_one and self.has_master:
+            self.schedule.table[:, layout.T_HELPS] = 1
         if not plan.ordered and plan.private != epochs.MASTER:
             self.schedule.table[:, layout.T_ENTERS] = 1
 

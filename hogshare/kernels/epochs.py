@@ -361,6 +361,16 @@ def note_event(schedule, worker, ticket, version, proposals):
         schedule.recording[place, layout.E_PROPOSALS] = proposals
 
 
+@helper
+def workers_left(schedule):
+    """Workers that have not died. Not those in the run: at its end they leave out of order."""
+    count = 0
+    for k in range(schedule.table.shape[0]):
+        if load(schedule.table[k], layout.T_STATE) != layout.DEAD:
+            count += 1
+    return count
+
+
 @inlined
 def must_leave(control, ordered):
     """Whether a turn ends here; in an ordered run stops count in sections, but for the caller's."""

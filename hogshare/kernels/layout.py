@@ -34,8 +34,10 @@ JOURNAL_WORKER = JOURNAL + 1  # whose message filled the sum; -1: nobody's (the 
 JOURNAL_NUMBER = JOURNAL + 2  # which of its messages
 JOURNAL_APPLIED = JOURNAL + 3  # messages in that version
 READERS = 20 * WORD  # workers that have tried to read in vain, many times
-SERVING = 21 * WORD  # 1 while the master is at work
+SERVING = 21 * WORD  # worker + 1 that is at the master's work, the master as the one after; or 0
 MAIL_WAIT = 21 * WORD + 1  # nanoseconds that its turns have waited for mail; the master's alone
+MAIL_HELPED = 21 * WORD + 2  # messages that workers have taken; of who has SERVING, as the next
+MAIL_HELPED_NS = 21 * WORD + 3  # nanoseconds that this took them
 RECORDED = 22 * WORD  # events written into the recording
 BLOCK_TIME = 23 * WORD  # mean nanoseconds of the first blocks, once known; for stragglers
 N_CONTROL = 24
@@ -108,6 +110,7 @@ T_READS = 45  # snapshots of the master's model that the worker has read
 T_VALUES_READ = 46  # numbers in all of them
 T_UNDER_WAY = 47  # of its messages to a master, those that are not in what it has read
 T_PROPOSALS = 48  # of a replay, what `master.proposals` was for the block in hand; 0: count anew
+T_HELPS = 49  # 1: the worker does the master's work where nobody is at it
 N_TABLE = 4 * WORD
 
 # values of T_STATE

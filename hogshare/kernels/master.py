@@ -30,14 +30,13 @@ otherwise throws the unfinished sum away: up to M - 1 messages, and nothing else
 import numpy as np
 
 from hogshare.kernels import layout
-from hogshare.kernels.atomics import fence, fetch_add, load, store
-from hogshare.kernels.epochs import MEAN, SUM, WEIGHTED, note_event
+from hogshare.kernels.atomics import compare_exchange, fence, fetch_add, load, store
+from hogshare.kernels.epochs import MEAN, SUM, WEIGHTED, note_event, workers_left
 from hogshare.kernels.exchange import decay_of, exchange_weight
 from hogshare.kernels.host import nanoseconds, sleep_briefly, yield_core
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.mailbox import has_mail, next_slot, slot_of, take
 from hogshare.kernels.penalties import ELASTICNET, L1
-from hogshare.kernels.rounds import workers_left
 from hogshare.kernels.rows import column_of, row_bounds
 from hogshare.kernels.sgd import fold_scale
 
@@ -577,6 +576,23 @@ def take_round(plan, schedule, vector, mail):
 
 
 @helper
+def help_master(plan, schedule, vector, mail, me):
+    """Take a message of each worker if nobody is at it, and count how long that takes.
+
+    Who has posted, and has the message in its cache, need not wait until a master has a core.
+    """
+    control = schedule.control
+    if schedule.table[me, layout.T_HELPS] == 0:
+        return
+    if compare_exchange(control, layout.SERVING, 0, me + 1) != 0:
+        return
+    began = nanoseconds()
+    control[layout.MAIL_HELPED] += take_round(plan, schedule, vector, mail)
+    control[layout.MAIL_HELPED_NS] += nanoseconds() - began
+    store(control, layout.SERVING, 0)
+
+
+@helper
 def somebody_may_write(schedule):
     """Whether a worker is in the run, or about to join it."""
     for k in range(schedule.table.shape[0]):
@@ -627,7 +643,8 @@ def serve(plan, schedule, vector, mail, n_rounds, looks):
     began = nanoseconds()
     wait_for_mail(schedule, mail, looks)
     control[layout.MAIL_WAIT] += nanoseconds() - began
-    store(control, layout.SERVING, 1)
+    if compare_exchange(control, layout.SERVING, 0, schedule.table.shape[0] + 1) != 0:
+        return 0
     taken = 0
     for _ in range(n_rounds):
         expected = somebody_may_write(schedule)
@@ -645,9 +662,14 @@ def serve(plan, schedule, vector, mail, n_rounds, looks):
 
 
 @kernel
-def take_over(schedule, vector, mail):
-    """Put in order what a master that died has left; nobody else is the master now."""
+def take_over(schedule, vector, mail, dead):
+    """Put in order what somebody has left who died at the master's work, if that is so.
+
+    dead : the worker; the master as the one after the last
+    """
     control = schedule.control
+    if load(control, layout.SERVING) != dead + 1:
+        return  # nothing is half done, or somebody else is at it
     if load(control, layout.JOURNAL) != 0:
         write_model(schedule, vector, mail)
     else:

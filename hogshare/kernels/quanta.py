@@ -34,6 +34,7 @@ from hogshare.kernels.epochs import (
     note_event,
     stop_now,
     tick,
+    workers_left,
 )
 from hogshare.kernels.exchange import (
     ALL,
@@ -50,6 +51,7 @@ from hogshare.kernels.jit import JIT_DISABLED, helper, inlined, kernel
 from hogshare.kernels.mailbox import all_taken, has_room, post
 from hogshare.kernels.master import (
     address,
+    help_master,
     read_snapshot,
     take_round,
     write_copy,
@@ -63,7 +65,6 @@ from hogshare.kernels.rounds import (
     UNSENT,
     next_step,
     take_place,
-    workers_left,
 )
 from hogshare.kernels.saga import average_table, level_of, saga_rows
 from hogshare.kernels.sgd import DUAL, GRADIENT, SAGA, fold_scale, sgd_rows
@@ -508,17 +509,36 @@ def turn_of(name, method, lock_free, ordered=False, single=False, outside=False)
 
 
 @helper
-def is_answered(plan, schedule, mail, me):
-    """Whether the master has taken so much that the worker may go on; looks again for a moment.
+def may_go_on(plan, mail, me):
+    """Whether the master has taken so much of a worker's mail that the worker may go on.
 
     Behind a barrier that is all it has posted: see `count_posted`.
     """
-    while True:
-        if has_room(mail.box, me) if plan.barrier == FREE else all_taken(mail.box, me):
-            schedule.table[me, layout.T_LOOKED] = 0
-            return True
-        if not look_again(schedule, plan, me):
+    return has_room(mail.box, me) if plan.barrier == FREE else all_taken(mail.box, me)
+
+
+@helper
+def is_answered(plan, schedule, vector, mail, me):
+    """`may_go_on`; helps the master, and looks again for a moment."""
+    while not may_go_on(plan, mail, me):
+        help_master(plan, schedule, vector, mail, me)
+        if not may_go_on(plan, mail, me) and not look_again(schedule, plan, me):
             return False
+    schedule.table[me, layout.T_LOOKED] = 0
+    return True
+
+
+@helper
+def step_or_help(rows, rule, plan, schedule, vector, memory, mail, private, me):
+    """`next_step`; helps the master, and looks again for a moment."""
+    answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
+    while answer == layout.TURN_WAIT:
+        help_master(plan, schedule, vector, mail, me)
+        answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
+        if answer == layout.TURN_WAIT and not look_again(schedule, plan, me):
+            return answer
+    schedule.table[me, layout.T_LOOKED] = 0
+    return answer
 
 
 @inlined
@@ -615,7 +635,7 @@ def master_turn_of(name, ordered, copied=False, single=False, outside=False):
                     take_round(plan, schedule, vector, mail)
                 if ordered:
                     side = schedule, vector, memory, mail, private, me
-                    answer = step_or_wait(rows, rule, plan, *side)
+                    answer = step_or_help(rows, rule, plan, *side)
                     if answer == AGAIN:
                         continue
                     if answer == layout.TURN_BRING and state[layout.T_COMPUTED] == 0:
@@ -626,7 +646,7 @@ def master_turn_of(name, ordered, copied=False, single=False, outside=False):
                     if answer != COMPUTE:
                         return answer
                 elif state[layout.T_COMPUTED] == POSTED:
-                    if not is_answered(plan, schedule, mail, me):
+                    if not is_answered(plan, schedule, vector, mail, me):
                         return layout.TURN_WAIT
                     count_posted(plan, state, me)
                     if plan.sleeps != 0:
@@ -635,7 +655,7 @@ def master_turn_of(name, ordered, copied=False, single=False, outside=False):
                 if not ordered:
                     if ticket == layout.NO_BLOCK:
                         if plan.barrier == FREE:
-                            if not is_answered(plan, schedule, mail, me):
+                            if not is_answered(plan, schedule, vector, mail, me):
                                 return layout.TURN_WAIT
                         elif not pass_barrier(plan, schedule, vector, memory, private, me):
                             return layout.TURN_WAIT
@@ -667,6 +687,8 @@ def master_turn_of(name, ordered, copied=False, single=False, outside=False):
                 post(mail.box, me)
                 if plan.inline != 0:
                     take_round(plan, schedule, vector, mail)
+                else:
+                    help_master(plan, schedule, vector, mail, me)
                 if plan.barrier == FREE:
                     tick(plan, state, me)
                 else:

@@ -48,6 +48,7 @@ from hogshare.kernels.epochs import (
     news_of,
     stop_now,
     tick,
+    workers_left,
 )
 from hogshare.kernels.exchange import ALL, WAIT, pull, push_in_order, record_push
 from hogshare.kernels.jit import helper
@@ -78,16 +79,6 @@ def take_place(schedule, me):
     state[layout.T_WISH] = GO_ON
     state[layout.T_BLOCK] = layout.NO_BLOCK
     store(state, layout.T_READY, state[layout.T_ROUND])
-
-
-@helper
-def workers_left(schedule):
-    """Workers that have not died. Not those in the run: at its end they leave out of order."""
-    count = 0
-    for k in range(schedule.table.shape[0]):
-        if load(schedule.table[k], layout.T_STATE) != layout.DEAD:
-            count += 1
-    return count
 
 
 @helper

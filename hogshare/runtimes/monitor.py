@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare.engine.session import Session
-from hogshare.kernels import layout, repair, sgd
+from hogshare.kernels import layout, master, repair, sgd
 
 
 class Monitor:
@@ -35,6 +35,8 @@ class Monitor:
             # it may have died between the two stores of a swap: start from a whole permutation
             s.permutation[:] = np.arange(len(s.permutation))
         repair.release_words(self.session.vector.segments, s.control, worker)
+        if self.session.has_master:
+            master.take_over(s, self.session.vector, self.session.mail, worker)
         if self.session.rule.method != sgd.GRADIENT:
             repair.ask_for_repair(s.control)
         self._dead.append(worker)

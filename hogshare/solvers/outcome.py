@@ -192,10 +192,10 @@ def mail(session: Session) -> dict[str, Any] | None:
     """What the master has taken and how long that took; None if none has been one all along."""
     if not session.has_master:
         return None
-    total = session.arrays["turns"][-1, 0]
+    total, word = session.arrays["turns"][-1, 0], session.word
     return {
-        "messages": int(total[MESSAGES]),
-        "seconds": float(total[NANOSECONDS]) * 1e-9,
+        "messages": int(total[MESSAGES]) + word(layout.MAIL_HELPED),
+        "seconds": float(total[NANOSECONDS] + word(layout.MAIL_HELPED_NS)) * 1e-9,
     }
 
 

@@ -8,10 +8,11 @@ import cases
 import numpy as np
 import pytest
 
-from hogshare import PSSP, SSP, Fraction, Throttled, barriers
+from hogshare import PSSP, SSP, Fraction, Throttled, barriers, planes
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, mailbox, master, replay
+from hogshare.kernels import epochs, layout, mailbox, master, replay
 from hogshare.kernels.atomics import fence, fetch_add, load, store
+from hogshare.kernels.exchange import exchange_weight
 from hogshare.kernels.jit import JIT_DISABLED, kernel
 from hogshare.kernels.mailbox import slot_of
 from hogshare.planes import Master
@@ -32,6 +33,11 @@ def message(session, worker, number):
     slot = slot_of(box, number)
     count, dense = (box.heads[worker, slot, k] for k in (layout.H_COUNT, layout.H_DENSE))
     values, begin = box.values[worker, slot].copy(), box.places.shape[2]
+    if box.heads[worker, slot, layout.H_WHOLE]:
+        w, columns = session.vector.w, session.settings.n_columns
+        begin = begin or dense - columns
+        changes = values.view(w.dtype)[: len(w)].astype(np.float64)
+        return np.arange(len(w)), changes, values[begin : begin + columns]
     return box.places[worker, slot, :count].copy(), values[:count], values[begin : begin + dense]
 
 
@@ -52,12 +58,14 @@ def interleave(session, seed):
     raise AssertionError("the run does not end")
 
 
+@pytest.mark.parametrize("rule", [SGD(batch=4), SGD()], ids=str)
 @pytest.mark.parametrize("form", ["dense", "csr"])
 @pytest.mark.parametrize("gradients", [1, 2, 5])
-def test_every_message_is_in_the_model_once(form, gradients):
-    """However turns interleave; the sum is followed beside, message by message."""
-    for seed in range(3):
-        session = made(form, Master(gradients))
+def test_every_message_is_in_the_model_once(form, gradients, rule):
+    """However turns interleave, whoever takes it; the sum is followed beside, by messages."""
+    for seed in range(4):
+        session = made(form, Master(gradients), rule=rule)
+        session.schedule.table[:, layout.T_HELPS] = seed % 2
         s, counters = session, session.mail.box.counters
         start = s.vector.w.astype(np.float64), s.vector.intercept.copy()
         total, bias = start[0].copy(), start[1].copy()
@@ -88,6 +96,7 @@ def test_every_message_is_in_the_model_once(form, gradients):
         assert len(post) == counters[:, layout.M_TAKEN].sum() == 3 * 6
         np.testing.assert_allclose(s.vector.w, total, rtol=1e-5, atol=1e-7)
         np.testing.assert_allclose(s.vector.intercept, bias, rtol=1e-9)
+        assert (session.word(layout.MAIL_HELPED) > 0) == (seed % 2 == 1)
         updates = -(-len(post) // gradients)
         assert session.word(layout.VERSION) == updates
         assert session.word(layout.WRITES) == 2 * updates
@@ -234,12 +243,14 @@ def messages_in(w, changes):
 
 
 @pytest.mark.skipif(not JIT_DISABLED, reason="dies between two lines of Python")
+@pytest.mark.parametrize("who", ["the master", "a worker"])
+@pytest.mark.parametrize("rule", [SGD(batch=4), SGD()], ids=str)
 @pytest.mark.parametrize("gradients", [1, 2])
-def test_a_master_may_die_between_any_two_stores(gradients, monkeypatch):
+def test_a_master_may_die_between_any_two_stores(gradients, rule, who, monkeypatch):
     """Its successor's model is that of whole updates; at most one sum is lost."""
     whole = None
     for moment in range(1, 400):
-        session = made(plane=Master(gradients), n_workers=2, seed=5)
+        session = made(plane=Master(gradients), n_workers=2, seed=5, rule=rule)
         workers = [session.worker(k) for k in range(2)]
         assert all(worker.join() for worker in workers)
         s = session
@@ -263,14 +274,25 @@ def test_a_master_may_die_between_any_two_stores(gradients, monkeypatch):
             patch.setattr(master, "store", dying)
             patch.setattr(mailbox, "store", dying)
             try:
-                session.master().serve()
+                if who == "a worker":
+                    s.schedule.table[0, layout.T_HELPS] = 1
+                    for _ in range(2):
+                        groups = s.schedule, s.vector, s.mail
+                        master.help_master(s.plan, *groups, 0)
+                else:
+                    session.master().serve()
             except Died:
                 pass
             else:
                 whole = moment
                 break
         side = session.master()
-        side.take_over()
+        if who == "a worker":
+            side.take_over()  # of a master that has died at nothing
+            assert session.word(layout.SERVING) == 1
+            master.take_over(s.schedule, s.vector, s.mail, 0)
+        else:
+            side.take_over()
         assert session.word(layout.WRITES) % 2 == 0
         assert session.word(layout.JOURNAL) == session.word(layout.GATHERED) == 0
         # only whole updates, and none twice
@@ -282,6 +304,117 @@ def test_a_master_may_die_between_any_two_stores(gradients, monkeypatch):
         lost = 4 - max(counted) - session.word(layout.GATHERED)
         assert lost <= gradients - 1
     assert whole is not None and whole > 30
+
+
+def weight(session, one_of, n_rows):
+    """What each coordinate's change is multiplied by, as `docs/exchange.md` derives it."""
+    if session.plan.fold != epochs.WEIGHTED:
+        return 1.0 / one_of
+    s, columns = session, session.settings.n_columns
+    decay = s.rule.alpha * (1.0 - s.rule.l1_ratio) if s.rule.penalty else 0.0
+    curved = np.repeat(s.vector.curvature.astype(np.float64) + decay, columns)
+    z = s.private(0).local[layout.L_ETA, 0] * n_rows * curved
+    return exchange_weight(z, float(one_of))
+
+
+@pytest.mark.parametrize("fold", ["weighted", "mean", "sum"])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"penalty": "l1"}, {"penalty": "elasticnet"}, {"penalty": None}, {"weighted": True}],
+    ids=str,
+)
+@pytest.mark.parametrize("copied", [False, True])
+def test_what_the_master_adds_is_the_weight_times_what_the_worker_has_changed(
+    fold, columns, settings, copied, monkeypatch
+):
+    """On the rows' places, and of a whole copy; the model moves by just that."""
+    monkeypatch.setattr(planes.master, "COPIED_VALUES", 0.0 if copied else np.inf)
+    block = 3
+    settings = {"alpha": 0.05} | settings
+    for dtype in cases.DTYPES:
+        problem, *_ = cases.problem("csr", dtype, columns, **settings)
+        s = cases.session(problem, n_workers=2, plane=Master(fold=fold), block=block)
+        assert s.plan.copied == (fold != "sum" and copied)
+        workers = [s.worker(k) for k in range(2)]
+        assert all(worker.join() for worker in workers)
+        rng = np.random.default_rng(0)
+        s.vector.w[:] = rng.standard_normal(len(s.vector.w))
+        workers[1].turn(1)  # is under way, so that the next is one of two
+        workers[0].turn(1)
+        private, box = s.private(0), s.mail.box
+        places, values, _ = message(s, 0, 1)
+        one_of = int(box.heads[0, 0, layout.H_PROPOSALS])
+        assert one_of == (1 if fold == "sum" else 2)
+        base = np.where(s.plan.copied, private.base, s.vector.w)
+        mine = np.tile(private.local[layout.L_SCALE], len(base) // columns) * private.w
+        want = np.zeros(len(base))
+        at = np.where(places < 0, -1 - places, places)
+        want[at] = (weight(s, one_of, block) * (mine - base))[at] if fold != "sum" else 0.0
+        want[at[places < 0]] = -base[at[places < 0]]
+        if fold == "sum":
+            want[at] = (private.w.astype(np.float64) - s.vector.w)[at]
+        got = np.zeros(len(base))
+        got[at] = values
+        tight = 1e-12 if dtype == "float64" else 1e-5
+        np.testing.assert_allclose(got, want, rtol=tight, atol=tight)
+        if s.plan.copied:
+            assert set(np.flatnonzero(want)) <= set(at)
+        before, other = s.vector.w.astype(np.float64), message(s, 1, 1)
+        s.master().serve()
+        np.add.at(before, np.abs(at), np.where(places < 0, 0.0, values))
+        clean = np.setdiff1d(at[places >= 0], np.where(other[0] < 0, -1 - other[0], other[0]))
+        assert (s.vector.w[clean] == before[clean].astype(dtype)).all()
+
+
+def test_a_coordinate_that_a_worker_has_clipped_is_exactly_zero():
+    """If the model's is no larger than what was clipped; else it comes nearer by a share."""
+    problem, *_ = cases.problem("csr", penalty="l1", alpha=0.05)
+    for gradients in (1, 2):
+        s = cases.session(problem, n_workers=2, plane=Master(gradients), block=8)
+        box = s.mail.box
+        s.vector.w[:4] = 0.1, -0.3, 0.3, 0.7
+        for worker in range(gradients):
+            box.places[worker, 0, :4] = -1, -2, -3, 3
+            box.values[worker, 0, :4] = -0.25, 0.3, -0.1, 0.01
+            head = box.heads[worker, 0]
+            head[layout.H_COUNT], head[layout.H_DENSE], head[layout.H_PROPOSALS] = 4, 1, 2
+            mailbox.post(box, worker)
+        s.master().serve()
+        once = [0.0, 0.0, 0.25, 0.71]
+        twice = [0.0, 0.0, 0.2, 0.72]
+        want = once if gradients == 1 else twice
+        np.testing.assert_allclose(s.vector.w[:4], want, atol=1e-15)
+        assert (s.vector.w[:2] == 0.0).all()
+
+
+def test_a_message_is_one_of_all_that_begin_at_about_its_snapshot():
+    """What others have had taken or posted since, its own under way, and who computes one."""
+
+    @kernel
+    def count(plan, schedule, mail, me):
+        return master.proposals(plan, schedule, mail, me)
+
+    s = made(n_workers=3, rule=SGD())
+    workers = [s.worker(k) for k in range(3)]
+    groups = s.plan, s.schedule, s.mail
+    assert workers[0].join()
+    assert count(*groups, 0) == 1  # nobody else is in the run
+    assert workers[1].join() and workers[2].join()
+    assert count(*groups, 0) == 3
+    heads = s.mail.box.heads[..., layout.H_PROPOSALS]
+    workers[1].turn(2)
+    assert list(heads[1, :2]) == [3, 4]  # of which the first is not in what the second has read
+    workers[0].turn(1)
+    assert heads[0, 0] == 3  # itself and two
+    s.master().serve()
+    workers[2].turn(1)
+    assert heads[2, 0] == 3  # all others' are in what it has read
+    table = s.schedule.table
+    table[2, layout.T_PROPOSALS] = 7
+    assert count(*groups, 2) == 7  # in a replay
+    many = made(plane=Master(9), n_workers=3, rule=SGD())
+    assert count(many.plan, many.schedule, many.mail, 0) == 9  # an update sums so many
 
 
 @kernel
