@@ -1,15 +1,22 @@
 """A master that owns the model: consistent snapshots out, changes in by mail, summed updates.
 
+    snapshot -> rows, on the worker's copy -> weighted change -> slot -> journal -> model
+
 Source: Lian et al. 2015, AsySG-con, Algorithm 1: the master sums the first M gradients that arrive,
 whoever sends them, and updates the model at once, so that what a worker reads is a state that the
 model has been in. Departures: a message is a change (step size times gradient, penalties on the
 rows' support as in `hogwild`) on the coordinates of a worker's rows; the sum of fewer than M that
-is left at the end of a run is applied.
+is left at the end of a run is applied, and by default a worker weighs its
+changes, and a message is thousands of rows.
 
 Who writes:
 
+- "The master" below is who has SERVING: the master itself, or a worker that has posted and finds
+  nobody at it (`help_master`). The word is taken by a compare-exchange (acquiring) and given back
+  by a releasing store, so that all that one of them has written the next one sees.
 - The model (`w`, `intercept`), VERSION and the sum: the master alone. WRITES is a seqlock: odd
-  while it writes. A worker reads the coordinates of its rows, and reads again if WRITES has moved.
+  while it writes. A worker reads the coordinates of its rows, or all, and reads again if WRITES has
+  moved.
 - The mailbox, of which edge k is from worker k to the master: as `mailbox` says. The master takes
   a message after it has added it to the sum: if the message filled that, after the update and as
   part of it.
@@ -22,9 +29,20 @@ here are those of their messages, none of the dropped, that the master has taken
 snapshot has not. With M = 1 the two differ where a worker has read before its own last message was
 in the model.
 
+The weight is that of an exchange, c(z, P) (`exchange.exchange_weight`), with z = step x rows x
+(curvature + l2) of a coordinate, and P messages from about one point (`proposals`); the derivation
+is in `docs/exchange.md`. A worker weighs what it writes into its slot, and whoever takes it adds:
+what the master has added is the weight times what the worker has changed. A coordinate that l1 has
+clipped to zero has place -1 - j, with minus what it was (`clipped`).
+
+A message has a place for each value, or is whole (H_WHOLE): a value of the model's dtype for each
+coordinate. A whole one is added by loops over vectors, into the journal at once where it is an
+update by itself.
+
 If the master dies: before an update it writes the new values of all coordinates beside, then
 JOURNAL. Who takes over writes them again if there is a journal, which is the same as once, and
-otherwise throws the unfinished sum away: up to M - 1 messages, and nothing else, are lost.
+otherwise throws the unfinished sum away: up to M - 1 messages, and nothing else, are lost. Who dies
+with SERVING has it until that has been done (`take_over`); without, nothing is left undone.
 """
 
 import numpy as np

@@ -105,13 +105,14 @@ class Mail(NamedTuple):
 
     ages : int64 [n_workers, HISTOGRAM], messages by their age, of each worker
     box : Mailbox, of which edge k is from worker k to the master. A message's values are by how
-        much it changes the coordinates that are its places, and the dense ones, the intercepts
+        much it changes the coordinates that are its places, and the dense ones, the intercepts; of
+        a whole one the first are values of the model's dtype for all coordinates
     gathered : float64 [n_features * n_columns], the changes so far, where they are marked
     gathered_places : int64 [n_features * n_columns], which coordinates those are
     gathered_marks : int64 [n_features * n_columns], 1 + version at which one was changed last
     gathered_intercepts : float64 [n_columns]
     journal : float64 [n_features * n_columns + n_columns], the values of the next version: of the
-        places in their order, then the intercepts
+        places in their order (in the model's dtype, if those are all), then the intercepts
     """
 
     ages: np.ndarray

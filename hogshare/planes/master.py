@@ -12,7 +12,7 @@ from hogshare.system.ranges import flag, keep_whole
 
 FOLDS = {"weighted": epochs.WEIGHTED, "sum": epochs.SUM, "mean": epochs.MEAN}
 SUMMED_ROWS = 64  # whose steps are one message, where messages are summed and none says how many
-MESSAGE_EXCHANGES = 2.0  # that a message costs: it is read, written, added, and read again
+MESSAGE_EXCHANGES = 3.0  # that a message costs: a copy is read, weighed and written, and added
 MESSAGES_OF_EPOCH = 8  # of each worker, at least
 MOST_ROWS = 8192  # of a message
 MESSAGE_NS = 100_000  # of computing, which a message is worth with l1, too
@@ -26,9 +26,10 @@ class Master(Plane):
 
     Workers compute from a snapshot, a state that the model has really been in, and post what
     should change to the master, which is a process, a thread, or with one worker a step of its
-    loop. With ``SGD(batch=B)`` a message is the step of one mini-batch of B rows from one snapshot.
-    Without, and with ``batch=1`` for a linear problem, it is what a block of rows changes: rows of
-    a linear problem are taken one after the other on a copy of the snapshot.
+    loop; a worker that has posted does the master's work where nobody is at it. With
+    ``SGD(batch=B)`` a message is the step of one mini-batch of B rows from one snapshot. Without,
+    and with ``batch=1`` for a linear problem, it is what a block of rows changes: rows of a linear
+    problem are taken one after the other on a copy of the snapshot.
 
     Parameters
     ----------
@@ -39,17 +40,25 @@ class Master(Plane):
     damped : bool, default=False
         Multiply a message by ``1 / (1 + age)``, the versions since its snapshot, which keeps old
         ones from going too far.
+    fold : {"weighted", "sum", "mean"}, default="weighted"
+        What workers multiply their changes by. "weighted": each coordinate by how far the block has
+        moved it and how many messages begin at about the same snapshot, as in an exchange of
+        `Shared`, so that messages may be of thousands of rows, and by default are. Where the
+        problem says no curvature, and for messages that are one step, that is "sum": nothing, as
+        published, in messages of 64 rows where nobody names a block. "mean": all by one over the
+        number of those messages.
 
     Notes
     -----
-    Source: Lian, Huang, Li and Liu 2015, AsySG-con (Algorithm 1). Workers that send fewer than M
-    messages between them, at the end of a run, have theirs applied as a smaller sum.
+    Source: Lian, Huang, Li and Liu 2015, AsySG-con (Algorithm 1), with ``fold="sum"``; the weights
+    are derived in `docs/exchange.md`. Workers that send fewer than M messages between them, at the
+    end of a run, have theirs applied as a smaller sum.
 
     Examples
     --------
     >>> from hogshare import Master
     >>> Master(gradients=4)
-    Master(gradients=4, cutoff=None, damped=False)
+    Master(gradients=4, cutoff=None, damped=False, fold='weighted')
     """
 
     gradients: int = 1
