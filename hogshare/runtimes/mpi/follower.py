@@ -51,6 +51,8 @@ def attached(parts: Parts, content: dict[str, Any]) -> Session:
     """The session of a leader that has made the same call; the memory stays with its arrays."""
     arena = accept(content)
     arrays = {**{name: arena[name] for name in arena.names}, **parts.rows}
+    if content["plane"] is not None:  # with what the leader has chosen for the problem
+        parts = parts._replace(plane=content["plane"])
     return Session(arrays, content["settings"], *parts[1:])
 
 

@@ -25,6 +25,7 @@ from hogshare.engine.arrays import NOTHING, Shapes
 from hogshare.engine.checks import AtRest
 from hogshare.engine.session import Session
 from hogshare.kernels import layout, repair
+from hogshare.planes import Plane
 from hogshare.runtimes.assignment import Assignment, session_of
 from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
@@ -72,7 +73,11 @@ class Leader(Runtime):
         """Compile, and have the others load what is compiled; they wait, and then attach."""
         assert self.arena is not None
         session.worker(session.here.start).prepare()
-        self.call.post_all(ATTACH, {**offer(self.arena), "settings": session.settings})
+        plane = session.plane
+        if plane is not None and type(plane).fitted is Plane.fitted:
+            plane = None  # it is as every rank has it
+        content = {**offer(self.arena), "settings": session.settings, "plane": plane}
+        self.call.post_all(ATTACH, content)
         self._await(READY)
 
     def run(
