@@ -8,7 +8,7 @@ import numpy as np
 
 from hogshare.engine.choices import Choices
 from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd
-from hogshare.planes.shared import descent_interval, row_nanoseconds
+from hogshare.planes.shared import descent_interval, message_rows, row_nanoseconds
 from hogshare.problems.linear import effective_l1_ratio
 from hogshare.problems.linear.rows import block_rows, windows
 from hogshare.rules.pace import longest_interval, pace_of, windows_abreast
@@ -90,8 +90,8 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
         rows = c.batch
     elif mode == epochs.MASTER:
         wished = c.plane.rows_of_block(problem, n, c.n_workers, 0.0)
-        traced = -(-n // max(1, c.trace))
-        rows = min(n, c.batch if c.batch > 1 else min(traced, wished or n))
+        wished = wished or message_rows(problem, numbers.l1_ratio, n, c.n_workers)
+        rows = min(n, c.batch if c.batch > 1 else min(wished, -(-n // max(1, c.trace))))
     elif at_ends:
         rows, follows = min(cap, rows), True
     elif c.plane.has_homes:

@@ -7,15 +7,10 @@ from typing import Any, ClassVar
 
 from hogshare.kernels import epochs
 from hogshare.planes.protocol import Plane
-from hogshare.planes.shared import Size, exchange_interval, row_nanoseconds
 from hogshare.system.ranges import flag, keep_whole
 
 FOLDS = {"weighted": epochs.WEIGHTED, "sum": epochs.SUM, "mean": epochs.MEAN}
 SUMMED_ROWS = 64  # whose steps are one message, where messages are summed and none says how many
-MESSAGE_EXCHANGES = 3.0  # that a message costs: a copy is read, weighed and written, and added
-MESSAGES_OF_EPOCH = 8  # of each worker, at least
-MOST_ROWS = 8192  # of a message
-MESSAGE_NS = 100_000  # of computing, which a message is worth with l1, too
 # values of a block's rows for each coordinate, from which on the rows are stepped on a whole copy
 COPIED_VALUES = 0.25
 
@@ -104,20 +99,12 @@ class Master(Plane):
         return self.fold == "weighted"
 
     def rows_of_block(
-        self, problem: Size, n_rows: int, n_workers: int, late_step: float
+        self, problem: Any, n_rows: int, n_workers: int, late_step: float
     ) -> int | None:
-        """Rows of a message, where nobody has said how many; None: as many as of a block."""
-        if not problem.has_rows:
-            return None
-        if self.fold == "sum":
-            return min(SUMMED_ROWS, n_rows)
-        least = int(MESSAGE_EXCHANGES * exchange_interval(problem))
-        even = min(MOST_ROWS, -(-n_rows // (MESSAGES_OF_EPOCH * n_workers)))
-        if problem.penalty in ("l1", "elasticnet"):  # a zero is wrong the more often
-            even = min(even, int(MESSAGE_NS / row_nanoseconds(problem)))
-        return min(n_rows, max(least, even))
+        """Rows of a message, where nobody has said how many; None: by what one costs."""
+        return min(SUMMED_ROWS, n_rows) if self.fold == "sum" and problem.has_rows else None
 
-    def steps_on_copies(self, problem: Size, batch: int, block_rows: int) -> bool:
+    def steps_on_copies(self, problem: Any, batch: int, block_rows: int) -> bool:
         """Whether a worker steps rows on a whole copy of its snapshot, with a scale for l2.
 
         Else only the coordinates that a block's rows have are read and sent, with the penalties on

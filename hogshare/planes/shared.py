@@ -23,6 +23,10 @@ EASY_SHARE = 10.0  # the same, where exchanges should cost next to nothing
 DESCENT_SPREAD = 8  # rows per row that all workers have between two exchanges of descent, at most
 EXCHANGE_NS = 20.0  # of an exchange besides its coordinates, if workers do not meet
 HAND_OVERS = 12.0  # of words that they share, where they do
+MESSAGE_EXCHANGES = 3.0  # that a message costs: a copy is read, weighed and written, and added
+MESSAGES_OF_EPOCH = 8  # of each worker, at least
+MESSAGE_ROWS = 8192  # of a message, if that is not too few for what it costs
+MESSAGE_NS = 100_000  # of computing, which a message is worth with l1, too
 EXCHANGE_BYTES = 24.0  # read and written per coordinate, in float32
 LINE_TRANSFERS = 2.0  # of each line of the shared vector per exchange
 LINE_BYTES = 64.0
@@ -149,6 +153,20 @@ def descent_interval(problem: Size, l1: float, n_rows: int, n_workers: int) -> i
     if l1 > 0.0:
         return least
     return max(least, min(easy_interval(problem), n_rows // (DESCENT_SPREAD * n_workers)))
+
+
+def message_rows(problem: Size, l1: float, n_rows: int, n_workers: int) -> int:
+    """Rows of a message to a master, which it is worth: those of `descent_interval`, about.
+
+    At least as many as take four times as long as reading, writing and adding a message of the
+    whole vector; else an eighth of a worker's share of `n_rows`, of which others read nothing
+    before it is sent. With `l1` no more than are worth the master's while.
+    """
+    least = int(MESSAGE_EXCHANGES * exchange_interval(problem))
+    even = min(MESSAGE_ROWS, -(-n_rows // (MESSAGES_OF_EPOCH * n_workers)))
+    if l1 > 0.0:
+        even = min(even, int(MESSAGE_NS / row_nanoseconds(problem)))
+    return min(n_rows, max(least, even))
 
 
 def easy_interval(problem: Size) -> int:
