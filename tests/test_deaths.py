@@ -199,7 +199,7 @@ PLANES = {
     "replicas": "Replicas('ring', every=100)",
     "mirrors": "Mirrors(3, every=100)",
 }
-SECONDS = 240  # for kernels that are compiled; a run of its own takes some seconds
+SECONDS = 420  # for kernels that are compiled; a run of its own takes some seconds
 
 
 def lines_of(dies, plane, size=3, **how):

@@ -123,6 +123,15 @@ def are_all_over(table, groups, centre):
 
 
 @exact_helper
+def are_all_dead(table, groups, centre):
+    """Whether all workers of a centre have died."""
+    for k in range(groups.shape[0]):
+        if groups[k] == centre and load(table[k], layout.T_STATE) != layout.DEAD:
+            return False
+    return True
+
+
+@exact_helper
 def under_way(box, edge):
     """Messages of an edge that were sent and are not acknowledged."""
     counters = box.counters[edge]
@@ -161,11 +170,13 @@ def has_room(box, edge, queue):
 
 
 @exact_helper
-def count_proposals(book, where, centre):
+def count_proposals(book, where, table, centre):
     """Of how many changes from about the same vector a worker's is one.
 
     A worker of another centre has as many under way as its clocks are behind here, and one more for
-    each centre that passes them on.
+    each centre that passes them on. A centre that has died has no clock any more: counted by its
+    last one it would have more at every clock, and changes would count less, without end. Who is
+    done counts: when that is seen depends on timing.
     """
     found = 0
     for k in range(where.groups.shape[0]):
@@ -173,6 +184,8 @@ def count_proposals(book, where, centre):
     now = book.clock[centre] + 1
     for k in range(where.others.shape[0]):
         edge, hops = where.others[k, 1], where.others[k, 2]
+        if are_all_dead(table, where.groups, k if k < centre else k + 1):
+            continue
         found += where.others[k, 0] * max(1, now - book.heard[edge] + hops - 1)
     return np.float64(found)
 
@@ -559,7 +572,7 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
             if phase == FOLD:
                 base = book.mirror[centre] if live.is_direct else book.base[me]
                 is_own = live.is_direct or edges.are_equal(book.mirror[centre], base)
-                one_of = count_proposals(book, where, centre)
+                one_of = count_proposals(book, where, table, centre)
                 edges.fold(book, centre, where.out, live, base, weights, one_of, is_own)
                 tick(book, where, terms, table, me, centre)
             at[A_PHASE], at[A_OUT], at[A_ASKED] = SEND, 0, 0

@@ -323,6 +323,15 @@ class Plane:
     def bury(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
         """Called before a model is asked for: which workers have died, bools of (n_workers,)."""
 
+    def agree(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
+        """Called when ranks have died, on each of the others alike, while nobody works.
+
+        What the dead had sent may have come to some only. The arrays of `owners` and `kept_owners`
+        are those of all who live; by default nothing is done.
+
+        dead : bool array of shape (n_workers,)
+        """
+
     def remark(self, arrays: Mapping[str, np.ndarray]) -> str | None:
         """What a run that is over has to be warned of; None: nothing."""
         return None

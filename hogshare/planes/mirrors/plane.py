@@ -424,6 +424,27 @@ class Mirrors(Plane):
         alive = np.bincount(groups_of(self.centres, len(dead)), ~dead) > 0
         arrays["lost"][:] = ~alive & alive.any()  # of all, the model is what they have left
 
+    def agree(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
+        """Have all mirrors the same of what a centre that has died had sent: the mean.
+
+        Else they would stay apart by that, and what each learns with them. Where a centre's workers
+        write its mirror as they go, nobody moves it.
+        """
+        self.bury(arrays, dead)
+        if self.is_direct or not arrays["lost"].any():
+            return
+        overlay, there = self._overlay(len(dead)), arrays["lost"] == 0
+        for lost in np.flatnonzero(~there):
+            come = [e for e, (a, b) in enumerate(overlay.edges) if a == lost and there[b]]
+            mean = arrays["got"][come].mean(axis=0) if come else 0.0
+            for edge in come:
+                change = mean - arrays["got"][edge]
+                arrays["got"][edge] += change
+                arrays["mirror"][overlay.edges[edge][1]] += change
+                for way in overlay.passes_on[edge]:
+                    arrays["residual"][way] += change
+                    arrays["open"][way] = edges.OPEN
+
     def finish(self, arrays: Mapping[str, np.ndarray]) -> None:
         """The run is over: residuals are flushed."""
         arrays["over"][0] = 1

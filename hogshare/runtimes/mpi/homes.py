@@ -71,6 +71,7 @@ class HomesLevel(Level):
         senders = np.array([a for a, _ in self.homes.edges], np.int64)
         for name in plane.moved if may_lose and len(senders) else ():
             seen.append(_rows_of(self.homes.arrays[name], senders, self._site_of))
+        self._n_lost = 0  # sites that have died, of which all have come to the same
         self._meets = False  # whether sites come to one model, or to their ends
         self.progress = Progress(self.channel, Clocks(session), seen, self.mail)
         self.channel.work = self.progress.poll
@@ -106,13 +107,16 @@ class HomesLevel(Level):
         homes.table[:, layout.T_CLOCK] = clock  # where all go on from
         if are_all_last := bool(self.are_over.all()):
             homes.finish()
-        if not (are_all_last or self.is_looked_at):
+        if not (are_all_last or self.is_looked_at or len(self.pool.lost) > self._n_lost):
             return None
         assert homes.brought is not None
         homes.brought[list(homes.here)] = [homes.vector_of(k) for k in homes.here]
         self._bring_rows(list(self._owned.values()))
         if self.pool.lost:
             self._bring_rows(self._kept)  # a plane may need them to do without the dead
+            if len(self.pool.lost) > self._n_lost:
+                self._n_lost = len(self.pool.lost)
+                homes.plane.agree(homes.arrays, homes.table[:, layout.T_STATE] == layout.DEAD)
         return homes.model()  # before anybody may go on, and tell of it
 
     def bring_kept(self) -> None:
