@@ -379,7 +379,8 @@ def test_a_coordinate_that_a_worker_has_clipped_is_exactly_zero():
             box.values[worker, 0, :4] = -0.25, 0.3, -0.1, 0.01
             head = box.heads[worker, 0]
             head[layout.H_COUNT], head[layout.H_DENSE], head[layout.H_PROPOSALS] = 4, 1, 2
-            mailbox.post(box, worker)
+            mailbox.send_next(box, worker)
+            mailbox.deliver_next(box, worker)
         s.master().serve()
         once = [0.0, 0.0, 0.25, 0.71]
         twice = [0.0, 0.0, 0.2, 0.72]

@@ -8,6 +8,11 @@ business of snapshot.pml.
 
 The words hold a digit to the base of four for each message: how often the message is in the sum.
 
+Whoever has SERVING is the master here: the master itself, or a worker that has posted (help_master).
+The word is a lock, taken by a compare-exchange and given back by a releasing store, so that there
+is one at a time, and the next sees what the last has written. Who dies with it keeps it until
+take_over is done; so the master's death stands for a worker's at that work, too.
+
 Memory order. A step is atomic and all see it at once. A message's words are one step, as nobody
 looks at them before the number in the head has been stored, releasing; HEAD_EARLY and TAKEN_EARLY
 are what could be seen if that store, or the store of M_TAKEN, did not release. The order of the
