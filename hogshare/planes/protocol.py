@@ -118,6 +118,7 @@ class Plane:
     kept: tuple[str, ...] = ()  # of the plane's own arrays, those that checkpoints keep
     seen: tuple[str, ...] = ()  # of `owners`, arrays of which others read a row at any moment
     moved: tuple[str, ...] = ()  # by edge, written by its sender: what `reader_of` goes by
+    is_chosen: bool = False  # whether `fitted` makes another of it
     uses_boards: bool = False  # whether a message may be written over before it is read
     needs_memory: str = "is_by_mail=False"  # what of it does, of one that is not by mail
     extra: int = 0  # numbers of a message besides those of a vector

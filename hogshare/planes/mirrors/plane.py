@@ -163,6 +163,7 @@ class Mirrors(Plane):
     flush: bool = True
     rows: str = "share"
     kept = KEPT
+    is_chosen = True
     seen = ("clock",)
 
     def __post_init__(self) -> None:

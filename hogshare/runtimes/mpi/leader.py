@@ -25,7 +25,6 @@ from hogshare.engine.arrays import NOTHING, Shapes
 from hogshare.engine.checks import AtRest
 from hogshare.engine.session import Session
 from hogshare.kernels import layout, repair
-from hogshare.planes import Plane
 from hogshare.runtimes.assignment import Assignment, session_of
 from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
@@ -74,7 +73,7 @@ class Leader(Runtime):
         assert self.arena is not None
         session.worker(session.here.start).prepare()
         plane = session.plane
-        if plane is not None and type(plane).fitted is Plane.fitted:
+        if plane is not None and not plane.is_chosen:
             plane = None  # it is as every rank has it
         content = {**offer(self.arena), "settings": session.settings, "plane": plane}
         self.call.post_all(ATTACH, content)
