@@ -323,7 +323,7 @@ def check_mirrors_in_step_have_the_bits_of_the_clock():
     ours = solve(PROBLEM, runtime=ALL, **run)
     clock = solve(PROBLEM, runtime="simulator", n_workers=SIZE, **run)
     assert same_bits(ours, clock) and on_all(ours.to_json())
-    far = Mirrors(SIZE, threshold=0.1, every=10, links="10x:5ms")
+    far = Mirrors(SIZE, threshold=0.1, every=10, clock_difference=0, links="10x:5ms")
     late = solve(PROBLEM, runtime=ALL, **{**run, "plane": far})
     assert same_bits(late, clock)
     direct = Mirrors(SIZE, Shared(exchange=None), threshold=0.1, every=10)
@@ -785,7 +785,7 @@ def check_apart_centres_in_step_have_the_bits_of_the_clock():
     alone = {**run, "plane": Mirrors(SIZE, significance=at_first, every=10)}  # the rest is flushed
     flushed = solve(PROBLEM, runtime=APART_ALL, **alone)
     assert same_bits(flushed, solve(PROBLEM, runtime="simulator", n_workers=SIZE, **alone))
-    far = Mirrors(SIZE, threshold=0.1, every=10, links="10x:5ms")
+    far = Mirrors(SIZE, threshold=0.1, every=10, clock_difference=0, links="10x:5ms")
     late = solve(PROBLEM, runtime=APART_ALL, **{**run, "plane": far})
     assert same_bits(late, clock)
     assert late.run_seconds >= 5e-3 * (late.exchanges.clocks.min() - 1)
