@@ -210,8 +210,9 @@ def check_a_resumed_run_goes_on_where_it_was():
             again = solve(part, stop=12, resume=path, checkpoint=path, **run)
             whole = solve(part, stop=12, **run)
             assert again.n_epochs == 12 and again.model.t == whole.model.t == 1 + 12 * len(X)
-            # as close as two runs of it: what has not settled by then depends on when offers come
-            near = 1e-3 if rule == "saga" else 1e-2
+            # As close as two runs of it: what has not settled by then depends on when offers come.
+            # An average holds every epoch; four ranks on two busy cores moved it by 5 %.
+            near = {"saga": 1e-3, "sdca": 1e-2}.get(rule, 0.1)
             assert abs(value(again) / value(whole) - 1.0) < near, (rule, value(again), value(whole))
             assert on_all(again.model.coef.tobytes())
             names = sorted(os.listdir(path.parent))

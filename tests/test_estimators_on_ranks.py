@@ -10,7 +10,7 @@ CASES = [(check, n) for n, checks in OF.items() for check in checks]
 
 
 @needs_mpi
-@pytest.mark.timeout(660)
+@pytest.mark.timeout(1260)
 @pytest.mark.parametrize(("check", "n"), CASES)
 def test_on_ranks(check, n):
-    ranks.verify(check, "estimator_checks.py", n, *OF[n], seconds=600)
+    ranks.verify(check, "estimator_checks.py", n, *OF[n], seconds=1200)
