@@ -92,7 +92,7 @@ def copy_support(rows, order, first, last, vector, private):
     count = 0
     for i in range(first, last):
         start, end = row_bounds(rows, order[i])
-        count += (end - start) * n_columns
+        count += np.int64(end - start) * n_columns  # bounds may be unsigned: mixed they are a float
         for k in range(start, end):
             place = column_of(rows, start, k) * np.uint64(n_columns)
             for c in range(n_columns):
