@@ -915,9 +915,6 @@ def check_apart_what_is_not_there_is_refused():
         "a problem by a gradient on Shared": lambda: solve(
             problems.network(X, Y, (3,)), runtime=APART_ALL, stop=1, step=0.1, barrier="asp"
         ),
-        "hold all rows": lambda: solve(
-            problems.network(X, Y, (3,)), runtime=APART, plane="replicas", stop=1, step=0.1
-        ),
         "Alone with is_by_mail=False": lambda: solve(PART, runtime=APART, plane=Alone(), stop=2),
         "centre 0 has workers on ranks 0 and ": lambda: solve(
             PART, runtime=APART, plane=Mirrors([0, 1] * SIZE), n_workers=2, stop=2

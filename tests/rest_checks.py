@@ -353,6 +353,79 @@ def check_files_that_do_not_fit_are_refused_on_all():
     assert "run.npz." in text and on_all(text)
 
 
+class Apart(problems.GradientProblem):
+    """Squared distances, with a penalty that is in the objective alone."""
+
+    def __init__(self, points):
+        self.points = points
+        self.n_rows, self.n_params = points.shape
+
+    def gradient(self, w, rows, out):
+        away = w - self.points[rows]
+        out += away.sum(axis=0) + len(rows) * 0.1 * w
+        return 0.5 * np.square(away).sum()
+
+    def objective(self, params):
+        return self.evaluate(params)[0] + 0.05 * params @ params
+
+
+def by_gradient():
+    """Makers of problems by a gradient, of some of the rows, and a step."""
+    rng = np.random.default_rng(3)
+    users, items = rng.integers(0, 30, 900), rng.integers(0, 20, 900)
+    levels = np.outer(rng.random(30), rng.random(20))[users, items]
+    counts, inputs = rng.poisson(0.3, (200, 30)), X[:400].astype(np.float32)
+    weights = WEIGHTS[:400]
+    yield lambda mine: Apart(2.0 + X[:400][mine]), 400, 0.001
+    for w in (None, weights):
+        yield (
+            lambda mine, w=w: problems.network(
+                inputs[mine],
+                CLASSES[:400][mine],
+                (5,),
+                alpha=0.1,
+                sample_weight=None if w is None else w[mine],
+            ),
+            400,
+            0.01,
+        )
+    yield (
+        lambda mine: problems.factorisation(
+            users[mine], items[mine], levels[mine], (30, 20), n_factors=3, dtype=np.float64
+        ),
+        900,
+        0.05,
+    )
+    yield lambda mine: problems.topics(counts[mine], 3, random_state=0), 200, None
+
+
+def check_shards_of_problems_by_a_gradient_are_the_whole():
+    for make, n, step in by_gradient():
+        whole = make(slice(None))
+        mine = slice(*(round(share * n) for share in UNEVEN[RANK : RANK + 2]))
+        for plane in (Replicas("all", sync="bsp"), Mirrors(SIZE), "master"):
+            run = {"plane": plane, "runtime": APART, "stop": 3, "seed": 0}
+            if step is not None:
+                run["step"] = step
+            report = solve(make(mine), trace=1, **run)
+            params = report.model.params
+            assert on_all(params.tobytes())
+            assert np.isclose(report.trace.objective[-1], whole.objective(params), rtol=1e-9)
+            start = solve(whole, runtime="caller", stop=1, step=step, trace=1, seed=0)
+            first = start.trace.objective[0]
+            assert np.isclose(report.trace.objective[0], first, rtol=1e-6), (whole.name, plane)
+            assert report.trace.objective[-1] < first, (whole.name, plane)
+            assert report.settings["problem"]["rows"] == n
+
+
+def check_shards_of_a_network_that_lack_a_class_are_refused():
+    labels = np.array(["a", "b"] if RANK else ["a", "c"])[np.arange(20) % 2]
+    part = problems.network(X[:20], labels, (3,))
+    run = {"plane": "replicas", "runtime": APART, "stop": 1, "step": 0.01}
+    text = refused(ValueError, lambda: solve(part, **run))
+    assert "lack classes that other parts have" in text and on_all(text), text
+
+
 CHECKS = {name: thing for name, thing in list(globals().items()) if name.startswith("check_")}
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ REFUSED = {
         **BETWEEN_MACHINES,
         "Averaged with is_by_mail=False needs": pairs(["homes"], EVERY),
         "Ring with is_by_mail=False needs": pairs(["ring"], EVERY),
-        "between machines every rank has to hold all rows": by_gradient(*ON),
+        "a problem by a gradient on Shared needs": by_gradient("shared"),
     },
     "dask": {"is not supported with Dask collections": ["early stopping", "partial_fit"]},
 }

@@ -14,7 +14,7 @@ import numpy as np
 from hogshare.kernels import factors, losses
 from hogshare.kernels.factors import Ratings
 from hogshare.problems.arrays import FLOATS, frozen
-from hogshare.problems.gradient import GradientProblem
+from hogshare.problems.gradient import GradientProblem, Whole
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.system import memory, missed_calls, ranges
@@ -89,16 +89,33 @@ class FactorisationProblem(GradientProblem):
     def objective(self, params: np.ndarray) -> float:
         """Mean loss and penalty: what is minimised over the number of ratings."""
         w = self._feasible(np.ascontiguousarray(params, dtype=self.dtype))
-        loss = float(factors.sum_of_losses(frozen(w), self.ratings))
+        (of_losses,) = self.totals(np.array([factors.sum_of_losses(frozen(w), self.ratings)]))
+        loss = float(of_losses[0])
         squares = np.square(w.reshape(-1, self.width), dtype=np.float64)
         penalty = self._weighed @ (squares @ self._strengths)
-        return (loss + 0.5 * float(penalty)) / self.n_rows
+        return (loss + 0.5 * float(penalty)) / self.n_all
 
-    @property
+    def among(self, whole: Whole) -> GradientProblem:
+        """As `GradientProblem.among`: mean, counts and biases are of the ratings of all parts.
+
+        The same users and items are numbered on all parts.
+        """
+        own = self._copy_among(whole)
+        (mean,) = own.totals(np.array([self.n_rows * self.ratings.mean]))
+        shares = (1.0 / np.maximum(own._counts, 1)).astype(self.dtype)
+        own.ratings = self.ratings._replace(
+            of_users=frozen(shares[: self.n_users]),
+            of_items=frozen(shares[self.n_users :]),
+            mean=float(mean[0]) / own.n_all,
+        )
+        return own
+
+    @once
     def _counts(self) -> np.ndarray:
         """Ratings of each line."""
         of_users = np.bincount(self.ratings.users, minlength=self.n_users)
-        return np.concatenate([of_users, np.bincount(self.ratings.items, minlength=self.n_items)])
+        of_items = np.bincount(self.ratings.items, minlength=self.n_items)
+        return self.totals(np.concatenate([of_users, of_items]))[0]
 
     @once
     def _weighed(self) -> np.ndarray:
@@ -171,6 +188,7 @@ class FactorisationProblem(GradientProblem):
             for side, part in ((1, slice(n, None)), (0, slice(n))):
                 slopes, curvatures = np.zeros((2, n + m))
                 factors.bias_slopes(found, self.ratings, side, slopes, curvatures)
+                slopes, curvatures = self.totals(slopes, curvatures)
                 alpha = self.ratings.bias_alpha * self._weighed[part]
                 down = slopes[part] + alpha * found[part]
                 up = curvatures[part] + alpha
@@ -187,8 +205,10 @@ class FactorisationProblem(GradientProblem):
         if self.ratings.biases:
             found = self._fitted_biases
             left = left - found[self.ratings.users] - found[self.n_users + self.ratings.items]
-        size = float(np.sqrt(np.mean(np.square(left, dtype=np.float64))))
-        least = float(np.finfo(self.dtype).eps) * float(np.abs(values).max())  # what is rounding
+        here = np.square(left, dtype=np.float64).sum(), np.abs(values).max()
+        (squares, largest) = self.totals(np.array(here, np.float64))[0]
+        size = math.sqrt(float(squares) / self.n_all)
+        least = float(np.finfo(self.dtype).eps) * float(largest)  # what is rounding
         return max(size, least) or 1.0
 
     def unexplained(self, params: np.ndarray | None = None) -> float:
@@ -200,8 +220,10 @@ class FactorisationProblem(GradientProblem):
             return 0.5
         if params is None:
             return self.residual
-        loss = float(factors.sum_of_losses(frozen(self._feasible(params)), self.ratings))
-        return math.sqrt(2.0 * loss / self.n_rows)
+        at = frozen(self._feasible(params))
+        (of_losses,) = self.totals(np.array([factors.sum_of_losses(at, self.ratings)]))
+        loss = float(of_losses[0])
+        return math.sqrt(2.0 * loss / self.n_all)
 
     def noise_edge(self, params: np.ndarray | None = None) -> float:
         """A penalty that keeps factors from explaining what is chance.
@@ -217,7 +239,7 @@ class FactorisationProblem(GradientProblem):
         """
         counts = self._counts
         parts = counts[: self.n_users], counts[self.n_users :]
-        met = sum(math.sqrt(float(np.square(part).sum()) / self.n_rows) for part in parts)
+        met = sum(math.sqrt(float(np.square(part).sum()) / self.n_all) for part in parts)
         return self.unexplained(params) * met
 
     def with_alpha(self, alpha: float) -> FactorisationProblem:
@@ -262,7 +284,7 @@ class FactorisationProblem(GradientProblem):
             np.ones(self.ratings.n_factors), [self.ratings.bias_pace] * self.ratings.biases
         )
         of_all = of_line[:, np.newaxis] + self._weighed[:, np.newaxis] * self._strengths * paces
-        return of_all.ravel() / self.n_rows
+        return of_all.ravel() / self.n_all
 
     def facts(self) -> dict[str, Any]:
         """What it is, as plain data, for reports."""

@@ -13,7 +13,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -54,6 +54,22 @@ class Claim(NamedTuple):
     site: int
     rows_before: int
     n_workers: int
+
+
+class Whole(NamedTuple):
+    """What a process's rows are a part of.
+
+    Attributes
+    ----------
+    n_rows : int
+        Of all parts.
+    add : callable
+        ``add(numbers)`` is the sum of the vectors that all holders of a part call it with, the same
+        bits for each; every one has to.
+    """
+
+    n_rows: int
+    add: Callable[[np.ndarray], np.ndarray]
 
 
 class GradientError(RuntimeError):
@@ -121,6 +137,8 @@ class GradientProblem:
     is_separable: bool = True
     # whether linear algebra has one thread beside one worker, too, as it has beside each of several
     wants_one_thread: ClassVar[bool] = False
+    # what this is a part of, if other processes have more of its rows
+    _whole: Whole | None = None
     # whether it writes all of `out` and nothing else, and its value is no number where one of those
     # is none, so that nobody has to look
     overwrites: ClassVar[bool] = False
@@ -299,11 +317,51 @@ class GradientProblem:
             here, places = call(params, rows)
             loss += here
             call.add_to(total, places)
-        return loss / self.n_rows, total / self.n_rows
+        of_losses, total = self.totals(np.array([loss]), total)
+        return float(of_losses[0]) / self.n_all, total / self.n_all
 
     def _parts(self) -> Iterator[np.ndarray]:
         for first in range(0, self.n_rows, PASS_ROWS):
             yield np.arange(first, min(self.n_rows, first + PASS_ROWS))
+
+    # -- a part of the rows, of which other processes have the others ------------------------------
+
+    @property
+    def n_all(self) -> int:
+        """Number of rows that the objective is a mean over: of a part of the rows, all of them."""
+        return self.n_rows if self._whole is None else self._whole.n_rows
+
+    def totals(self, *numbers: np.ndarray) -> list[np.ndarray]:
+        """The sums of arrays over all who have a part of the rows: the arrays, if one has all."""
+        if self._whole is None:
+            return list(numbers)
+        flat = [np.asarray(array, np.float64).reshape(-1) for array in numbers]
+        ends = np.cumsum([len(array) for array in flat])
+        found = np.split(self._whole.add(np.concatenate(flat)), ends[:-1])
+        return [one.reshape(np.shape(array)) for one, array in zip(found, numbers, strict=True)]
+
+    def among(self, whole: Whole) -> GradientProblem:
+        """The same, as a part of a problem whose other rows other processes have.
+
+        An `objective` of one's own is taken as a mean over rows, and a penalty.
+        """
+        own = self._copy_among(whole)
+        if type(self).objective is not GradientProblem.objective:
+
+            def objective(params: np.ndarray) -> float:
+                (total,) = own.totals(np.array([self.n_rows * self.objective(params)]))
+                return float(total[0]) / own.n_all
+
+            vars(own)["objective"] = objective
+        return own
+
+    def _copy_among(self, whole: Whole) -> Self:
+        own = copy.copy(self)
+        for name in list(vars(own)):
+            if isinstance(getattr(type(own), name, None), once):
+                del vars(own)[name]  # it may be of these rows alone
+        own._whole = whole
+        return own
 
     # -- what the engine asks of every problem ---------------------------------------------------
 
@@ -344,7 +402,7 @@ class GradientProblem:
         """What it is, as plain data, for reports."""
         return {
             "gradient": self.name,
-            "rows": self.n_rows,
+            "rows": self.n_all,
             "params": self.n_params,
             "dtype": np.dtype(self.dtype).name,
         }
@@ -357,7 +415,8 @@ class GradientProblem:
         call = Caller(self)
         rows = np.arange(min(self.n_rows, SAMPLE_ROWS))
         loss, _ = call(sealed(np.asarray(self.start(), dtype=self.dtype)), rows)
-        told = f"{loss:.6g}, {float(np.abs(call.out).sum()):.6g}"
+        (found,) = self.totals(np.array([loss, np.abs(call.out).sum()], np.float64))
+        told = f"{found[0]:.6g}, {found[1]:.6g}"
         return {**self.facts(), "first loss and gradient": told}
 
     def shard(self) -> Shard | None:

@@ -6,6 +6,7 @@ frees: replicas belong to the workers, and end with them.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ from hogshare.kernels import dense, gemm, momentum, outputs
 from hogshare.kernels import network as kernels
 from hogshare.kernels.parts import Each
 from hogshare.problems.arrays import frozen
-from hogshare.problems.gradient import NOBODY, PASS_ROWS, GradientProblem
+from hogshare.problems.gradient import NOBODY, PASS_ROWS, GradientProblem, Whole
 from hogshare.problems.layers import Dense, Layer, Plan, activation_refused, plan_of
 from hogshare.problems.linear.labels import distinct, own_type
 from hogshare.problems.linear.rows import as_rows, check_sparse, is_sparse, require_dense
@@ -210,7 +211,8 @@ class NetworkProblem(GradientProblem):
             replica = Replica(self, mean=False)
             return sum(replica.loss(params, rows) for rows in chunks[part::n_parts])
 
-        return sum(each(total, range(n_parts))) / self.total_weight + self.penalty_at(params)
+        (loss,) = self.totals(np.array([sum(each(total, range(n_parts)))]))
+        return float(loss[0]) / self.total_weight + self.penalty_at(params)
 
     def evaluate(self, params: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and its gradient over all rows."""
@@ -220,11 +222,32 @@ class NetworkProblem(GradientProblem):
         for rows in self._parts():
             value += replica(params, rows, out)
             total += out
+        of_losses, total = self.totals(np.array([value]), total)
         sums, at = parted(total, self.shapes), parted(params, self.shapes)
         for (slopes, _), (coefs, _) in zip(sums, at, strict=True):
             slopes += self.alpha * coefs
-        value = value / self.total_weight + self.penalty_at(params)
+        value = float(of_losses[0]) / self.total_weight + self.penalty_at(params)
         return value, total / self.total_weight
+
+    def among(self, whole: Whole) -> GradientProblem:
+        """As `GradientProblem.among`: the weights are of all rows.
+
+        Raises
+        ------
+        ValueError
+            If rows of another part are of other classes.
+        """
+        own = self._copy_among(whole)
+        mark = float(zlib.crc32(repr(self.classes).encode()) % (1 << 20))
+        one, marks, squares = own.totals(np.array([1.0, mark, mark * mark]))[0]
+        if marks * marks != one * squares:  # alike numbers are those whose mean square is no larger
+            raise ValueError(
+                "the rows of some parts lack classes that other parts have: a network needs rows "
+                "of every class on each rank. MLPClassifier takes rows of any."
+            )
+        (weight,) = own.totals(np.array([self.total_weight]))
+        own.total_weight = float(weight[0])
+        return own
 
     def scores(self, params: np.ndarray, X: Any) -> np.ndarray:
         """The network's outputs: of a classification probabilities.

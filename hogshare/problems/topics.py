@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from hogshare.kernels.topics import Desk, Documents, add_step, expect, spread, topics_bound
 from hogshare.problems.arrays import canonical, frozen
-from hogshare.problems.gradient import PASS_ROWS, Claim, GradientProblem
+from hogshare.problems.gradient import PASS_ROWS, Claim, GradientProblem, Whole
 from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
@@ -175,11 +175,20 @@ class TopicsProblem(GradientProblem):
         u, totals = self.parts(frozen(np.asarray(params, dtype=self.dtype)))
         left = self.left_after(round(float(params[-1])))
         gammas = np.ones((self.n_rows, self.n_topics))
-        bound, seen = Reader(self).whole(u, totals, left, slice(0, self.n_rows), gammas)
+        here, seen = Reader(self).whole(u, totals, left, slice(0, self.n_rows), gammas)
+        of_documents, seen = self.totals(np.array([here]), seen)
+        bound = float(of_documents[0])
         bound += topics_bound(u, totals, self.word_prior, left, self.word_prior)
         away = np.zeros(self.n_params)
-        away[: u.size] = left * u - self.total / self.n_rows * seen.ravel()
-        return -bound / self.n_rows, away / self.n_rows
+        away[: u.size] = left * u - self.total / self.n_all * seen.ravel()
+        return -bound / self.n_all, away / self.n_all
+
+    def among(self, whole: Whole) -> GradientProblem:
+        """As `GradientProblem.among`: a batch stands for the documents of all parts."""
+        own = self._copy_among(whole)
+        (documents,) = own.totals(np.array([self.total]))
+        own.total = float(documents[0])
+        return own
 
 
 class Draws:

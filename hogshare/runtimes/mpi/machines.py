@@ -26,6 +26,7 @@ from hogshare.engine.session import Session
 from hogshare.engine.world import World
 from hogshare.kernels import layout
 from hogshare.links.network import Network
+from hogshare.problems.gradient import GradientProblem, Whole
 from hogshare.problems.linear.part import (
     Sizes,
     dealt,
@@ -35,7 +36,7 @@ from hogshare.problems.linear.part import (
     sizes_of,
     together,
 )
-from hogshare.problems.protocol import Problem, has_rows
+from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi import channel, survivors
@@ -100,15 +101,10 @@ class Machines(Runtime):
     def here(self, problem: Problem) -> Problem:
         """The machine's part of the rows, which knows how many there are, and how large.
 
-        Raises ValueError if a machine has no rows, or a problem by a gradient is in parts.
+        Raises ValueError if a machine has no rows.
         """
-        if not has_rows(problem):
-            if self.rows != "all":
-                raise ValueError(
-                    "between machines every rank has to hold all rows of a problem by a gradient: "
-                    "MPI(rows='all')."
-                )
-            return problem
+        if by_gradient(problem):
+            return problem if self.rows == "all" else self._part_by_gradient(problem)
         own: Any = problem
         world = self.world
         if self.rows == "all":
@@ -138,6 +134,14 @@ class Machines(Runtime):
         self._rows_here = mine, whole.n_rows
         return part_of(own, whole, mine, stated, self._added)
 
+    def _part_by_gradient(self, problem: GradientProblem) -> GradientProblem:
+        """A problem by a gradient, whose rows here are a part of all."""
+        found = self.pool.gathered(np.array([problem.n_rows]))
+        self.pool.rows = found[:, 0]
+        n_all, before = int(found[:, 0].sum()), int(found[: self.pool.me, 0].sum())
+        self._rows_here = np.arange(before, before + problem.n_rows), n_all
+        return problem.among(Whole(n_all, self._added))
+
     @property
     def files(self) -> SiteFiles:
         """Who reads and writes checkpoints: all machines together."""
@@ -151,7 +155,7 @@ class Machines(Runtime):
         """With how many machines there are, and how many rows they have; raises ValueError."""
         self._check(choices)
         problem, world, far = choices.problem, self.world, None
-        if has_rows(problem):
+        if has_rows(problem) or self.rows != "all":
             training = self.pool.gathered(np.array([choices.n_training]))[:, 0].astype(int)
             if training.min() < 1:
                 raise ValueError(
