@@ -47,8 +47,8 @@ class MPI(Joint):
         The ranks; None: all of the job's. It is copied, so that messages of one's own meet none.
     rows : {"shard", "all"}, default="shard"
         What the problem of a rank holds: rows that are its own, which are put together in the order
-        of the ranks; or all rows, the same on every rank, which is checked. With "all" a problem
-        may be anything.
+        of the ranks; or all rows, the same on every rank, which is checked. Where ranks share
+        memory, a problem of one's own needs "all".
     arena : bool, default=True
         Whether ranks of one machine share the memory of a run. With False, and where ranks run on
         several machines, each has a vector of its own, see the notes.
@@ -88,8 +88,9 @@ class MPI(Joint):
     threads. The rest of this is about all other runs.
 
     With ``rows="shard"`` rows stay where they are; with "all" they are dealt to the workers of all
-    ranks by turns. Shared vectors are for linear problems, the other planes for any, of which
-    every rank then holds all rows. Barriers go by the progress of all workers, which comes behind
+    ranks by turns. Shared vectors are for linear problems, the other planes for any. A gradient's
+    means, its objective and its start are of the rows of all ranks; a network needs rows of every
+    class on each. Barriers go by the progress of all workers, which comes behind
     what they have done; workers that start, or begin an epoch, hold nobody. What is
     not there is refused before anything starts. ``report.traffic`` counts messages and bytes.
 
