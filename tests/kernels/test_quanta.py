@@ -606,6 +606,7 @@ def test_who_waits_for_the_master_goes_on_in_the_same_turn():
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, plane=Master(), block=3)
     session.set_up_turns(5)
+    session.schedule.table[:, layout.T_HELPS] = 0  # else it takes the mail itself
     worker, master = session.worker(1), session.master()
     assert worker.join()
     assert worker.turn(10) == layout.TURN_WAIT
@@ -631,7 +632,7 @@ def test_the_master_looks_for_mail_for_a_moment():
     with that_waits(master.serve) as served:
         assert worker.turn(1) == layout.TURN_OVER
         assert served.result(10.0) == 1
-    assert master.waited() > 40_000_000, "which is no work"
+    assert master.waited() > 1_000_000, "which is no work"  # a message takes it microseconds
     session.schedule.table[:, layout.T_STATE] = layout.DONE
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(master.serve).result(10.0) == OVER, "nobody is there to write any"
