@@ -10,6 +10,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from hogshare.estimators import fitted
+from hogshare.estimators.collections import take_collections
 from hogshare.estimators.parameters import KnownParameters
 from hogshare.system.callers import warn
 
@@ -28,6 +29,10 @@ class Exporting(KnownParameters):
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
     """
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        take_collections(cls)
 
     def to_sklearn(self) -> Any:
         """Return the scikit-learn estimator that this one replaces, fitted.
