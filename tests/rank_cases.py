@@ -329,7 +329,7 @@ def seeded(world, plane):
     """Bits of as many threads, where all workers have all rows; else as `docs/ranks.md` says."""
     own = ALL_PLANES[plane]
     if plane == "mirrors":
-        own = Mirrors(world.total, every=16, clock_difference=0)
+        own = Mirrors(world.total, every=16, fold="sum", clock_difference=0)
     run = {"plane": own, "barrier": None if plane == "replicas" else BSP()}
     found = [numbers_of(world.solved("linear", **run, stop=3).model) for _ in range(2)]
     if len(world.rows) < N and plane not in ("replicas", "mirrors"):
