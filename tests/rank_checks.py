@@ -692,8 +692,9 @@ def check_apart_a_link_is_as_slow_as_it_says():
     if SIZE == 1:
         return
     slow = MPI(arena=False, link=Link(latency=0.05))
-    fast, late = (solve(PART, runtime=by, stop=3, seed=0).run_seconds for by in (APART, slow))
-    assert late > fast + 3 * 0.05 and on_all(late)
+    late = solve(PART, runtime=slow, stop=3, seed=0).run_seconds
+    fast = min(solve(PART, runtime=APART, stop=3, seed=0).run_seconds for _ in range(3))
+    assert late > fast + 3 * 0.05 and on_all(late), (fast, late)
 
 
 def check_apart_replicas_have_the_bits_of_the_clock():
@@ -775,17 +776,19 @@ def at_first(residual, value, t):
 def check_apart_centres_in_step_have_the_bits_of_the_clock():
     if SIZE == 1:
         return
-    plane = Mirrors(SIZE, threshold=0.1, every=10)
+    # weights would go by the curvature of a rank's own rows
+    in_step = {"fold": "sum", "clock_difference": 0, "every": 10}
+    plane = Mirrors(SIZE, threshold=0.1, **in_step)
     run = {"plane": plane, "seed": 5, "stop": 3, "step": 1e-3}
     ours = solve(PROBLEM, runtime=APART_ALL, **run)
     clock = solve(PROBLEM, runtime="simulator", n_workers=SIZE, **run)
     assert same_bits(ours, clock) and on_all(ours.to_json())
     assert ours.exchanges.to_dict()["clocks"] == clock.exchanges.to_dict()["clocks"]
     assert 0.0 < ours.exchanges.significant_share < 1.0
-    alone = {**run, "plane": Mirrors(SIZE, significance=at_first, every=10)}  # the rest is flushed
+    alone = {**run, "plane": Mirrors(SIZE, significance=at_first, **in_step)}  # the rest is flushed
     flushed = solve(PROBLEM, runtime=APART_ALL, **alone)
     assert same_bits(flushed, solve(PROBLEM, runtime="simulator", n_workers=SIZE, **alone))
-    far = Mirrors(SIZE, threshold=0.1, every=10, clock_difference=0, links="10x:5ms")
+    far = Mirrors(SIZE, threshold=0.1, **in_step, links="10x:5ms")
     late = solve(PROBLEM, runtime=APART_ALL, **{**run, "plane": far})
     assert same_bits(late, clock)
     assert late.run_seconds >= 5e-3 * (late.exchanges.clocks.min() - 1)
@@ -808,7 +811,7 @@ def check_apart_centres_of_several_workers():
         (Shared(), {"clock_difference": float("inf"), "soft": 0.001}),
     ):
         plane = Mirrors(centres, inside, every=8, **more)
-        run = {"plane": plane, "n_workers": 2, "stop": 30, "seed": 1, "barrier": SSP(2)}
+        run = {"plane": plane, "n_workers": 2, "stop": 60, "seed": 1, "barrier": SSP(2)}
         ours = solve(PROBLEM, runtime=APART_ALL, **run)
         assert on_all(ours.to_json()) and ours.exchanges.n_centres == SIZE
         reached = PROBLEM.objective(ours.model.coef, ours.model.intercept)
