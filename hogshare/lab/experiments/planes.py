@@ -27,7 +27,6 @@ from hogshare.lab.harness.command import Result
 from hogshare.lab.harness.experiment import Experiment, Settings
 from hogshare.lab.harness.numbers import Compared, Number, Row, Run, Spread, median, ratio
 from hogshare.lab.harness.settings import Group, Setting
-from hogshare.links.traffic import bytes_of
 
 if TYPE_CHECKING:
     from hogshare.report import Report
@@ -368,6 +367,8 @@ def objective_after(run: Run, epochs: int) -> float | None:
 
 def megabytes(run: Run) -> float:
     """What an epoch sends."""
+    from hogshare.links.traffic import bytes_of
+
     return 1e-6 * bytes_of(run["traffic"]) / max(1, run["n_epochs"])
 
 
