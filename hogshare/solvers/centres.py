@@ -85,14 +85,17 @@ def gaia(
         stop=stop_after(epochs, stop),
         **settings,
     )
-    report.theory = promises(plane)
+    report.theory = promises(plane, report.settings["plane"]["clock_difference"])
     return report
 
 
-def promises(plane: Mirrors) -> dict[str, Any]:
-    """What theorem 1 asks of a run for its regret to grow with the root of T alone."""
+def promises(plane: Mirrors, clock_difference: float) -> dict[str, Any]:
+    """What theorem 1 asks of a run for its regret to grow with the root of T alone.
+
+    clock_difference : of the run, which may have chosen it
+    """
     falls = isinstance(plane.decay, str) and plane.decay == "sqrt"
-    bounded = plane.clock_difference != float("inf")  # what "auto" chooses is finite
+    bounded = clock_difference != float("inf")
     if falls and bounded:
         sentence = (
             "Of a convex objective, with steps that fall as one over the root of the clock, the "
@@ -106,6 +109,6 @@ def promises(plane: Mirrors) -> dict[str, Any]:
         sentence = f"No bound on the regret: theorem 1 asks for {' and '.join(missing)}."
     return {
         "threshold_falls": falls,
-        "clock_difference": float(plane.clock_difference),
+        "clock_difference": float(clock_difference),
         "sentence": sentence,
     }
