@@ -79,7 +79,7 @@ def test_every_array_has_an_owner(plane, rule):
     choices = Choices(
         problem=problem,
         rule=rule,
-        plane=plane,
+        plane=plane.fitted(problem, problem.n_rows, 2),
         barrier=BSP(),
         step=StepSize("constant", 0.01),
         stop=Stop(epochs=2, tol=None),
