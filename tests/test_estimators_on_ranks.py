@@ -6,7 +6,11 @@ from ranks import needs_mpi
 
 CHECKS = ranks.checks_of("estimator_checks.py")
 OF = {2: tuple(CHECKS), 3: tuple(check for check in CHECKS if "shards" in check)}
-CASES = [(check, n) for n, checks in OF.items() for check in checks]
+CASES = [
+    pytest.param(check, n, marks=[pytest.mark.long] if n > 2 else [])
+    for n, checks in OF.items()
+    for check in checks
+]
 
 
 @needs_mpi

@@ -8,18 +8,20 @@ import ranks
 from ranks import needs_mpi
 
 CHECKS = ranks.checks_of("rank_checks.py")
+# a job of four ranks takes two cores as long as many files of tests
+SIZES = [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(4, marks=pytest.mark.long)]
 
 
 @needs_mpi
 @pytest.mark.timeout(ranks.SECONDS + 60)
-@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("check", CHECKS)
 def test_on_ranks(check, n):
     ranks.verify(check, "rank_checks.py", n)
 
 
 @needs_mpi
-@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("n", SIZES)
 def test_the_job_of_all_checks_ends_as_it_should(n):
     _, job = ranks.reported("rank_checks.py", n)
     assert job.returncode == 0, job.stderr[-2000:]

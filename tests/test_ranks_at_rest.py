@@ -18,7 +18,7 @@ CHECKS = ranks.checks_of("rest_checks.py")
 
 @needs_mpi
 @pytest.mark.timeout(ranks.SECONDS + 60)
-@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.parametrize("n", [2, pytest.param(4, marks=pytest.mark.long)])
 @pytest.mark.parametrize("check", CHECKS)
 def test_on_ranks_at_rest(check, n):
     ranks.verify(check, "rest_checks.py", n)
