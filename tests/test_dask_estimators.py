@@ -15,9 +15,21 @@ import scipy.sparse as sp
 from executors import NEEDS_DASK, cluster, fork_workers
 from selection import long_but
 from sklearn import linear_model
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from hogshare import LogisticRegression, Ridge, SGDClassifier, SGDRegressor, problems
+from hogshare import (
+    ElasticNet,
+    Lasso,
+    LatentDirichletAllocation,
+    LogisticRegression,
+    MLPClassifier,
+    MLPRegressor,
+    Ridge,
+    SGDClassifier,
+    SGDRegressor,
+    problems,
+)
 from hogshare.barriers import BSP
 from hogshare.kernels.exchange import exchange_weight
 from hogshare.partitioned.descent import Criterion, Epochs, Settings
@@ -154,18 +166,27 @@ def test_owners_keep_what_they_have_and_are_even():
 
 def test_an_epoch_ends_when_its_rows_are_done_in_whatever_order():
     epochs = Epochs(n_rows=30)
-    assert not epochs.add(0, 10, 5.0) and not epochs.add(1, 10, 1.0)
-    assert epochs.add(0, 20, 10.0) and epochs.losses == [0.5]
-    assert epochs.add(1, 20, 2.0) and epochs.losses == [0.5, 0.1] and epochs.ended == 2
+    five, ten = np.array([5.0, 1.0]), np.array([10.0, 2.0])
+    assert not epochs.add(0, 10, five) and not epochs.add(1, 10, five)
+    assert epochs.add(0, 20, ten) and epochs.losses[0].tolist() == [0.5, 0.1]
+    assert epochs.add(1, 20, ten) and epochs.losses[1].tolist() == [0.5, 0.1] and epochs.ended == 2
 
 
 def test_the_criterion_is_scikit_learn_s():
     settings = Settings(StepSize("adaptive", eta0=1.0), 100, 0.1, 2, True, 0)
     criterion = Criterion(settings)
-    assert not any(criterion.is_met(value) for value in (3.0, 2.0, 1.95, 1.0, 0.95))
-    assert not criterion.is_met(0.94) and criterion.step.eta0 == 0.2
+    assert not any(criterion.is_met(np.array([v])) for v in (3.0, 2.0, 1.95, 1.0, 0.95))
+    assert not criterion.is_met(np.array([0.94])) and criterion.step.eta0 == 0.2
     fixed = Criterion(Settings(StepSize("optimal"), 100, 0.1, 2, True, 0))
-    assert [fixed.is_met(value) for value in (3.0, 2.95, 2.94)] == [False, False, True]
+    assert [fixed.is_met(np.array([v])) for v in (3.0, 2.95, 2.94)] == [False, False, True]
+
+
+def test_the_criterion_is_of_each_class():
+    criterion = Criterion(Settings(StepSize("optimal"), 100, 0.1, 2, True, 0), 2)
+    ends = [criterion.is_met(np.array(values)) for values in ([3, 3], [2.95, 2], [2.94, 1])]
+    assert not any(ends) and criterion.active.tolist() == [False, True]
+    assert not criterion.is_met(np.array([0.0, 0.95])), "who has ended does not learn again"
+    assert criterion.is_met(np.array([0.0, 0.94])) and not criterion.active.any()
 
 
 @pytest.fixture(scope="module")
@@ -177,9 +198,188 @@ def client():
 # --- on a cluster --------------------------------------------------------------------------------
 
 
+def same(model, other):
+    """That two estimators have the same numbers."""
+    for name in ("coef_", "intercept_", "components_", "n_iter_", "t_"):
+        if hasattr(other, name):
+            np.testing.assert_array_equal(getattr(model, name), getattr(other, name), name)
+
+
+@NEEDS_DASK
+@pytest.mark.usefixtures("client")
+class TestOnOneWorker:
+    """What a worker fits that has all rows, or to which all come."""
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            sgd,
+            lambda: sgd(early_stopping=True, tol=1e-3, max_iter=50),
+            lambda: sgd(learning_rate="auto", max_iter=50),
+            lambda: sgd(average=True, class_weight="balanced"),
+            LogisticRegression,
+            lambda: LogisticRegression(l1_ratio=1.0, solver="saga", max_iter=500, random_state=0),
+            lambda: Ridge(alpha=0.5),
+            lambda: Lasso(alpha=0.01),
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    def test_one_partition_is_one_machine_to_the_bit(self, make):
+        X, y = made(600, classes=3)
+        weight = np.random.default_rng(0).random(600)
+        model = make().fit(parted(X, 1), parted(y, 1), sample_weight=parted(weight, 1))
+        same(model, make().fit(X, y, sample_weight=weight))
+        assert "1 partition, fitted by the worker that has it" in model.report_.notes
+        assert model.get_params() == make().get_params()
+        assert model.n_features_in_ == FEATURES
+
+    def test_partial_fit_of_one_partition_goes_on_to_the_bit(self):
+        X, y = made(600, classes=3)
+        model, other = sgd(), sgd()
+        for k in range(0, 600, 200):
+            rows = X[k : k + 200], y[k : k + 200]
+            model.partial_fit(*(parted(one, 1) for one in rows), classes=[0, 1, 2])
+            other.partial_fit(*rows, classes=[0, 1, 2])
+        same(model, other)
+
+    def test_networks_topics_and_others_come_together_on_one(self):
+        X, y = made(400)
+        X = X.toarray()
+        rows = parted(X, 3), parted(y, 3)
+        for make in (
+            lambda: MLPClassifier((4,), max_iter=3, random_state=0),
+            lambda: MLPRegressor(hidden_layer_sizes=(4,), max_iter=3, random_state=0),
+        ):
+            with pytest.warns(ConvergenceWarning, match="Maximum iterations"):
+                model = make().fit(*rows)
+            with pytest.warns(ConvergenceWarning):
+                other = make().fit(X, y)
+            for one, two in zip(model.coefs_, other.coefs_, strict=True):
+                np.testing.assert_array_equal(one, two)
+            assert "3 partitions, fitted by one worker, to which all came" in model.report_.notes
+        counts = np.random.default_rng(0).poisson(1.0, (200, 12))
+        topics = LatentDirichletAllocation(3, random_state=0, max_iter=2)
+        same(topics.fit(parted(counts, 3)), clone(topics).fit(counts))
+        same(
+            LogisticRegression(solver="liblinear", random_state=0).fit(*rows),
+            LogisticRegression(solver="liblinear", random_state=0).fit(X, y),
+        )
+
+    def test_rows_that_no_worker_has_room_for_are_refused(self, monkeypatch):
+        X, y = made(400)
+        few = dict.fromkeys(clusters.threads_of(clusters.client_here()), 50_000)
+        monkeypatch.setattr("hogshare.partitioned.rows.memory_of", lambda client: few)
+        with pytest.raises(ValueError, match=r"take 3.84e-05 GB, and one worker, .* has 5e-05 GB"):
+            MLPClassifier((4,)).fit(parted(X, 3), parted(y, 3))
+
+
+@NEEDS_DASK
+@pytest.mark.usefixtures("client")
+class TestLeastSquares:
+    def test_few_rows_that_stand_for_all_give_scikit_learn_s_model(self):
+        X, _ = made(900)
+        rng = np.random.default_rng(0)
+        y, weight = rng.standard_normal((900, 2)) + 3.0, rng.random(900)
+        y[:, 0] += X @ rng.standard_normal(FEATURES)
+        for ours, theirs in (
+            (Lasso(alpha=0.01, tol=1e-10), linear_model.Lasso(alpha=0.01, tol=1e-10)),
+            (ElasticNet(alpha=0.01, tol=1e-10), linear_model.ElasticNet(alpha=0.01, tol=1e-10)),
+            (Ridge(positive=True, tol=1e-10), linear_model.Ridge(positive=True, tol=1e-10)),
+        ):
+            for rows in (X, X.toarray()):
+                model = ours.fit(parted(rows), parted(y[:, 0]), parted(weight))
+                theirs.fit(X.toarray(), y[:, 0], weight)
+                np.testing.assert_allclose(model.coef_, theirs.coef_, rtol=1e-6, atol=1e-8)
+                np.testing.assert_allclose(model.intercept_, theirs.intercept_, rtol=1e-6)
+            assert "rows stand for those of 6 partitions" in str(model.report_)
+        model = Ridge(alpha=0.5).fit(parted(X), parted(y))
+        theirs = linear_model.Ridge(alpha=0.5, solver="cholesky").fit(X.toarray(), y)
+        np.testing.assert_allclose(model.coef_, theirs.coef_, rtol=1e-8, atol=1e-10)
+        model = Lasso(alpha=0.01).fit(parted(X), parted(y))
+        assert model.coef_.shape == (2, FEATURES) and np.shape(model.dual_gap_) == (2,)
+
+
+@NEEDS_DASK
+class TestPredictions:
+    """Lazy, and by whatever scheduler; a cluster is not needed."""
+
+    @pytest.mark.parametrize("kind", ["csr", "dense"])
+    def test_classifiers_say_of_collections_what_they_say_of_rows(self, kind):
+        X, y = made(300, classes=3)
+        rows = X if kind == "csr" else X.toarray()
+        weight = np.random.default_rng(0).random(300)
+        for model in (sgd().fit(X, y), LogisticRegression().fit(X, y)):
+            for name in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
+                method = getattr(model, name)
+                lazy, expected = method(parted(rows, 4)), method(rows)
+                assert lazy.shape == expected.shape and lazy.dtype == expected.dtype
+                # BLAS rounds by the number of rows
+                np.testing.assert_allclose(lazy.compute(scheduler="sync"), expected, rtol=1e-10)
+            found = model.score(parted(rows, 4), parted(y, 4), parted(weight, 4))
+            assert found == pytest.approx(model.score(X, y, weight))
+        assert not hasattr(SGDClassifier().fit(X, y), "predict_proba")
+        pickle.loads(pickle.dumps(model.predict))
+
+    def test_regressors_and_topics(self):
+        X, y = made(300, classes=1)
+        model = Ridge().fit(X, np.column_stack([y, -2.0 * y + 1.0]))
+        lazy = model.predict(parted(X, 4))
+        np.testing.assert_allclose(lazy.compute(scheduler="sync"), model.predict(X), rtol=1e-10)
+        targets = np.column_stack([y, y])
+        assert model.score(parted(X, 4), parted(targets, 4)) == pytest.approx(
+            model.score(X, targets)
+        )
+        counts = np.random.default_rng(0).poisson(1.0, (200, 12))
+        topics = LatentDirichletAllocation(3, random_state=0, max_iter=2).fit(counts)
+        shares = topics.transform(parted(counts, 3)).compute(scheduler="sync")
+        np.testing.assert_allclose(shares, topics.transform(counts), rtol=1e-12)
+        with pytest.raises(TypeError, match="score of LatentDirichletAllocation takes no Dask"):
+            topics.score(parted(counts, 3))
+        with pytest.raises(NotFittedError):
+            Ridge().predict(parted(X, 4))
+        with pytest.raises(ValueError, match="X has 39 features"):
+            model.predict(parted(X[:, 1:], 4))
+
+    def test_partitions_without_rows_and_of_unknown_length(self):
+        X, y = made(60)
+        rows, model = parted(X.toarray(), 3), sgd().fit(X, y)
+        few = rows[rows[:, 0] > 10.0]  # none
+        assert model.predict(few).compute(scheduler="sync").shape == (0,)
+        some = rows[rows[:, 0] > 0.0]
+        expected = model.predict(X[X[:, 0].toarray().ravel() > 0.0])
+        np.testing.assert_array_equal(model.predict(some).compute(scheduler="sync"), expected)
+
+
 @NEEDS_DASK
 @pytest.mark.usefixtures("client")
 class TestFits:
+    def test_columns_in_another_order_are_taken_by_name(self):
+        X, y = np.random.default_rng(0).standard_normal((60, 3)), np.arange(60) % 2
+
+        def load(rows):
+            return framed(rows, "abc") if rows[0, 0] == X[0, 0] else framed(rows, "abc")[[*"cba"]]
+
+        for model in (Ridge(), LogisticRegression()):
+            found = model.fit(parted(X, 3, load), parted(y, 3)).coef_
+            expected = clone(model).fit(framed(X, "abc"), y).coef_
+            np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+            assert model.feature_names_in_.tolist() == [*"abc"]
+
+    def test_partial_fit_is_a_pass_over_all_partitions(self):
+        X, y = made()
+        model = sgd()
+        for k in range(1, 7):
+            model.partial_fit(parted(X), parted(y), classes=[0, 1])
+            assert model.t_ == 1.0 + k * ROWS and model.n_iter_ == 1
+        assert worse(X, y, model, sgd().fit(X, y)) < 0.05
+
+    def test_classes_end_each_by_itself(self):
+        X, y = made(2000, classes=5)
+        settings = {"tol": 1e-3, "max_iter": 300, "n_iter_no_change": 3}
+        model, other = sgd(**settings).fit(parted(X), parted(y)), sgd(**settings).fit(X, y)
+        assert model.n_iter_ < 2 * other.n_iter_
+        assert model.score(X, y) > other.score(X, y) - 0.03
+
     @pytest.mark.parametrize("kind", ["csr", "dense", "float32"])
     def test_the_model_is_as_good_as_one_machine_s(self, kind):
         X, y = made()
@@ -258,7 +458,7 @@ class TestFits:
         X = sp.csr_matrix(X + sp.csr_matrix(np.ones((ROWS, 1)) @ np.full((1, FEATURES), 3.0)))
         weight = np.linspace(0.5, 2.0, ROWS)
         if not few:
-            monkeypatch.setattr("hogshare.partitioned.squares.FEW", 0)
+            monkeypatch.setattr("hogshare.optimum.least_squares.FEW", 0)
         model = Ridge(alpha=2.0, tol=1e-12).fit(parted(X), parted(y), parted(weight))
         other = linear_model.Ridge(alpha=2.0, solver="cholesky").fit(X.toarray(), y, weight)
         np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-6, atol=1e-9)
@@ -349,9 +549,9 @@ class TestRefusals:
         with pytest.raises(ValueError, match=f"{told}.* not supported with Dask"):
             sgd(**settings).fit(parted(X, 2, load), parted(y, 2))
 
-    @pytest.mark.parametrize("names", ["cba", "abz", None, [0, 1, 2], [("a", 1), "b", "c"]])
+    @pytest.mark.parametrize("names", ["abz", None, [0, 1, 2], [("a", 1), "b", "c"]])
     @pytest.mark.parametrize("model", [Ridge(), LogisticRegression(), sgd(), SGDRegressor()])
-    def test_columns_by_other_names_or_in_another_order(self, model, names):
+    def test_columns_by_other_names(self, model, names):
         X, y = np.arange(60.0).reshape(20, 3), np.arange(20) % 2
 
         def load(rows):
@@ -365,8 +565,16 @@ class TestRefusals:
 
     def test_partial_fit(self):
         X, y = made(50)
-        with pytest.raises(ValueError, match="partial_fit is not supported with Dask"):
-            sgd().partial_fit(parted(X, 2), parted(y, 2), classes=[0, 1])
+        rows = parted(X, 2), parted(y, 2)
+        with pytest.raises(ValueError, match="classes must be passed on the first call"):
+            sgd().partial_fit(*rows)
+        with pytest.raises(ValueError, match="y holds the label 1, which is none of classes="):
+            sgd().partial_fit(*rows, classes=[0, 2])
+        with pytest.raises(ValueError, match="average with partial_fit is not supported with Dask"):
+            sgd(average=True).partial_fit(*rows, classes=[0, 1])
+        model = sgd().partial_fit(*rows, classes=[0, 1])
+        with pytest.raises(ValueError, match="X has 39 features, but SGDClassifier is expecting"):
+            model.partial_fit(parted(X[:, 1:], 2), parted(y, 2))
 
     @pytest.mark.parametrize("model", [sgd(), LogisticRegression(), Ridge(), SGDRegressor()])
     def test_negative_weights_of_rows_and_of_classes(self, model):
@@ -382,9 +590,7 @@ class TestRefusals:
     def test_other_estimators_say_what_they_cannot(self):
         X, y = (parted(one, 2) for one in made(50))
         for model, told in (
-            (LogisticRegression(l1_ratio=1.0, solver="saga"), "l1"),
-            (LogisticRegression(solver="liblinear"), "liblinear"),
-            (Ridge(positive=True), "positive"),
+            (sgd(early_stopping=True), "early_stopping=True"),
             (Ridge(solver="svd"), "solver='svd'"),
         ):
             with pytest.raises(ValueError, match=f"{told}.* not supported with Dask"):

@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from hogshare import LogisticRegression, LogisticRegressionCV, Model, Stop, problems
+from hogshare.optimum.finishing import METHODS, finish
 from hogshare.problems.linear.curvature import Curvature, DoubleRows
 from hogshare.problems.linear.optimality import Optimality
-from hogshare.solvers.finishing import METHODS, finish
 
 TOL, GAP = 1e-4, 0.05
 

@@ -44,6 +44,16 @@ class Rest:
         )
 
     @property
+    def sums(self) -> np.ndarray:
+        """Losses of the last epoch's rows, each before its step, as the criterion sums them.
+
+        float64 of shape (n_columns,).
+        """
+        schedule = self._session.schedule
+        n = schedule.columns.shape[1]
+        return np.array(schedule.sums[(self.epoch - 1) % len(schedule.sums), n : 2 * n])
+
+    @property
     def is_split(self) -> bool:
         """Whether the workers have computed each mini-batch together."""
         return self._session.plan.split > 0

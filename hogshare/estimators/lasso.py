@@ -10,7 +10,6 @@ from sklearn.linear_model import ElasticNet as _ElasticNet
 from sklearn.linear_model import Lasso as _Lasso
 
 from hogshare.engine.stops import Stop
-from hogshare.estimators.condensed import Condensed
 from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.fits import fits
 from hogshare.estimators.solver_report import report_of
@@ -27,10 +26,12 @@ from hogshare.estimators.workers import (
     with_mean_one,
 )
 from hogshare.kernels.survey import Survey
+from hogshare.optimum.condensed import Condensed
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import row_weights
 from hogshare.report import Report
+from hogshare.system.clusters import is_collection
 
 GAP_SHARE = 0.01  # of scikit-learn's tolerance; see `tol`
 COORDINATE_DESCENT = "cd"
@@ -148,6 +149,9 @@ class ElasticNet(LeastSquares, _ElasticNet):
 
         Parameters
         ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows. float32 and float64 are kept. Or a Dask array or data frame, which a
+            `dask.distributed.Client`'s workers fit where it is.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : float or array-like of shape (n_samples,), default=None
@@ -156,6 +160,13 @@ class ElasticNet(LeastSquares, _ElasticNet):
             For scikit-learn's coordinate descent; the workers always check.
         """
         require_workers(self)
+        if is_collection(X):
+            from hogshare.estimators.partitioned_fits import fit_condensed
+
+            found, few = fit_condensed(self, X, y, sample_weight)
+            if found is not None and few is not None:
+                self.dual_gap_ = found.dual_gap_ * (len(few.X) / few.moments.weight)
+            return self
         everybody = everybody_of(self)
         if not everybody.is_one:
             X, y, _ = check_rows(self, X, y, sizes=False, multi_output=True, y_numeric=True)

@@ -13,6 +13,7 @@ from hogshare.engine.checks import Checks
 from hogshare.engine.stops import Stop
 from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.workers import chooses_runtime, warn_unconverged
+from hogshare.optimum.finishing import Finish, finish, method_for
 from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.linear.separation import separates
 from hogshare.problems.model import Model
@@ -20,7 +21,6 @@ from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.pool import take_turns
-from hogshare.solvers.finishing import Finish, finish, method_for
 from hogshare.system.callers import warn
 
 FINISHERS = ("lbfgs", "newton-cg", "newton-cholesky", "liblinear")

@@ -35,6 +35,7 @@ from hogshare.runtimes.choice import check_jobs
 from hogshare.solvers.running import Diverged
 from hogshare.solvers.solving import solve
 from hogshare.system.callers import warn
+from hogshare.system.clusters import is_collection
 
 NOT_FINITE = (  # scikit-learn's own
     "Solver produced non-finite parameter weights. The input data may contain large values and "
@@ -185,6 +186,11 @@ class Network(Exporting):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers; of a classifier labels, or columns of zeros and ones where a row may have many.
         """
+        if is_collection(X):
+            from hogshare.estimators.partitioned_fits import fit_whole
+
+            fit_whole(self, X, y, sample_weight)
+            return self
         self._check_before(X, sample_weight)
         super().fit(X, self._targets(y), sample_weight=sample_weight)  # type: ignore[misc]
         return self

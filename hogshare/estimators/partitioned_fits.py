@@ -14,22 +14,21 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import (
+    _check_partial_fit_first_call,
+    check_classification_targets,
+)
 
 from hogshare.barriers import barrier_of, name_of
 from hogshare.estimators.epochs import print_epoch
 from hogshare.estimators.parameters import MAX_INT
 from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.workers import SCALE, Shape, chooses_runtime, strength, warn_unconverged
-from hogshare.partitioned import (
-    Descended,
-    Meaning,
-    PartitionedRows,
-    Settings,
-    descend,
-    least_squares,
-    minimise,
-)
+from hogshare.optimum.condensed import MOST_FEATURES, Condensed
+from hogshare.optimum.lbfgs import minimise
+from hogshare.optimum.least_squares import least_squares
+from hogshare.partitioned import Descended, Meaning, PartitionedRows, Settings, descend
+from hogshare.partitioned.blocks import Block, joined
 from hogshare.problems.model import Model
 from hogshare.problems.weights import class_weights
 from hogshare.report import Report
@@ -38,26 +37,45 @@ from hogshare.runtimes.choice import check_jobs
 from hogshare.solvers import outcome
 from hogshare.solvers.choices import plane_of
 from hogshare.system.callers import warn
-from hogshare.system.clusters import client_here
+from hogshare.system.clusters import client_here, this_worker
 
 MEANT = ("loss", "penalty", "alpha", "l1_ratio", "fit_intercept")
 INSTEAD = "What fits in this machine's memory may be handed over as X.compute()."
 
 
-def fit_sgd(est: Any, X: Any, y: Any, sample_weight: Any, init: Any) -> None:
-    """Fit an SGD estimator, and set its attributes."""
-    began, classifies = time.perf_counter(), is_classifier(est)
-    if init is None:
-        refuse("partial_fit", "use fit, which goes over all partitions, or partial_fit of arrays")
-    check_sgd(est)
+def fit_sgd(
+    est: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    init: tuple[Any, Any] | None,
+    max_iter: int | None,
+    classes: Any = None,
+) -> None:
+    """Fit an SGD estimator, and set its attributes.
+
+    max_iter, init, classes : as of `SGDMixin._pass`
+    """
+    began, classifies, anew = time.perf_counter(), is_classifier(est), max_iter is not None
+    if is_one_partition(X):
+        if not anew:
+            method, how = "partial_fit", {"classes": classes} if classifies else {}
+        else:
+            assert init is not None
+            method, how = "fit", {"coef_init": init[0], "intercept_init": init[1]}
+        fit_whole(est, X, y, sample_weight, method=method, **how)
+        return
+    check_sgd(est, anew)
     check_workers(est)
     plane = plane_of(est.plane)
     with PartitionedRows(X, y, sample_weight, with_labels=classifies) as rows:
-        classes, by_class = None, None
+        rows.require_one_target()
+        by_class = None
         if classifies:
-            classes, counts, _ = rows.labels()
+            there, counts, _ = rows.labels()
+            classes = there if anew else labels_of(est, classes, there)
             check_labels(classes)
-            by_class = weights_of(est.class_weight, classes, counts)
+            by_class = weights_of(est.class_weight, classes, counts if anew else classes)
         meaning = Meaning(
             loss=est.loss,
             penalty=est.penalty,
@@ -70,11 +88,14 @@ def fit_sgd(est: Any, X: Any, y: Any, sample_weight: Any, init: Any) -> None:
             dtype=rows.dtype.name,
         )
         n_columns = 1 if classes is None or len(classes) <= 2 else len(classes)
-        start = est._first_model((n_columns, rows.n_features), rows.dtype, *init)
+        shape = n_columns, rows.n_features
+        start = est._first_model(shape, rows.dtype, *(init or (None, None)))
+        if init is None:
+            start = going_on(est, shape, rows.dtype)
         settings = Settings(
             step=est._step_size(),
-            epochs=est.max_iter,
-            tol=est.tol,
+            epochs=max_iter or 1,
+            tol=est.tol if anew else None,
             patience=est.n_iter_no_change,
             shuffle=est.shuffle,
             seed=int(check_random_state(est.random_state).randint(MAX_INT)),
@@ -89,14 +110,39 @@ def fit_sgd(est: Any, X: Any, y: Any, sample_weight: Any, init: Any) -> None:
         describe(est, rows)
     if classes is not None:
         est.classes_ = classes
-    t = 1.0 + found.n_epochs * report.settings["problem"]["rows"]
+    t = start.t + found.n_epochs * report.settings["problem"]["rows"]
     est._keep(report, lambda model: est._fitted(model, t))
     if found.absurd:
         warn(
             outcome.absurd(SGD(), est._step_size()),
             ConvergenceWarning,
         )
-    est._warn(report, est.max_iter)
+    if anew:
+        est._warn(report, est.max_iter)
+
+
+def labels_of(est: Any, classes: Any, there: np.ndarray) -> np.ndarray:
+    """The labels that `partial_fit` goes by, which are all that occur.
+
+    Raises ValueError if a label is none of them, or the first call does not name them.
+    """
+    _check_partial_fit_first_call(est, classes)
+    known: np.ndarray = est.classes_
+    if new := sorted(set(there.tolist()) - set(known.tolist()), key=str):
+        raise ValueError(f"y holds the label {new[0]!r}, which is none of classes={known}.")
+    return known
+
+
+def going_on(est: Any, shape: tuple[int, int], dtype: np.dtype) -> Model:
+    """Where `partial_fit` goes on: at a copy of the present model."""
+    coef = np.asarray(est.coef_)
+    if coef.size != shape[0] * shape[1]:
+        raise ValueError(
+            f"X has {shape[1]} features, but {type(est).__name__} is expecting "
+            f"{est.n_features_in_} features as input."
+        )
+    coef = np.array(coef.reshape(shape), dtype)
+    return Model(coef, np.array(np.atleast_1d(est.intercept_), dtype), float(est.t_))
 
 
 def report_on(
@@ -147,10 +193,9 @@ def report_on(
 def fit_logistic(est: Any, X: Any, y: Any, sample_weight: Any, penalty: str | None) -> None:
     """Fit `LogisticRegression` to the optimum, and set its attributes."""
     began = time.perf_counter()
-    if penalty in ("l1", "elasticnet"):
-        refuse("penalty with l1", "use l2 or none, or SGDClassifier(loss='log_loss') with l1")
-    if est.solver == "liblinear":
-        refuse("solver='liblinear', whose intercept is penalised", "use solver='lbfgs'")
+    if is_one_partition(X) or penalty in ("l1", "elasticnet") or est.solver == "liblinear":
+        fit_whole(est, X, y, sample_weight)
+        return
     if est.max_iter == 0:
         refuse("max_iter=0", "use at least 1")
     check_workers(est)
@@ -176,7 +221,8 @@ def fit_logistic(est: Any, X: Any, y: Any, sample_weight: Any, penalty: str | No
         )
         n_columns = 1 if len(classes) == 2 else len(classes)
         start = est._start(Shape(n_columns, rows.n_features, rows.dtype))
-        found = minimise(rows, meaning, start, est.tol, est.max_iter)
+        rows.state(meaning)
+        found = minimise(rows, alpha, est.fit_intercept, start, est.tol, est.max_iter)
         describe(est, rows)
         workers = len(rows.there())
     est._keep(est._fitted(found.model, 0.0), found.n_iter, "lbfgs")
@@ -202,14 +248,14 @@ def fit_ridge(est: Any, X: Any, y: Any, sample_weight: Any) -> None:
     """Fit `Ridge`, and set its attributes."""
     began = time.perf_counter()
     strengths = est._strengths()
-    if strengths.size != 1 or getattr(y, "ndim", 1) > 1:
-        refuse("several targets", "fit one at a time")
-    if est.positive:
-        refuse("positive=True", "leave it out")
+    many = strengths.size != 1 or getattr(y, "ndim", 1) > 1
+    if many or est.positive or is_one_partition(X):
+        fit_condensed(est, X, y, sample_weight)
+        return
     if est.solver not in ("auto", "cholesky", "sparse_cg"):
         refuse(f"solver={est.solver!r}", "use solver='auto'")
     check_workers(est)
-    with PartitionedRows(X, y, sample_weight, with_labels=False) as rows:
+    with PartitionedRows(X, y, sample_weight) as rows:
         meaning = Meaning(
             loss="squared_error",
             penalty=None,
@@ -217,10 +263,11 @@ def fit_ridge(est: Any, X: Any, y: Any, sample_weight: Any) -> None:
             fit_intercept=est.fit_intercept,
             dtype=rows.dtype.name,
         )
-        found = least_squares(rows, meaning, float(strengths[0]), est.tol, est.max_iter)
+        rows.state(meaning)
+        found = least_squares(rows, est.fit_intercept, float(strengths[0]), est.tol, est.max_iter)
         describe(est, rows)
         workers = len(rows.there())
-    est._keep(np.zeros(1), found.coef[None], np.array([found.intercept], found.coef.dtype))
+    est._keep(1, found.coef[None], np.array([found.intercept], found.coef.dtype))
     est.n_iter_ = None if found.n_iter is None else np.array([found.n_iter], np.int32)
     est.solver_ = found.solver
     converged = None if found.n_iter is None else found.miss <= est.tol
@@ -240,6 +287,85 @@ def fit_ridge(est: Any, X: Any, y: Any, sample_weight: Any) -> None:
         )
 
 
+def fit_condensed(
+    est: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Any, Condensed] | tuple[None, None]:
+    """Fit least squares on few rows that stand for all, and set the attributes.
+
+    Returns scikit-learn's estimator that has fitted them, and them; None where one worker has
+    fitted all rows.
+    """
+    began = time.perf_counter()
+    check_workers(est)
+    if not is_one_partition(X):
+        with PartitionedRows(X, y, sample_weight) as rows:
+            if rows.n_features <= MOST_FEATURES:
+                few = rows.condensed(est.fit_intercept)
+                n_dim = 2 if rows.facts[0].n_targets else 1
+                whose = f"of {len(rows.facts)} partitions"
+                found = est._fit_few(few, est._few_rows, n_dim, rows.dtype, whose, began)
+                describe(est, rows)
+                return found, few
+    fit_whole(est, X, y, sample_weight)
+    return None, None
+
+
+def is_one_partition(X: Any) -> bool:
+    """Whether a collection is one partition, which its worker fits as one machine would."""
+    return int(getattr(X, "npartitions", 0)) == 1
+
+
+def fit_whole(
+    est: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    method: str = "fit",
+    with_targets: bool = True,
+    **how: Any,
+) -> None:
+    """Have one worker fit all rows, which are brought to it, and take its attributes over.
+
+    method : of the estimator, that fits
+    how : what else it is called with
+    """
+    if getattr(est, "_skl_callbacks", None):
+        refuse("a callback", "use verbose=1 to hear of epochs")
+    with PartitionedRows(X, y, sample_weight, with_targets=with_targets) as rows:
+        names = getattr(est, "feature_names_in_", None)
+        attributes, warned = rows.whole(fitted_there, est, method, how)
+        for name in [name for name in vars(est) if name not in attributes]:
+            delattr(est, name)
+        parameters = est.get_params(deep=False)
+        vars(est).update({k: v for k, v in attributes.items() if k not in parameters})
+        if method == "fit" or names is None:
+            describe(est, rows)
+        count = len(rows.facts)
+    where = "the worker that has it" if count == 1 else "one worker, to which all came"
+    note = f"{count} partition{'s' if count > 1 else ''}, fitted by {where}"
+    for report in est.report_ if isinstance(est.report_, list) else [est.report_]:
+        report.notes.append(note)
+    for text, category in warned:
+        warn(text, category)
+
+
+def fitted_there(
+    est: Any, method: str, how: dict[str, Any], *blocks: Block
+) -> tuple[dict[str, Any], list[tuple[str, type[Warning]]]]:
+    """On a worker: fit the rows of all blocks; the estimator's attributes, and its warnings."""
+    X, y, weight = joined(blocks)
+    if est.n_jobs == -1:
+        est.n_jobs = max(1, int(this_worker().state.nthreads))
+    if weight is not None:
+        how = {**how, "sample_weight": weight}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        getattr(est, method)(X, y, **how)
+    attributes = {name: value for name, value in vars(est).items() if name != "_run_by"}
+    return attributes, [(str(one.message), one.category) for one in caught]
+
+
 def refuse(what: str, instead: str) -> NoReturn:
     """Say that something is not to be had of a Dask collection.
 
@@ -250,8 +376,13 @@ def refuse(what: str, instead: str) -> NoReturn:
     raise ValueError(f"{what} is not supported with Dask collections: {instead}. {INSTEAD}")
 
 
-def check_sgd(est: Any) -> None:
-    """Refuse what descent on partitions cannot do."""
+def check_sgd(est: Any, anew: bool) -> None:
+    """Refuse what descent on partitions cannot do.
+
+    anew : False: it goes on from a model
+    """
+    if est.average and not anew:
+        refuse("average with partial_fit", "use fit, or average=False")
     if est.early_stopping:
         refuse("early_stopping=True", "leave it out; tol ends a fit by the training loss")
     if est.learning_rate in ("auto", "pa1", "pa2"):

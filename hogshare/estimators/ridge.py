@@ -16,8 +16,6 @@ from sklearn.linear_model._ridge import _BaseRidge
 from sklearn.utils.class_weight import compute_sample_weight
 
 from hogshare.engine.stops import Stop
-from hogshare.estimators.condensed import Condensed
-from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at, missed
 from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.fits import fits
 from hogshare.estimators.linear import LinearClassifier
@@ -35,6 +33,8 @@ from hogshare.estimators.workers import (
     with_mean_one,
 )
 from hogshare.kernels.survey import Survey
+from hogshare.optimum.condensed import Condensed
+from hogshare.optimum.conjugate import by_conjugate_gradients, gradient_at, missed
 from hogshare.problems.linear.labels import own_type
 from hogshare.problems.linear.rows import check_sparse, require_dense
 from hogshare.problems.model import Model
@@ -273,7 +273,7 @@ class RidgeMixin(LeastSquares):
                 worst = miss
         if moved or not exact:
             names.append(CONJUGATE_GRADIENTS)
-            self._keep(y, coef, intercept)
+            self._keep(np.ndim(y), coef, intercept)
             self.n_iter_ = n_iter
         self.solver_ = ", ".join(names)
         if not worst <= 1.0:

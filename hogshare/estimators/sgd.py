@@ -198,7 +198,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         if is_collection(X):
             from hogshare.estimators.partitioned_fits import fit_sgd
 
-            fit_sgd(self, X, y, sample_weight, init if max_iter else None)
+            fit_sgd(self, X, y, sample_weight, init, max_iter, classes)
             return
         anew, labels = max_iter is not None, isinstance(self, ClassifierMixin)
         # scikit-learn's step sizes do not go by how large rows are

@@ -10,13 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from hogshare.engine.stops import Stop
-from hogshare.estimators.condensed import MOST_FEATURES, Condensed, condensed
 from hogshare.estimators.everybody import Everybody
 from hogshare.estimators.linear import ToTheOptimum
 from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.validation import for_scikit_learn, weights_of_part
 from hogshare.estimators.workers import to_the_optimum
 from hogshare.kernels.survey import Survey
+from hogshare.optimum.condensed import MOST_FEATURES, Condensed, condensed
 from hogshare.problems.linear import build
 from hogshare.problems.linear.columns import in_units, moments_of
 from hogshare.problems.linear.rows import as_rows, check_sparse
@@ -209,20 +209,32 @@ class LeastSquares(ToTheOptimum):
         weight = weights_of_part(everybody, sample_weight, X)
         targets = np.asarray(y, np.float64).reshape(len(y), -1)
         few = condensed(X, targets, weight, self.fit_intercept, everybody)
+        return self._fit_few(few, theirs, np.ndim(y), X.dtype, "of all ranks", began), few
+
+    def _fit_few(
+        self,
+        few: Condensed,
+        theirs: Callable[[Condensed], Any],
+        n_dim: int,
+        dtype: np.dtype,
+        whose: str,
+        began: float,
+    ) -> Any:
+        """Fit few rows that stand for all, by the estimator that `theirs` makes; returns it."""
         found = theirs(few)
-        found.fit(few.X, few.y if np.ndim(y) > 1 else few.y[:, 0])
-        coef = np.atleast_2d(found.coef_).astype(X.dtype)
+        found.fit(few.X, few.y if n_dim > 1 else few.y[:, 0])
+        coef = np.atleast_2d(found.coef_).astype(dtype)
         intercept = few.moments.y_mean - coef.astype(np.float64) @ few.moments.x_mean
-        self._keep(y, coef, intercept.astype(X.dtype))
+        self._keep(n_dim, coef, intercept.astype(dtype))
         self.n_iter_ = found.n_iter_
         self.solver_ = getattr(found, "solver_", "cd")
         by = f"scikit-learn's {self.solver_!r}"
         reason = (
-            f"{len(few.X):,} rows stand for those of all ranks, to the last digit, as there are "
-            f"{X.shape[1]:,} features"
+            f"{len(few.X):,} rows stand for those {whose}, to the last digit, as there are "
+            f"{few.X.shape[1]:,} features"
         )
         self.report_ = report_of(self, by, reason, began, True)
-        return found, few
+        return found
 
     def _fit_targets(
         self,
@@ -246,15 +258,18 @@ class LeastSquares(ToTheOptimum):
             coef.append(report.model.coef[0])
             intercept.append(squares.intercept(target, report.model))
             reports.append(report.without_memory())
-        self._keep(y, np.array(coef), np.array(intercept, dtype=squares.X.dtype))
+        self._keep(np.ndim(y), np.array(coef), np.array(intercept, dtype=squares.X.dtype))
         names = dict.fromkeys(report.settings["rule"]["name"].lower() for report in reports)
         self.solver_ = ", ".join(names)
         self.report_ = reports[0] if len(reports) == 1 else reports
         return reports
 
-    def _keep(self, y: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> None:
-        """Keep coefficients and intercepts of all targets, in the shapes of scikit-learn's."""
+    def _keep(self, n_dim: int, coef: np.ndarray, intercept: np.ndarray) -> None:
+        """Keep coefficients and intercepts of all targets, in the shapes of scikit-learn's.
+
+        n_dim : of the targets
+        """
         self.coef_ = coef if len(coef) > 1 else coef[0]
-        self.intercept_ = intercept if np.ndim(y) > 1 else intercept[0]
+        self.intercept_ = intercept if n_dim > 1 else intercept[0]
         if not self.fit_intercept:
             self.intercept_ = 0.0

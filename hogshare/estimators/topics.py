@@ -35,6 +35,7 @@ from hogshare.problems.topics import (
 from hogshare.report import Report
 from hogshare.runtimes.choice import check_jobs
 from hogshare.solvers.solving import solve
+from hogshare.system.clusters import is_collection
 
 TOLD = "iteration: %d of max_iter: %d"  # as scikit-learn says it
 FORGETS = "learning_decay=0 has each batch replace the topics"
@@ -203,6 +204,11 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         y : None
             Ignored.
         """
+        if is_collection(X):
+            from hogshare.estimators.partitioned_fits import fit_whole
+
+            fit_whole(self, X, None, with_targets=False)
+            return self
         check_jobs(self.n_jobs)
         check_sparse(X)
         rows = self._check_non_neg_array(X, True, whom="LatentDirichletAllocation.fit")

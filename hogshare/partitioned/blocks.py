@@ -5,6 +5,7 @@ A block is a tuple of arrays, so that Dask knows how much memory it takes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +13,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array, column_or_1d
 
+from hogshare.optimum.condensed import Moments, sums_of, triangle_of_rows
 from hogshare.problems.linear import build
 from hogshare.problems.linear.labels import distinct, own_type
 from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import row_weights
 
-Block = tuple[Any, Any, "np.ndarray | None", "np.ndarray | None"]
+Block = tuple[Any, "np.ndarray | None", "np.ndarray | None", "np.ndarray | None"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Facts:
         empty of a regression
     weight : the sum of the rows' weights
     columns : what a data frame calls its columns
+    n_bytes : what it takes in memory, about
+    n_targets : columns of the targets; 0 where they are one vector
     """
 
     n_rows: int
@@ -41,6 +45,8 @@ class Facts:
     weights: np.ndarray
     weight: float
     columns: tuple[Any, ...] | None
+    n_bytes: int = 0
+    n_targets: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,10 +88,12 @@ def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
         ensure_min_samples=0,
         ensure_min_features=0,
     )
-    y = column_or_1d(np.asarray(own_type(y)))
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError("y holds NaN or infinity.")
-    if len(y) != X.shape[0]:
+    if y is not None:
+        y = np.asarray(own_type(y))
+        y = y if y.ndim == 2 and y.shape[1] > 1 else column_or_1d(y)
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise ValueError("y holds NaN or infinity.")
+    if y is not None and len(y) != X.shape[0]:
         raise ValueError(
             f"{X.shape[0]} rows and {len(y)} targets: X and y must be cut at the same rows."
         )
@@ -98,9 +106,9 @@ def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
 def facts_of(block: Block, with_labels: bool) -> Facts:
     """What a block is."""
     X, y, weight, columns = block
-    labels: np.ndarray = y[:0]
+    labels = np.zeros(0) if y is None else np.ravel(y[:0])
     of_label = np.zeros(0, np.int64)
-    if with_labels and len(y):
+    if with_labels and y is not None and len(y):
         labels = distinct(y)
         of_label = np.asarray(np.searchsorted(labels, y), np.int64)
     counts = np.bincount(of_label, minlength=len(labels))
@@ -115,12 +123,50 @@ def facts_of(block: Block, with_labels: bool) -> Facts:
         weights=counts if weight is None or not with_labels else np.bincount(of_label, weight),
         weight=float(X.shape[0] if weight is None else weight.sum(dtype=np.float64)),
         columns=None if columns is None else tuple(columns),
+        n_bytes=X.data.nbytes + (X.indices.nbytes if sp.issparse(X) else 0),
+        n_targets=y.shape[1] if y is not None and y.ndim > 1 else 0,
     )
+
+
+def in_order(block: Block, places: list[int]) -> Block:
+    """A block whose columns stand in another order."""
+    X, *others, columns = block
+    assert columns is not None
+    return (np.ascontiguousarray(X[:, places]), *others, columns[places])  # type: ignore[return-value]
+
+
+def sums_of_block(block: Block) -> tuple[np.ndarray]:
+    """As `optimum.condensed.sums_of`, of a block."""
+    return (sums_of(*_targets(block)),)
+
+
+def triangle_of_block(block: Block, moments: Moments) -> np.ndarray:
+    """As `optimum.condensed.triangle_of_rows`, of a block."""
+    return triangle_of_rows(*_targets(block), moments)
+
+
+def _targets(block: Block) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Rows, targets of shape (n_rows, n_targets), and weights."""
+    X, y, weight, _ = block
+    assert y is not None
+    targets = np.asarray(y, np.float64).reshape(len(y), -1)
+    return X, targets, np.ones(len(y)) if weight is None else weight
+
+
+def joined(blocks: Sequence[Block]) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
+    """Rows, targets and weights of all blocks, one below the other; of one, its own."""
+    if len(blocks) == 1:
+        return blocks[0][:3]
+    X, y, weight, _ = zip(*blocks, strict=True)
+    rows: Any = sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.concatenate(X)
+    ends = [None if part[0] is None else np.concatenate(part) for part in (y, weight)]
+    return (rows, *ends)
 
 
 def problem_of(block: Block, meaning: Meaning) -> RowProblem:
     """The problem of a block's rows alone."""
     X, y, weight, _ = block
+    assert y is not None
     X = X.astype(meaning.dtype, copy=False)
     if meaning.row_weights is not None and meaning.classes is not None:
         of_rows = meaning.row_weights[np.searchsorted(meaning.classes, y)]

@@ -125,25 +125,35 @@ class Sent:
 
 
 class Criterion:
-    """scikit-learn's: mean loss and penalty of an epoch have to fall by `tol`, now and then."""
+    """scikit-learn's, class by class: mean loss and penalty have to fall by `tol`, now and then.
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings, self._best, self._in_vain = settings, np.inf, 0
+    active : ndarray of bool of shape (n_columns,); which classes still learn. What is learnt of
+        another one no longer changes.
+    """
+
+    def __init__(self, settings: Settings, n_columns: int = 1) -> None:
+        self._settings = settings
+        self._best = np.full(n_columns, np.inf)
+        self._in_vain = np.zeros(n_columns, int)
+        self.active = np.ones(n_columns, bool)
         self.step = settings.step
 
-    def is_met(self, value: float) -> bool:
-        """Whether learning ends after an epoch of that value; `step` may be smaller after it."""
+    def is_met(self, values: np.ndarray) -> bool:
+        """Whether learning ends after an epoch of these values; `step` may be smaller after it."""
         tol = self._settings.tol
         if tol is None:
             return False
-        self._in_vain = self._in_vain + 1 if value > self._best - tol else 0
-        self._best = min(self._best, value)
-        if self._in_vain < self._settings.patience:
-            return False
+        self._in_vain = np.where(values > self._best - tol, self._in_vain + 1, 0)
+        self._best = np.minimum(self._best, values)
+        vain = self.active & (self._in_vain >= self._settings.patience)
         if self.step.kind == "adaptive" and self.step.eta0 > LEAST_ETA:
-            self.step, self._in_vain = replace(self.step, eta0=self.step.eta0 / FIFTH), 0
+            # the classes go by one step: it falls once none that learns gains by it any more
+            if (vain | ~self.active).all():
+                self.step = replace(self.step, eta0=self.step.eta0 / FIFTH)
+                self._in_vain[:] = 0
             return False
-        return True
+        self.active &= ~vain
+        return not self.active.any()
 
 
 @dataclass
@@ -174,10 +184,10 @@ class Epochs:
     n_rows: int
     ended: int = 0
     rows: dict[int, int] = field(default_factory=dict)
-    sums: dict[int, float] = field(default_factory=dict)
-    losses: list[float] = field(default_factory=list)
+    sums: dict[int, np.ndarray] = field(default_factory=dict)
+    losses: list[np.ndarray] = field(default_factory=list)
 
-    def add(self, epoch: int, rows: int, loss: float) -> bool:
+    def add(self, epoch: int, rows: int, loss: np.ndarray) -> bool:
         """Count a turn; whether the epoch that is next to end has ended."""
         self.rows[epoch] = self.rows.get(epoch, 0) + rows
         self.sums[epoch] = self.sums.get(epoch, 0.0) + loss
@@ -211,7 +221,8 @@ class Master:
         self._back: SimpleQueue[tuple[int, Fetched]] = SimpleQueue()  # written by Dask's thread
         self._workers: dict[str, Worker] = {}
         self._staleness = np.zeros(layout.HISTOGRAM, np.int64)
-        self._criterion, self._average = Criterion(settings), Average(settings.average)
+        self._criterion = Criterion(settings, len(start.intercept))
+        self._average = Average(settings.average)
         self._epochs = Epochs(rows.n_rows)
         self._version = self._number = 0
         self._worth = max(1, int(TURN_SECONDS * 1e9 / row_nanoseconds(rows)))
@@ -238,7 +249,7 @@ class Master:
             model=self._whole_model(),
             n_epochs=self._epochs.ended,
             converged=converged,
-            epoch_losses=np.array(self._epochs.losses),
+            epoch_losses=np.array([np.mean(losses) for losses in self._epochs.losses]),
             staleness=self._staleness[: max(1, 1 + self._staleness.nonzero()[0].max(initial=0))],
             workers=self._table(),
             turns=self._number,
@@ -368,11 +379,10 @@ class Master:
 
     def _end_epoch(self) -> bool:
         """Tell of an epoch, and whether the criterion is met."""
-        value = self._epochs.losses[-1] * columns_of(self.model, self._meaning)
-        value += self._penalty()
+        values = self._epochs.losses[-1] + self._penalties()
         if self._settings.heard is not None:
-            self._settings.heard(self._epochs.ended, value, self.model)
-        return self._criterion.is_met(value)
+            self._settings.heard(self._epochs.ended, float(values.sum()), self.model)
+        return self._criterion.is_met(values)
 
     def _fold(self, push: Push, pull: Pull, proposals: int) -> None:
         if push.curvature is not None:
@@ -382,6 +392,13 @@ class Master:
         rows = pull.n_rows
         eta = eta_at(self._criterion.step, self._meaning, pull.model.t + 0.5 * rows)
         model = self._weighing.fold(self.model, pull.model, push.model, eta, rows, proposals)
+        if not (learns := self._criterion.active).all():
+            coef = np.where(learns[:, np.newaxis], model.coef, self.model.coef)
+            model = replace(
+                model,
+                coef=coef,
+                intercept=np.where(learns, model.intercept, self.model.intercept),
+            )
         if not model.is_finite():
             raise ValueError(
                 "Floating-point under-/overflow occurred: the model has left the range of floats. "
@@ -392,10 +409,11 @@ class Master:
         if pull.average:
             self._average.add(push.model, rows)
 
-    def _penalty(self) -> float:
+    def _penalties(self) -> np.ndarray:
+        """Of each class."""
         coef = self.model.coef.astype(np.float64)
-        squares, absolutes = 0.5 * float(np.square(coef).sum()), float(np.abs(coef).sum())
-        return self._weighing.l2 * squares + self._weighing.l1 * absolutes
+        squares, absolutes = 0.5 * np.square(coef).sum(axis=1), np.abs(coef).sum(axis=1)
+        return np.asarray(self._weighing.l2 * squares + self._weighing.l1 * absolutes)
 
     def _whole_model(self) -> Model:
         if not self._average.rows:
@@ -465,11 +483,6 @@ def eta_at(step: StepSize, meaning: Meaning, t: float) -> float:
 def constant(step: StepSize) -> StepSize:
     """What a turn steps by: between two epochs an adaptive step does not change."""
     return replace(step, kind="constant") if step.kind == "adaptive" else step
-
-
-def columns_of(model: Model, meaning: Meaning) -> int:
-    """Losses of a row that are summed, of which an epoch's is the mean."""
-    return 1 if meaning.loss == "multinomial" else len(model.intercept)
 
 
 def row_nanoseconds(rows: PartitionedRows) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
 from types import TracebackType
@@ -18,7 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.partitioned.blocks import Facts, Meaning, block_of, facts_of, problem_of
+from hogshare.optimum.condensed import Condensed, condensed_from, moments_of, united
+from hogshare.partitioned.blocks import (
+    Facts,
+    Meaning,
+    block_of,
+    facts_of,
+    in_order,
+    problem_of,
+    sums_of_block,
+    triangle_of_block,
+)
 from hogshare.partitioned.calls import Call, Fetched
 from hogshare.partitioned.owners import Owners
 from hogshare.system.clusters import (
@@ -27,11 +38,17 @@ from hogshare.system.clusters import (
     cut_alike,
     delayed,
     large_graphs,
+    memory_of,
     row_blocks,
     threads_of,
 )
 
 MOST_NAMES = 8  # of columns in a sentence
+UNLIKE = {
+    "n_features": "features",
+    "is_sparse": "kinds, dense and CSR",
+    "n_targets": "numbers of targets",
+}
 WITHOUT_WORKERS_SECONDS = 60.0  # until a cluster is given up that has no workers left
 
 
@@ -39,6 +56,7 @@ class PartitionedRows:
     """Rows, targets and weights in partitions on a cluster's workers.
 
     X : blocks are dense or CSR
+    with_targets : whether y is needed
     with_labels : whether targets are labels, which are then looked for
     columns : what data frames call their columns, the same in all partitions
     facts : of the partitions that have rows
@@ -48,16 +66,27 @@ class PartitionedRows:
     before anything is fitted.
     """
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any, *, with_labels: bool) -> None:
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        with_labels: bool = False,
+        with_targets: bool = True,
+    ) -> None:
         self.client = client_here()
         # before anybody computes: what a collection does not know of itself its workers will tell
-        parts = [row_blocks("X", X), row_blocks("y", cut_alike("y", y, X))]
-        if sample_weight is not None:
-            parts.append(row_blocks("sample_weight", cut_alike("sample_weight", sample_weight, X)))
-        if len(set(map(len, parts))) > 1:
-            counts = " and ".join(str(len(part)) for part in parts)
+        parts = {"X": row_blocks("X", X)}
+        for name, thing in (("y", y), ("sample_weight", sample_weight)):
+            if thing is not None or (name == "y" and with_targets):
+                parts[name] = row_blocks(name, cut_alike(name, thing, X))
+        if len(set(map(len, parts.values()))) > 1:
+            counts = " and ".join(str(len(part)) for part in parts.values())
             raise ValueError(f"X, y and weights are in {counts} partitions: cut them alike.")
-        calls = [delayed(block_of, *pieces) for pieces in zip(*parts, strict=True)]
+        absent = [None] * len(parts["X"])
+        all_three = (parts.get(name, absent) for name in ("X", "y", "sample_weight"))
+        calls = [delayed(block_of, *pieces) for pieces in zip(*all_three, strict=True)]
         names = getattr(X, "columns", None)
         self.columns = None if names is None else tuple(names)
         self._asked = 0.0
@@ -82,12 +111,12 @@ class PartitionedRows:
             raise ValueError("Found array with 0 sample(s): no partition of X has rows.")
         self._blocks = [self._blocks[p] for p in full]
         self.facts = [facts[p] for p in full]
-        for what in ("n_features", "is_sparse"):
+        for what in ("n_features", "is_sparse", "n_targets"):
             found = sorted({getattr(fact, what) for fact in self.facts})
             if len(found) > 1:
-                kind = "features" if what == "n_features" else "kinds, dense and CSR"
-                raise ValueError(f"Partitions of X have unlike {kind}: {found}.")
-        self._check_columns(full)
+                kind = UNLIKE[what]
+                raise ValueError(f"Partitions have unlike {kind}: {found}.")
+        self._order_columns(full)
         if not self.n_features:
             raise ValueError("Found array with 0 feature(s): X has no columns.")
         if self.weight_sum == 0.0:
@@ -99,22 +128,27 @@ class PartitionedRows:
         self.owners = Owners(has)
         self.owners.settle(there)
 
-    def _check_columns(self, numbers: list[int]) -> None:
-        """Refuse partitions of columns by other names, or in another order, than the first's.
-
-        Of names scikit-learn asks the same between `fit` and `predict`.
-        """
+    def _order_columns(self, numbers: list[int]) -> None:
+        """Put columns that stand in another order than the first's in that one, by their names."""
         first = "the collection"
         if self.columns is None:
             first, self.columns = f"partition {numbers[0]}", self.facts[0].columns
-        for number, fact in zip(numbers, self.facts, strict=True):
-            if fact.columns == self.columns:
+        for k, (number, fact) in enumerate(zip(numbers, self.facts, strict=True)):
+            names = fact.columns
+            if names == self.columns:
                 continue
-            raise ValueError(
-                f"The columns of partition {number} of X are {_listed(fact.columns)}, and those of "
-                f"{first} {_listed(self.columns)}: all need the same names in the same order, as "
-                "X[names] has them."
-            )
+            if not (names and self.columns) or Counter(names) != Counter(self.columns):
+                raise ValueError(
+                    f"The columns of partition {number} of X are {_listed(names)}, and those of "
+                    f"{first} {_listed(self.columns)}: all need the same names."
+                )
+            places = [names.index(name) for name in self.columns]
+            self._blocks[k] = self.client.submit(in_order, self._blocks[k], places, pure=False)
+
+    def require_one_target(self) -> None:
+        """Refuse targets of several columns."""
+        if count := self.facts[0].n_targets:
+            raise ValueError(f"y should be a 1d array, got an array of {count} columns instead.")
 
     @property
     def n_features(self) -> int:
@@ -198,15 +232,55 @@ class PartitionedRows:
 
         Each owner's are added where they are, in the partitions' order.
         """
+        return self.reduced(added, function, *args, parts=self.problems)
+
+    def condensed(self, fit_intercept: bool) -> Condensed:
+        """Few rows that stand for those of all partitions, for least squares."""
+        (sums,) = self.reduced(added, sums_of_block, parts=self._blocks)
+        moments = moments_of(sums, self.n_features, fit_intercept)
+        triangle = self.reduced(united, triangle_of_block, moments, parts=self._blocks)
+        return condensed_from(united(triangle), moments)
+
+    def reduced(
+        self,
+        combine: Callable[..., Any],
+        function: Callable[..., Any],
+        *args: Any,
+        parts: Sequence[Any],
+    ) -> Any:
+        """What a function of every part gives, combined by owners, and then here.
+
+        combine : of any number of results makes one like them
+        parts : of each partition, its problem or its block
+        """
         self.there()
         mine: dict[str, list[int]] = {}
         for p, address in enumerate(self.owners.of):
             mine.setdefault(address, []).append(p)
-        sums = []
-        for parts in mine.values():
-            given = [self.submit(function, self.problems[p], *args, partition=p) for p in parts]
-            sums.append(self.submit(added, *given, partition=parts[0]))
-        return added(*self.results(sums))
+        found = []
+        for own in mine.values():
+            given = [self.submit(function, parts[p], *args, partition=p) for p in own]
+            found.append(self.submit(combine, *given, partition=own[0]))
+        return combine(*self.results(found))
+
+    def whole(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What a function of all blocks gives, which the worker that has most of them calls.
+
+        Raises ValueError if that is more than half of a worker's memory.
+        """
+        there, memory = self.there(), memory_of(self.client)
+        rows = dict.fromkeys(there, 0)
+        for address, size in zip(self.owners.of, self.sizes, strict=True):
+            rows[address] += int(size)
+        most = max(rows, key=lambda address: (rows[address], memory.get(address, 0)))
+        room, needed = memory.get(most, 0), sum(fact.n_bytes for fact in self.facts)
+        if len(self._blocks) > 1 and room and needed > room // 2:
+            raise ValueError(
+                f"The rows take {needed / 1e9:.3g} GB, and one worker, which has to have them all "
+                f"for this, has {room / 1e9:.3g} GB of memory: give the worker more, or fewer rows."
+            )
+        (found,) = self.results([Call(self.client, function, (*args, *self._blocks), most)])
+        return found
 
     def results(self, calls: Sequence[Call]) -> list[Any]:
         """Results of all calls, for which this waits as long as there are workers.

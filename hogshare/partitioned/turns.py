@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from hogshare.engine.epochends import EpochEnds, Rest
 from hogshare.engine.stops import Stop
 from hogshare.planes.shared import feature_curvature
 from hogshare.problems.arrays import frozen
@@ -48,16 +50,33 @@ class Push:
     """What a turn ends with.
 
     model : the copy, with the mean of its iterates if that was asked for
-    losses : the sum over the rows of each partition, each row's before its own step
+    losses : the sums over the rows of each partition, each row's before its own step: float64 of
+        shape (n_columns,) each
     absurd : whether the copy is finite and useless
     curvature : ndarray of shape (n_features,) or None
     """
 
     model: Model
-    losses: tuple[float, ...]
+    losses: tuple[np.ndarray, ...]
     seconds: float
     absurd: bool
     curvature: np.ndarray | None
+
+
+class Sums(EpochEnds):
+    """Keeps the sums of losses of the one epoch of a turn."""
+
+    def __init__(self) -> None:
+        super().__init__(self._keep)
+        self.of_columns = np.zeros(0)
+
+    def check(self, stop: Stop, shuffle: bool, files: dict[str, Any]) -> None:
+        """Nothing is decided here."""
+
+    def _keep(self, rest: Rest) -> bool:
+        if rest.epoch:
+            self.of_columns = rest.sums
+        return False
 
 
 def turn(pull: Pull, *problems: RowProblem) -> Push:
@@ -70,6 +89,7 @@ def turn(pull: Pull, *problems: RowProblem) -> Push:
     seconds = 0.0
     for k, (problem, (first, last)) in enumerate(zip(problems, pull.spans, strict=True)):
         rows = rows_between(problem, first, last)
+        sums_of = Sums()
         report = solve(
             rows,
             rule=SGD(average=int(model.t) if pull.average else 0),
@@ -79,13 +99,14 @@ def turn(pull: Pull, *problems: RowProblem) -> Push:
             seed=OrderSeed((pull.seed + k) % MAX_SEED),
             start=model,
             runtime="caller",
+            on_epoch=sums_of,
         )
         after = report.model
         if pull.average:
             share = rows.n_rows / pull.n_rows
             average += share * after.average_coef
             average_intercept += share * after.average_intercept
-        sums.append(float(report.epoch_losses[-1]) * rows.n_rows)
+        sums.append(sums_of.of_columns)
         seconds += report.seconds["run"]
         model = Model(after.coef, after.intercept, after.t)
     means = (average, average_intercept) if pull.average else (None, None)

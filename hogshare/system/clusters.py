@@ -62,6 +62,12 @@ def threads_of(client: Any) -> dict[str, int]:
     return {address: int(known["nthreads"]) for address, known in workers.items()}
 
 
+def memory_of(client: Any) -> dict[str, int]:
+    """Bytes that each worker may have, by address; 0 where nobody limits it."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    return {address: int(known.get("memory_limit") or 0) for address, known in workers.items()}
+
+
 def this_worker() -> Any:
     """The worker that runs the task."""
     from distributed import get_worker
@@ -118,6 +124,24 @@ def cut_alike(name: str, thing: Any, X: Any) -> Any:
             f"X has {sum(chunks)} rows, and {name} {sum(thing.chunks[0])}: they need as many."
         )
     return thing if thing.chunks[0] == chunks else thing.rechunk({0: chunks})
+
+
+def rows_of(parts: list[Any], X: Any, like: np.ndarray) -> Any:
+    """A Dask array of what each block of a collection's rows comes to, one below the other.
+
+    parts : delayed arrays, with a row for each row of the blocks of X
+    like : without rows, of their shape and dtype
+    """
+    from dask import array
+
+    from_part: Any = array.from_delayed
+    together: Any = array.concatenate
+    heights = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(parts)
+    arrays = [
+        from_part(part, (height, *like.shape[1:]), like.dtype, like)
+        for part, height in zip(parts, heights, strict=True)
+    ]
+    return together(arrays, allow_unknown_chunksizes=True)
 
 
 def fetch(client: Any, future: Any) -> Future[Any]:

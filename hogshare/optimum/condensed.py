@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from hogshare.estimators.everybody import Everybody
+from hogshare.optimum.parts import Everyone
 
 MOST_FEATURES = 2000  # of which the factors are made
 BLOCK_ROWS = 4  # of a block, for each column
@@ -37,27 +37,20 @@ class Condensed(NamedTuple):
     moments: Moments
 
 
-def moments_of(X: Any, y: np.ndarray, weight: np.ndarray, everybody: Everybody) -> Moments:
-    """Weight and means of the rows of all."""
+def sums_of(X: Any, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Sums of the weights, and of the weighted features and targets, end to end."""
     w = weight.astype(np.float64)
-    sums = np.concatenate([[w.sum()], np.ravel(X.T @ w), y.T @ w])
-    total = everybody.added(sums)
-    means = total[1:] / total[0]
-    return Moments(float(total[0]), means[: X.shape[1]], means[X.shape[1] :])
+    return np.concatenate([[w.sum()], np.ravel(X.T @ w), y.T @ w])
 
 
-def condensed(
-    X: Any, y: np.ndarray, weight: np.ndarray, fit_intercept: bool, everybody: Everybody
-) -> Condensed:
-    """Rows that stand for those of all.
+def moments_of(sums: np.ndarray, n_features: int, fit_intercept: bool) -> Moments:
+    """Weight and means of rows that have these sums; the means are zeros without an intercept."""
+    means = sums[1:] / sums[0] if fit_intercept else np.zeros(len(sums) - 1)
+    return Moments(float(sums[0]), means[:n_features], means[n_features:])
 
-    X, y : rows and targets of this process, of shape (n_rows, n_targets)
-    weight : not all are zero
-    """
-    moments = moments_of(X, y, weight, everybody)
-    if not fit_intercept:
-        zeros = np.zeros_like(moments.x_mean), np.zeros_like(moments.y_mean)
-        moments = Moments(moments.weight, *zeros)
+
+def triangle_of_rows(X: Any, y: np.ndarray, weight: np.ndarray, moments: Moments) -> np.ndarray:
+    """R of a part of the rows."""
     width = X.shape[1] + y.shape[1]
     root, step = np.sqrt(weight.astype(np.float64))[:, None], BLOCK_ROWS * width
     triangle = np.zeros((0, width))
@@ -66,8 +59,31 @@ def condensed(
         x = X[part].toarray() if sp.issparse(X) else X[part]
         block = np.hstack([x - moments.x_mean, y[part] - moments.y_mean])
         triangle = triangle_of(np.vstack([triangle, root[part] * block]))
-    triangle = triangle_of(np.vstack(everybody.of_each(triangle)))
-    return Condensed(triangle[:, : X.shape[1]], triangle[:, X.shape[1] :], moments)
+    return triangle
+
+
+def united(*triangles: np.ndarray) -> np.ndarray:
+    """R of the rows that triangles stand for."""
+    return triangle_of(np.vstack(triangles))
+
+
+def condensed_from(triangle: np.ndarray, moments: Moments) -> Condensed:
+    """Rows that stand for all, from their R."""
+    n_features = len(moments.x_mean)
+    return Condensed(triangle[:, :n_features], triangle[:, n_features:], moments)
+
+
+def condensed(
+    X: Any, y: np.ndarray, weight: np.ndarray, fit_intercept: bool, everybody: Everyone
+) -> Condensed:
+    """Rows that stand for those of all processes.
+
+    X, y : rows and targets of this process, of shape (n_rows, n_targets)
+    weight : not all are zero
+    """
+    moments = moments_of(everybody.added(sums_of(X, y, weight)), X.shape[1], fit_intercept)
+    own = triangle_of_rows(X, y, weight, moments)
+    return condensed_from(united(*everybody.of_each(own)), moments)
 
 
 def triangle_of(A: np.ndarray) -> np.ndarray:

@@ -13,9 +13,8 @@ import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
-from hogshare.partitioned.blocks import Meaning
-from hogshare.partitioned.rows import PartitionedRows
-from hogshare.partitioned.totals import gram_total, moment_total, product_total, right_total
+from hogshare.optimum.part_sums import gram_total, moment_total, product_total, right_total
+from hogshare.optimum.parts import Parts
 from hogshare.system.interrupts import errstate
 
 FEW = 1000  # features whose products with each other a worker sends whole: 8 MB
@@ -39,19 +38,18 @@ class Solution:
 
 
 def least_squares(
-    rows: PartitionedRows, meaning: Meaning, strength: float, tol: float, max_iter: int | None
+    rows: Parts, fit_intercept: bool, strength: float, tol: float, max_iter: int | None
 ) -> Solution:
     """Minimise ``sum_i weight_i (y_i - x_i w - b)^2 + strength |w|^2``.
 
-    meaning : of the squared error
+    rows : whose problems have the squared error
     tol : of `Solution.miss`, where the solution is approached
     max_iter : None: ten for each feature
     """
     began = time.perf_counter()
-    rows.state(meaning)
     weight, sums, squares, y_sum, _ = rows.total(moment_total)
     x_mean, y_mean = np.zeros(rows.n_features), 0.0
-    if meaning.fit_intercept:
+    if fit_intercept:
         x_mean, y_mean = sums / weight, y_sum / weight
     bend = np.maximum(squares - weight * x_mean**2, 0.0) + strength
     unit = np.divide(1.0, np.sqrt(bend), out=np.zeros_like(bend), where=bend > 0.0)

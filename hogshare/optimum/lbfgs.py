@@ -14,11 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.optimize
 
-from hogshare.partitioned.blocks import Meaning
-from hogshare.partitioned.rows import PartitionedRows
-from hogshare.partitioned.totals import gradient_total, moment_total
+from hogshare.optimum.finishing import EVALUATIONS, FLATTEST
+from hogshare.optimum.part_sums import gradient_total, moment_total
+from hogshare.optimum.parts import Parts
 from hogshare.problems.model import Model
-from hogshare.solvers.finishing import EVALUATIONS, FLATTEST
 
 
 @dataclass
@@ -39,23 +38,23 @@ class Minimum:
 
 
 def minimise(
-    rows: PartitionedRows, meaning: Meaning, start: Model, tol: float, max_iter: int
+    rows: Parts, l2: float, fit_intercept: bool, start: Model, tol: float, max_iter: int
 ) -> Minimum:
     """Minimise a smooth objective until no component of its gradient is larger than `tol`.
 
     Coordinates are scaled by how far their feature spreads, which tells how much they bend.
 
-    meaning : of a loss with a gradient, and a penalty without l1
+    rows : whose problems have a loss with a gradient, and a penalty without l1
+    l2 : its strength
     """
     began = time.perf_counter()
-    rows.state(meaning)
     weight, _, squares, _, _ = rows.total(moment_total)
     columns = len(start.intercept)
-    bends = squares / weight + meaning.alpha * (meaning.penalty is not None)
+    bends = squares / weight + l2
     bends = np.maximum(bends, FLATTEST * bends.max(initial=1e-300))
     size = np.repeat(1.0 / np.sqrt(bends), columns)
     begin = start.coef.astype(np.float64).T.reshape(-1)
-    if meaning.fit_intercept:
+    if fit_intercept:
         size = np.append(size, np.ones(columns))
         begin = np.append(begin, start.intercept.astype(np.float64))
     n, passes = rows.n_rows, 0

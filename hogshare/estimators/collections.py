@@ -1,0 +1,162 @@
+"""Predictions for Dask collections: lazy ones, by a task for each partition, of which no row moves.
+
+Every estimator's methods that predict take collections; what they return is a Dask array, computed
+when it is asked for, by whatever scheduler is asked. `score` is a number, and computes at once.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Callable
+from math import isnan
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from hogshare.system.clusters import cut_alike, delayed, is_collection, row_blocks, rows_of
+
+METHODS = (
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "decision_function",
+    "transform",
+    "score",
+)
+
+
+def take_collections(cls: type) -> None:
+    """Have the methods of an estimator's class that predict take Dask collections."""
+    for name in METHODS:
+        found = inspect.getattr_static(cls, name, None)
+        if found is None or getattr(found, "takes_collections", False):
+            continue
+        method = _taking(name, found)
+        if not inspect.isfunction(found):  # there for some parameters only
+            method = available_if(functools.partial(_is_there, found))(method)
+        method.takes_collections = True
+        setattr(cls, name, method)
+
+
+def _is_there(found: Any, estimator: Any) -> bool:
+    """Whether an estimator has a method; raises AttributeError, as scikit-learn has it, if not."""
+    found.__get__(estimator, type(estimator))
+    return True
+
+
+def _taking(name: str, found: Any) -> Any:
+    """A method that predicts by another one, block by block where it gets a collection."""
+    inner = found if inspect.isfunction(found) else getattr(found, "fn", found)
+
+    @functools.wraps(inner)
+    def call(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_collection(X):
+            return _score(self, X, *args, **kwargs) if name == "score" else lazily(self, name, X)
+        return found.__get__(self, type(self))(X, *args, **kwargs)
+
+    return call
+
+
+def lazily(estimator: Any, name: str, X: Any) -> Any:
+    """What a method says of the rows of a collection, as a Dask array.
+
+    Columns of data frames may stand in any order, if their names are those of the fit.
+
+    Raises
+    ------
+    NotFittedError, ValueError, TypeError
+        If the estimator is not fitted, or X has other columns.
+    """
+    check_is_fitted(estimator)
+    like = _call(estimator, name, _one_row(estimator, X))[:0]
+    model = delayed(_itself, _bare(estimator))
+    parts = [delayed(_call, model, name, block, like) for block in row_blocks("X", X)]
+    return rows_of(parts, X, like)
+
+
+def _score(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    """Accuracy, or R2, of all rows: by sums over the partitions."""
+    check_is_fitted(estimator)
+    if not (is_classifier(estimator) or is_regressor(estimator)):
+        raise TypeError(
+            f"score of {type(estimator).__name__} takes no Dask collection: give it an array."
+        )
+    _one_row(estimator, X)
+    parts = [row_blocks("X", X), row_blocks("y", cut_alike("y", y, X))]
+    if sample_weight is not None:
+        parts.append(row_blocks("sample_weight", cut_alike("sample_weight", sample_weight, X)))
+    if len(set(map(len, parts))) > 1:
+        raise ValueError("X, y and sample_weight are in unlike numbers of partitions.")
+    model = delayed(_itself, _bare(estimator))
+    sums = [delayed(_sums, model, *pieces) for pieces in zip(*parts, strict=True)]
+    found = np.asarray(delayed(_added, *sums).compute())
+    if is_classifier(estimator):
+        right, weight = found
+        return float(right / weight)
+    weight, middle, squares, misses = found
+    spread = squares - middle * middle / weight
+    if (spread <= 0.0).any():  # as scikit-learn has it: constant targets are hit or missed
+        return float(np.where(misses > 0.0, 0.0, 1.0).mean())
+    return float(np.mean(1.0 - misses / spread))
+
+
+def _sums(model: Any, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
+    """What a partition adds to a score."""
+    y = np.asarray(y)
+    weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    found = _call(model, "predict", X, y[:0])
+    if is_classifier(model):
+        hits = found == y
+        right = hits.all(axis=1) if hits.ndim > 1 else hits
+        return np.array([weight @ right, weight.sum()])
+    y, found = (np.asarray(one, np.float64).reshape(len(weight), -1) for one in (y, found))
+    rows = np.full(y.shape[1], weight.sum())
+    return np.stack([rows, weight @ y, weight @ (y * y), weight @ np.square(y - found)])
+
+
+def _added(*sums: np.ndarray) -> np.ndarray:
+    return np.asarray(sum(sums))
+
+
+def _call(model: Any, name: str, rows: Any, like: np.ndarray | None = None) -> np.ndarray:
+    """What a method says of a block of rows; of no rows, nothing."""
+    rows = _in_order(model, rows)
+    if like is not None and not rows.shape[0]:
+        return like
+    method: Callable[..., Any] = getattr(model, name)
+    return np.asarray(method(rows))
+
+
+def _in_order(model: Any, rows: Any) -> Any:
+    """Columns of a data frame in the order of the fit, if they are the same."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or not hasattr(rows, "columns") or list(rows.columns) == list(names):
+        return rows
+    return rows[list(names)] if set(rows.columns) == set(names) else rows
+
+
+def _one_row(estimator: Any, X: Any) -> Any:
+    """A row of zeros that looks as those of X do."""
+    n_features = X.shape[1] if X.ndim > 1 else 1
+    if isinstance(n_features, float) and isnan(n_features):
+        n_features = estimator.n_features_in_
+    row = np.zeros((1, int(n_features)), getattr(X, "dtype", np.float64))
+    if hasattr(X, "columns"):
+        row = type(X._meta)(row, columns=list(X.columns))
+    return row
+
+
+def _bare(estimator: Any) -> Any:
+    """A copy without what predictions do not need."""
+    bare = copy.copy(estimator)
+    vars(bare).pop("report_", None)
+    return bare
+
+
+def _itself(thing: Any) -> Any:
+    return thing
