@@ -25,7 +25,8 @@ from hogshare import (
     problems,
     solve,
 )
-from hogshare.runtimes.mpi import files, heldout
+from hogshare.optimum import heldout
+from hogshare.runtimes.mpi import files
 
 COMM = library.COMM_WORLD
 RANK, SIZE = COMM.rank, COMM.size

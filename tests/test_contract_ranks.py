@@ -64,7 +64,7 @@ REFUSED = {
         "Ring with is_by_mail=False needs": pairs(["ring"], EVERY),
         "a problem by a gradient on Shared needs": by_gradient("shared"),
     },
-    "dask": {"is not supported with Dask collections": ["early stopping"]},
+    "dask": {},
 }
 # what no runtime has: by case, a word of the sentence
 NOWHERE = {" x ".join(names): word for names, word in NEVER["plane", "barrier"].items()}

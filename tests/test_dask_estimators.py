@@ -167,9 +167,11 @@ def test_owners_keep_what_they_have_and_are_even():
 def test_an_epoch_ends_when_its_rows_are_done_in_whatever_order():
     epochs = Epochs(n_rows=30)
     five, ten = np.array([5.0, 1.0]), np.array([10.0, 2.0])
-    assert not epochs.add(0, 10, five) and not epochs.add(1, 10, five)
-    assert epochs.add(0, 20, ten) and epochs.losses[0].tolist() == [0.5, 0.1]
-    assert epochs.add(1, 20, ten) and epochs.losses[1].tolist() == [0.5, 0.1] and epochs.ended == 2
+    assert not epochs.add(0, 10, five, 10) and not epochs.add(1, 10, five, 10)
+    assert epochs.add(0, 20, ten, 20) and epochs.losses[0].tolist() == [0.5, 0.1]
+    assert (
+        epochs.add(1, 20, ten, 20) and epochs.losses[1].tolist() == [0.5, 0.1] and epochs.ended == 2
+    )
 
 
 def test_the_criterion_is_scikit_learn_s():
@@ -373,6 +375,21 @@ class TestFits:
             assert model.t_ == 1.0 + k * ROWS and model.n_iter_ == 1
         assert worse(X, y, model, sgd().fit(X, y)) < 0.05
 
+    @pytest.mark.parametrize("classes", [1, 2, 3])
+    def test_early_stopping_goes_by_rows_that_nobody_trains_on(self, classes):
+        X, y = made(2000, classes=classes)
+        settings = {"early_stopping": True, "tol": 1e-3, "max_iter": 60, "random_state": 0}
+        kind = SGDRegressor if classes == 1 else SGDClassifier
+        weight = np.random.default_rng(0).random(2000) + 0.5
+        rows = parted(X), parted(y)
+        model = kind(**settings).fit(*rows, sample_weight=parted(weight))
+        other = kind(**settings).fit(X, y, sample_weight=weight)
+        assert 5 < model.n_iter_ < 60 and model.report_.converged
+        assert model.t_ == 1.0 + model.n_iter_ * 2000
+        assert model.score(X, y) > other.score(X, y) - 0.05
+        with pytest.raises(ValueError, match="led to an empty set"):
+            kind(**settings | {"validation_fraction": 1e-12}).fit(*rows)
+
     def test_classes_end_each_by_itself(self):
         X, y = made(2000, classes=5)
         settings = {"tol": 1e-3, "max_iter": 300, "n_iter_no_change": 3}
@@ -530,7 +547,6 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("settings", "told"),
         [
-            ({"early_stopping": True}, "early_stopping"),
             ({"learning_rate": "auto"}, "learning_rate='auto'"),
             ({"loss": "hinge", "learning_rate": "pa1", "eta0": 1.0}, "learning_rate='pa1'"),
             ({"plane": "master"}, "private copies"),
@@ -590,7 +606,7 @@ class TestRefusals:
     def test_other_estimators_say_what_they_cannot(self):
         X, y = (parted(one, 2) for one in made(50))
         for model, told in (
-            (sgd(early_stopping=True), "early_stopping=True"),
+            (sgd(learning_rate="auto"), "learning_rate='auto'"),
             (Ridge(solver="svd"), "solver='svd'"),
         ):
             with pytest.raises(ValueError, match=f"{told}.* not supported with Dask"):

@@ -38,15 +38,9 @@ def take_collections(cls: type) -> None:
             continue
         method = _taking(name, found)
         if not inspect.isfunction(found):  # there for some parameters only
-            method = available_if(functools.partial(_is_there, found))(method)
+            method = available_if(found.check)(method)
         method.takes_collections = True
         setattr(cls, name, method)
-
-
-def _is_there(found: Any, estimator: Any) -> bool:
-    """Whether an estimator has a method; raises AttributeError, as scikit-learn has it, if not."""
-    found.__get__(estimator, type(estimator))
-    return True
 
 
 def _taking(name: str, found: Any) -> Any:

@@ -28,7 +28,7 @@ from hogshare.optimum.condensed import MOST_FEATURES, Condensed
 from hogshare.optimum.lbfgs import minimise
 from hogshare.optimum.least_squares import least_squares
 from hogshare.partitioned import Descended, Meaning, PartitionedRows, Settings, descend
-from hogshare.partitioned.blocks import Block, joined
+from hogshare.partitioned.blocks import Block, Split, joined
 from hogshare.problems.model import Model
 from hogshare.problems.weights import class_weights
 from hogshare.report import Report
@@ -102,6 +102,7 @@ def fit_sgd(
             average=int(est.average),
             exchange=None if plane.is_automatic else plane.interval(None),
             most=None if est.n_jobs in (None, -1) else int(est.n_jobs),  # quanta at one time
+            split=split_of(est) if est.early_stopping and anew else None,
             heard=say if est.verbose else None,
         )
         setup = time.perf_counter() - began
@@ -119,6 +120,12 @@ def fit_sgd(
         )
     if anew:
         est._warn(report, est.max_iter)
+
+
+def split_of(est: Any) -> Split:
+    """Which rows are held out, by the estimator's parameters."""
+    seed = check_random_state(est.random_state).randint(MAX_INT)
+    return Split(float(est.validation_fraction), int(seed))
 
 
 def labels_of(est: Any, classes: Any, there: np.ndarray) -> np.ndarray:
@@ -383,8 +390,6 @@ def check_sgd(est: Any, anew: bool) -> None:
     """
     if est.average and not anew:
         refuse("average with partial_fit", "use fit, or average=False")
-    if est.early_stopping:
-        refuse("early_stopping=True", "leave it out; tol ends a fit by the training loss")
     if est.learning_rate in ("auto", "pa1", "pa2"):
         refuse(
             f"learning_rate={est.learning_rate!r}",

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array, column_or_1d
 
 from hogshare.optimum.condensed import Moments, sums_of, triangle_of_rows
+from hogshare.optimum.heldout import HeldPart
 from hogshare.problems.linear import build
 from hogshare.problems.linear.labels import distinct, own_type
 from hogshare.problems.linear.rows import check_sparse
+from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import row_weights
 
@@ -151,6 +153,41 @@ def _targets(block: Block) -> tuple[Any, np.ndarray, np.ndarray]:
     assert y is not None
     targets = np.asarray(y, np.float64).reshape(len(y), -1)
     return X, targets, np.ones(len(y)) if weight is None else weight
+
+
+class Split(NamedTuple):
+    """Which rows of a partition are held out: each by chance, the same in every call.
+
+    fraction : of the rows, about
+    """
+
+    fraction: float
+    seed: int
+
+    def mask(self, number: int, n_rows: int) -> np.ndarray:
+        """Bools of shape (n_rows,) of the partition of that number."""
+        draws = np.random.default_rng([self.seed, number])
+        return np.asarray(draws.random(n_rows) < self.fraction)
+
+
+def held_part(problem: RowProblem, split: Split, number: int) -> HeldPart:
+    """The held-out rows of a partition."""
+    return HeldPart(problem, split.mask(number, problem.n_rows))
+
+
+def held_moments(problem: RowProblem, number: int, split: Split) -> tuple[np.ndarray]:
+    """As `HeldPart.moments`."""
+    return (held_part(problem, split, number).moments(),)
+
+
+def held_spread(problem: RowProblem, number: int, split: Split, mean: float) -> tuple[float]:
+    """As `HeldPart.spread`."""
+    return (held_part(problem, split, number).spread(mean),)
+
+
+def held_counts(problem: RowProblem, number: int, split: Split, model: Model) -> tuple[np.ndarray]:
+    """As `HeldPart.counts`."""
+    return (held_part(problem, split, number).counts(model),)
 
 
 def joined(blocks: Sequence[Block]) -> tuple[Any, np.ndarray | None, np.ndarray | None]:

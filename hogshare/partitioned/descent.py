@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.kernels import layout, losses, schedules
-from hogshare.partitioned.blocks import Meaning
+from hogshare.partitioned.blocks import Meaning, Split
 from hogshare.partitioned.calls import Call, Fetched
 from hogshare.partitioned.folding import Weighing
 from hogshare.partitioned.rows import PartitionedRows, result_of
@@ -57,6 +57,7 @@ class Settings:
     exchange : rows of a turn; None: chosen
     average : average the iterates from this many rows on; 0: do not
     most : turns on their way at one time, at most
+    split : which rows are held out, by whose score a fit then ends; None: none
     heard : ``heard(epoch, value, model)`` is called after each epoch, counted from 1
     """
 
@@ -69,6 +70,7 @@ class Settings:
     average: int = 0
     exchange: int | None = None
     most: int | None = None
+    split: Split | None = None
     heard: Callable[[int, float, Model], None] | None = None
 
 
@@ -127,6 +129,8 @@ class Sent:
 class Criterion:
     """scikit-learn's, class by class: mean loss and penalty have to fall by `tol`, now and then.
 
+    Or the score on held-out rows has to rise: then it goes by minus the score.
+
     active : ndarray of bool of shape (n_columns,); which classes still learn. What is learnt of
         another one no longer changes.
     """
@@ -184,17 +188,20 @@ class Epochs:
     n_rows: int
     ended: int = 0
     rows: dict[int, int] = field(default_factory=dict)
+    trained: dict[int, int] = field(default_factory=dict)
     sums: dict[int, np.ndarray] = field(default_factory=dict)
     losses: list[np.ndarray] = field(default_factory=list)
 
-    def add(self, epoch: int, rows: int, loss: np.ndarray) -> bool:
-        """Count a turn; whether the epoch that is next to end has ended."""
+    def add(self, epoch: int, rows: int, loss: np.ndarray, trained: int) -> bool:
+        """Count a turn, which has trained on some of its rows; whether the next epoch has ended."""
+        self.trained[epoch] = self.trained.get(epoch, 0) + trained
         self.rows[epoch] = self.rows.get(epoch, 0) + rows
         self.sums[epoch] = self.sums.get(epoch, 0.0) + loss
         if self.rows.get(self.ended) != self.n_rows:
             return False
         del self.rows[self.ended]
-        self.losses.append(self.sums.pop(self.ended) / self.n_rows)
+        trained = max(1, self.trained.pop(self.ended))
+        self.losses.append(self.sums.pop(self.ended) / trained)
         self.ended += 1
         return True
 
@@ -228,6 +235,7 @@ class Master:
         self._worth = max(1, int(TURN_SECONDS * 1e9 / row_nanoseconds(rows)))
         self._unlike = rows.unlikeness() > UNLIKE
         self._absurd: dict[int, bool] = {}  # by partition, as its last turn has found
+        self._score = None if settings.split is None else rows.held_out(settings.split)
 
     def run(self) -> Descended:
         """Go on until the criterion is met or all epochs are done."""
@@ -330,6 +338,8 @@ class Master:
             average=self._average.wants(self.model.t),
             curvature=self._asked < CURVATURES,
             seed=int(self._draws.integers(np.iinfo(np.int32).max)),
+            numbers=tuple(partitions),
+            split=self._settings.split,
         )
         self._asked += pull.curvature
         number, self._number = self._number, self._number + 1
@@ -367,13 +377,14 @@ class Master:
         worker.rows += pull.n_rows
         worker.seconds += push.seconds
         met = False
-        for p, (first, last), loss in zip(sent.partitions, pull.spans, push.losses, strict=True):
+        told = zip(sent.partitions, pull.spans, push.losses, push.trained, strict=True)
+        for p, (first, last), loss, trained in told:
             place = self._places[p]
             place.busy = False
             if last == self._rows.sizes[p]:
                 place.epoch, place.row = place.epoch + 1, 0
             self._absurd[p] = push.absurd
-            if self._epochs.add(sent.epoch, last - first, loss):
+            if self._epochs.add(sent.epoch, last - first, loss, trained):
                 met = self._end_epoch() or met
         return met
 
@@ -382,6 +393,8 @@ class Master:
         values = self._epochs.losses[-1] + self._penalties()
         if self._settings.heard is not None:
             self._settings.heard(self._epochs.ended, float(values.sum()), self.model)
+        if self._score is not None:
+            values = -self._score(self.model)
         return self._criterion.is_met(values)
 
     def _fold(self, push: Push, pull: Pull, proposals: int) -> None:
@@ -389,7 +402,8 @@ class Master:
             self._curvatures.append(push.curvature)
             known = np.mean(self._curvatures, axis=0)
             self._weighing = replace(self._weighing, curvature=known)
-        rows = pull.n_rows
+        if not (rows := sum(push.trained)):
+            return
         eta = eta_at(self._criterion.step, self._meaning, pull.model.t + 0.5 * rows)
         model = self._weighing.fold(self.model, pull.model, push.model, eta, rows, proposals)
         if not (learns := self._criterion.active).all():

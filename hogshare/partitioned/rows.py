@@ -20,11 +20,16 @@ from typing import Any
 import numpy as np
 
 from hogshare.optimum.condensed import Condensed, condensed_from, moments_of, united
+from hogshare.optimum.heldout import Scores
 from hogshare.partitioned.blocks import (
     Facts,
     Meaning,
+    Split,
     block_of,
     facts_of,
+    held_counts,
+    held_moments,
+    held_spread,
     in_order,
     problem_of,
     sums_of_block,
@@ -32,6 +37,7 @@ from hogshare.partitioned.blocks import (
 )
 from hogshare.partitioned.calls import Call, Fetched
 from hogshare.partitioned.owners import Owners
+from hogshare.problems.model import Model
 from hogshare.system.clusters import (
     MEMBERS_SECONDS,
     client_here,
@@ -234,6 +240,30 @@ class PartitionedRows:
         """
         return self.reduced(added, function, *args, parts=self.problems)
 
+    def held_out(self, split: Split) -> Callable[[Model], np.ndarray]:
+        """What scores a model on the held-out rows of all partitions, column by column.
+
+        Raises ValueError if no row is held out, or none is left to train on.
+        """
+        of: dict[str, Any] = {"parts": self.problems, "numbered": True}
+        (moments,) = self.reduced(added, held_moments, split, **of)
+        n_rows, weight, total = moments
+        if not 0 < n_rows < self.n_rows or weight <= 0.0:
+            raise ValueError(
+                f"Splitting {self.n_rows} samples into a train set and a validation set with "
+                f"validation_fraction={split.fraction!r} led to an empty set ("
+                f"{self.n_rows - n_rows:g} and {n_rows:g} samples). Please either change "
+                "validation_fraction, increase number of samples, or disable early_stopping."
+            )
+        (spread,) = self.reduced(added, held_spread, split, total / weight, **of)
+        scores = Scores(n_rows, weight, spread, not self.facts[0].labels.size)
+
+        def score(model: Model) -> np.ndarray:
+            (sums,) = self.reduced(added, held_counts, split, model, **of)
+            return scores.of(sums)
+
+        return score
+
     def condensed(self, fit_intercept: bool) -> Condensed:
         """Few rows that stand for those of all partitions, for least squares."""
         (sums,) = self.reduced(added, sums_of_block, parts=self._blocks)
@@ -247,11 +277,13 @@ class PartitionedRows:
         function: Callable[..., Any],
         *args: Any,
         parts: Sequence[Any],
+        numbered: bool = False,
     ) -> Any:
         """What a function of every part gives, combined by owners, and then here.
 
         combine : of any number of results makes one like them
         parts : of each partition, its problem or its block
+        numbered : whether the function is told which partition it is, after the part
         """
         self.there()
         mine: dict[str, list[int]] = {}
@@ -259,7 +291,10 @@ class PartitionedRows:
             mine.setdefault(address, []).append(p)
         found = []
         for own in mine.values():
-            given = [self.submit(function, parts[p], *args, partition=p) for p in own]
+            given = [
+                self.submit(function, parts[p], *([p] if numbered else []), *args, partition=p)
+                for p in own
+            ]
             found.append(self.submit(combine, *given, partition=own[0]))
         return combine(*self.results(found))
 

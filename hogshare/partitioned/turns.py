@@ -9,6 +9,7 @@ import numpy as np
 
 from hogshare.engine.epochends import EpochEnds, Rest
 from hogshare.engine.stops import Stop
+from hogshare.partitioned.blocks import Split
 from hogshare.planes.shared import feature_curvature
 from hogshare.problems.arrays import frozen
 from hogshare.problems.model import Model, sum_of_squares
@@ -29,6 +30,8 @@ class Pull:
     average : whether the mean of the iterates comes back too
     curvature : whether the curvature of the first partition does
     seed : of the order of the rows
+    numbers : of the partitions
+    split : which rows nobody trains on; None: all are
     """
 
     model: Model
@@ -38,6 +41,8 @@ class Pull:
     average: bool
     curvature: bool
     seed: int
+    numbers: tuple[int, ...] = ()
+    split: Split | None = None
 
     @property
     def n_rows(self) -> int:
@@ -52,12 +57,14 @@ class Push:
     model : the copy, with the mean of its iterates if that was asked for
     losses : the sums over the rows of each partition, each row's before its own step: float64 of
         shape (n_columns,) each
+    trained : rows of each partition that a step was taken for
     absurd : whether the copy is finite and useless
     curvature : ndarray of shape (n_features,) or None
     """
 
     model: Model
     losses: tuple[np.ndarray, ...]
+    trained: tuple[int, ...]
     seconds: float
     absurd: bool
     curvature: np.ndarray | None
@@ -84,17 +91,26 @@ def turn(pull: Pull, *problems: RowProblem) -> Push:
 
     Raises ValueError if the model leaves the range of floats.
     """
-    model, sums = pull.model, []
+    model, sums, trained = pull.model, list[np.ndarray](), list[int]()
     average, average_intercept = np.zeros(model.coef.shape), np.zeros(len(model.intercept))
     seconds = 0.0
     for k, (problem, (first, last)) in enumerate(zip(problems, pull.spans, strict=True)):
         rows = rows_between(problem, first, last)
+        held_out = None
+        if pull.split is not None:
+            held_out = pull.split.mask(pull.numbers[k], problem.n_rows)[first:last]
+        trained.append(rows.n_rows if held_out is None else int(np.count_nonzero(~held_out)))
+        if not trained[-1]:
+            sums.append(np.zeros(len(model.intercept)))
+            continue
+        some_held = held_out is not None and held_out.any()
         sums_of = Sums()
         report = solve(
             rows,
             rule=SGD(average=int(model.t) if pull.average else 0),
             step=pull.step,
-            stop=Stop(epochs=1, tol=0.0),  # so that losses are summed
+            # so that losses are summed
+            stop=Stop(epochs=1, tol=0.0, validation=held_out if some_held else None),
             shuffle=pull.shuffle,
             seed=OrderSeed((pull.seed + k) % MAX_SEED),
             start=model,
@@ -103,16 +119,17 @@ def turn(pull: Pull, *problems: RowProblem) -> Push:
         )
         after = report.model
         if pull.average:
-            share = rows.n_rows / pull.n_rows
-            average += share * after.average_coef
-            average_intercept += share * after.average_intercept
+            average += trained[-1] * after.average_coef
+            average_intercept += trained[-1] * after.average_intercept
         sums.append(sums_of.of_columns)
         seconds += report.seconds["run"]
         model = Model(after.coef, after.intercept, after.t)
-    means = (average, average_intercept) if pull.average else (None, None)
+    total = max(1, sum(trained))
+    means = (average / total, average_intercept / total) if pull.average else (None, None)
     return Push(
         model=Model(model.coef, model.intercept, model.t, *means),
         losses=tuple(sums),
+        trained=tuple(trained),
         seconds=seconds,
         absurd=is_absurd(rows, model, sum_of_squares(model.coef)),
         curvature=feature_curvature(problems[0], pull.seed) if pull.curvature else None,

@@ -57,15 +57,22 @@ def client_here() -> Any:
 
 
 def threads_of(client: Any) -> dict[str, int]:
-    """Workers that are there, by address, with their threads."""
-    workers = client.scheduler_info(n_workers=-1)["workers"]
-    return {address: int(known["nthreads"]) for address, known in workers.items()}
+    """Workers that are there, by address, with their threads.
+
+    Not by ``client.scheduler_info``, whose answer the client's own refresh, which asks for none of
+    the workers, may overwrite before it is read.
+    """
+    return {address: int(count) for address, count in client.nthreads().items()}
 
 
 def memory_of(client: Any) -> dict[str, int]:
     """Bytes that each worker may have, by address; 0 where nobody limits it."""
-    workers = client.scheduler_info(n_workers=-1)["workers"]
-    return {address: int(known.get("memory_limit") or 0) for address, known in workers.items()}
+    limits = client.run(_memory_limit, on_error="ignore")
+    return {address: int(limit or 0) for address, limit in limits.items()}
+
+
+def _memory_limit(dask_worker: Any) -> Any:
+    return dask_worker.memory_manager.memory_limit
 
 
 def this_worker() -> Any:

@@ -37,7 +37,13 @@ from typing import Any
 import numpy as np
 
 from hogshare.runtimes.user_objects import packed
-from hogshare.system.clusters import MEMBERS_SECONDS, fetch, large_graphs, this_worker
+from hogshare.system.clusters import (
+    MEMBERS_SECONDS,
+    fetch,
+    large_graphs,
+    this_worker,
+    threads_of,
+)
 from hogshare.tasks.blocks import Block, as_block
 from hogshare.tasks.executor import Event, Joined, Lost, Remote
 from hogshare.tasks.partitions import Partitions, Recipe
@@ -222,7 +228,7 @@ class Cluster(Remote):
         """Who has come and gone, asked now and then."""
         if time.monotonic() - self._asked < MEMBERS_SECONDS:
             return []
-        there = list(self._client.scheduler_info(n_workers=-1)["workers"])
+        there = list(threads_of(self._client))
         self._asked = time.monotonic()
         events: list[Event] = []
         for worker, address in enumerate(self._addresses):

@@ -26,6 +26,7 @@ from hogshare.engine.session import Session
 from hogshare.engine.world import World
 from hogshare.kernels import layout
 from hogshare.links.network import Network
+from hogshare.optimum.heldout import HeldOut
 from hogshare.problems.gradient import GradientProblem, Whole
 from hogshare.problems.linear.part import (
     Sizes,
@@ -42,7 +43,6 @@ from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi import channel, survivors
 from hogshare.runtimes.mpi.far_master import MasterLevel
 from hogshare.runtimes.mpi.files import SiteFiles, identity_of_all
-from hogshare.runtimes.mpi.heldout import HeldOut
 from hogshare.runtimes.mpi.homes import HomesLevel
 from hogshare.runtimes.mpi.level import Level
 from hogshare.runtimes.mpi.pace import SitePace, in_rounds, need_rounds, site_pace
