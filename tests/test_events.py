@@ -12,7 +12,7 @@ import pytest
 
 from hogshare import Stop, problems, solve
 from hogshare.runtimes import processes
-from hogshare.runtimes.events import News
+from hogshare.runtimes.events import Bell, News
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs eventfd")
 
@@ -48,6 +48,19 @@ def test_news_wake_who_waits():
     thread.start()
     assert news.wait(NEVER)
     thread.join()
+
+
+@pytest.mark.timeout(60)
+def test_a_bell_s_shortest_waits_end():
+    """Also those that begin after it was rung and cleared; `queue.SimpleQueue` waits on then."""
+    bell = Bell()
+    for _ in range(20_000):
+        bell.set()
+        bell.set()
+        bell.clear()
+        assert not bell.wait(1e-7)
+    bell.set()
+    assert bell.wait(NEVER) and not bell.wait(0.0)
 
 
 def test_the_descriptor_goes_with_its_object():

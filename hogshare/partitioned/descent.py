@@ -21,7 +21,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from queue import Empty, SimpleQueue
+from queue import Empty, Queue
 from typing import Any
 
 import numpy as np
@@ -225,7 +225,7 @@ class Master:
         self._orders: dict[int, np.ndarray] = {}
         self._draws = np.random.default_rng(settings.seed)
         self._sent: dict[int, Sent] = {}
-        self._back: SimpleQueue[tuple[int, Fetched]] = SimpleQueue()  # written by Dask's thread
+        self._back: Queue[tuple[int, Fetched]] = Queue()  # written by Dask's thread
         self._workers: dict[str, Worker] = {}
         self._staleness = np.zeros(layout.HISTOGRAM, np.int64)
         self._criterion = Criterion(settings, len(start.intercept))

@@ -13,7 +13,7 @@ import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from queue import Empty, SimpleQueue
+from queue import Empty, Queue
 from types import TracebackType
 from typing import Any
 
@@ -323,7 +323,7 @@ class PartitionedRows:
         Raises ValueError, TypeError or MemoryError if a task is refused, as it was; RuntimeError if
         the cluster has given one up, a loader raised, or there are no workers any more.
         """
-        done: SimpleQueue[tuple[Call, Fetched]] = SimpleQueue()
+        done: Queue[tuple[Call, Fetched]] = Queue()
         for call in calls:
             self.fetch(call, lambda *told: done.put(told))
         waiting = set(calls)

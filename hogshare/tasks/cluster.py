@@ -31,7 +31,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
+from queue import Empty, Queue
 from typing import Any
 
 import numpy as np
@@ -118,7 +118,7 @@ class Cluster(Remote):
         self._client, self._most = client, n_workers
         self._context = f"{os.getpid()}-{next(_numbers)}"
         self._addresses: list[str | None] = []  # of each worker; None: it is gone
-        self._done: SimpleQueue[tuple[int, Fetched]] = SimpleQueue()
+        self._done: Queue[tuple[int, Fetched]] = Queue()
         self._tasks: dict[int, Sending] = {}
         self._blocks: dict[tuple[Key, int], Made] = {}
         self._asked = 0.0
