@@ -331,6 +331,9 @@ class TestPredictions:
         assert model.score(parted(X, 4), parted(targets, 4)) == pytest.approx(
             model.score(X, targets)
         )
+        far = np.column_stack([y + 1e8, np.full(300, 2.0)])  # and one that is constant
+        model.fit(X, far)
+        assert model.score(parted(X, 4), parted(far, 4)) == pytest.approx(model.score(X, far))
         counts = np.random.default_rng(0).poisson(1.0, (200, 12))
         topics = LatentDirichletAllocation(3, random_state=0, max_iter=2).fit(counts)
         shares = topics.transform(parted(counts, 3)).compute(scheduler="sync")

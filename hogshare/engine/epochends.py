@@ -38,10 +38,7 @@ class Rest:
     @property
     def loss(self) -> float:
         """Mean loss of the last epoch's rows, each before its step."""
-        schedule = self._session.schedule
-        return (
-            float(schedule.sums[(self.epoch - 1) % len(schedule.sums), 0]) / schedule.order.shape[1]
-        )
+        return float(self._of_last()[0]) / self._session.schedule.order.shape[1]
 
     @property
     def sums(self) -> np.ndarray:
@@ -49,9 +46,13 @@ class Rest:
 
         float64 of shape (n_columns,).
         """
-        schedule = self._session.schedule
-        n = schedule.columns.shape[1]
-        return np.array(schedule.sums[(self.epoch - 1) % len(schedule.sums), n : 2 * n])
+        n = self._session.schedule.columns.shape[1]
+        return self._of_last()[n : 2 * n].copy()
+
+    def _of_last(self) -> np.ndarray:
+        """All sums of the last epoch, as kernels have them: a view."""
+        sums: np.ndarray = self._session.schedule.sums
+        return sums[(self.epoch - 1) % len(sums)]
 
     @property
     def is_split(self) -> bool:

@@ -18,7 +18,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from hogshare.system.clusters import cut_alike, delayed, is_collection, row_blocks, rows_of
+from hogshare.system.clusters import delayed, is_collection, pieces, row_blocks, rows_of
 
 METHODS = (
     "predict",
@@ -45,9 +45,8 @@ def take_collections(cls: type) -> None:
 
 def _taking(name: str, found: Any) -> Any:
     """A method that predicts by another one, block by block where it gets a collection."""
-    inner = found if inspect.isfunction(found) else getattr(found, "fn", found)
 
-    @functools.wraps(inner)
+    @functools.wraps(found if inspect.isfunction(found) else found.fn)
     def call(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         if is_collection(X):
             return _score(self, X, *args, **kwargs) if name == "score" else lazily(self, name, X)
@@ -80,27 +79,24 @@ def _score(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> 
         raise TypeError(
             f"score of {type(estimator).__name__} takes no Dask collection: give it an array."
         )
-    _one_row(estimator, X)
-    parts = [row_blocks("X", X), row_blocks("y", cut_alike("y", y, X))]
-    if sample_weight is not None:
-        parts.append(row_blocks("sample_weight", cut_alike("sample_weight", sample_weight, X)))
-    if len(set(map(len, parts))) > 1:
-        raise ValueError("X, y and sample_weight are in unlike numbers of partitions.")
+    others = {"y": y} if sample_weight is None else {"y": y, "sample_weight": sample_weight}
     model = delayed(_itself, _bare(estimator))
-    sums = [delayed(_sums, model, *pieces) for pieces in zip(*parts, strict=True)]
-    found = np.asarray(delayed(_added, *sums).compute())
+    sums = [
+        delayed(_sums, model, *blocks) for blocks in zip(*pieces(X, **others).values(), strict=True)
+    ]
+    found: np.ndarray = delayed(_together, *sums).compute()
     if is_classifier(estimator):
         right, weight = found
         return float(right / weight)
-    weight, middle, squares, misses = found
-    spread = squares - middle * middle / weight
-    if (spread <= 0.0).any():  # as scikit-learn has it: constant targets are hit or missed
-        return float(np.where(misses > 0.0, 0.0, 1.0).mean())
-    return float(np.mean(1.0 - misses / spread))
+    _, _, spread, misses = found
+    # as scikit-learn has it: constant targets are hit, or missed
+    hit = np.where(misses > 0.0, 0.0, 1.0)
+    shares = np.divide(misses, spread, out=1.0 - hit, where=spread > 0.0)
+    return float(np.mean(1.0 - shares))
 
 
 def _sums(model: Any, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
-    """What a partition adds to a score."""
+    """What a partition is to a score; of a regressor with the targets' means and spreads."""
     y = np.asarray(y)
     weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     found = _call(model, "predict", X, y[:0])
@@ -109,12 +105,23 @@ def _sums(model: Any, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
         right = hits.all(axis=1) if hits.ndim > 1 else hits
         return np.array([weight @ right, weight.sum()])
     y, found = (np.asarray(one, np.float64).reshape(len(weight), -1) for one in (y, found))
-    rows = np.full(y.shape[1], weight.sum())
-    return np.stack([rows, weight @ y, weight @ (y * y), weight @ np.square(y - found)])
+    total = weight.sum()
+    mean = weight @ y / total if total > 0.0 else np.zeros(y.shape[1])
+    misses = weight @ np.square(y - found)
+    return np.stack([np.full_like(mean, total), mean, weight @ np.square(y - mean), misses])
 
 
-def _added(*sums: np.ndarray) -> np.ndarray:
-    return np.asarray(sum(sums))
+def _together(*sums: np.ndarray) -> np.ndarray:
+    """What all partitions are to a score."""
+    if len(sums[0]) == 2:
+        return np.sum(sums, axis=0)
+    whole = sums[0]
+    for part in sums[1:]:  # means apart, so that nothing cancels (Chan, Golub and LeVeque 1983)
+        (n, mean, spread, misses), (m, other, more, missed) = whole, part
+        apart, total = other - mean, np.maximum(n + m, np.finfo(float).tiny)
+        spread = spread + more + apart**2 * n * m / total
+        whole = np.stack([n + m, mean + apart * m / total, spread, misses + missed])
+    return whole
 
 
 def _call(model: Any, name: str, rows: Any, like: np.ndarray | None = None) -> np.ndarray:

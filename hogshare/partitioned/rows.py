@@ -41,11 +41,10 @@ from hogshare.problems.model import Model
 from hogshare.system.clusters import (
     MEMBERS_SECONDS,
     client_here,
-    cut_alike,
     delayed,
     large_graphs,
     memory_of,
-    row_blocks,
+    pieces,
     threads_of,
 )
 
@@ -83,13 +82,10 @@ class PartitionedRows:
     ) -> None:
         self.client = client_here()
         # before anybody computes: what a collection does not know of itself its workers will tell
-        parts = {"X": row_blocks("X", X)}
-        for name, thing in (("y", y), ("sample_weight", sample_weight)):
-            if thing is not None or (name == "y" and with_targets):
-                parts[name] = row_blocks(name, cut_alike(name, thing, X))
-        if len(set(map(len, parts.values()))) > 1:
-            counts = " and ".join(str(len(part)) for part in parts.values())
-            raise ValueError(f"X, y and weights are in {counts} partitions: cut them alike.")
+        others = {"y": y} if with_targets else {}
+        if sample_weight is not None:
+            others["sample_weight"] = sample_weight
+        parts = pieces(X, **others)
         absent = [None] * len(parts["X"])
         all_three = (parts.get(name, absent) for name in ("X", "y", "sample_weight"))
         calls = [delayed(block_of, *pieces) for pieces in zip(*all_three, strict=True)]

@@ -19,7 +19,7 @@ import numpy as np
 
 from hogshare.kernels.jit import JIT_DISABLED, load_registries
 from hogshare.kernels.rows import Rows
-from hogshare.problems.arrays import FLOATS, frozen, sealed
+from hogshare.problems.arrays import FLOATS, added_up, frozen, sealed
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.problems.sharding import Shard
@@ -335,10 +335,7 @@ class GradientProblem:
         """The sums of arrays over all who have a part of the rows: the arrays, if one has all."""
         if self._whole is None:
             return list(numbers)
-        flat = [np.asarray(array, np.float64).reshape(-1) for array in numbers]
-        ends = np.cumsum([len(array) for array in flat])
-        found = np.split(self._whole.add(np.concatenate(flat)), ends[:-1])
-        return [one.reshape(np.shape(array)) for one, array in zip(found, numbers, strict=True)]
+        return added_up(self._whole.add, numbers)
 
     def among(self, whole: Whole) -> GradientProblem:
         """The same, as a part of a problem whose other rows other processes have.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from _thread import allocate_lock
+import threading
 from multiprocessing.connection import wait
 
 from hogshare.shm.descriptor import Descriptor
@@ -56,7 +56,7 @@ class Bell:
     """
 
     def __init__(self) -> None:
-        self._silence = allocate_lock()
+        self._silence = threading.Lock()
         self._silence.acquire()
 
     def set(self) -> None:

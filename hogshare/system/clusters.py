@@ -108,6 +108,19 @@ def row_blocks(name: str, thing: Any) -> list[Any]:
     return list(found.ravel() if hasattr(found, "ravel") else found)
 
 
+def pieces(X: Any, **others: Any) -> dict[str, list[Any]]:
+    """The blocks of X, and of what has one entry per row of it, cut where X is cut.
+
+    Raises ValueError or TypeError if they are not cut alike.
+    """
+    found = {"X": row_blocks("X", X)}
+    found |= {name: row_blocks(name, cut_alike(name, one, X)) for name, one in others.items()}
+    if len(set(map(len, found.values()))) > 1:
+        counts = " and ".join(str(len(part)) for part in found.values())
+        raise ValueError(f"X, y and weights are in {counts} partitions: cut them alike.")
+    return found
+
+
 def cut_alike(name: str, thing: Any, X: Any) -> Any:
     """Something with one entry per row of X, cut where X is cut, as far as that can be told here.
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hogshare.kernels.rows import Rows
-from hogshare.problems.arrays import frozen
+from hogshare.problems.arrays import added_up, frozen
 from hogshare.problems.linear.problem import LinearProblem
 
 
@@ -95,10 +95,7 @@ class PartOfRows(LinearProblem):
 
     def totals(self, *numbers: np.ndarray) -> list[np.ndarray]:
         """The sums of arrays over all who have a part of the rows: everybody has to ask."""
-        flat = [np.asarray(array, np.float64).reshape(-1) for array in numbers]
-        ends = np.cumsum([len(array) for array in flat])
-        found = np.split(self.add(np.concatenate(flat)), ends[:-1])
-        return [one.reshape(np.shape(array)) for one, array in zip(found, numbers, strict=True)]
+        return added_up(self.add, numbers)
 
     def mask_of_all(self, mask: np.ndarray) -> np.ndarray:
         """A mask of all rows, from those of all parts: everybody has to ask."""
