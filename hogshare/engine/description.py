@@ -179,9 +179,12 @@ def block_pace(c: Choices) -> Pace:
 
 def _wished(c: Choices) -> int | None:
     """Rows of a block that the plane asks for, where workers have homes; None: any."""
-    if not c.plane.has_homes:
-        return None
-    return c.plane.rows_of_block(c.problem, c.n_all, c.n_workers, 0.0)
+    if not c.plane.has_homes or c.home_rows:
+        return c.home_rows
+    wished = c.plane.rows_of_block(c.problem, c.n_all, c.n_workers, 0.0)
+    if wished is None and not c.is_simulated:  # of whose seconds a law has the say
+        wished = c.plane.rows_worth_a_link(c.problem, c.n_all, c.n_workers)
+    return wished
 
 
 def _in_windows(c: Choices, rows: int, interval: int) -> Pace:

@@ -58,6 +58,7 @@ class Map(NamedTuple):
     passes_on : uint8 [n_edges, len(out)], whether an edge of `out` passes on what comes along one
     others : int64 [n_centres - 1, 3]; of each other centre its workers, the edge by which its
         changes come, and over how many edges
+    first : the first worker of this centre
     """
 
     groups: np.ndarray
@@ -67,6 +68,7 @@ class Map(NamedTuple):
     into: np.ndarray
     passes_on: np.ndarray
     others: np.ndarray
+    first: int
 
 
 class Terms(NamedTuple):
@@ -177,17 +179,22 @@ def count_proposals(book, where, table, centre):
     each centre that passes them on. A centre that has died has no clock any more: counted by its
     last one it would have more at every clock, and changes would count less, without end. Who is
     done counts: when that is seen depends on timing.
+
+    Returns that, and what of earlier changes counts again: where nobody is behind so much that what
+    each worker has changed counts once in the long run, a change of one of P by 1/P at a time.
     """
     found = 0
     for k in range(where.groups.shape[0]):
         found += where.groups[k] == centre
+    workers = found
     now = book.clock[centre] + 1
     for k in range(where.others.shape[0]):
         edge, hops = where.others[k, 1], where.others[k, 2]
         if are_all_dead(table, where.groups, k if k < centre else k + 1):
             continue
         found += where.others[k, 0] * max(1, now - book.heard[edge] + hops - 1)
-    return np.float64(found)
+        workers += where.others[k, 0]
+    return np.float64(found), 1.0 - 1.0 / found if found == workers else 0.0
 
 
 @exact_helper
@@ -572,8 +579,10 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
             if phase == FOLD:
                 base = book.mirror[centre] if live.is_direct else book.base[me]
                 is_own = live.is_direct or edges.are_equal(book.mirror[centre], base)
-                one_of = count_proposals(book, where, table, centre)
-                edges.fold(book, centre, where.out, live, base, weights, one_of, is_own)
+                one_of, momentum = count_proposals(book, where, table, centre)
+                who = where.first if live.is_direct else me
+                more = live, base, weights, one_of, momentum, who, is_own
+                edges.fold(book, centre, where.out, *more)
                 tick(book, where, terms, table, me, centre)
             at[A_PHASE], at[A_OUT], at[A_ASKED] = SEND, 0, 0
         elif phase == SEND:

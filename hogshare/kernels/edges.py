@@ -41,10 +41,10 @@ PLACES = 64  # parameters that have one byte of `open`
 CLOSED, OPEN, SENT = range(3)  # of `open`; SENT: whatever is there has been sent, up to rounding
 NOTHING, FOLDING, TAKING, SENDING = range(4)  # of J_DOING
 J_DOING, J_EDGE, J_NUMBER, J_STEP = range(4)  # J_STEP: twice the chunk, and 1 if it is staged
-SUM, WEIGHTED, MEAN = range(3)  # how changes of several workers are folded
+SUM, WEIGHTED, MEAN, MOMENTUM = range(4)  # how changes of several workers are folded
 ABSOLUTE, RELATIVE, GIVEN = range(3)  # what is significant; GIVEN: what `chosen` says
 SMALL = 0.01  # of a value: changes below are counted, as in section 3 of Gaia's paper
-OWN_ROWS = 4  # of `staged`: mirror, total or what has come, the change, what of it is withheld
+OWN_ROWS = 5  # of `staged`: mirror, total or what has come, change, what is withheld, momentum
 
 
 class Book(NamedTuple):
@@ -55,6 +55,7 @@ class Book(NamedTuple):
     journal : int64 [n_centres, WORD]
     residual, got : float64 [n_edges, n]; what is still to be sent, and what has come
     open : uint8 [n_edges, n / PLACES]
+    outer : float64 [n_workers, n], or [n_workers, 0]; the momentum of a worker's changes
     chosen, announced, blocked : uint8 [n_centres or n_edges, n]; what is sent, what was announced
         and not sent, what was announced and is still to come; `n_blocked` and `n_announced` of them
     """
@@ -83,6 +84,7 @@ class Book(NamedTuple):
     ease: np.ndarray
     sent: np.ndarray
     base: np.ndarray
+    outer: np.ndarray
     passes: np.ndarray
     rounds: np.ndarray
 
@@ -105,7 +107,7 @@ class Live(NamedTuple):
 class Weights(NamedTuple):
     """By what changes are multiplied; see `hogshare.kernels.exchange` and docs/exchange.md.
 
-    kind : SUM, WEIGHTED or MEAN
+    kind : SUM, WEIGHTED, MEAN or MOMENTUM
     curvature : float32 [n_features], and of intercepts float64 [1]
     etas : float64 [n_columns], step sizes
     rows : that a change is of
@@ -202,10 +204,12 @@ def weigh(weights, one_of, m, first, last, change):
 
 
 @exact_kernel
-def fold(book, centre, out, live, base, weights, one_of, is_own):
+def fold(book, centre, out, live, base, weights, one_of, momentum, who, is_own):
     """Fold what a worker has changed since `base` into all that it belongs to.
 
     one_of : how many changes from about the same vector this is one of
+    momentum : what of the changes so far counts again, where weights are of that kind
+    who : the worker whose momentum it is
     is_own : whether nobody else has moved the mirror since: it becomes the worker's own vector, of
         which no sum is rounded
     """
@@ -213,8 +217,9 @@ def fold(book, centre, out, live, base, weights, one_of, is_own):
     staged, journal, small = book.staged[centre], book.journal[centre], book.small[centre]
     n = mirror.shape[0]
     m = n - live.tail.shape[0]
-    after, added, change, withheld = staged[0], staged[1], staged[2], staged[3]
-    begin(journal, FOLDING, 0, 0)
+    after, added, change, withheld, gained = staged[0], staged[1], staged[2], staged[3], staged[4]
+    outer = book.outer[who]
+    begin(journal, FOLDING, 0, who)
     for chunk in range((n + CHUNK - 1) // CHUNK):
         first, last = chunk * CHUNK, min(n, chunk * CHUNK + CHUNK)
         size = last - first
@@ -228,15 +233,21 @@ def fold(book, centre, out, live, base, weights, one_of, is_own):
             moved = change[i] != 0.0
             n_changed += moved
             n_small += moved & (abs(change[i]) <= SMALL * abs(was[i]))
+        held, n_moved = outer[first : min(outer.shape[0], last)], n_changed
+        for i in range(held.shape[0]):
+            n_changed += held[i] != 0.0
         if n_changed == 0:
             continue
         small[0] += n_small
-        small[1] += n_changed
+        small[1] += n_moved
         if weights.kind != SUM:
             if live.is_direct:
                 for i in range(size):
                     withheld[i] = change[i]
-            weigh(weights, one_of, m, first, last, change)
+            if weights.kind == MOMENTUM:
+                gather_pace(held, momentum, 1.0 / one_of, change, gained)
+            else:
+                weigh(weights, one_of, m, first, last, change)
             if weights.clips:
                 # what clipped the base to zero clips anything smaller: l1's zeros stay exact
                 for i in range(min(size, m - first)):
@@ -260,9 +271,17 @@ def fold(book, centre, out, live, base, weights, one_of, is_own):
         store(journal, J_STEP, 2 * chunk + 1)
         if live.is_direct and weights.kind != SUM:
             withhold(live, m, first, last, withheld)
-        put_fold(book, centre, out, first, last)
+        put_fold(book, centre, out, first, last, who)
         store(journal, J_STEP, 2 * chunk + 2)
     end(journal)
+
+
+@exact_inlined
+def gather_pace(held, momentum, even, change, gained):
+    """Add to changes what is held of those before, as Nesterov has it; all of it counts evenly."""
+    for i in range(held.shape[0]):
+        gained[i] = momentum * held[i] + change[i]
+        change[i] = even * (momentum * gained[i] + change[i])
 
 
 @exact_helper
@@ -293,8 +312,10 @@ def put(staged, place):
 
 
 @exact_inlined
-def put_fold(book, centre, out, first, last):
+def put_fold(book, centre, out, first, last, who):
     """Put what is staged of a fold in place."""
+    outer = book.outer[who]
+    put(book.staged[centre, 4], outer[first : min(outer.shape[0], last)])
     put(book.staged[centre, 0], book.mirror[centre, first:last])
     put(book.staged[centre, 1], book.total[centre, first:last])
     for k in range(out.shape[0]):
@@ -590,7 +611,7 @@ def finish_fold(book, centre, out, live):
                 live.w[j] = kind(book.staged[centre, 0, j - first])
             for j in range(max(first, m), last):
                 live.tail[j - m] = book.staged[centre, 0, j - first]
-        put_fold(book, centre, out, first, last)
+        put_fold(book, centre, out, first, last, book.journal[centre, J_NUMBER])
     end(book.journal[centre])
 
 

@@ -174,10 +174,19 @@ class Plane:
         """Whether changes are weighted by the problem's curvature, which a run then has by name."""
         return False
 
-    def fitted(self, problem: Any, n_rows: int, n_workers: int) -> Plane:
+    def fitted(
+        self,
+        problem: Any,
+        n_rows: int,
+        n_workers: int,
+        step_rows: int = 1,
+        block: int | None = None,
+    ) -> Plane:
         """The plane with what is chosen for a problem: of ``"auto"``, what `rows_of_block` is not.
 
         n_rows : rows that are trained on
+        step_rows : of a step by a gradient
+        block : rows of a block, if somebody has named them
         """
         return self
 
@@ -201,6 +210,13 @@ class Plane:
 
         n_rows : rows that are trained on
         late_step : step size of a row of a linear problem at the end of the run
+        """
+        return None
+
+    def rows_worth_a_link(self, problem: Any, n_rows: int, n_workers: int) -> int | None:
+        """Rows of a block of a problem by a gradient, by what links take; None: any.
+
+        Where that depends on what a row takes, a gradient is tried and timed.
         """
         return None
 

@@ -301,6 +301,11 @@ class GradientProblem:
                 break
         return spent / len(rows)
 
+    @once
+    def row_seconds(self) -> float:
+        """Seconds of a row's part of a step, as `seconds_of_a_row` finds it at the start."""
+        return self.seconds_of_a_row(self.start())
+
     # -- passes over all rows --------------------------------------------------------------------
 
     def evaluate(self, params: np.ndarray) -> tuple[float, np.ndarray]:

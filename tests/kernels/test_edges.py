@@ -1,5 +1,6 @@
 """Passes of mirrored centres: a holder may die at any store, and sums are as before or after."""
 
+import functools
 import math
 import os
 import sys
@@ -46,15 +47,18 @@ def whole_numbers(rng):
 
 @pytest.mark.skipif(not JIT_DISABLED, reason="compiled code stores without asking")
 @pytest.mark.parametrize("inside", [Shared(), Shared(exchange=None)], ids=repr)
-@pytest.mark.parametrize("graph", ["all", "star"])
-def test_a_holder_may_die_at_any_store(monkeypatch, inside, graph):
+@pytest.mark.parametrize(("fold", "graph"), [("sum", "all"), ("sum", "star"), ("momentum", "all")])
+def test_a_holder_may_die_at_any_store(monkeypatch, inside, fold, graph):
     """Its centre's next worker brings what it was at to its end; nothing is half there."""
     monkeypatch.setattr(edges, "CHUNK", 64)
     monkeypatch.setattr(edges, "PLACES", 16)
     rng = np.random.default_rng(0)
     plane = Mirrors(
-        [0, 0, 0, 1, 2], inside, "sum", 1, threshold=0.4, clock_difference=math.inf, graph=graph
+        [0, 0, 0, 1, 2], inside, fold, 1, threshold=0.4, clock_difference=math.inf, graph=graph
     )
+    same = np.testing.assert_array_equal
+    if fold != "sum":  # of whole numbers sums are exact
+        same = functools.partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-9)
     died = 0
     for _ in range(DEATHS):
         Mortal.left = math.inf
@@ -72,9 +76,9 @@ def test_a_holder_may_die_at_any_store(monkeypatch, inside, graph):
         for me in (0, 2, 3, 4, 0):
             rig.block(me, whole_numbers(rng))
         rig.all_go_on()
-        rig.check()
+        rig.check(same)
         assert rig.arrays["lock"][0, 0] == 0 and not rig.steps
-        np.testing.assert_array_equal(rig.homes[0].vector, rig.mirror_of(0))
+        same(rig.homes[0].vector, rig.mirror_of(0))
     assert died > 0.5 * DEATHS
 
 
@@ -95,7 +99,7 @@ def test_a_fold_counts_weight_times_change(kind, n_columns):
     live = edges.Live(w, tail, np.full(n_columns, 0.5), False)
     curvature, etas = rng.random(n_features).astype(np.float32), rng.random(n_columns)
     weights = edges.Weights(edges.WEIGHTED, curvature, np.array([0.25]), etas, 100.0, 0.01, False)
-    edges.fold(book, 0, np.array([0]), live, base, weights, one_of, False)
+    edges.fold(book, 0, np.array([0]), live, base, weights, one_of, 0.0, 0, False)
     z = np.append((curvature[:, None].astype(float) + 0.01) * etas * 100.0, 0.25 * etas * 100.0)
     weight = 1 / one_of + (1 - 1 / one_of) / (1 + one_of * z / 2)
     change = np.append(w.astype(float) * 0.5, tail) - base
@@ -103,6 +107,30 @@ def test_a_fold_counts_weight_times_change(kind, n_columns):
     np.testing.assert_array_equal(book.residual[0], book.total[0])
     np.testing.assert_array_equal(book.mirror[0], before + book.total[0])
     assert book.open[0].all() and not book.residual[1].any()
+
+
+def test_with_momentum_each_change_counts_once_in_the_long_run():
+    arrays = Mirrors(4, fold="momentum", clock_difference=0, queue=2).arrays(1500, 4)
+    made = {name: np.zeros(shape, dtype) for name, (shape, dtype) in arrays.items()}
+    book = edges.Book(*(made[name] for name in edges.Book._fields))
+    weights = edges.Weights(
+        edges.MOMENTUM, np.zeros(0, np.float32), np.zeros(1), np.ones(1), 1.0, 0.0, False
+    )
+    change = np.random.default_rng(0).standard_normal(1500)
+    counted, held = np.zeros(1500), np.zeros(1500)
+    for clock in range(60):
+        base = book.mirror[0].copy()
+        live = edges.Live(base + (change if clock == 0 else 0.0), base[:0], np.ones(1), False)
+        edges.fold(book, 0, np.array([0]), live, base, weights, 4.0, 0.75, 2, False)
+        now = live.w - base
+        held = 0.75 * held + now
+        counted += 0.25 * (0.75 * held + now)  # Nesterov's, of one of four
+        np.testing.assert_allclose(book.total[0], counted, rtol=1e-10, atol=1e-12)
+        np.testing.assert_array_equal(book.residual[0], book.total[0])
+        if clock == 0:
+            np.testing.assert_allclose(counted, 0.4375 * change, rtol=1e-12)
+    np.testing.assert_allclose(book.total[0], change, rtol=1e-6)
+    assert not book.outer[[0, 1, 3]].any()
 
 
 def test_zeros_of_l1_stay_exact():
@@ -114,7 +142,7 @@ def test_zeros_of_l1_stay_exact():
     live = edges.Live(w, w[:0], np.ones(1), False)
     flat = np.zeros(4, np.float32)
     weights = edges.Weights(edges.WEIGHTED, flat, np.zeros(1), np.ones(1), 1.0, 0.0, True)
-    edges.fold(book, 0, np.array([0]), live, base, weights, 2.0, False)
+    edges.fold(book, 0, np.array([0]), live, base, weights, 2.0, 0.0, 0, False)
     assert book.mirror[0].tolist() == [0.0, 0.0, 1.0, 1.0]
     assert book.total[0].tolist() == [-0.5, 0.5, -1.0, 1.0]
 

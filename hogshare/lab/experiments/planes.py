@@ -290,9 +290,12 @@ class Runs:
             if self._descent is None or self._descent.problem is not problem:
                 self._descent = Descent(problem, ranks, settings["step"])
             return self._descent.run(name, epochs, seed, between)
-        own, ranks.link = ranks.ranks.workers, between
+        own = ranks.ranks.workers
         centres = [rank for rank, count in enumerate(own) for _ in range(count)]
-        who = {"plane": plane_of(name, centres), "n_workers": own[ranks.place()[0]]}
+        knows = parsed(name)[0] == "mirrors"  # of its links, and so how long its clocks should be
+        ranks.link = None if knows else between
+        plane = plane_of(name, centres, link if knows else None)
+        who = {"plane": plane, "n_workers": own[ranks.place()[0]]}
         return solved(problem, settings, epochs, seed, runtime=ranks, **who)
 
 

@@ -15,7 +15,7 @@ edge between two centres has one writer and one reader at a time.
 Who writes: the holder of a centre's lock the centre's rows of `mirror`, `total`, `staged`, `chosen`
 and `journal`, its clock, and of an edge that leaves it `residual`, `open`, `announced`, `notified`,
 `wanted`, `ease` and `sent`, of one that comes `got`, `blocked` and `heard`; a worker its own rows
-of `base`, `rounds`, `waits` and `holds`. Who reads: the same, and who waits the clocks. Who frees:
+of `base`, `outer`, `rounds`, `waits` and `holds`. Who reads: the same, and who waits the clocks. Who frees:
 the session's owner.
 
 A holder that dies is found by who wants the lock, and what it was at is brought to its end by the
@@ -43,7 +43,12 @@ if TYPE_CHECKING:
 START_SECONDS = 5.0  # that the first to come wait for the others of their centre
 DUE_SLACK = 1e-4  # seconds after which what is due is surely seen
 NO_BOUND = 1 << 40  # clocks
-FOLDS = {"sum": edges.SUM, "weighted": edges.WEIGHTED, "mean": edges.MEAN}
+FOLDS = {
+    "sum": edges.SUM,
+    "weighted": edges.WEIGHTED,
+    "mean": edges.MEAN,
+    "momentum": edges.MOMENTUM,
+}
 
 
 class Settings(NamedTuple):
@@ -51,7 +56,7 @@ class Settings(NamedTuple):
 
     groups : int64 [n_workers], the centre of each
     overlay : who sends to whom, by mailbox, as centres, and what is passed on
-    fold : of `edges.SUM`, `WEIGHTED` and `MEAN`
+    fold : of `edges.SUM`, `WEIGHTED`, `MEAN` and `MOMENTUM`
     per : blocks of a worker in a clock
     filter : which changes are sent
     clock_difference : by which a centre may be ahead of the slowest
@@ -82,7 +87,8 @@ def map_of(settings: Settings, centre: int) -> centres.Map:
         passes_on[edge] = np.isin(out, ways)
     others = [(sizes[c], *overlay.way(c, centre)) for c in range(n) if c != centre]
     into = np.flatnonzero(readers == centre)
-    return centres.Map(groups, senders, readers, out, into, passes_on, np.array(others, np.int64))
+    named = np.array(others, np.int64), int(np.flatnonzero(groups == centre)[0])
+    return centres.Map(groups, senders, readers, out, into, passes_on, *named)
 
 
 class Centre:

@@ -20,6 +20,7 @@ from hogshare.planes.shared import row_nanoseconds
 from hogshare.shm.mailbox import mail_bytes
 
 if TYPE_CHECKING:
+    from hogshare.problems.gradient import GradientProblem
     from hogshare.problems.protocol import RowProblem
 
 CLOCK_NS, NUMBER_NS = 100_000.0, 6.0  # of a clock, and of each number of the model and of messages
@@ -27,7 +28,7 @@ EASY_SHARE = 10.0  # rows' time between two clocks, in clocks
 LINK_SHARE = 4.0  # the same, in the time that a link needs for a clock's bytes
 CLOCKS_UNDER_WAY = 4  # while the last byte of one is still on its way, if rows allow
 MOST_CLOCKS = 32  # that centres may differ by
-OF_GRADIENTS = 4  # the clock difference over links where nobody knows how long a block takes
+FEWEST_OF_GRADIENTS, WAITS = 2, 4.0  # clocks in an epoch, and their seconds in those of a wait
 
 SAMPLE_ROWS = 512
 ITERATIONS = 15  # of the power method, which finds the largest eigenvalue to some per cent
@@ -83,17 +84,26 @@ def weighted_rows(
     return max(1, int(min(wanted / row, longest)))
 
 
+def rows_over(problem: GradientProblem, n_rows: int, n_workers: int, links: Sequence[Link]) -> int:
+    """Rows of a worker between two clocks over links, where steps are by a gradient.
+
+    So many as take four times as long as a whole message is under way, at most half an epoch's.
+    """
+    size = mail_bytes(0, problem.n_params, problem.dtype.itemsize)
+    under_way = max(link.latency + size / link.bandwidth for link in links)
+    longest = max(1, n_rows // (n_workers * FEWEST_OF_GRADIENTS))
+    return max(1, int(min(WAITS * under_way / problem.row_seconds, longest)))
+
+
 def difference_over(
     problem: Any, rows: int | None, n_rows: int, n_workers: int, links: Sequence[Link] | None
 ) -> int:
     """Clocks by which centres may differ, so that nobody waits for what is under way.
 
-    rows : of a clock; None: nobody knows what they take
+    rows : of a clock; None: of steps by a gradient, of which old ones are worth less than waiting
     """
-    if not links:
+    if not links or rows is None:
         return 0
-    if rows is None:
-        return OF_GRADIENTS
     size = mail_bytes(0, problem.n_features * problem.n_columns, problem.dtype.itemsize)
     under_way = max(link.latency + size / link.bandwidth for link in links)
     wanted = 1 + math.ceil(1e9 * under_way / (rows * row_nanoseconds(problem)))

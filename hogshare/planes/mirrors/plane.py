@@ -24,7 +24,7 @@ from hogshare.planes.mirrors.exchanges import KINDS, Exchanges, course_of
 from hogshare.planes.mirrors.groups import check as check_centres
 from hogshare.planes.mirrors.groups import groups_of
 from hogshare.planes.mirrors.overlay import Overlay, overlay_of
-from hogshare.planes.mirrors.pace import clock_rows, difference_over, weighted_rows
+from hogshare.planes.mirrors.pace import clock_rows, difference_over, rows_over, weighted_rows
 from hogshare.planes.protocol import Plane, Shapes
 from hogshare.planes.shared import Shared
 from hogshare.shm.spacing import PAIR
@@ -34,7 +34,7 @@ LEAST_QUEUE = 2
 MOST_QUEUE = (
     10  # of "auto": each message is a vector, and a busy edge adds up what it has no room for
 )
-KEPT = ("mirror", "total", "got", "first", "base", "clock", "before", "lost")
+KEPT = ("mirror", "total", "got", "first", "base", "outer", "clock", "before", "lost")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +56,17 @@ class Mirrors(Plane):
         the mirror after a clock's rows, and goes on from there; ``Shared(exchange=100)``: after so
         many rows. ``Shared(exchange=None)``: all read and write it as they go, without locks, and
         ``adds`` is the plane's. With one centre the run is on this plane alone.
-    fold : {"weighted", "sum", "mean"}, default="weighted"
+    fold : {"weighted", "momentum", "sum", "mean"}, default="weighted"
         What is made of the changes of several workers that begin at about the same vector.
         "weighted": each number's change counts by the curvature, the step and the rows that it is
         of (docs/exchange.md), at its sender as at all readers: added where workers' steps have
         nothing to do with each other, averaged where each alone comes to the optimum. Of a
-        problem by a gradient by its own `curvature`; where that is 0, the default, it is the sum.
-        "sum": added up, as in the paper; where clocks are long that overshoots. "mean": divided
-        by the number of workers.
+        problem by a gradient "momentum" where a clock has several steps, and where it is one step
+        the sum, or a weight by the problem's own `curvature`. "momentum": divided by the number P
+        of workers, with Nesterov's momentum of 1 - 1/P, so that in the long run each change counts
+        once, and where each worker alone comes to the optimum nothing overshoots; the mean while
+        a centre is behind by more than a clock. "sum": added up, as in the paper; where clocks are
+        long that overshoots. "mean": divided by the number of workers.
     every : "auto" or int, default="auto"
         Rows of a worker in a clock, after which its centre sends: whole blocks, as of `Replicas`,
         and of rows of its own no more than an epoch has. "auto" (`hogshare.planes.mirrors.pace`):
@@ -208,16 +211,30 @@ class Mirrors(Plane):
         """Whether changes are weighted by the curvature."""
         return self.fold == "weighted"
 
-    def fitted(self, problem: Any, n_rows: int, n_workers: int) -> Plane:
-        """With a clock difference and a queue that are chosen."""
-        difference, queue = self.clock_difference, self.queue
+    def fitted(
+        self,
+        problem: Any,
+        n_rows: int,
+        n_workers: int,
+        step_rows: int = 1,
+        block: int | None = None,
+    ) -> Plane:
+        """With a clock difference, a queue and a fold that are chosen."""
+        difference, queue, fold = self.clock_difference, self.queue, self.fold
+        if fold == "weighted" and not problem.has_rows and self._is_many(step_rows, block):
+            fold = "momentum"
         if _is_auto(difference):
             links = self.edge_links(n_workers)
             rows = self._clock_rows(problem, n_rows, n_workers) if problem.has_rows else None
             difference = difference_over(problem, rows, n_rows, n_workers, links)
         if _is_auto(queue):
             queue = int(min(MOST_QUEUE, difference + 2))
-        return replace(self, clock_difference=difference, queue=queue)
+        return replace(self, clock_difference=difference, queue=queue, fold=fold)
+
+    def _is_many(self, step_rows: int, block: int | None) -> bool:
+        """Whether a clock has several steps of so many rows."""
+        rows = block if self.every == "auto" else int(self.every)
+        return self.links is not None or step_rows == 1 if rows is None else rows > step_rows
 
     def _clock_rows(self, problem: Any, n_rows: int, n_workers: int) -> int:
         """Rows of a clock whose changes are weighted."""
@@ -281,6 +298,13 @@ class Mirrors(Plane):
         if self.fold == "sum":
             return clock_rows(problem, late_step, n_rows, n_workers, self._n_centres(n_workers))
         return self._clock_rows(problem, n_rows, n_workers)
+
+    def rows_worth_a_link(self, problem: Any, n_rows: int, n_workers: int) -> int | None:
+        """Rows of a clock that is worth what links take for it."""
+        links = self.edge_links(n_workers)
+        if self.every != "auto" or not links:
+            return None
+        return rows_over(problem, n_rows, n_workers, links)
 
     def check_blocks(self, block_rows: int, own_rows: int) -> None:
         """Refuse blocks of which `every` is no multiple."""
@@ -364,6 +388,7 @@ class Mirrors(Plane):
             "sent": ((e, 3, 2), "int64"),
             "owed": ((e,), "uint8"),
             "base": ((n_workers, n_params), "float64"),
+            "outer": ((n_workers, n_params * (self.fold == "momentum")), "float64"),
             "waits": ((n_workers, 4), "float64"),
             "holds": ((n_workers, 4), "int64"),
             "passes": ((n_workers,), "int64"),
@@ -388,7 +413,11 @@ class Mirrors(Plane):
         """What readers have got, what workers' changes count from, and centres' clocks before."""
         first = np.unique(groups_of(self.centres, n_workers), return_index=True)[1]
         readers = np.array(self.edges(n_workers))[:, 1]
-        return {"got": readers, "base": np.arange(n_workers), "before": first}
+        return {
+            "got": readers,
+            **dict.fromkeys(("base", "outer"), np.arange(n_workers)),
+            "before": first,
+        }
 
     def begin(self, arrays: Mapping[str, np.ndarray], vector: np.ndarray) -> None:
         """Have all mirrors, and all workers, begin with the run's vector."""

@@ -21,6 +21,7 @@ import numpy as np
 from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 from hogshare.engine.checks import AtRest
 from hogshare.engine.choices import Choices
+from hogshare.engine.description import block_pace
 from hogshare.engine.rowwise import row_numbers, row_pace
 from hogshare.engine.session import Session
 from hogshare.engine.world import World
@@ -234,9 +235,10 @@ class Machines(Runtime):
                     "share no memory: a centre's workers have to be on one. centres= names the "
                     "centre of each worker."
                 )
-        if not has_rows(choices.problem):
-            return choices
-        rows = row_pace(choices, row_numbers(choices))[0].block_rows
+        if has_rows(choices.problem):
+            rows = row_pace(choices, row_numbers(choices))[0].block_rows
+        else:
+            rows = block_pace(choices).block_rows
         agreed = int(self.pool.gathered(np.array([rows]))[0, 0])  # by the first one's rows
         return dataclasses.replace(choices, home_rows=agreed)
 
