@@ -15,8 +15,8 @@ edge between two centres has one writer and one reader at a time.
 Who writes: the holder of a centre's lock the centre's rows of `mirror`, `total`, `staged`, `chosen`
 and `journal`, its clock, and of an edge that leaves it `residual`, `open`, `announced`, `notified`,
 `wanted`, `ease` and `sent`, of one that comes `got`, `blocked` and `heard`; a worker its own rows
-of `base`, `outer`, `rounds`, `waits` and `holds`. Who reads: the same, and who waits the clocks. Who frees:
-the session's owner.
+of `base`, `rounds`, `waits` and `holds`, and of `outer` while it holds the lock. Who reads: the
+same, and who waits the clocks. Who frees: the session's owner.
 
 A holder that dies is found by who wants the lock, and what it was at is brought to its end by the
 journal (`hogshare.kernels.edges`). A block whose change has not come into the mirror is lost, as

@@ -35,7 +35,8 @@ MAIL, BOARD, TAKEN = range(FIRST_KIND, FIRST_KIND + 3)
 FIRST_KIND_OF_RUN = TAKEN + 1  # kinds of messages that are no mail
 COUNTERS = [layout.M_POSTED, layout.M_ARRIVED, layout.M_TAKEN]
 HEAD = slice(layout.H_NUMBER, layout.H_ROUND + 1)  # words of a slot's head that are sent
-WORDS = 3 + HEAD.stop - HEAD.start  # with edge, places, and values without one before them
+N_OWN = 4  # words before them: edge, places, values without one, bytes of a value
+WORDS = N_OWN + HEAD.stop - HEAD.start
 FARTHEST_PLACE = 2**31  # which four bytes hold
 
 
@@ -187,7 +188,13 @@ class Mail:
         values: Sequence[np.ndarray],
         dense: int,
     ) -> None:
-        words = np.array([edge, len(places), dense], np.int64)
+        # what is rounded to float32, as planes round where the rows are, goes as such
+        with np.errstate(over="ignore"):
+            short = [part.astype(np.float32) for part in values]
+        if all((a == b).all() for a, b in zip(short, values, strict=True)):
+            values = short
+        n_bytes = values[0].itemsize if values else 8
+        words = np.array([edge, len(places), dense, n_bytes], np.int64)
         parts = words, head, places.astype(self._places_type), *values
         line = self._line(edge, 0)
         counted = self._kind_of(int(head[layout.H_ROUND]), len(places), dense)
@@ -228,7 +235,8 @@ class Mail:
     def _write_board(self, sender: int, content: np.ndarray) -> None:
         edge, head, places, values, _ = self._parts(content)
         where = places.astype(np.int64)
-        register.write(self.box, edge, int(head[layout.H_ROUND]), where, values.copy())
+        whole = values.astype(np.float64)
+        register.write(self.box, edge, int(head[layout.H_ROUND]), where, whole)
         self._acknowledge(edge, 0)
 
     def _acknowledge(self, edge: int, number: int) -> None:
@@ -239,7 +247,8 @@ class Mail:
     def _parts(self, content: np.ndarray) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, int]:
         """Edge, head, places, values, and how many of those have no place."""
         words = content[: 8 * WORDS].view(np.int64)
-        edge, count, dense = (int(word) for word in words[:3])
+        edge, count, dense, n_bytes = (int(word) for word in words[:N_OWN])
         end = 8 * WORDS + count * self._places_type.itemsize
         places = content[8 * WORDS : end].view(self._places_type)
-        return edge, words[3:], places, content[end:].view(np.float64), dense
+        values = content[end:].view(np.float32 if n_bytes == 4 else np.float64)
+        return edge, words[N_OWN:], places, values, dense
