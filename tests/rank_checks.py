@@ -773,6 +773,10 @@ def at_first(residual, value, t):
     return np.full(len(residual), t == 1)
 
 
+def a_tenth(residual, value, t):
+    return np.abs(residual) > 0.1 * np.abs(value)
+
+
 def check_apart_centres_in_step_have_the_bits_of_the_clock():
     if SIZE == 1:
         return
@@ -796,6 +800,42 @@ def check_apart_centres_in_step_have_the_bits_of_the_clock():
     late = solve(PROBLEM, runtime=by_mpi, **run)
     assert same_bits(late, clock)
     assert late.run_seconds >= 5e-3 * (late.exchanges.clocks.min() - 1)
+
+
+def check_apart_a_centre_may_be_at_several_ranks():
+    """Its parts tell each other every change, and the first of them what matters to the others."""
+    if SIZE == 1:
+        return
+    own = 2 if SIZE == 2 else 1
+    # of each worker, of which there is one in each part; the part of each; the first of each centre
+    centres, parts, first = [0, 1, 0, 2], [0, 2, 1, 3], [0, 2, 3]
+    if SIZE > 2:
+        centres, parts, first = [0] * (SIZE - 1) + [1], list(range(SIZE)), [0, SIZE - 1]
+    settings = {"fold": "sum", "clock_difference": 0, "every": 10, "threshold": 0.1}
+    run = {"seed": 5, "stop": 3, "step": 1e-3}
+    where = {"runtime": APART_ALL, "n_workers": own}
+    ours = solve(PROBLEM, plane=Mirrors(centres, **settings), **where, **run)
+    told, between = ours.exchanges, [(a, b) for a in set(centres) for b in set(centres) if a != b]
+    assert on_all(ours.to_json()) and told.groups.tolist() == centres
+    assert told.edges == [(0, 0), *between] and 0.0 < told.significant_share < 1.0
+    assert told.sent[0, 0].all() and told.bytes == told.sent[1:, :, 1].sum()
+    of_first = [p not in first or p == 0 for p in range(len(parts))]  # of centre 0
+    graph = np.outer(of_first, of_first)
+    graph[np.ix_(first, first)] = True
+    np.fill_diagonal(graph, False)
+    every = {**settings, "threshold": 0.0}
+    ours = solve(PROBLEM, plane=Mirrors(centres, **every), **where, **run)
+    clock = Mirrors(parts, graph=graph, **every)
+    other = solve(PROBLEM, runtime="simulator", n_workers=len(parts), plane=clock, **run)
+    assert same_bits(ours, other)
+    late = solve(PROBLEM, plane=Mirrors(centres, links="10x:5ms", **settings), **where, **run)
+    assert on_all(late.model.coef.tobytes()) and late.run_seconds >= 0.02
+    crossed = [k % 2 for k in range(2 * SIZE)]  # both centres are at all ranks
+    plane = Mirrors(crossed, every=8, significance=a_tenth)
+    both = solve(PROBLEM, runtime=APART_ALL, n_workers=2, plane=plane, seed=1, stop=40)
+    alone = solve(PROBLEM, runtime="caller", seed=1, stop=40)
+    reached, least = (PROBLEM.objective(r.model.coef, r.model.intercept) for r in (both, alone))
+    assert both.exchanges.n_centres == 2 and reached < least + 0.02, reached - least
 
 
 def check_apart_centres_of_several_workers():
@@ -919,9 +959,6 @@ def check_apart_what_is_not_there_is_refused():
             problems.network(X, Y, (3,)), runtime=APART_ALL, stop=1, step=0.1, barrier="asp"
         ),
         "Alone with is_by_mail=False": lambda: solve(PART, runtime=APART, plane=Alone(), stop=2),
-        "centre 0 has workers on ranks 0 and ": lambda: solve(
-            PART, runtime=APART, plane=Mirrors([0, 1] * SIZE), n_workers=2, stop=2
-        ),
     }
     for words, call in tries.items():
         text = refused(ValueError, call)

@@ -59,6 +59,8 @@ class Map(NamedTuple):
     others : int64 [n_centres - 1, 3]; of each other centre its workers, the edge by which its
         changes come, and over how many edges
     first : the first worker of this centre
+    is_inner : uint8 [n_edges], whether both ends are parts of one centre, which tell each other all
+    every : float64 [1], the threshold of such an edge: 0
     """
 
     groups: np.ndarray
@@ -69,6 +71,8 @@ class Map(NamedTuple):
     passes_on: np.ndarray
     others: np.ndarray
     first: int
+    is_inner: np.ndarray
+    every: np.ndarray
 
 
 class Terms(NamedTuple):
@@ -239,6 +243,8 @@ def span_of(clock):
 @exact_helper
 def choose_for(book, where, terms, centre, edge, now, limits):
     """`edges.choose`, for an edge at this clock."""
+    if where.is_inner[edge] != 0:
+        return edges.choose(book, centre, edge, edges.ABSOLUTE, where.every)
     if terms.kind != edges.GIVEN:
         limits_of(book, terms, edge, max(1, book.before[centre] + now), limits)
     return edges.choose(book, centre, edge, terms.kind, limits)
@@ -259,11 +265,12 @@ def write_update(book, where, terms, box, centre, edge, now, limits, at):
     n, item = book.mirror.shape[1], 4 if terms.single else 8
     is_whole = count > 0 and count * (item + terms.place_bytes) >= n * item
     size = terms.header + (n * item if is_whole else count * (item + terms.place_bytes))
-    course = book.course[centre, span_of(max(1, book.before[centre] + now))]
-    course[C_PASSED] += passed
-    course[C_CHANGED] += changed
-    course[C_BYTES] += size
-    course[C_DENSE] += terms.header + n * item
+    if where.is_inner[edge] == 0:
+        course = book.course[centre, span_of(max(1, book.before[centre] + now))]
+        course[C_PASSED] += passed
+        course[C_CHANGED] += changed
+        course[C_BYTES] += size
+        course[C_DENSE] += terms.header + n * item
     at[A_KIND], at[A_SIZE] = UPDATE if count > 0 else CLOCK, size
     edges.pack(book, box, centre, edge, is_whole, terms.single, now * KINDS_OF_ROUND)
 
@@ -324,7 +331,7 @@ def write_next(book, where, terms, box, centre, edge, now, seconds, limits, at):
             return 0
         if seconds - book.wanted[edge] < terms.delay or under_way(box, edge) >= terms.queue:
             return 0
-    if terms.kind == edges.GIVEN and at[A_ASKED] != edge + 1:
+    if terms.kind == edges.GIVEN and where.is_inner[edge] == 0 and at[A_ASKED] != edge + 1:
         at[A_ASKED] = edge + 1
         return -1
     at[A_ASKED] = 0

@@ -213,6 +213,13 @@ class Plane:
         """
         return None
 
+    def over_sites(self, site_of: np.ndarray) -> Plane:
+        """The plane as it is where workers share memory at their site alone.
+
+        site_of : of each worker
+        """
+        return self
+
     def rows_worth_a_link(self, problem: Any, n_rows: int, n_workers: int) -> int | None:
         """Rows of a block of a problem by a gradient, by what links take; None: any.
 

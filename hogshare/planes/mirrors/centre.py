@@ -25,7 +25,7 @@ with every plane.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -54,7 +54,8 @@ FOLDS = {
 class Settings(NamedTuple):
     """What a worker needs of its plane.
 
-    groups : int64 [n_workers], the centre of each
+    groups : int64 [n_workers], the centre of each, or the part of one
+    centre_of : of each part
     overlay : who sends to whom, by mailbox, as centres, and what is passed on
     fold : of `edges.SUM`, `WEIGHTED`, `MEAN` and `MOMENTUM`
     per : blocks of a worker in a clock
@@ -66,6 +67,7 @@ class Settings(NamedTuple):
     """
 
     groups: np.ndarray
+    centre_of: Sequence[int]
     overlay: Overlay
     fold: int
     per: int
@@ -87,8 +89,19 @@ def map_of(settings: Settings, centre: int) -> centres.Map:
         passes_on[edge] = np.isin(out, ways)
     others = [(sizes[c], *overlay.way(c, centre)) for c in range(n) if c != centre]
     into = np.flatnonzero(readers == centre)
-    named = np.array(others, np.int64), int(np.flatnonzero(groups == centre)[0])
-    return centres.Map(groups, senders, readers, out, into, passes_on, *named)
+    parts = np.asarray(settings.centre_of)
+    return centres.Map(
+        groups,
+        senders,
+        readers,
+        out,
+        into,
+        passes_on,
+        np.array(others, np.int64),
+        int(np.flatnonzero(groups == centre)[0]),
+        (parts[senders] == parts[readers]).astype(np.uint8),
+        np.zeros(1),
+    )
 
 
 class Centre:
@@ -190,9 +203,10 @@ class Centre:
         dead = self.home.table.dead
         for c in self.s.ends_with:
             if dead[self.members[c]].all():
+                name = self.s.centre_of[c]
                 raise PlaneError(
-                    f"Centre {c} has died, and with it ends the run: Mirrors(when_lost='end') says "
-                    "so, or others hear of each other through it, as by graph='all' they do not. "
+                    f"Centre {name} has died, and with it ends the run: Mirrors(when_lost='end') "
+                    "says so, or others hear of each other through it, as by graph='all' they do not. "
                     "resume= goes on from the run's last checkpoint."
                 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +34,8 @@ class Exchanges:
     groups : int64 array of shape (n_workers,)
         The centre of each worker.
     edges : list of (int, int)
-        Which centre sends to which.
+        Which centre sends to which; one to itself, where its workers are at several sites, all that
+        those tell each other.
     clocks : int64 array of shape (n_centres,)
         How far each has come.
     sent : int64 array of shape (n_edges, 3, 2)
@@ -75,6 +77,46 @@ class Exchanges:
     disagreement: float
     lost: list[int]
 
+    @classmethod
+    def of_parts(
+        cls,
+        centre_of: Sequence[int],
+        *,
+        groups: np.ndarray,
+        edges: Sequence[tuple[int, int]],
+        clocks: np.ndarray,
+        sent: np.ndarray,
+        significant: np.ndarray,
+        small: np.ndarray,
+        lost: np.ndarray,
+        **more: Any,
+    ) -> Exchanges:
+        """Of centres, by what is known of the parts of each at several sites.
+
+        centre_of : of each part
+        lost : bool array of shape (n_parts,); a centre is, when all of its parts are
+        """
+        whose = np.asarray(centre_of)
+        n = int(whose.max()) + 1
+        of_edges = [(int(whose[i]), int(whose[j])) for i, j in edges]
+        names = sorted(set(of_edges))
+        by_name, passed, counted = (
+            np.zeros(shape, np.int64) for shape in ((len(names), *sent.shape[1:]), (n, 2), (n, 2))
+        )
+        np.add.at(by_name, [names.index(one) for one in of_edges], sent)
+        np.add.at(passed, whose, significant)
+        np.add.at(counted, whose, small)
+        return cls(
+            groups=whose[groups],
+            edges=names,
+            clocks=np.array([clocks[whose == c].min() for c in range(n)]),
+            sent=by_name,
+            significant=passed,
+            small=counted,
+            lost=[c for c in range(n) if lost[whose == c].all()],
+            **more,
+        )
+
     @property
     def n_centres(self) -> int:
         """How many centres there are."""
@@ -99,8 +141,9 @@ class Exchanges:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all messages."""
-        return int(self.sent[:, :, BYTES].sum())
+        """Bytes of all messages between centres."""
+        between = np.array([i != j for i, j in self.edges])
+        return int(self.sent[between, :, BYTES].sum())
 
     def facts(self) -> list[tuple[str, Any]]:
         """Name and value of what a report's table says."""

@@ -50,7 +50,9 @@ class Mirrors(Plane):
     ----------
     centres : int or list of int, default=3
         How many there are, with neighbouring workers in each, or the centre of each worker, such as
-        [0, 0, 1, 2].
+        [0, 0, 1, 2]. Between ranks that share no memory a centre may be at several: a part of it at
+        each, with the mirror whole; parts tell each other every change, and the first of them what
+        matters to other centres.
     inside : Shared, default=Shared()
         How workers of a centre share its mirror. ``Shared()``: each has a copy, adds its change to
         the mirror after a clock's rows, and goes on from there; ``Shared(exchange=100)``: after so
@@ -72,7 +74,9 @@ class Mirrors(Plane):
         and of rows of its own no more than an epoch has. "auto" (`hogshare.planes.mirrors.pace`):
         of weighted changes so many that a clock costs a tenth of its rows' time, and is worth its
         bytes on the links, at least four in an epoch; of sums so few that they do not overshoot;
-        by a gradient it is a block.
+        by a gradient a block, and over links so many rows as take four times as long as a message
+        is under way, at most half an epoch's: the gradient is tried and timed, so that the bits of
+        a run depend on the machine.
     significance : {"relative", "absolute"} or callable, default="relative"
         Which changes are sent. "relative": ``abs(residual / value) > threshold``, and all of a
         value of 0; "absolute": ``abs(residual) > threshold``; or a function
@@ -91,7 +95,8 @@ class Mirrors(Plane):
     clock_difference : "auto", int or float, default="auto"
         A centre that is more clocks ahead of the slowest waits. Infinity: it never does. Above 0
         nobody waits at an epoch's end, where workers have rows of their own. "auto": 0 without
-        `links`; over links as many as hide what is under way, at most an epoch's rows.
+        `links`, and of steps by a gradient, of which old ones are worth less than waiting; else
+        over links as many as hide what is under way, at most an epoch's rows.
     delay : float, default=0.1
         Seconds for which changes may wait for room on an edge. Then a short message names them, and
         who reads one of them in the other centre waits for its value (the selective barrier).
@@ -119,6 +124,9 @@ class Mirrors(Plane):
     rows : {"share", "claimed"}, default="share"
         As of `Replicas`: rows of a worker's own, or blocks of all rows.
 
+    parts : tuple of int, default=None
+        The centre of each part, set where centres are at several ranks.
+
     Notes
     -----
     Source: Hsieh et al. 2017 (Gaia, approximate synchronous parallel), section 4 and theorem 1, and
@@ -130,7 +138,7 @@ class Mirrors(Plane):
 
     For each parameter, exactly: what an edge was sent and its residual are weight times the changes
     of the centre's workers, and what it passes on. A centre has two vectors, one for each edge that
-    leaves it and one for each that comes; a worker has two.
+    leaves it and one for each that comes; a worker has two, and with momentum three.
 
     With ``fold="sum"``, a worker in each centre, ``threshold=0`` and ``clock_difference=0`` a run
     has the bits of ``Replicas("all", send="change", fold="sum")`` with the same `every`; with one
@@ -165,6 +173,7 @@ class Mirrors(Plane):
     when_lost: str = "go on"
     flush: bool = True
     rows: str = "share"
+    parts: tuple[int, ...] | None = field(default=None, repr=False)
     kept = KEPT
     is_chosen = True
     seen = ("clock",)
@@ -306,6 +315,23 @@ class Mirrors(Plane):
             return None
         return rows_over(problem, n_rows, n_workers, links)
 
+    def over_sites(self, site_of: np.ndarray) -> Plane:
+        """With a part of a centre at each site that it has workers at.
+
+        Parts of a centre tell each other every change; the first of them talks to other centres.
+        """
+        groups = groups_of(self.centres, len(site_of))
+        pairs, part_of = np.unique(np.stack([groups, site_of]), axis=1, return_inverse=True)
+        centre_of = pairs[0]
+        if len(centre_of) == groups.max() + 1:
+            return self
+        first = np.unique(centre_of, return_index=True)[1]
+        graph = centre_of[:, np.newaxis] == centre_of
+        graph[np.ix_(first, first)] |= self._graph(len(first))
+        np.fill_diagonal(graph, False)
+        parts = tuple(centre_of.tolist())
+        return replace(self, centres=part_of.reshape(-1).tolist(), graph=graph, parts=parts)
+
     def check_blocks(self, block_rows: int, own_rows: int) -> None:
         """Refuse blocks of which `every` is no multiple."""
         intervals.check(self.every, block_rows, own_rows)
@@ -320,11 +346,18 @@ class Mirrors(Plane):
     def _n_centres(self, n_workers: int) -> int:
         return int(groups_of(self.centres, n_workers).max()) + 1
 
-    def _overlay(self, n_workers: int) -> Overlay:
-        graphs = topology.graphs_of(self.graph, self._n_centres(n_workers))
+    def _centre_of(self, n_workers: int) -> tuple[int, ...]:
+        """The centre of each part; most are whole."""
+        return self.parts or tuple(range(self._n_centres(n_workers)))
+
+    def _graph(self, n_centres: int) -> np.ndarray:
+        graphs = topology.graphs_of(self.graph, n_centres)
         if len(graphs) > 1:
             raise ValueError("centres have one graph: a list of several is for Replicas.")
-        return overlay_of(graphs[0])
+        return graphs[0]
+
+    def _overlay(self, n_workers: int) -> Overlay:
+        return overlay_of(self._graph(self._n_centres(n_workers)))
 
     def _edges_of_centres(self, n_workers: int) -> list[tuple[int, int]]:
         return self._overlay(n_workers).edges
@@ -344,9 +377,10 @@ class Mirrors(Plane):
         """
         if self.links is None:
             return None
-        edges = self._edges_of_centres(n_workers)
-        matrix = regions.between(self.links, self._n_centres(n_workers))
-        found = [matrix[i][j] for i, j in edges]
+        centre_of = self._centre_of(n_workers)
+        edges = [(centre_of[i], centre_of[j]) for i, j in self._edges_of_centres(n_workers)]
+        matrix = regions.between(self.links, max(centre_of) + 1)
+        found = [matrix[i][j] if i != j else Link() for i, j in edges]
         for (i, j), link in zip(edges, found, strict=True):
             if not link.delivers:
                 raise ValueError(
@@ -532,6 +566,7 @@ class Mirrors(Plane):
         ends_with = list(every) if self.when_lost == "end" else overlay.hubs
         return Settings(
             groups=groups_of(self.centres, home.n_workers),
+            centre_of=self._centre_of(home.n_workers),
             overlay=overlay,
             fold=FOLDS[self.fold],
             per=intervals.blocks_of(self.every, home.block_rows, home.share[1]),
@@ -562,19 +597,20 @@ class Mirrors(Plane):
         """What its centres have sent, and for what its workers have waited."""
         mirror = arrays["mirror"][arrays["lost"] == 0]
         away = mirror - mirror.mean(axis=0)
-        return Exchanges(
+        return Exchanges.of_parts(
+            self._centre_of(n_workers),
             groups=groups_of(self.centres, n_workers),
             edges=self._edges_of_centres(n_workers),
-            clocks=arrays["clock"].copy(),
-            sent=arrays["sent"].copy(),
+            clocks=arrays["clock"],
+            sent=arrays["sent"],
             significant=arrays["course"][:, :, : centres.C_BYTES].sum(axis=1),
+            small=arrays["small"],
+            lost=arrays["lost"] != 0,
             course=course_of(arrays["course"].sum(axis=0)),
-            small=arrays["small"].copy(),
             waits=arrays["waits"].copy(),
             holds=arrays["holds"].copy(),
             passes=arrays["passes"].copy(),
             disagreement=float(np.sqrt(np.square(away).sum() / len(mirror))),
-            lost=np.flatnonzero(arrays["lost"]).tolist(),
         )
 
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from hogshare.engine.homes import Homes
 from hogshare.engine.session import Session
-from hogshare.kernels import layout, tracking
+from hogshare.kernels import layout
 from hogshare.links.network import Network
 from hogshare.planes.protocol import owners_of
 from hogshare.runtimes.mpi.clocks import Clocks
@@ -49,9 +49,8 @@ class HomesLevel(Level):
         super().__init__(pool, session, n_rows)
         assert session.homes is not None
         self.homes, plane = session.homes, session.homes.plane
-        self.is_looked_at = (
-            len(session.arrays["snapshots"]) > 0 or session.rule.track == tracking.CRITERION
-        )
+        plan, has_trace = session.plan, len(session.arrays["snapshots"]) > 0
+        self.is_looked_at = has_trace or plan.tol > -np.inf or plan.early_stopping > 0
         self._site_of = session.settings.world.site_of
         self._owned = _owned(self.homes, self._site_of)
         self._kept = [

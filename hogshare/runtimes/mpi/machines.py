@@ -226,14 +226,14 @@ class Machines(Runtime):
         least = int(self.pool.gathered(share).min())
         choices = dataclasses.replace(choices, least_share=least)
         machine_of = self.world.site_of
+        choices = dataclasses.replace(choices, plane=choices.plane.over_sites(machine_of))
         groups = choices.plane.groups(choices.n_workers)
         for group in range(0 if groups is None else groups.max() + 1):
             there = machine_of[groups == group]
             if there.min() < there.max():
                 raise ValueError(
-                    f"centre {group} has workers on ranks {there.min()} and {there.max()}, which "
-                    "share no memory: a centre's workers have to be on one. centres= names the "
-                    "centre of each worker."
+                    f"group {group} has workers on ranks {there.min()} and {there.max()}, which "
+                    "share no memory: a group's workers have to be on one."
                 )
         if has_rows(choices.problem):
             rows = row_pace(choices, row_numbers(choices))[0].block_rows
