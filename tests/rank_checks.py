@@ -951,6 +951,18 @@ def check_apart_homes_stop_together():
     assert solve(part, stop=2, **run).n_epochs == 2
 
 
+def check_apart_vectors_are_brought_where_somebody_looks():
+    if SIZE == 1:
+        return
+    network = problems.network(X, Y, (30,))
+    run = {"plane": Mirrors(SIZE), "runtime": APART_ALL, "seed": 0, "step": 0.01}
+    sizes = [
+        solve(network, stop=Stop(epochs=epochs, tol=tol), **run).traffic["meeting"]["bytes"]
+        for epochs, tol in ((2, None), (6, None), (6, 0.0))
+    ]
+    assert sizes[1] - sizes[0] < 8 * network.n_params < sizes[2] - sizes[1], sizes
+
+
 def check_apart_what_is_not_there_is_refused():
     if SIZE == 1:
         return

@@ -36,6 +36,7 @@ ASK, HAND_OVER, READS, ADOPT = range(4, 8)
 
 # at : int64 [N_AT]
 A_PHASE, A_OUT, A_ASKED, A_KIND, A_SIZE, A_COUNT, A_WHY, A_PASSED, A_ROUND = range(9)
+A_ONE_OF, A_IS_FRESH = 9, 10  # as `count_proposals` has it of the vector that the block began at
 N_AT = 16
 LOCK, FOLD, SEND, SENT, TAKE, CHECK, UNLOCK, WAIT = range(8)  # A_PHASE
 
@@ -176,16 +177,14 @@ def has_room(box, edge, queue):
 
 
 @exact_helper
-def count_proposals(book, where, table, centre):
-    """Of how many changes from about the same vector a worker's is one.
+def note_proposals(book, where, table, centre, at):
+    """Note of how many changes from about the same vector that of the worker's next block is one.
 
-    A worker of another centre has as many under way as its clocks are behind here, and one more for
-    each centre that passes them on. A centre that has died has no clock any more: counted by its
-    last one it would have more at every clock, and changes would count less, without end. Who is
-    done counts: when that is seen depends on timing.
-
-    Returns that, and what of earlier changes counts again: where nobody is behind so much that what
-    each worker has changed counts once in the long run, a change of one of P by 1/P at a time.
+    By what is in the vector that it begins at: of a worker of another centre there is under way
+    what its clocks are behind, and one more for each centre that passes them on. A centre that has
+    died has no clock any more: counted by its last one it would have more at every clock, and
+    changes would count less, without end. Who is done counts: when that is seen depends on timing.
+    It is fresh where nobody is behind.
     """
     found = 0
     for k in range(where.groups.shape[0]):
@@ -198,7 +197,7 @@ def count_proposals(book, where, table, centre):
             continue
         found += where.others[k, 0] * max(1, now - book.heard[edge] + hops - 1)
         workers += where.others[k, 0]
-    return np.float64(found), 1.0 - 1.0 / found if found == workers else 0.0
+    at[A_ONE_OF], at[A_IS_FRESH] = found, found == workers
 
 
 @exact_helper
@@ -586,7 +585,10 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
             if phase == FOLD:
                 base = book.mirror[centre] if live.is_direct else book.base[me]
                 is_own = live.is_direct or edges.are_equal(book.mirror[centre], base)
-                one_of, momentum = count_proposals(book, where, table, centre)
+                if terms.adopts == NOT or at[A_ONE_OF] == 0:
+                    note_proposals(book, where, table, centre, at)
+                one_of = np.float64(at[A_ONE_OF])
+                momentum = 1.0 - 1.0 / one_of if at[A_IS_FRESH] != 0 else 0.0
                 who = where.first if live.is_direct else me
                 more = live, base, weights, one_of, momentum, who, is_own
                 edges.fold(book, centre, where.out, *more)
@@ -634,8 +636,10 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
             if why == GO_ON and terms.adopts == PYTHON and at[A_WHY] != ADOPT:
                 at[A_WHY] = ADOPT
                 return ADOPT
-            if why == GO_ON and terms.adopts == KERNEL:
-                edges.adopt(book.mirror[centre], live, book.base[me])
+            if why == GO_ON:
+                if terms.adopts == KERNEL:
+                    edges.adopt(book.mirror[centre], live, book.base[me])
+                note_proposals(book, where, table, centre, at)
             at[A_PHASE], at[A_WHY] = UNLOCK, why
         elif phase == UNLOCK:
             at[A_PHASE] = WAIT

@@ -21,7 +21,7 @@ def gaia(
     *others: Never,
     centres: Any = 3,
     threshold: Any = 0.01,
-    clock_difference: Any = "auto",
+    clock_difference: float = 0,
     n_workers: int | None = None,
     barrier: Barrier | str | None = "ssp:0",
     step: StepSize | float | str | None = None,

@@ -206,8 +206,8 @@ class Centre:
                 name = self.s.centre_of[c]
                 raise PlaneError(
                     f"Centre {name} has died, and with it ends the run: Mirrors(when_lost='end') "
-                    "says so, or others hear of each other through it, as by graph='all' they do not. "
-                    "resume= goes on from the run's last checkpoint."
+                    "says so, or others hear of each other through it, as by graph='all' they do "
+                    "not. resume= goes on from the run's last checkpoint."
                 )
 
     def _all_have_started(self) -> bool:

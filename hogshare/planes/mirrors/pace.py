@@ -1,16 +1,15 @@
-"""How many rows a clock has, and by how many clocks centres may differ, where nobody says.
+"""How many rows a clock has, where nobody says.
 
 Weighted changes may be of thousands of rows (docs/exchange.md): a clock has so many that the
 exchange costs little, as far as there are four in an epoch, or two of rows like text; over links so
-many that it is worth its bytes, and that few clocks are under way at once. Plain sums overshoot
-where clocks are long: there the curvature and the steps at the run's end limit them.
+many that it is worth its bytes and its latency. Plain sums overshoot where clocks are long: there
+the curvature and the steps at the run's end limit them.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,9 +24,8 @@ if TYPE_CHECKING:
 
 CLOCK_NS, NUMBER_NS = 100_000.0, 6.0  # of a clock, and of each number of the model and of messages
 EASY_SHARE = 10.0  # rows' time between two clocks, in clocks
-LINK_SHARE = 4.0  # the same, in the time that a link needs for a clock's bytes
+LINK_SHARE = 1.5  # the same, in the time that a link needs for a clock's bytes
 CLOCKS_UNDER_WAY = 4  # while the last byte of one is still on its way, if rows allow
-MOST_CLOCKS = 32  # that centres may differ by
 FEWEST_OF_GRADIENTS, WAITS = 2, 4.0  # clocks in an epoch, and their seconds in those of a wait
 
 SAMPLE_ROWS = 512
@@ -93,22 +91,6 @@ def rows_over(problem: GradientProblem, n_rows: int, n_workers: int, links: Sequ
     under_way = max(link.latency + size / link.bandwidth for link in links)
     longest = max(1, n_rows // (n_workers * FEWEST_OF_GRADIENTS))
     return max(1, int(min(WAITS * under_way / problem.row_seconds, longest)))
-
-
-def difference_over(
-    problem: Any, rows: int | None, n_rows: int, n_workers: int, links: Sequence[Link] | None
-) -> int:
-    """Clocks by which centres may differ, so that nobody waits for what is under way.
-
-    rows : of a clock; None: of steps by a gradient, of which old ones are worth less than waiting
-    """
-    if not links or rows is None:
-        return 0
-    size = mail_bytes(0, problem.n_features * problem.n_columns, problem.dtype.itemsize)
-    under_way = max(link.latency + size / link.bandwidth for link in links)
-    wanted = 1 + math.ceil(1e9 * under_way / (rows * row_nanoseconds(problem)))
-    # what is under way is no more than a worker's rows of an epoch: changes that old count little
-    return max(1, min(wanted, MOST_CLOCKS, n_rows // (n_workers * rows)))
 
 
 def largest_eigenvalue(problem: RowProblem) -> float:

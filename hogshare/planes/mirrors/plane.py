@@ -24,7 +24,7 @@ from hogshare.planes.mirrors.exchanges import KINDS, Exchanges, course_of
 from hogshare.planes.mirrors.groups import check as check_centres
 from hogshare.planes.mirrors.groups import groups_of
 from hogshare.planes.mirrors.overlay import Overlay, overlay_of
-from hogshare.planes.mirrors.pace import clock_rows, difference_over, rows_over, weighted_rows
+from hogshare.planes.mirrors.pace import clock_rows, rows_over, weighted_rows
 from hogshare.planes.protocol import Plane, Shapes
 from hogshare.planes.shared import Shared
 from hogshare.shm.spacing import PAIR
@@ -92,11 +92,10 @@ class Mirrors(Plane):
     soft : float or None, default=None
         A smaller threshold, to which an edge comes down by steps while its link has room at once,
         and from which it goes back to `threshold` while it has not.
-    clock_difference : "auto", int or float, default="auto"
+    clock_difference : int or float, default=0
         A centre that is more clocks ahead of the slowest waits. Infinity: it never does. Above 0
-        nobody waits at an epoch's end, where workers have rows of their own. "auto": 0 without
-        `links`, and of steps by a gradient, of which old ones are worth less than waiting; else
-        over links as many as hide what is under way, at most an epoch's rows.
+        nobody waits at an epoch's end, where workers have rows of their own, and changes that are
+        late count less: what that saves in waiting it costs in progress.
     delay : float, default=0.1
         Seconds for which changes may wait for room on an edge. Then a short message names them, and
         who reads one of them in the other centre waits for its value (the selective barrier).
@@ -165,7 +164,7 @@ class Mirrors(Plane):
     threshold: Any = 0.01
     decay: Any = "sqrt"
     soft: float | None = None
-    clock_difference: Any = "auto"
+    clock_difference: float = 0
     delay: float = 0.1
     queue: Any = "auto"
     graph: Any = "all"
@@ -189,10 +188,10 @@ class Mirrors(Plane):
         if not isinstance(self.fold, str) or self.fold not in FOLDS:
             raise ValueError(f"fold must be one of {list(FOLDS)}; got {self.fold!r}.")
         difference = self.clock_difference
-        if not (_is_auto(difference) or (ranges.is_number(difference) and difference == math.inf)):
+        if not (ranges.is_number(difference) and difference == math.inf):
             if not ranges.is_integer(difference):
                 raise ValueError(
-                    f"clock_difference must be 'auto', a whole number of clocks, or math.inf; got "
+                    f"clock_difference must be a whole number of clocks, or math.inf; got "
                     f"{difference!r}."
                 )
             ranges.keep_whole(0, self, "clock_difference")
@@ -228,17 +227,13 @@ class Mirrors(Plane):
         step_rows: int = 1,
         block: int | None = None,
     ) -> Plane:
-        """With a clock difference, a queue and a fold that are chosen."""
-        difference, queue, fold = self.clock_difference, self.queue, self.fold
+        """With a queue and a fold that are chosen."""
+        queue, fold = self.queue, self.fold
         if fold == "weighted" and not problem.has_rows and self._is_many(step_rows, block):
             fold = "momentum"
-        if _is_auto(difference):
-            links = self.edge_links(n_workers)
-            rows = self._clock_rows(problem, n_rows, n_workers) if problem.has_rows else None
-            difference = difference_over(problem, rows, n_rows, n_workers, links)
         if _is_auto(queue):
-            queue = int(min(MOST_QUEUE, difference + 2))
-        return replace(self, clock_difference=difference, queue=queue, fold=fold)
+            queue = int(min(MOST_QUEUE, self.clock_difference + 2))
+        return replace(self, queue=queue, fold=fold)
 
     def _is_many(self, step_rows: int, block: int | None) -> bool:
         """Whether a clock has several steps of so many rows."""
@@ -281,8 +276,7 @@ class Mirrors(Plane):
     @property
     def goes_on(self) -> bool:
         """Whether workers wait for clocks only, and not for the ends of epochs."""
-        difference = self.clock_difference
-        return self.links is not None if _is_auto(difference) else difference > 0
+        return self.clock_difference > 0
 
     @property
     def users(self) -> tuple[Any, ...]:
