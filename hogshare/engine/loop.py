@@ -33,7 +33,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from hogshare.engine.homes import Home
+from hogshare.engine.home import Home
 from hogshare.engine.participants import MasterSide, Worker
 from hogshare.engine.session import Session
 from hogshare.kernels import layout, master

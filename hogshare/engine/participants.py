@@ -13,7 +13,7 @@ import numpy as np
 from numba import typeof
 
 from hogshare.barriers import LOOKS_PER_BLOCK, BarrierError, ask, name_of
-from hogshare.engine.homes import Home
+from hogshare.engine.home import Home
 from hogshare.engine.workspace import Workspace
 from hogshare.kernels import announcements, epochs, layout, master, quanta
 from hogshare.kernels.barriers import EVERYBODY, LAG

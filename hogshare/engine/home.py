@@ -1,0 +1,385 @@
+"""One worker's own vector, on planes that look after them themselves, as the plane sees it.
+
+Who writes: the worker its own vector, with its own numbers beside; mail by `hogshare.shm.mailbox`.
+Who reads: the worker; the caller, at any moment, for a snapshot. Who frees: the session's owner.
+
+After a block the plane's code is called; where it waits it yields what it waits for (`Until`), and
+who drives the worker lets it go on when that holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hogshare.engine.workspace import Workspace
+from hogshare.kernels import edges, layout, penalties
+from hogshare.kernels.blocks import subtract
+from hogshare.kernels.exchange import decay_of
+from hogshare.kernels.shares import span_of
+from hogshare.planes.protocol import PlaneError
+from hogshare.planes.waiting import Until
+from hogshare.shm.mailbox import NO_PLACES, Board, Message
+from hogshare.shm.table import ProgressTable
+
+if TYPE_CHECKING:
+    from hogshare.engine.homes import Homes
+
+SPIN_NS = 300_000  # to say that it waits takes the interpreter, which others need to go on
+MOST_WISHES = 100_000  # of a plane after one block
+
+
+class Home:
+    """One worker's, as the plane sees it.
+
+    me : its number
+    """
+
+    def __init__(self, session: Workspace, homes: Homes, me: int) -> None:
+        self.me, self._share = me, me - session.here.start
+        self.n_workers = homes.n_workers
+        self.arrays: Mapping[str, np.ndarray] = homes.arrays
+        self.boxes = homes.boxes  # the edges of all, in the order of the plane's `edges`
+        self.box = session.mail.box  # and their slots
+        self._session, self._homes = session, homes
+        self._private = session.private(me)
+        self._own = session.vector_of(me)  # a group's, where its workers have no copies
+        self.is_direct = self._own is not session.vector
+        self._row = session.schedule.table[me]
+        self._has_intercept = bool(session.rule.fit_intercept)
+        self.kept: Any = None  # what the plane keeps with this worker
+        self.wish: Until | None = None  # what the plane waits for
+        self._steps: Generator[Any, Any, None] | None = None  # of the plane after this block
+        self._n_wishes = 0
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that this worker has completed."""
+        return int(self._row[layout.T_BLOCKS])
+
+    @property
+    def clock(self) -> int:
+        """Blocks as barriers count them: who joins late begins at the others' least."""
+        return int(self._row[layout.T_CLOCK])
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """Blocks of its own rows that it has claimed, and how many those are in an epoch; else 0.
+
+        After a block all that it has claimed are done.
+        """
+        plan = self._session.plan
+        if not plan.shares:
+            return 0, 0
+        return int(self._row[layout.T_SHARE]), plan.n_blocks // plan.shares
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it has a next block of its own, for which it need not wait for the others."""
+        plan = self._session.plan
+        done, in_epoch = self.share
+        opened = min(plan.max_epochs, self._session.word(layout.READY))
+        return bool(plan.free) and done < in_epoch * opened
+
+    @property
+    def reads(self) -> np.ndarray | None:
+        """Places of the vector that the worker's next block reads; None: all, or not known yet.
+
+        Known of a linear problem's sparse rows, where they are the worker's own and the next block
+        is of an epoch whose order is there.
+        """
+        session, plan = self._session, self._session.plan
+        done, in_epoch = self.share
+        if not in_epoch or session.outside is not None or session.settings.width:
+            return None
+        epoch, place = divmod(done, in_epoch)
+        if place == 0 or session.row_memory.has_average:
+            return None
+        block = place * plan.shares + self._share
+        order = session.schedule.order[epoch % 2]
+        first, end, _ = span_of(block, len(order), plan.n_blocks, plan.block_rows, plan.shares, 0)
+        rows, n_columns = session.rows, session.settings.n_columns
+        spans = [rows.indices[rows.indptr[row] : rows.indptr[row + 1]] for row in order[first:end]]
+        features = np.unique(np.concatenate(spans)).astype(np.int64)
+        places = (features[:, np.newaxis] * n_columns + np.arange(n_columns)).reshape(-1)
+        if not self._has_intercept:
+            return places
+        return np.concatenate((places, len(self._private.w) + np.arange(n_columns)))
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block."""
+        return int(self._session.plan.block_rows)
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of one number of the vector."""
+        return int(self._private.w.dtype.itemsize)
+
+    def now(self) -> float:
+        """Seconds of the run's clock, virtual ones of a `Simulator`."""
+        return float(self._session.clock() * 1e-9)
+
+    def waits(self, worker: int) -> bool:
+        """Whether another worker is let wait by the plane."""
+        return bool(self._homes.table[worker, layout.T_HELD])
+
+    @property
+    def table(self) -> ProgressTable:
+        """The progress of all workers."""
+        return ProgressTable(self._homes.table)
+
+    def read(self) -> np.ndarray:
+        """The vector as it stands: a copy. Of a group's, others write it meanwhile."""
+        if self.is_direct:
+            parts = (self._own.w, self._own.intercept) if self._has_intercept else (self._own.w,)
+            return np.concatenate(parts)
+        private, n_columns = self._private, self._session.settings.n_columns
+        scale, w = private.local[layout.L_SCALE], private.w
+        if (scale != 1.0).any():
+            w = (w.reshape(-1, n_columns) * scale).reshape(-1)
+        parts = (w, private.local[layout.L_INTERCEPT]) if self._has_intercept else (w,)
+        return np.concatenate(parts)
+
+    def write(self, vector: np.ndarray) -> None:
+        """Go on from another vector.
+
+        The sum of the iterates so far stays what it is (`hogshare.kernels.sgd`).
+        """
+        private, n_columns = self._private, self._session.settings.n_columns
+        m, local = len(private.w), private.local
+        size = m + n_columns * self._has_intercept
+        if np.shape(vector) != (size,):
+            raise ValueError(f"a home's vector has the shape ({size},); got {np.shape(vector)}")
+        if self.is_direct:
+            self._own.w[:] = vector[:m]
+            self._own.intercept[:] = vector[m:] if self._has_intercept else 0.0
+            return
+        late = local[layout.L_AVERAGE_SCALE]
+        if private.lag.size and late.any():
+            private.lag[:] += (private.w.reshape(-1, n_columns) * late).reshape(-1)
+            late[:] = 0.0
+        private.w[:] = vector[:m]
+        local[layout.L_SCALE] = 1.0
+        if self._has_intercept:
+            local[layout.L_INTERCEPT] = vector[m:]
+
+    def add(self, values: np.ndarray, places: np.ndarray | None = None) -> None:
+        """Add to the vector that a group reads and writes meanwhile; nobody's change is lost.
+
+        values : float64 array of shape (n,)
+        places : int64 array of shape (n,), or None: one after the other
+        """
+        own, m = self._own, len(self._own.w)
+        if places is None:
+            parts = (own.w, NO_PLACES, values[:m]), (own.intercept, NO_PLACES, values[m:])
+        else:
+            of_w = places < m
+            parts = (
+                (own.w, places[of_w], values[of_w]),
+                (own.intercept, places[~of_w] - m, values[~of_w]),
+            )
+        for vector, where, change in parts:
+            if len(change):
+                subtract(vector, where, -change)
+
+    # -- as kernels take it, which do all that a plane does with whole vectors (`kernels.edges`)
+
+    def live(self) -> edges.Live:
+        """The vector that blocks move, as it stands."""
+        local, columns = self._private.local, self._session.settings.n_columns
+        if self.is_direct:
+            tail, scales = self._own.intercept, np.ones(columns)
+        else:
+            tail, scales = local[layout.L_INTERCEPT], local[layout.L_SCALE]
+        w = self._own.w if self.is_direct else self._private.w
+        return edges.Live(w, tail if self._has_intercept else tail[:0], scales, self.is_direct)
+
+    def weights(self, fold: int, rows: float) -> edges.Weights:
+        """By what changes of so many rows are multiplied.
+
+        fold : `edges.SUM`, `WEIGHTED` or `MEAN`
+        """
+        vector, rule = self._session.vector, self._session.rule
+        clips = rule.penalty in (penalties.L1, penalties.ELASTICNET)
+        etas, decay = self._private.local[layout.L_ETA], float(decay_of(rule))
+        of_intercepts = vector.intercept_curvature
+        return edges.Weights(fold, vector.curvature, of_intercepts, etas, rows, decay, clips)
+
+    @property
+    def links(self) -> list[Any] | None:
+        """Links that the plane's edges stand for; None: they stand for none."""
+        return self._homes.links
+
+    @property
+    def averages(self) -> bool:
+        """Whether the sum of the iterates has to stay what it is when the vector is another."""
+        return self._private.lag.size > 0
+
+    def adopt(self, mirror: np.ndarray, base: np.ndarray) -> None:
+        """Go on from another vector, and write it, as this home has it, into `base`."""
+        self.write(mirror)
+        base[:] = self.read()
+
+    @property
+    def progress(self) -> np.ndarray:
+        """The table that kernels read: int64 [n_workers, N_TABLE]."""
+        return self._homes.table
+
+    @property
+    def opened(self) -> int:
+        """Epochs that it may begin without the others; 0 where all begin together."""
+        plan = self._session.plan
+        return min(plan.max_epochs, self._session.word(layout.READY)) if plan.free else 0
+
+    @property
+    def spin_ns(self) -> int:
+        """Nanoseconds that a kernel waits for others before it says so."""
+        return SPIN_NS if self._session.looks else 0
+
+    def held(self, vector: np.ndarray) -> np.ndarray:
+        """A vector as this home holds it: coefficients rounded as the rows are."""
+        m, found = len(self._private.w), vector.copy()
+        found[:m] = vector[:m].astype(self._private.w.dtype)
+        return found
+
+    def post(
+        self, to: int, values: np.ndarray, places: np.ndarray | None = None, round: int = 0
+    ) -> bool:
+        """Send a message to another home; False if there is no room.
+
+        Raises ValueError if the plane has no such edge, or the message has another size.
+        """
+        size = len(self._private.w) + self._private.local.shape[1] * self._has_intercept
+        size += self._homes.plane.extra
+        n, m = np.shape(values), None if places is None else np.shape(places)
+        if len(n) != 1 or n[0] > size or m not in (None, n):
+            raise ValueError(
+                f"a message has at most {size} values in a row, and as many places, or none; got "
+                f"shapes {n} and {m}"
+            )
+        return self._edge(self.me, to).post(values, places, round)
+
+    def mail(self, sender: int) -> Message | None:
+        """The oldest message of another home that has not been taken, if one has arrived."""
+        return self._edge(sender, self.me).poll()
+
+    def take(self, sender: int) -> None:
+        """Acknowledge that message."""
+        self._edge(sender, self.me).take()
+
+    def _edge(self, sender: int, to: int) -> Board:
+        try:
+            return self._homes.edges[sender, to]
+        except KeyError:
+            raise ValueError(
+                f"there is no edge from {sender} to {to}: {type(self._homes.plane).__name__}.edges "
+                "has to name it"
+            ) from None
+
+    def join(self) -> None:
+        """Begin where the others are by now, if any have done something."""
+        table = self._homes.table
+        late = not self._row[layout.T_BLOCKS] and table[:, layout.T_BLOCKS].any()
+        if late and self._homes.plane.adopts(self.me, self.arrays):
+            w, intercept = self._homes.model()
+            self.write(np.concatenate((w, intercept)) if self._has_intercept else w)
+        try:
+            self._homes.plane.enter(self)
+        except Exception as error:
+            raise self._homes.error("enter", error) from error
+
+    # -- after a block: what the plane does, from one wish to the next ---------------------------
+
+    def after_block(self) -> None:
+        """Let the plane do with it what it does after a block, up to its first wish.
+
+        Raises PlaneError if its code raises, or answers anything.
+        """
+        self._n_wishes = 0
+        answer = self._called(self._homes.plane.after_block, self)
+        if isinstance(answer, GeneratorType):
+            self._steps = answer
+            self.go_on(None)
+        elif answer is not None:
+            raise self._wrong(f"returned {_short(answer)}", "return nothing, or yield Until(...)")
+
+    def go_on(self, came: bool | None) -> None:
+        """Let the plane go on from its wish, up to the next.
+
+        came : whether what it has waited for holds; None: it has not begun
+        """
+        assert self._steps is not None
+        self.wish = None
+        try:
+            wish = self._called(self._steps.send, came, ends=StopIteration)
+        except StopIteration:
+            self._steps = None
+            return
+        if not isinstance(wish, Until):
+            raise self._wrong(f"yielded {_short(wish)}", "yield Until(...)")
+        self._n_wishes += 1
+        if self._n_wishes > MOST_WISHES:
+            raise PlaneError(
+                f"The plane {self._homes.name} has yielded {MOST_WISHES:,} times after one block: "
+                "its after_block has to come to an end, so that the worker takes its next block."
+            )
+        self.wish = wish
+
+    def holds(self) -> bool:
+        """Whether what the plane waits for holds.
+
+        Raises PlaneError if its code raises, or answers neither yes nor no.
+        """
+        assert self.wish is not None
+        answer = self._called(self.wish.holds)
+        if type(answer).__name__ not in ("bool", "bool_"):  # NumPy's
+            raise self._wrong(
+                f"waits until something holds that is {_short(answer)}",
+                "say True (go on) or False (wait)",
+            )
+        return bool(answer)
+
+    def close(self) -> None:
+        """Let the plane go no further, if it has a wish: the run is broken off."""
+        steps, self._steps, self.wish = self._steps, None, None
+        if steps is not None:
+            self._called(steps.close)
+
+    def mail_is_under_way(self) -> bool:
+        """Whether somebody's message has still to come, for which all may wait."""
+        return self._homes.mail_is_under_way()
+
+    def stuck(self, waited_ns: int) -> PlaneError:
+        """What to raise where all wait, and nothing that they wait for can happen."""
+        return PlaneError(
+            f"The plane {self._homes.name} has let worker {self.me} wait for "
+            f"{waited_ns * 1e-9:.0f} seconds in which all others waited too, so that nothing it "
+            "waits for can happen. Workers that are done, dead or resting must not be waited for "
+            "(home.table.gone); what nobody among the workers does needs Until(..., seconds=...)."
+        )
+
+    def _called(
+        self, function: Callable[..., Any], *args: Any, ends: type[Exception] | None = None
+    ) -> Any:
+        """What code of the plane answers; `ends` is how a generator says that it is over."""
+        try:
+            return self._homes.call(function, *args)
+        except Exception as error:
+            if ends is not None and isinstance(error, ends):
+                raise
+            raise self._homes.error("after_block", error) from error
+
+    def _wrong(self, what: str, has_to: str) -> PlaneError:
+        return PlaneError(
+            f"The plane {self._homes.name} {what} in after_block; it has to {has_to}."
+        )
+
+
+def _short(answer: Any) -> str:
+    shape = getattr(answer, "shape", None)
+    kind = type(answer).__name__
+    return f"{kind} of shape {shape}" if isinstance(shape, tuple) else f"{answer!r:.60} ({kind})"
