@@ -851,7 +851,7 @@ def check_apart_centres_of_several_workers():
         (Shared(), {"clock_difference": float("inf"), "soft": 0.001}),
     ):
         plane = Mirrors(centres, inside, every=8, **more)
-        run = {"plane": plane, "n_workers": 2, "stop": 60, "seed": 1, "barrier": SSP(2)}
+        run = {"plane": plane, "n_workers": 2, "stop": 120, "seed": 1, "barrier": SSP(2)}
         ours = solve(PROBLEM, runtime=APART_ALL, **run)
         assert on_all(ours.to_json()) and ours.exchanges.n_centres == SIZE
         reached = PROBLEM.objective(ours.model.coef, ours.model.intercept)

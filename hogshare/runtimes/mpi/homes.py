@@ -46,11 +46,11 @@ class HomesLevel(Level):
     """
 
     def __init__(self, pool: Pool, session: Session, n_rows: int, network: Network) -> None:
-        super().__init__(pool, session, n_rows)
-        assert session.homes is not None
-        self.homes, plane = session.homes, session.homes.plane
         plan, has_trace = session.plan, len(session.arrays["snapshots"]) > 0
         self.is_looked_at = has_trace or plan.tol > -np.inf or plan.early_stopping > 0
+        super().__init__(pool, session, n_rows)  # takes that out of the plan: no site decides alone
+        assert session.homes is not None
+        self.homes, plane = session.homes, session.homes.plane
         self._site_of = session.settings.world.site_of
         self._owned = _owned(self.homes, self._site_of)
         self._kept = [

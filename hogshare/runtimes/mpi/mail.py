@@ -30,6 +30,7 @@ from hogshare.kernels import layout, mailbox, register
 from hogshare.kernels.mailbox import Mailbox, slot_of
 from hogshare.links.link import Line, Link
 from hogshare.runtimes.mpi.channel import FIRST_KIND, NO_LINE, Channel
+from hogshare.system.interrupts import errstate
 
 MAIL, BOARD, TAKEN = range(FIRST_KIND, FIRST_KIND + 3)
 FIRST_KIND_OF_RUN = TAKEN + 1  # kinds of messages that are no mail
@@ -189,7 +190,7 @@ class Mail:
         dense: int,
     ) -> None:
         # what is rounded to float32, as planes round where the rows are, goes as such
-        with np.errstate(over="ignore"):
+        with errstate(over="ignore"):
             short = [part.astype(np.float32) for part in values]
         if all((a == b).all() for a, b in zip(short, values, strict=True)):
             values = short
