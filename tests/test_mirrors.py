@@ -688,3 +688,30 @@ def test_a_run_goes_on_with_its_momentum(tmp_path):
     of_network(plane, 2, checkpoint=tmp_path / "half.npz")
     rest = of_network(plane, 4, resume=tmp_path / "half.npz", trace=None)
     np.testing.assert_allclose(rest.model.params, whole.model.params, rtol=1e-9, atol=1e-12)
+
+
+def test_where_some_hear_of_others_through_a_hub_nobody_has_momentum():
+    ends = {
+        fold: of_network(Mirrors(3, every=200, fold=fold, graph="star")).model.params
+        for fold in ("momentum", "mean")
+    }
+    np.testing.assert_allclose(ends["momentum"], ends["mean"], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("batch", "more"), [(10, {"inside": Shared(exchange=100)}), (1, {})])
+def test_a_clock_has_many_steps_or_one(batch, more):
+    rule = {"rule": SGD(batch=batch), "n_workers": 4, "epochs": 1}
+    plain, other = (
+        of_network(Mirrors([0, 0, 1, 1], fold=fold, **more), **rule).model.params
+        for fold in ("weighted", "momentum")
+    )
+    assert np.array_equal(plain, other) == (batch == 10)
+
+
+def test_a_checkpoint_of_other_centres_is_gone_on_from_as_a_model(tmp_path):
+    run = {"n_workers": 4, "runtime": "simulator", "seed": 0, "trace": 1}
+    path = tmp_path / "two.npz"
+    half = solve(PROBLEM, plane=Mirrors(2, threshold=0.3), stop=10, checkpoint=path, **run)
+    run.pop("trace")
+    four = solve(PROBLEM, plane=Mirrors(4, threshold=0.3), stop=11, resume=path, **run)
+    assert PROBLEM.objective(four.model.coef, four.model.intercept) < 1.1 * half.objective

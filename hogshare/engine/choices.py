@@ -99,16 +99,6 @@ class Choices:
         return len(self.world.here)
 
     @property
-    def fitted_plane(self) -> Plane:
-        """The plane with what it leaves to be chosen for the problem."""
-        size = self.n_all, self.n_workers
-        if self.problem.has_rows:
-            return self.plane.fitted(self.problem, *size)
-        passes = takes_passes(self.problem, self.rule) and not self.problem.has_steps
-        step = 1 if passes else rows_of_step(self.rule, None)
-        return self.plane.fitted(self.problem, *size, step, self.block)
-
-    @property
     def mode(self) -> int:
         """Code of the plane in the run's plan.
 

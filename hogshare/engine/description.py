@@ -7,6 +7,7 @@ block is a step, or a few.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -182,9 +183,27 @@ def _wished(c: Choices) -> int | None:
     if not c.plane.has_homes or c.home_rows:
         return c.home_rows
     wished = c.plane.rows_of_block(c.problem, c.n_all, c.n_workers, 0.0)
-    if wished is None and not c.is_simulated:  # of whose seconds a law has the say
+    # of a simulator's seconds a law has the say; without a mini-batch a block is one step
+    passes = takes_passes(c.problem, c.rule) and not c.problem.has_steps
+    has_short_steps = c.rule.batch is not None or passes
+    if wished is None and has_short_steps and not c.is_simulated:
         wished = c.plane.rows_worth_a_link(c.problem, c.n_all, c.n_workers)
+        # several steps, however the gradient is timed: sites may not differ in that
+        wished = wished if wished is None else max(wished, 2 * c.batch)
     return wished
+
+
+def fitted(c: Choices) -> Choices:
+    """With what the plane leaves to be chosen for the problem."""
+    plane = c.plane.fitted(c.problem, c.n_all, c.n_workers)
+    c = replace(c, plane=plane)
+    if c.problem.has_rows or not plane.has_homes or c.n_workers == 1:
+        return c
+    every, rows = getattr(plane, "every", "auto"), block_pace(c).block_rows
+    rows = rows if isinstance(every, str) else max(rows, int(every))
+    passes = takes_passes(c.problem, c.rule) and not c.problem.has_steps
+    is_many = rows > (1 if passes else rows_of_step(c.rule, c.block))
+    return replace(c, plane=plane.for_many_steps) if is_many else c
 
 
 def _in_windows(c: Choices, rows: int, interval: int) -> Pace:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from hogshare.planes.waiting import Until
 from hogshare.shm.mailbox import NO_PLACES, Board, Message
 from hogshare.shm.table import ProgressTable
 
-if TYPE_CHECKING:
-    from hogshare.engine.homes import Homes
-
 SPIN_NS = 300_000  # to say that it waits takes the interpreter, which others need to go on
 MOST_WISHES = 100_000  # of a plane after one block
 
@@ -35,10 +32,11 @@ MOST_WISHES = 100_000  # of a plane after one block
 class Home:
     """One worker's, as the plane sees it.
 
+    homes : of the run (`hogshare.engine.homes.Homes`)
     me : its number
     """
 
-    def __init__(self, session: Workspace, homes: Homes, me: int) -> None:
+    def __init__(self, session: Workspace, homes: Any, me: int) -> None:
         self.me, self._share = me, me - session.here.start
         self.n_workers = homes.n_workers
         self.arrays: Mapping[str, np.ndarray] = homes.arrays
@@ -201,7 +199,7 @@ class Home:
     def weights(self, fold: int, rows: float) -> edges.Weights:
         """By what changes of so many rows are multiplied.
 
-        fold : `edges.SUM`, `WEIGHTED` or `MEAN`
+        fold : `edges.SUM`, `WEIGHTED`, `MEAN` or `MOMENTUM`
         """
         vector, rule = self._session.vector, self._session.rule
         clips = rule.penalty in (penalties.L1, penalties.ELASTICNET)

@@ -158,13 +158,20 @@ class Homes:
         size = len(self.vector_of(self.here.start))
         if vectors is None or vectors.shape != (self.n_workers, size):
             return
+        kept = [
+            (self.arrays[name.removeprefix(PREFIX)], array)
+            for name, array in found.items()
+            if array is not None
+        ]
+        # all or nothing: sums go with what they are sums of. What is empty here is not used
+        if any(own.size and own.shape != array.shape for own, array in kept):
+            return
         for k in self.here:
             Home(self.session, self, k).write(vectors[k])
         if self.brought is not None:
             self.brought[:] = vectors
-        for name, array in found.items():
-            own = self.arrays[name.removeprefix(PREFIX)]
-            if array is not None and array.shape == own.shape:
+        for own, array in kept:
+            if own.size:
                 own[...] = array
         self.plane.resume(self.arrays)
 

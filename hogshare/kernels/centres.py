@@ -36,7 +36,7 @@ ASK, HAND_OVER, READS, ADOPT = range(4, 8)
 
 # at : int64 [N_AT]
 A_PHASE, A_OUT, A_ASKED, A_KIND, A_SIZE, A_COUNT, A_WHY, A_PASSED, A_ROUND = range(9)
-A_ONE_OF, A_IS_FRESH = 9, 10  # as `count_proposals` has it of the vector that the block began at
+A_ONE_OF = 9  # as `note_proposals` has it of the vector that the block began at
 N_AT = 16
 LOCK, FOLD, SEND, SENT, TAKE, CHECK, UNLOCK, WAIT = range(8)  # A_PHASE
 
@@ -62,6 +62,7 @@ class Map(NamedTuple):
     first : the first worker of this centre
     is_inner : uint8 [n_edges], whether both ends are parts of one centre, which tell each other all
     every : float64 [1], the threshold of such an edge: 0
+    is_close : whether no centre of the run hears of another through a third
     """
 
     groups: np.ndarray
@@ -74,6 +75,7 @@ class Map(NamedTuple):
     first: int
     is_inner: np.ndarray
     every: np.ndarray
+    is_close: bool
 
 
 class Terms(NamedTuple):
@@ -184,20 +186,17 @@ def note_proposals(book, where, table, centre, at):
     what its clocks are behind, and one more for each centre that passes them on. A centre that has
     died has no clock any more: counted by its last one it would have more at every clock, and
     changes would count less, without end. Who is done counts: when that is seen depends on timing.
-    It is fresh where nobody is behind.
     """
     found = 0
     for k in range(where.groups.shape[0]):
         found += where.groups[k] == centre
-    workers = found
     now = book.clock[centre] + 1
     for k in range(where.others.shape[0]):
         edge, hops = where.others[k, 1], where.others[k, 2]
         if are_all_dead(table, where.groups, k if k < centre else k + 1):
             continue
         found += where.others[k, 0] * max(1, now - book.heard[edge] + hops - 1)
-        workers += where.others[k, 0]
-    at[A_ONE_OF], at[A_IS_FRESH] = found, found == workers
+    at[A_ONE_OF] = found
 
 
 @exact_helper
@@ -588,7 +587,9 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
                 if terms.adopts == NOT or at[A_ONE_OF] == 0:
                     note_proposals(book, where, table, centre, at)
                 one_of = np.float64(at[A_ONE_OF])
-                momentum = 1.0 - 1.0 / one_of if at[A_IS_FRESH] != 0 else 0.0
+                # for all or for nobody: else some workers' changes would count more in the long run
+                is_level = where.is_close and terms.difference == 0
+                momentum = 1.0 - 1.0 / one_of if is_level else 0.0
                 who = where.first if live.is_direct else me
                 more = live, base, weights, one_of, momentum, who, is_own
                 edges.fold(book, centre, where.out, *more)

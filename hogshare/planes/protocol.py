@@ -174,20 +174,16 @@ class Plane:
         """Whether changes are weighted by the problem's curvature, which a run then has by name."""
         return False
 
-    def fitted(
-        self,
-        problem: Any,
-        n_rows: int,
-        n_workers: int,
-        step_rows: int = 1,
-        block: int | None = None,
-    ) -> Plane:
+    def fitted(self, problem: Any, n_rows: int, n_workers: int) -> Plane:
         """The plane with what is chosen for a problem: of ``"auto"``, what `rows_of_block` is not.
 
         n_rows : rows that are trained on
-        step_rows : of a step by a gradient
-        block : rows of a block, if somebody has named them
         """
+        return self
+
+    @property
+    def for_many_steps(self) -> Plane:
+        """The plane where several steps by a gradient are taken between two of its exchanges."""
         return self
 
     @property

@@ -69,7 +69,7 @@ def gaia(
     (3, True)
     """
     problem = problem_of(problem, others)
-    names = [name for name in Mirrors.__dataclass_fields__ if name in settings]
+    names = [name for name in Mirrors.__dataclass_fields__ if name in settings and name != "parts"]
     plane = Mirrors(
         centres=centres,
         threshold=threshold,
@@ -92,7 +92,7 @@ def gaia(
 def promises(plane: Mirrors, clock_difference: float) -> dict[str, Any]:
     """What theorem 1 asks of a run for its regret to grow with the root of T alone.
 
-    clock_difference : of the run, which may have chosen it
+    clock_difference : of the run
     """
     falls = isinstance(plane.decay, str) and plane.decay == "sqrt"
     bounded = clock_difference != float("inf")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
@@ -13,6 +12,7 @@ from sklearn.utils import check_random_state
 from hogshare.barriers import BSP, Barrier, BuiltIn, barrier_of, is_bsp
 from hogshare.engine.checkpoints import Checkpoint, OneFile, Saved, facts_of
 from hogshare.engine.choices import Choices, may_split, rows_of_step
+from hogshare.engine.description import fitted
 from hogshare.engine.epochends import EpochEnds
 from hogshare.engine.stops import Stop
 from hogshare.engine.world import World
@@ -267,7 +267,7 @@ def solve(
         iterate=weight_of_iterates(rule, plane, workers, first),
     )
     choices = runner.settled(choices)
-    choices = dataclasses.replace(choices, plane=choices.fitted_plane)
+    choices = fitted(choices)
     if record and choices.split:
         raise ValueError(
             "record=True is for runs that depend on their timing, and behind BSP this one repeats "

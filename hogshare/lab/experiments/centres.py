@@ -71,7 +71,7 @@ SETTINGS: tuple[Setting | Group, ...] = (
         "fold",
         "of changes of several centres: summed as in the paper, weighted, or their mean",
         "sum",
-        choices=("sum", "weighted", "mean"),
+        choices=("sum", "weighted", "momentum", "mean"),
     ),
     Setting("soft", "of gaia: on links that are idle (default: none)", type=options.not_negative),
     Setting(

@@ -101,6 +101,7 @@ def map_of(settings: Settings, centre: int) -> centres.Map:
         int(np.flatnonzero(groups == centre)[0]),
         (parts[senders] == parts[readers]).astype(np.uint8),
         np.zeros(1),
+        not overlay.hubs,
     )
 
 

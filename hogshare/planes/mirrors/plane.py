@@ -66,17 +66,17 @@ class Mirrors(Plane):
         problem by a gradient "momentum" where a clock has several steps, and where it is one step
         the sum, or a weight by the problem's own `curvature`. "momentum": divided by the number P
         of workers, with Nesterov's momentum of 1 - 1/P, so that in the long run each change counts
-        once, and where each worker alone comes to the optimum nothing overshoots; the mean while
-        a centre is behind by more than a clock. "sum": added up, as in the paper; where clocks are
-        long that overshoots. "mean": divided by the number of workers.
+        once, and where each worker alone comes to the optimum two clocks come to it; the mean
+        where a centre may be ahead, or hears of others through a hub. "sum": added up, as in the
+        paper; where clocks are long that overshoots. "mean": divided by the number of workers.
     every : "auto" or int, default="auto"
         Rows of a worker in a clock, after which its centre sends: whole blocks, as of `Replicas`,
         and of rows of its own no more than an epoch has. "auto" (`hogshare.planes.mirrors.pace`):
         of weighted changes so many that a clock costs a tenth of its rows' time, and is worth its
         bytes on the links, at least four in an epoch; of sums so few that they do not overshoot;
-        by a gradient a block, and over links so many rows as take four times as long as a message
-        is under way, at most half an epoch's: the gradient is tried and timed, so that the bits of
-        a run depend on the machine.
+        by a gradient a block, and of mini-batches over links so many rows as take four times as
+        long as a message is under way, at most half an epoch's: the gradient is tried and timed, so
+        that the bits of a run depend on the machine.
     significance : {"relative", "absolute"} or callable, default="relative"
         Which changes are sent. "relative": ``abs(residual / value) > threshold``, and all of a
         value of 0; "absolute": ``abs(residual) > threshold``; or a function
@@ -219,26 +219,16 @@ class Mirrors(Plane):
         """Whether changes are weighted by the curvature."""
         return self.fold == "weighted"
 
-    def fitted(
-        self,
-        problem: Any,
-        n_rows: int,
-        n_workers: int,
-        step_rows: int = 1,
-        block: int | None = None,
-    ) -> Plane:
-        """With a queue and a fold that are chosen."""
-        queue, fold = self.queue, self.fold
-        if fold == "weighted" and not problem.has_rows and self._is_many(step_rows, block):
-            fold = "momentum"
-        if _is_auto(queue):
-            queue = int(min(MOST_QUEUE, self.clock_difference + 2))
-        return replace(self, queue=queue, fold=fold)
+    def fitted(self, problem: Any, n_rows: int, n_workers: int) -> Plane:
+        """With a queue that is chosen."""
+        if not _is_auto(self.queue):
+            return self
+        return replace(self, queue=int(min(MOST_QUEUE, self.clock_difference + 2)))
 
-    def _is_many(self, step_rows: int, block: int | None) -> bool:
-        """Whether a clock has several steps of so many rows."""
-        rows = block if self.every == "auto" else int(self.every)
-        return self.links is not None or step_rows == 1 if rows is None else rows > step_rows
+    @property
+    def for_many_steps(self) -> Plane:
+        """With momentum in place of weights."""
+        return replace(self, fold="momentum") if self.fold == "weighted" else self
 
     def _clock_rows(self, problem: Any, n_rows: int, n_workers: int) -> int:
         """Rows of a clock whose changes are weighted."""

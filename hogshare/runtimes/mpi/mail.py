@@ -192,7 +192,12 @@ class Mail:
         # what is rounded to float32, as planes round where the rows are, goes as such
         with errstate(over="ignore"):
             short = [part.astype(np.float32) for part in values]
-        if all((a == b).all() for a, b in zip(short, values, strict=True)):
+        # by bits: what names values is no number, and may look like a tiny one
+        same = (
+            (one.astype(np.float64).view(np.int64) == part.view(np.int64)).all()
+            for one, part in zip(short, values, strict=True)
+        )
+        if all(same):
             values = short
         n_bytes = values[0].itemsize if values else 8
         words = np.array([edge, len(places), dense, n_bytes], np.int64)
