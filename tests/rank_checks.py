@@ -803,7 +803,7 @@ def check_apart_centres_in_step_have_the_bits_of_the_clock():
 
 
 def check_apart_a_centre_may_be_at_several_ranks():
-    """Its parts tell each other every change, and the first of them what matters to the others."""
+    """Its parts send each other every change, and the first of them what matters to the others."""
     if SIZE == 1:
         return
     own = 2 if SIZE == 2 else 1
@@ -815,10 +815,10 @@ def check_apart_a_centre_may_be_at_several_ranks():
     run = {"seed": 5, "stop": 3, "step": 1e-3}
     where = {"runtime": APART_ALL, "n_workers": own}
     ours = solve(PROBLEM, plane=Mirrors(centres, **settings), **where, **run)
-    told, between = ours.exchanges, [(a, b) for a in set(centres) for b in set(centres) if a != b]
-    assert on_all(ours.to_json()) and told.groups.tolist() == centres
-    assert told.edges == [(0, 0), *between] and 0.0 < told.significant_share < 1.0
-    assert told.sent[0, 0].all() and told.bytes == told.sent[1:, :, 1].sum()
+    found, between = ours.exchanges, [(a, b) for a in set(centres) for b in set(centres) if a != b]
+    assert on_all(ours.to_json()) and found.groups.tolist() == centres
+    assert found.edges == [(0, 0), *between] and 0.0 < found.significant_share < 1.0
+    assert found.sent[0, 0].all() and found.bytes == found.sent[1:, :, 1].sum()
     of_first = [p not in first or p == 0 for p in range(len(parts))]  # of centre 0
     graph = np.outer(of_first, of_first)
     graph[np.ix_(first, first)] = True

@@ -335,7 +335,7 @@ def test_no_worker_passes_a_clock_that_others_are_too_far_from(monkeypatch, runt
     monkeypatch.setattr(Centre, "_go", seen)
     slow = ControlledDelay(base=1e-4, delay=3.0)
     plane = Mirrors(3, every=40, clock_difference=difference)
-    # one in each centre: a mate could move the clock between the kernel's look and the test's
+    # one in each centre: a mate could move the clock between the kernel's check and the test's
     solve(PROBLEM, plane=plane, n_workers=3, runtime=runtime, stop=3, seed=0, stragglers=slow)
     assert len(passed) > 20 and all(passed)
 

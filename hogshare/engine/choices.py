@@ -114,6 +114,11 @@ class Choices:
         return min(int(self.rule.batch or 1), self.n_all)
 
     @property
+    def steps_by_rows(self) -> bool:
+        """Whether the problem itself takes a step for each row, in passes."""
+        return takes_passes(self.problem, self.rule) and not self.problem.has_steps
+
+    @property
     def is_ordered(self) -> bool:
         """Whether workers fold, or call their plane, and claim in their order."""
         has_order = self.mode in (epochs.EXCHANGE, epochs.MASTER) or self.plane.has_homes

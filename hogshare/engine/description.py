@@ -157,7 +157,7 @@ def block_pace(c: Choices) -> Pace:
     """
     wished = _wished(c)
     interval = c.plane.interval(c.problem) if c.mode == epochs.EXCHANGE else 0
-    if takes_passes(c.problem, c.rule) and not c.problem.has_steps:
+    if c.steps_by_rows:
         fewest, most = PASS_ROWS
         share = -(-c.n_all // (PASS_BLOCKS * c.n_workers))
         # an even share where that is less: else one worker would have it all
@@ -184,12 +184,11 @@ def _wished(c: Choices) -> int | None:
         return c.home_rows
     wished = c.plane.rows_of_block(c.problem, c.n_all, c.n_workers, 0.0)
     # of a simulator's seconds a law has the say; without a mini-batch a block is one step
-    passes = takes_passes(c.problem, c.rule) and not c.problem.has_steps
-    has_short_steps = c.rule.batch is not None or passes
+    has_short_steps = c.rule.batch is not None or c.steps_by_rows
     if wished is None and has_short_steps and not c.is_simulated:
         wished = c.plane.rows_worth_a_link(c.problem, c.n_all, c.n_workers)
-        # several steps, however the gradient is timed: sites may not differ in that
-        wished = wished if wished is None else max(wished, 2 * c.batch)
+        if wished is not None:  # several steps, whatever it is timed at: sites may not differ there
+            wished = max(wished, 2 * c.batch)
     return wished
 
 
@@ -199,11 +198,8 @@ def fitted(c: Choices) -> Choices:
     c = replace(c, plane=plane)
     if c.problem.has_rows or not plane.has_homes or c.n_workers == 1:
         return c
-    every, rows = getattr(plane, "every", "auto"), block_pace(c).block_rows
-    rows = rows if isinstance(every, str) else max(rows, int(every))
-    passes = takes_passes(c.problem, c.rule) and not c.problem.has_steps
-    is_many = rows > (1 if passes else rows_of_step(c.rule, c.block))
-    return replace(c, plane=plane.for_many_steps) if is_many else c
+    step_rows = 1 if c.steps_by_rows else rows_of_step(c.rule, c.block)
+    return replace(c, plane=plane.by_steps(block_pace(c).block_rows, step_rows))
 
 
 def _in_windows(c: Choices, rows: int, interval: int) -> Pace:

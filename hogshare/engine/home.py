@@ -1,6 +1,6 @@
 """One worker's own vector, on planes that look after them themselves, as the plane sees it.
 
-Who writes: the worker its own vector, with its own numbers beside; mail by `hogshare.shm.mailbox`.
+Who writes: the worker its own vector, with its own numbers; mail by `hogshare.shm.mailbox`.
 Who reads: the worker; the caller, at any moment, for a snapshot. Who frees: the session's owner.
 
 After a block the plane's code is called; where it waits it yields what it waits for (`Until`), and

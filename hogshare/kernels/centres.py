@@ -60,7 +60,7 @@ class Map(NamedTuple):
     others : int64 [n_centres - 1, 3]; of each other centre its workers, the edge by which its
         changes come, and over how many edges
     first : the first worker of this centre
-    is_inner : uint8 [n_edges], whether both ends are parts of one centre, which tell each other all
+    is_inner : uint8 [n_edges], whether both ends are parts of one centre, which send each other all
     every : float64 [1], the threshold of such an edge: 0
     is_close : whether no centre of the run hears of another through a third
     """

@@ -181,9 +181,8 @@ class Plane:
         """
         return self
 
-    @property
-    def for_many_steps(self) -> Plane:
-        """The plane where several steps by a gradient are taken between two of its exchanges."""
+    def by_steps(self, block_rows: int, step_rows: int) -> Plane:
+        """The plane where workers' blocks of so many rows have steps by a gradient of so many."""
         return self
 
     @property

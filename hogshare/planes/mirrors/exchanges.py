@@ -35,7 +35,7 @@ class Exchanges:
         The centre of each worker.
     edges : list of (int, int)
         Which centre sends to which; one to itself, where its workers are at several sites, all that
-        those tell each other.
+        those send each other.
     clocks : int64 array of shape (n_centres,)
         How far each has come.
     sent : int64 array of shape (n_edges, 3, 2)

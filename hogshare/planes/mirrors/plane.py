@@ -51,7 +51,7 @@ class Mirrors(Plane):
     centres : int or list of int, default=3
         How many there are, with neighbouring workers in each, or the centre of each worker, such as
         [0, 0, 1, 2]. Between ranks that share no memory a centre may be at several: a part of it at
-        each, with the mirror whole; parts tell each other every change, and the first of them what
+        each, with the mirror whole; parts send each other every change, and the first of them what
         matters to other centres.
     inside : Shared, default=Shared()
         How workers of a centre share its mirror. ``Shared()``: each has a copy, adds its change to
@@ -225,10 +225,11 @@ class Mirrors(Plane):
             return self
         return replace(self, queue=int(min(MOST_QUEUE, self.clock_difference + 2)))
 
-    @property
-    def for_many_steps(self) -> Plane:
-        """With momentum in place of weights."""
-        return replace(self, fold="momentum") if self.fold == "weighted" else self
+    def by_steps(self, block_rows: int, step_rows: int) -> Plane:
+        """With momentum in place of weights, if a clock has several steps."""
+        rows = block_rows if self.every == "auto" else max(block_rows, int(self.every))
+        is_weighted = self.fold == "weighted" and rows > step_rows
+        return replace(self, fold="momentum") if is_weighted else self
 
     def _clock_rows(self, problem: Any, n_rows: int, n_workers: int) -> int:
         """Rows of a clock whose changes are weighted."""
@@ -302,7 +303,7 @@ class Mirrors(Plane):
     def over_sites(self, site_of: np.ndarray) -> Plane:
         """With a part of a centre at each site that it has workers at.
 
-        Parts of a centre tell each other every change; the first of them talks to other centres.
+        Parts of a centre send each other every change; the first of them is the hub to others.
         """
         groups = groups_of(self.centres, len(site_of))
         pairs, part_of = np.unique(np.stack([groups, site_of]), axis=1, return_inverse=True)

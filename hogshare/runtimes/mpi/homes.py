@@ -46,9 +46,8 @@ class HomesLevel(Level):
     """
 
     def __init__(self, pool: Pool, session: Session, n_rows: int, network: Network) -> None:
-        plan, has_trace = session.plan, len(session.arrays["snapshots"]) > 0
-        self.is_looked_at = has_trace or plan.tol > -np.inf or plan.early_stopping > 0
-        super().__init__(pool, session, n_rows)  # takes that out of the plan: no site decides alone
+        super().__init__(pool, session, n_rows)
+        self.is_looked_at = self.has_criterion or len(session.arrays["snapshots"]) > 0
         assert session.homes is not None
         self.homes, plane = session.homes, session.homes.plane
         self._site_of = session.settings.world.site_of

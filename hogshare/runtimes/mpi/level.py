@@ -39,6 +39,7 @@ class Level:
     """What levels have alike; what differs is for those to say.
 
     is_looked_at : whether anybody looks at the model between two epochs
+    has_criterion : whether losses or held-out rows may end the run
     are_over : bool of shape (n_sites,), sites that have ended, or died, as of the last meeting
     is_over : whether all sites have ended the run together, so that nothing is under way
     is_served : whether workers wait for what this thread does, while there is any
@@ -60,6 +61,8 @@ class Level:
         self.channel.bury = self.bury
         self.traffic = self.channel.traffic
         self.verdict = Verdict(session, session.plan, n_rows)
+        plan = session.plan
+        self.has_criterion = plan.tol > -np.inf or plan.early_stopping > 0
         # by itself a site meets no criterion; whether all do is decided in the meetings
         session.plan = session.plan._replace(tol=-np.inf, early_stopping=0)
         self.is_over, self.are_over = False, np.zeros(pool.size, bool)

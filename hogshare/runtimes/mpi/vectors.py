@@ -53,11 +53,10 @@ class VectorLevel(Level):
     def __init__(
         self, pool: Pool, session: Session, pace: SitePace, n_rows: int, network: Network
     ) -> None:
-        plan, is_adaptive = session.plan, session.rule.schedule == schedules.ADAPTIVE
-        self.is_looked_at = plan.tol > -np.inf or plan.early_stopping > 0 or is_adaptive
+        super().__init__(pool, session, n_rows)
+        self.is_looked_at = self.has_criterion or session.rule.schedule == schedules.ADAPTIVE
         # sites may disagree on what has been claimed to be zero, until they meet
         self.is_looked_at |= session.rule.l1_ratio > 0.0
-        super().__init__(pool, session, n_rows)
         flat, start = Flat.of(session), Flat.of(session).start(session)
         single = session.vector.w.dtype == np.float32 and not flat.average
         self.shares_trace = len(session.arrays["snapshots"]) > 0
