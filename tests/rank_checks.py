@@ -694,7 +694,8 @@ def check_apart_a_link_is_as_slow_as_it_says():
     slow = MPI(arena=False, link=Link(latency=0.05))
     late = solve(PART, runtime=slow, stop=3, seed=0).run_seconds
     fast = min(solve(PART, runtime=APART, stop=3, seed=0).run_seconds for _ in range(3))
-    assert late > fast + 3 * 0.05 and on_all(late), (fast, late)
+    # an epoch's end waits for one message; the rest of a run overlaps with what is on its way
+    assert late > max(fast, 3 * 0.05) and on_all(late), (fast, late)
 
 
 def check_apart_replicas_have_the_bits_of_the_clock():

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,11 +33,14 @@ from hogshare import (
 )
 from hogshare.barriers import BSP
 from hogshare.kernels.exchange import exchange_weight
-from hogshare.partitioned.descent import Criterion, Epochs, Settings
+from hogshare.partitioned.blocks import Meaning
+from hogshare.partitioned.descent import lanes_that_pay
 from hogshare.partitioned.folding import Weighing, share
 from hogshare.partitioned.owners import Owners
+from hogshare.partitioned.quanta import Pull, rows_between, steps_along
 from hogshare.partitioned.rows import PartitionedRows
-from hogshare.partitioned.turns import Pull, rows_between, turn
+from hogshare.partitioned.schedule import lanes_of, rounds_of
+from hogshare.partitioned.state import Average, Criterion, State, Terms, folded, weighing_of
 from hogshare.planes import Shared
 from hogshare.problems.model import Model
 from hogshare.rules.steps import StepSize
@@ -123,7 +127,7 @@ def test_what_the_penalty_fades_is_not_averaged_while_it_is_much():
 
 
 @pytest.mark.parametrize("dense", [False, True])
-def test_turns_one_after_the_other_are_an_epoch(dense):
+def test_quanta_one_after_the_other_are_an_epoch(dense):
     """In order, and alone: then nothing but the cuts is different."""
     X, y = made(600)
     problem = problems.linear(X.toarray() if dense else X, y)
@@ -133,7 +137,7 @@ def test_turns_one_after_the_other_are_an_epoch(dense):
         middle = first + 50  # as if they were two partitions
         spans = (first, middle), (middle, last)
         pull = Pull(model, spans, StepSize("optimal"), False, True, first == 0, 0)
-        push = turn(pull, problem, problem)
+        push = steps_along(pull, problem, problem)
         model = Model(push.model.coef, push.model.intercept, push.model.t)
         assert model.t == 1.0 + last and (push.curvature is None) == (first > 0)
         averages.append((last - first) * push.model.average_coef)
@@ -164,31 +168,108 @@ def test_owners_keep_what_they_have_and_are_even():
     assert all(now == "b" for now, then in zip(owners.of, before, strict=True) if then == "b")
 
 
-def test_an_epoch_ends_when_its_rows_are_done_in_whatever_order():
-    epochs = Epochs(n_rows=30)
-    five, ten = np.array([5.0, 1.0]), np.array([10.0, 2.0])
-    assert not epochs.add(0, 10, five, 10) and not epochs.add(1, 10, five, 10)
-    assert epochs.add(0, 20, ten, 20) and epochs.losses[0].tolist() == [0.5, 0.1]
-    assert (
-        epochs.add(1, 20, ten, 20) and epochs.losses[1].tolist() == [0.5, 0.1] and epochs.ended == 2
-    )
+@pytest.mark.parametrize("most", [1, 2, 3, 5, 9])
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_all_rows_are_in_one_quantum_of_their_worker(most, is_mixed):
+    owners, sizes = list("abcabcabb"), np.array([7, 1, 90, 3, 41, 5, 1, 60, 2])
+    order = np.random.default_rng(0).permutation(len(sizes))
+    lanes = lanes_of(owners, order, {"a": 2, "b": 1, "c": 2}, most)
+    assert len(lanes) == min(most, 5)
+    for per_worker in (1, 4, 16):
+        rounds = rounds_of(lanes, sizes, per_worker, is_mixed)
+        done = [np.zeros(size, int) for size in sizes]
+        for quanta in rounds:
+            assert len({quantum.lane for quantum in quanta}) == len(quanta)
+            for quantum in quanta:
+                for p, first, last in quantum.spans:
+                    assert owners[p] == quantum.address and first < last
+                    done[p][first:last] += 1
+        assert all((rows == 1).all() for rows in done)
+        assert len(rounds) <= per_worker * max(map(len, lanes))
+
+
+def test_more_lanes_start_where_they_pay():
+    assert lanes_that_pay(0.01, 16, 2) == 1
+    assert lanes_that_pay(10.0, 2, 2) == 2
+    counts = [lanes_that_pay(seconds, 16, 16) for seconds in (0.01, 1.0, 10.0, 1000.0)]
+    assert counts == sorted(counts) and counts[-1] == 16
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_lane_that_is_alone_is_the_sequential_algorithm(classes):
+    """To the bit, whatever its quanta, and for each class by itself once one has ended."""
+    X, y = made(400, classes=classes)
+    problem = problems.linear(X, y)
+    meaning = Meaning("log_loss", "l2", 1e-4, classes=np.arange(classes))
+    terms = Terms(meaning, 800, weighing_of(meaning, True), None)
+    columns = 1 if classes == 2 else classes
+    start = Model(np.zeros((columns, FEATURES)), np.zeros(columns), 1.0)
+    criterion = Criterion.of(StepSize("optimal"), 1e-3, 5, columns)
+    state = State(start, criterion, Average(0))
+    for first, last in ((0, 150), (150, 400), (0, 400)):
+        pull = Pull(state.model, ((first, last),), StepSize("optimal"), False, False, False, 0)
+        state = folded(state, terms, [steps_along(pull, problem)])
+    expected = linear_model.SGDClassifier(loss="log_loss", max_iter=2, tol=None, shuffle=False)
+    np.testing.assert_allclose(state.model.coef, expected.fit(X, y).coef_, rtol=1e-10)
+    assert state.n_epochs == 1 and state.rows == 0 and state.model.t == 801.0
+    one = Pull(start, ((0, 400),), StepSize("optimal"), False, False, False, 0)
+    alone = folded(State(start, criterion, Average(0)), terms, [steps_along(one, problem)])
+    np.testing.assert_array_equal(alone.model.coef, steps_along(one, problem).model.coef)
+    if classes == 3:
+        over = replace(criterion, active=np.array([True, False, True]))
+        some = folded(State(start, over, Average(0)), terms, [steps_along(one, problem)])
+        assert not some.model.coef[1].any() and some.model.coef[0].any()
+
+
+def test_a_round_of_many_lanes_neither_overshoots_nor_stands_still():
+    X, y = made(4000)
+    parts = [problems.linear(X[k::8], y[k::8]) for k in range(8)]
+    meaning = Meaning("log_loss", "l2", 1e-4, classes=np.arange(2))
+    terms = Terms(meaning, 4000, weighing_of(meaning, True), None)
+    criterion = Criterion.of(StepSize("optimal"), None, 5, 1)
+    state = State(Model(np.zeros((1, FEATURES)), np.zeros(1), 1.0), criterion, Average(0))
+    for epoch in range(5):
+        for k in range(8):
+            pulls = [
+                Pull(state.model, ((500 * k // 8, 500 * (k + 1) // 8),), StepSize("optimal"), True,
+                     False, state.curvatures < 8, 8 * epoch + p, (p,), None, str(p))
+                for p in range(8)
+            ]  # fmt: skip
+            pushes = [steps_along(pull, part) for pull, part in zip(pulls, parts, strict=True)]
+            state = folded(state, terms, pushes)
+    whole = problems.linear(X, y)
+    alone = linear_model.SGDClassifier(loss="log_loss", max_iter=5, tol=None, random_state=0)
+    alone.fit(X, y)
+    here = whole.objective(state.model.coef, state.model.intercept)
+    assert here < 1.02 * whole.objective(alone.coef_, alone.intercept_)
+    assert state.n_epochs == 5 and state.staleness == (40,) * 8
+    assert sum(tally.rows for tally in state.tallies.values()) == 5 * 4000
 
 
 def test_the_criterion_is_scikit_learn_s():
-    settings = Settings(StepSize("adaptive", eta0=1.0), 100, 0.1, 2, True, 0)
-    criterion = Criterion(settings)
-    assert not any(criterion.is_met(np.array([v])) for v in (3.0, 2.0, 1.95, 1.0, 0.95))
-    assert not criterion.is_met(np.array([0.94])) and criterion.step.eta0 == 0.2
-    fixed = Criterion(Settings(StepSize("optimal"), 100, 0.1, 2, True, 0))
-    assert [fixed.is_met(np.array([v])) for v in (3.0, 2.95, 2.94)] == [False, False, True]
+    criterion = Criterion.of(StepSize("adaptive", eta0=1.0), 0.1, 2, 1)
+    for value in (3.0, 2.0, 1.95, 1.0, 0.95):
+        criterion = criterion.after(np.array([value]))
+        assert not criterion.is_met and criterion.step.eta0 == 1.0
+    criterion = criterion.after(np.array([0.94]))
+    assert not criterion.is_met and criterion.step.eta0 == 0.2
+    fixed, ends = Criterion.of(StepSize("optimal"), 0.1, 2, 1), []
+    for value in (3.0, 2.95, 2.94):
+        fixed = fixed.after(np.array([value]))
+        ends.append(fixed.is_met)
+    assert ends == [False, False, True]
+    assert not Criterion.of(StepSize("optimal"), None, 2, 1).after(np.array([np.inf])).is_met
 
 
 def test_the_criterion_is_of_each_class():
-    criterion = Criterion(Settings(StepSize("optimal"), 100, 0.1, 2, True, 0), 2)
-    ends = [criterion.is_met(np.array(values)) for values in ([3, 3], [2.95, 2], [2.94, 1])]
-    assert not any(ends) and criterion.active.tolist() == [False, True]
-    assert not criterion.is_met(np.array([0.0, 0.95])), "who has ended does not learn again"
-    assert criterion.is_met(np.array([0.0, 0.94])) and not criterion.active.any()
+    criterion = Criterion.of(StepSize("optimal"), 0.1, 2, 2)
+    for values in ([3, 3], [2.95, 2], [2.94, 1]):
+        criterion = criterion.after(np.array(values))
+        assert not criterion.is_met
+    assert criterion.active.tolist() == [False, True]
+    criterion = criterion.after(np.array([0.0, 0.95]))
+    assert not criterion.is_met, "who has ended does not learn again"
+    assert criterion.after(np.array([0.0, 0.94])).is_met
 
 
 @pytest.fixture(scope="module")
@@ -415,6 +496,34 @@ class TestFits:
         assert report.runtime == "dask" and report.n_workers == 2 and report.n_epochs == 6
         assert sum(worker["rows"] for worker in report.workers) >= 6 * ROWS
         assert "dask" in str(report) and report.to_json()
+
+    def test_two_fits_to_rows_that_lie_there_are_the_same(self):
+        """Who does what does not depend on who is quick."""
+        import dask
+
+        X, y = made()
+        kept = dask.persist(parted(X), parted(y))
+        for settings in ({}, {"plane": Shared(exchange=100), "average": True}):
+            one, other = (sgd(**settings).fit(*kept) for _ in range(2))
+            np.testing.assert_array_equal(one.coef_, other.coef_)
+            assert one.report_.epoch_losses.tolist() == other.report_.epoch_losses.tolist()
+
+    def test_graphs_one_after_the_other_do_not_meet(self, caplog):
+        """Dask gives up a graph that finds tasks of another one, which are being released."""
+        import dask
+        import dask.array as da
+
+        def load(k):
+            return np.random.default_rng(k).standard_normal((50, 6))
+
+        files = [da.from_delayed(dask.delayed(load)(k), (50, 6), float) for k in range(8)]
+        table = da.concatenate(files)
+        X, y = table[:, :5], (table[:, 0] + table[:, 5] > 0).astype(int)
+        for _ in range(5):
+            model = LogisticRegression().fit(X, y)
+            assert len(model.predict(X)[:5].compute()) == 5
+            assert model.score(X, y) > 0.6
+        assert not [one for one in caplog.records if "Detected different" in one.message]
 
     def test_labels_that_a_partition_lacks_and_weights_of_classes(self):
         """Sorted by label: no partition has all of them."""

@@ -18,7 +18,14 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from hogshare.system.clusters import delayed, is_collection, pieces, row_blocks, rows_of
+from hogshare.system.clusters import (
+    delayed,
+    is_collection,
+    pieces,
+    row_blocks,
+    rows_of,
+    settle_releases,
+)
 
 METHODS = (
     "predict",
@@ -84,6 +91,7 @@ def _score(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> 
     sums = [
         delayed(_sums, model, *blocks) for blocks in zip(*pieces(X, **others).values(), strict=True)
     ]
+    settle_releases()
     found: np.ndarray = delayed(_together, *sums).compute()
     if is_classifier(estimator):
         right, weight = found

@@ -27,7 +27,6 @@ from hogshare.partitioned.blocks import (
     Split,
     block_of,
     facts_of,
-    held_counts,
     held_moments,
     held_spread,
     in_order,
@@ -37,7 +36,6 @@ from hogshare.partitioned.blocks import (
 )
 from hogshare.partitioned.calls import Call, Fetched
 from hogshare.partitioned.owners import Owners
-from hogshare.problems.model import Model
 from hogshare.system.clusters import (
     MEMBERS_SECONDS,
     client_here,
@@ -45,6 +43,7 @@ from hogshare.system.clusters import (
     large_graphs,
     memory_of,
     pieces,
+    settle_releases,
     threads_of,
 )
 
@@ -97,6 +96,7 @@ class PartitionedRows:
         self.problems: list[Call] = []
         self._open: set[Call] = set()  # that somebody waits for
         self.owners = Owners([])
+        settle_releases()
         with large_graphs():
             self._blocks = self.client.compute(calls, sync=False)
         try:
@@ -236,8 +236,8 @@ class PartitionedRows:
         """
         return self.reduced(added, function, *args, parts=self.problems)
 
-    def held_out(self, split: Split) -> Callable[[Model], np.ndarray]:
-        """What scores a model on the held-out rows of all partitions, column by column.
+    def scores(self, split: Split) -> Scores:
+        """How the held-out rows of all partitions score a model.
 
         Raises ValueError if no row is held out, or none is left to train on.
         """
@@ -252,13 +252,7 @@ class PartitionedRows:
                 "validation_fraction, increase number of samples, or disable early_stopping."
             )
         (spread,) = self.reduced(added, held_spread, split, total / weight, **of)
-        scores = Scores(n_rows, weight, spread, not self.facts[0].labels.size)
-
-        def score(model: Model) -> np.ndarray:
-            (sums,) = self.reduced(added, held_counts, split, model, **of)
-            return scores.of(sums)
-
-        return score
+        return Scores(n_rows, weight, spread, not self.facts[0].labels.size)
 
     def condensed(self, fit_intercept: bool) -> Condensed:
         """Few rows that stand for those of all partitions, for least squares."""
@@ -366,6 +360,7 @@ class PartitionedRows:
             each.release()
         self.problems, self._blocks = [], []
         self._open.clear()
+        settle_releases()
 
     def __enter__(self) -> PartitionedRows:
         return self

@@ -14,6 +14,7 @@ import numpy as np
 from hogshare.system import extras
 
 MEMBERS_SECONDS = 0.25  # between two questions who is there
+LOOP_TURNS = 3  # until what was asked of a loop has been done, and what that asks
 NO_LIBRARY = (
     "X is a Dask collection, and dask.distributed, which would fit it where it is, cannot be "
     "imported: {how}. What fits in this machine's memory may be handed over as X.compute()."
@@ -104,7 +105,9 @@ def row_blocks(name: str, thing: Any) -> list[Any]:
         )
     if hasattr(thing, "numblocks") and getattr(thing, "ndim", 1) == 2 and thing.numblocks[1] > 1:
         thing = thing.rechunk({1: -1})
-    found = thing.to_delayed()
+    # an array's tasks under their own names: what is fused here for X alone, and there for X[:5] or
+    # for y, has one name for unlike tasks, and loads each chunk once for X and once for y
+    found = thing.to_delayed(optimize_graph=not hasattr(thing, "numblocks"))
     return list(found.ravel() if hasattr(found, "ravel") else found)
 
 
@@ -177,6 +180,28 @@ def fetch(client: Any, future: Any) -> Future[Any]:
         return found
 
     return asyncio.run_coroutine_threadsafe(fetched(), client.loop.asyncio_loop)
+
+
+def settle_releases() -> None:
+    """Have releases of futures told before whatever is submitted next, if there is a client.
+
+    A release goes twice through the client's loop and a graph once, which can so overtake it. The
+    scheduler then finds tasks of a collection as another graph has fused them, and gives up the new
+    graph, or the worker that has the task (https://github.com/dask/dask/issues/9888).
+    """
+
+    async def settled() -> None:
+        for _ in range(LOOP_TURNS):
+            await asyncio.sleep(0)
+
+    try:
+        from distributed import get_client
+
+        client: Any = get_client()
+    except (ImportError, ValueError):
+        return
+    if client.status == "running" and not client.asynchronous:
+        client.sync(settled)
 
 
 @contextmanager

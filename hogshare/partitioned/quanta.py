@@ -1,4 +1,4 @@
-"""What a worker does in a turn: compiled steps along some of a partition's rows, from the model."""
+"""What a worker does in a quantum: compiled steps along some partitions' rows, from the model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hogshare.engine.stops import Stop
 from hogshare.partitioned.blocks import Split
 from hogshare.planes.shared import feature_curvature
 from hogshare.problems.arrays import frozen
-from hogshare.problems.model import Model, sum_of_squares
+from hogshare.problems.model import Handed, Model, sum_of_squares
 from hogshare.problems.protocol import RowProblem
 from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize
@@ -24,13 +24,14 @@ MAX_SEED = np.iinfo(np.int32).max
 
 @dataclass(frozen=True)
 class Pull:
-    """What a turn begins with.
+    """What a quantum begins with.
 
-    spans : first and last row of each partition of the turn, which are taken one after the other
+    spans : first row and the one after the last, of each of its partitions, which are taken one
+        after the other
     average : whether the mean of the iterates comes back too
     curvature : whether the curvature of the first partition does
     seed : of the order of the rows
-    numbers : of the partitions
+    partitions : their numbers
     split : which rows nobody trains on; None: all are
     """
 
@@ -41,18 +42,14 @@ class Pull:
     average: bool
     curvature: bool
     seed: int
-    numbers: tuple[int, ...] = ()
+    partitions: tuple[int, ...] = ()
     split: Split | None = None
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the turn."""
-        return sum(last - first for first, last in self.spans)
+    address: str = ""
 
 
 @dataclass(frozen=True)
 class Push:
-    """What a turn ends with.
+    """What a quantum ends with.
 
     model : the copy, with the mean of its iterates if that was asked for
     losses : the sums over the rows of each partition, each row's before its own step: float64 of
@@ -60,18 +57,24 @@ class Push:
     trained : rows of each partition that a step was taken for
     absurd : whether the copy is finite and useless
     curvature : ndarray of shape (n_features,) or None
+    counts : what `HeldPart.counts` says of the held-out rows, where that was asked for in place of
+        steps
     """
 
-    model: Model
-    losses: tuple[np.ndarray, ...]
-    trained: tuple[int, ...]
-    seconds: float
-    absurd: bool
-    curvature: np.ndarray | None
+    model: Model | None = None
+    losses: tuple[np.ndarray, ...] = ()
+    trained: tuple[int, ...] = ()
+    n_rows: int = 0
+    seconds: float = 0.0
+    absurd: bool = False
+    curvature: np.ndarray | None = None
+    partitions: tuple[int, ...] = ()
+    address: str = ""
+    counts: np.ndarray | None = None
 
 
 class Sums(EpochEnds):
-    """Keeps the sums of losses of the one epoch of a turn."""
+    """Keeps the sums of losses of the one epoch of a quantum."""
 
     def __init__(self) -> None:
         super().__init__(self._keep)
@@ -86,7 +89,7 @@ class Sums(EpochEnds):
         return False
 
 
-def turn(pull: Pull, *problems: RowProblem) -> Push:
+def steps_along(pull: Pull, *problems: RowProblem) -> Push:
     """Take a step for each of the rows, in a compiled call for each partition.
 
     Raises ValueError if the model leaves the range of floats.
@@ -98,7 +101,7 @@ def turn(pull: Pull, *problems: RowProblem) -> Push:
         rows = rows_between(problem, first, last)
         held_out = None
         if pull.split is not None:
-            held_out = pull.split.mask(pull.numbers[k], problem.n_rows)[first:last]
+            held_out = pull.split.mask(pull.partitions[k], problem.n_rows)[first:last]
         trained.append(rows.n_rows if held_out is None else int(np.count_nonzero(~held_out)))
         if not trained[-1]:
             sums.append(np.zeros(len(model.intercept)))
@@ -123,16 +126,19 @@ def turn(pull: Pull, *problems: RowProblem) -> Push:
             average_intercept += trained[-1] * after.average_intercept
         sums.append(sums_of.of_columns)
         seconds += report.seconds["run"]
-        model = Model(after.coef, after.intercept, after.t)
+        model = Handed(after.coef, after.intercept, after.t)  # the next call goes on in its arrays
     total = max(1, sum(trained))
     means = (average / total, average_intercept / total) if pull.average else (None, None)
     return Push(
         model=Model(model.coef, model.intercept, model.t, *means),
         losses=tuple(sums),
         trained=tuple(trained),
+        n_rows=sum(last - first for first, last in pull.spans),
         seconds=seconds,
         absurd=is_absurd(rows, model, sum_of_squares(model.coef)),
         curvature=feature_curvature(problems[0], pull.seed) if pull.curvature else None,
+        partitions=pull.partitions,
+        address=pull.address,
     )
 
 

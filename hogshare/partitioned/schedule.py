@@ -1,0 +1,118 @@
+"""Who goes over which rows in which round of an epoch.
+
+A lane is a thread of a worker, or, where fewer quanta than workers may be under way, several
+workers one after the other. In each round every lane takes one quantum: some of the rows that lie
+with its worker. All lanes begin a round at the same model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+Span = tuple[int, int, int]  # a partition, its first row and the one after its last
+
+
+class Share(NamedTuple):
+    """Of a worker's partitions the rows of one of several lanes.
+
+    number, n_lanes : which of how many
+    """
+
+    address: str
+    partitions: list[int]
+    number: int = 0
+    n_lanes: int = 1
+
+
+Lane = list[Share]
+
+
+class Quantum(NamedTuple):
+    """Rows that a lane goes over in a round, and the worker that has them.
+
+    spans : of the partitions, one after the other; none is empty
+    """
+
+    lane: int
+    address: str
+    spans: tuple[Span, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the quantum."""
+        return sum(last - first for _, first, last in self.spans)
+
+
+def lanes_of(
+    owners: Sequence[str], order: np.ndarray, threads: dict[str, int], most: int
+) -> list[Lane]:
+    """What each lane goes over: all rows of some workers, or some of one worker's.
+
+    owners : address of each partition's worker
+    order : of the partitions in this epoch
+    threads : of each worker
+    most : lanes, at most
+    """
+    partitions: dict[str, list[int]] = {}
+    for p in order:
+        partitions.setdefault(owners[p], []).append(int(p))
+    there = sorted(partitions)
+    if most < len(there):
+        return [
+            [Share(address, partitions[address]) for address in there[k::most]] for k in range(most)
+        ]
+    spare, lanes = most - len(there), []
+    for address in there:
+        n_lanes = 1 + min(max(1, threads.get(address, 1)) - 1, spare)
+        spare -= n_lanes - 1
+        lanes += [[Share(address, partitions[address], k, n_lanes)] for k in range(n_lanes)]
+    return lanes
+
+
+def rounds_of(
+    lanes: list[Lane], sizes: np.ndarray, per_worker: int, is_mixed: bool
+) -> list[list[Quantum]]:
+    """The quanta of each round of an epoch; all rows are in one of them.
+
+    sizes : rows of each partition
+    per_worker : rounds in which a lane goes over what it has of a worker
+    is_mixed : whether a quantum takes some rows of each of a worker's partitions, and a lane all of
+        its workers in turn; else it goes over one partition after the other, one worker's before
+        the next one's
+    """
+    rounds: list[list[Quantum]] = []
+    for number, lane in enumerate(lanes):
+        steps = [(share, k) for share in lane for k in range(per_worker)]
+        if is_mixed:
+            steps.sort(key=lambda step: step[1])  # stable: a worker's quanta stay in order
+        taken = 0
+        for share, k in steps:
+            piece = k * share.n_lanes + share.number
+            spans = _spans(share.partitions, sizes, piece, per_worker * share.n_lanes, is_mixed)
+            if not spans:
+                continue
+            if taken == len(rounds):
+                rounds.append([])
+            rounds[taken].append(Quantum(number, share.address, spans))
+            taken += 1
+    return rounds
+
+
+def _spans(
+    partitions: list[int], sizes: np.ndarray, piece: int, count: int, is_mixed: bool
+) -> tuple[Span, ...]:
+    """One of so many even pieces of all rows of partitions, or of each of them."""
+    if is_mixed:
+        cuts = [(p, int(sizes[p])) for p in partitions]
+        found = [(p, size * piece // count, size * (piece + 1) // count) for p, size in cuts]
+    else:
+        total, before, found = int(sizes[partitions].sum()), 0, []
+        begin, end = total * piece // count, total * (piece + 1) // count
+        for p in partitions:
+            size = int(sizes[p])
+            found.append((p, max(0, begin - before), min(size, end - before)))
+            before += size
+    return tuple(span for span in found if span[1] < span[2])

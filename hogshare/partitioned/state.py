@@ -1,0 +1,299 @@
+"""The state of a descent on partitions, and what quanta make of it: pure functions.
+
+::
+
+    state -- every lane: a quantum from its model --> pushes -- fold --> the next state
+
+A round's pushes begin at one model, and are folded in the order of their lanes, with the weights
+of the exchange (`folding`), which say how much of several workers' changes may be added. So the
+next state is a function of the state and the pushes alone: whoever has them computes it, to the
+same bits, and a lost one is computed again. The state travels with the tasks and is never written.
+
+Time, for the schedules of step sizes, is the number of rows that the model has taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from hogshare.kernels import losses, schedules
+from hogshare.optimum.heldout import Scores
+from hogshare.partitioned.blocks import Meaning
+from hogshare.partitioned.folding import Weighing
+from hogshare.partitioned.quanta import Push
+from hogshare.problems.linear import effective_l1_ratio
+from hogshare.problems.model import Model
+from hogshare.rules.sgd import SGD
+from hogshare.rules.steps import StepSize, optimal_start
+
+SPARSE_INTERCEPT = 0.01  # of the features' step, as in scikit-learn
+FIFTH, LEAST_ETA = 5.0, 1e-6  # of the schedule 'adaptive', as scikit-learn's
+# of the bound of a loss that is flat or straight in places, what its curvature is about; as the
+# bound makes changes count for less than they could (docs/exchange.md)
+TYPICAL = {"log_loss": 0.25, "multinomial": 0.25, "hinge": 0.25, "perceptron": 0.25}
+CURVATURES = 8  # quanta that say how curved their rows are, by a vector of the model's length
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """scikit-learn's, class by class: mean loss and penalty have to fall by `tol`, now and then.
+
+    Or the score on held-out rows has to rise: then it goes by minus the score.
+
+    best, in_vain : of each class, its best value and how many epochs have not come below it by tol
+    active : which classes still learn. What is learnt of another one no longer changes.
+    """
+
+    step: StepSize
+    tol: float | None
+    patience: int
+    best: np.ndarray
+    in_vain: np.ndarray
+    active: np.ndarray
+
+    @classmethod
+    def of(cls, step: StepSize, tol: float | None, patience: int, n_columns: int) -> Criterion:
+        """Before the first epoch."""
+        return cls(
+            step,
+            tol,
+            patience,
+            np.full(n_columns, np.inf),
+            np.zeros(n_columns, int),
+            np.ones(n_columns, bool),
+        )
+
+    @property
+    def is_met(self) -> bool:
+        """Whether no class learns any more."""
+        return not self.active.any()
+
+    def after(self, values: np.ndarray) -> Criterion:
+        """The criterion after an epoch of these values."""
+        if self.tol is None:
+            return self
+        in_vain = np.where(values > self.best - self.tol, self.in_vain + 1, 0)
+        best = np.minimum(self.best, values)
+        vain = self.active & (in_vain >= self.patience)
+        if self.step.kind == "adaptive" and self.step.eta0 > LEAST_ETA:
+            # the classes go by one step: it falls once none that learns gains by it any more
+            step = self.step
+            if (vain | ~self.active).all():
+                step = replace(step, eta0=step.eta0 / FIFTH)
+                in_vain = np.zeros_like(in_vain)
+            return replace(self, step=step, best=best, in_vain=in_vain)
+        return replace(self, best=best, in_vain=in_vain, active=self.active & ~vain)
+
+
+@dataclass(frozen=True)
+class Average:
+    """The mean of all iterates, by quanta; `begins` says from how many rows on, 0: never."""
+
+    begins: int
+    rows: int = 0
+    coef: Any = 0.0
+    intercept: Any = 0.0
+
+    def wants(self, t: float) -> bool:
+        """Whether a quantum that begins at that time counts."""
+        return bool(self.begins) and t >= self.begins
+
+    def with_push(self, copy: Model, rows: int) -> Average:
+        """With the mean of a quantum's iterates."""
+        total = self.rows + rows
+        part = rows / total
+        return replace(
+            self,
+            rows=total,
+            coef=self.coef + part * (copy.average_coef - self.coef),
+            intercept=self.intercept + part * (copy.average_intercept - self.intercept),
+        )
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a worker has done."""
+
+    quanta: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.quanta + other.quanta, self.rows + other.rows, self.seconds + other.seconds
+        )
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What all states of a descent have in common.
+
+    n_rows : of all partitions
+    weighing : without a curvature yet
+    scores : how held-out rows score; None: none are
+    """
+
+    meaning: Meaning
+    n_rows: int
+    weighing: Weighing
+    scores: Scores | None
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a descent is.
+
+    rows, trained, losses : of the epoch that is under way: rows done, rows that a step was taken
+        for, and the sums of their losses before it
+    value : of the last epoch: mean loss and penalty of each class
+    mean_losses : the same without the penalty
+    curvature, curvatures : the mean of so many
+    absurd : by partition, whether its last quantum has found the model finite and useless
+    staleness : how many pushes were folded after so many others of their round
+    tallies : by address
+    """
+
+    model: Model
+    criterion: Criterion
+    average: Average
+    n_epochs: int = 0
+    rows: int = 0
+    trained: int = 0
+    losses: Any = 0.0
+    value: Any = None
+    mean_losses: Any = None
+    curvature: Any = 0.0
+    curvatures: int = 0
+    absurd: dict[int, bool] = field(default_factory=dict)
+    staleness: tuple[int, ...] = ()
+    tallies: dict[str, Tally] = field(default_factory=dict)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the criterion is met."""
+        return self.criterion.is_met
+
+
+def folded(state: State, terms: Terms, pushes: list[Push]) -> State:
+    """The state after a round.
+
+    Raises ValueError if the model leaves the range of floats.
+    """
+    if state.has_ended or not pushes:
+        return state
+    if counts := [push.counts for push in pushes if push.counts is not None]:
+        assert terms.scores is not None
+        return _after_epoch(state, -terms.scores.of(np.sum(counts, axis=0)))
+    base = state.model
+    live = sum(bool(sum(push.trained)) for push in pushes)
+    for behind, push in enumerate(pushes):
+        state = _counted(state, push, behind)
+        if rows := sum(push.trained):
+            state = _with_change(state, terms, base, push, rows, live)
+    if not state.model.is_finite():
+        raise ValueError(
+            "Floating-point under-/overflow occurred: the model has left the range of floats. "
+            f"Scale the input (StandardScaler); {SGD().remedy(state.criterion.step)} might help "
+            "too."
+        )
+    if state.rows < terms.n_rows:
+        return state
+    means = state.losses / max(1, state.trained)
+    values = means + _penalties(state.model, terms.weighing)
+    state = replace(state, value=values, mean_losses=means)
+    return state if terms.scores is not None else _after_epoch(state, values)
+
+
+def _counted(state: State, push: Push, behind: int) -> State:
+    """With a push's rows and losses."""
+    tally = state.tallies.get(push.address, Tally()) + Tally(1, push.n_rows, push.seconds)
+    counts = list(state.staleness) + [0] * (behind + 1 - len(state.staleness))
+    counts[behind] += 1
+    curvature, curvatures = state.curvature, state.curvatures
+    if push.curvature is not None:
+        curvatures += 1
+        curvature = curvature + (push.curvature - curvature) / curvatures
+    return replace(
+        state,
+        rows=state.rows + push.n_rows,
+        trained=state.trained + sum(push.trained),
+        losses=state.losses + np.sum(push.losses, axis=0),
+        curvature=curvature,
+        curvatures=curvatures,
+        absurd={**state.absurd, **dict.fromkeys(push.partitions, push.absurd)},
+        staleness=tuple(counts),
+        tallies={**state.tallies, push.address: tally},
+    )
+
+
+def _with_change(
+    state: State, terms: Terms, base: Model, push: Push, rows: int, live: int
+) -> State:
+    """With a push's change of the model, which is one of so many of its round."""
+    criterion, into, copy = state.criterion, state.model, push.model
+    assert copy is not None
+    if live == 1:  # to the bit: nothing is added to what it began at
+        model = Model(copy.coef, copy.intercept, into.t)
+    else:
+        model = _weighed(state, terms, base, copy, rows, live)
+    if not (learns := criterion.active).all():
+        coef = np.where(learns[:, np.newaxis], model.coef, into.coef)
+        intercept = np.where(learns, model.intercept, into.intercept)
+        model = Model(coef, intercept, model.t)
+    average = state.average
+    if copy.average_coef is not None:
+        average = average.with_push(copy, rows)
+    return replace(state, model=replace(model, t=into.t + rows), average=average)
+
+
+def _weighed(state: State, terms: Terms, base: Model, copy: Model, rows: int, live: int) -> Model:
+    """The model with as much of a copy's change as may be added to others of its round."""
+    typical = TYPICAL.get(terms.meaning.loss, 1.0)
+    weighing = replace(terms.weighing, curvature=typical * np.asarray(state.curvature))
+    eta = eta_at(state.criterion.step, terms.meaning, base.t + 0.5 * rows)
+    return weighing.fold(state.model, base, copy, eta, rows, live)
+
+
+def _after_epoch(state: State, values: np.ndarray) -> State:
+    return replace(
+        state,
+        criterion=state.criterion.after(values),
+        n_epochs=state.n_epochs + 1,
+        rows=0,
+        trained=0,
+        losses=0.0,
+    )
+
+
+def _penalties(model: Model, weighing: Weighing) -> np.ndarray:
+    """Of each class."""
+    coef = model.coef.astype(np.float64)
+    squares, absolutes = 0.5 * np.square(coef).sum(axis=1), np.abs(coef).sum(axis=1)
+    return np.asarray(weighing.l2 * squares + weighing.l1 * absolutes)
+
+
+def weighing_of(meaning: Meaning, is_sparse: bool) -> Weighing:
+    """What the exchange's weights of a problem go by; curvatures come with the first pushes."""
+    ratio = effective_l1_ratio(meaning.penalty, meaning.l1_ratio)
+    alpha = 0.0 if meaning.penalty is None else meaning.alpha
+    decay = SPARSE_INTERCEPT if is_sparse else 1.0
+    bound = float(losses.CURVATURE[losses.CODES[meaning.loss]])
+    return Weighing(np.zeros(0), bound * decay, alpha * ratio, alpha * (1.0 - ratio))
+
+
+def eta_at(step: StepSize, meaning: Meaning, t: float) -> float:
+    """The step size at a time."""
+    alpha = meaning.alpha
+    init = 0.0
+    if step.kind == "optimal":
+        init = optimal_start(meaning.loss, meaning.epsilon, alpha)
+    code = schedules.CODES[step.kind]
+    return float(schedules.step_size(code, step.eta0, step.power_t, alpha, init, t))
+
+
+def constant(step: StepSize) -> StepSize:
+    """What a quantum steps by: between two epochs an adaptive step does not change."""
+    return replace(step, kind="constant") if step.kind == "adaptive" else step
