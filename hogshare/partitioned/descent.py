@@ -384,6 +384,7 @@ class Descent:
             if self._has_lost():
                 return False
             raise
+        self._release(epoch)
         self._take(state, epoch.is_whole or is_needed)
         return True
 
@@ -416,8 +417,18 @@ class Descent:
     def _cancel(self, chain: Chain) -> None:
         """Have nobody work on a chain any more."""
         self._rows.cancel([call for epoch in chain.epochs for call in [*epoch.calls, epoch.news]])
+        for epoch in chain.epochs:
+            self._release(epoch)
         chain.epochs.clear()
         self._news.clear()
+
+    def _release(self, epoch: Epoch) -> None:
+        """Let go of what the cluster has of an epoch, now and not when garbage is collected.
+
+        Tasks that are still wanted would have it keep the collections' tasks after the fit.
+        """
+        for call in [*epoch.calls, epoch.news]:
+            call.release()
 
     def _table(self) -> list[dict[str, Any]]:
         there = self._rows.there()
