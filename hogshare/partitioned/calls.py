@@ -7,7 +7,7 @@ preference, and with it every call that waits for it: anew from the arguments, o
 is left to the scheduler and its ``allowed-failures``.
 
 Who writes: the master's thread; the client's calls `tell` with what it has fetched. Who frees:
-`cancel`, and whoever drops a call lets go of what the cluster has of it.
+`release`, and whoever drops a call lets go of what the cluster has of it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Call:
         self._make()
         if self._tell is not None:
             self.fetch(self._tell)
-        self._client.cancel([old])
+        old.release()  # `cancel` fails in the scheduler where nobody wants what depends on it
 
     def release(self) -> None:
         """Let go of what the cluster has of it, and of what it was made from."""

@@ -415,11 +415,13 @@ class Descent:
             self._settings.heard(state.n_epochs, float(state.value.sum()), state.model)
 
     def _cancel(self, chain: Chain) -> None:
-        """Have nobody work on a chain any more."""
-        self._rows.cancel([call for epoch in chain.epochs for call in [*epoch.calls, epoch.news]])
-        for epoch in chain.epochs:
-            self._release(epoch)
-        chain.epochs.clear()
+        """Have nobody work on a chain any more.
+
+        By letting go of it: `Client.cancel` of tasks that are made from each other fails in the
+        scheduler where some have ended.
+        """
+        while chain.epochs:
+            self._release(chain.epochs.pop())
         self._news.clear()
 
     def _release(self, epoch: Epoch) -> None:
@@ -427,7 +429,7 @@ class Descent:
 
         Tasks that are still wanted would have it keep the collections' tasks after the fit.
         """
-        for call in [*epoch.calls, epoch.news]:
+        for call in [epoch.news, *reversed(epoch.calls)]:
             call.release()
 
     def _table(self) -> list[dict[str, Any]]:

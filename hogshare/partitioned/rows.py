@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from queue import Empty, Queue
 from types import TracebackType
 from typing import Any
@@ -223,11 +223,6 @@ class PartitionedRows:
         """Nobody waits for a call any more, which has been fetched."""
         self._open.discard(call)
         call.release()
-
-    def cancel(self, calls: Iterable[Call]) -> None:
-        """Have nobody work on calls any more."""
-        self._open.difference_update(calls)
-        self.client.cancel([call.future for call in calls])
 
     def total(self, function: Callable[..., Any], *args: Any) -> Any:
         """The sum over partitions of a tuple of arrays that a function of their problems gives.
