@@ -520,7 +520,7 @@ class TestFits:
         table = da.concatenate(files)
         X, y = table[:, :5], (table[:, 0] + table[:, 5] > 0).astype(int)
         for k in range(10):  # the second has tasks on their way when it ends
-            models = LogisticRegression(), sgd(tol=1e-3, max_iter=50)
+            models = LogisticRegression(), sgd(tol=1e-3, max_iter=1000)
             model = models[k % 2].fit(X, y)
             assert len(model.predict(X)[:5].compute()) == 5
             assert model.score(X, y) > 0.6
