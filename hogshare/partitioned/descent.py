@@ -12,14 +12,15 @@ Rows are in a quantum of their owner (`owners`), and in which round says `schedu
 
 Who writes the state: nobody; a task makes the next one from it (`state`): where there are two
 lanes, each for itself, to the same bits; where there are more, one task for all. Who reads: the
-tasks of the next round, and the client. Who frees: the client, which lets go of an epoch's tasks
-once its state has come. The scheduler remembers what a task was made from as long as the task is
-wanted, so the client now and then waits, and begins a new chain at a state that it has; there the
-descent goes on, too, after a worker has left.
+tasks of the next round, and the client. Who frees: the client, which lets go of a round once the
+next one is submitted, and of an epoch's last one once its state has come. The scheduler remembers
+what a task was made from as long as the task is wanted, so the client now and then waits, and
+begins a new chain at a state that it has; there the descent goes on, too, after a worker has left.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -185,13 +186,11 @@ class Epoch:
     """An epoch whose tasks are on the cluster.
 
     news : its state, for the client
-    calls : its tasks, which the cluster keeps as long as these are kept
-    last : those of its last round
+    last : its last round, which the cluster keeps as long as these are kept
     is_whole : whether the news has the model
     """
 
     news: Call
-    calls: list[Call]
     last: list[Any]
     is_whole: bool
 
@@ -294,13 +293,13 @@ class Descent:
         count = len(rows.facts)
         order = draws.permutation(count) if settings.shuffle else np.arange(count)
         threads = rows.there()
-        most = sum(threads.values()) if settings.most is None else settings.most
+        most = min(sum(threads.values()), settings.most or sys.maxsize)
         if settings.exchange is None and not self._is_mixed:
             most = lanes_that_pay(epoch_seconds(rows), most, len(threads))
         lanes = lanes_of(rows.owners.of, order, threads, most)
-        calls: list[Call] = []
+        keep = chain.parts  # by the epoch before: who waits for its news may want them
         for quanta in rounds_of(lanes, rows.sizes, self._rounds(lanes), self._is_mixed):
-            self._submit_round(chain, calls, quanta, draws, only_scores=False)
+            self._submit_round(chain, quanta, draws, keep)
         if settings.split is not None:
             by_worker: dict[str, list[int]] = {}
             for p, address in enumerate(rows.owners.of):
@@ -309,25 +308,30 @@ class Descent:
                 Quantum(k, address, tuple((p, 0, int(rows.sizes[p])) for p in own))
                 for k, (address, own) in enumerate(by_worker.items())
             ]
-            self._submit_round(chain, calls, quanta, draws, only_scores=True)
+            self._submit_round(chain, quanta, draws, keep, only_scores=True)
         is_whole = self._always_whole or number + 1 == settings.epochs
         news = rows.submit(epoch_of, self._terms, is_whole, *chain.parts, partition=0)
         news.fetch(lambda call, fetched: self._back.put((call, fetched)))
-        return Epoch(news, calls, chain.parts, is_whole)
+        return Epoch(news, chain.parts, is_whole)
 
     def _submit_round(
         self,
         chain: Chain,
-        calls: list[Call],
         quanta: list[Quantum],
         draws: np.random.Generator,
+        keep: list[Any],
         *,
-        only_scores: bool,
+        only_scores: bool = False,
     ) -> None:
+        """Submit a round, and let go of the one before unless it is to be kept.
+
+        The cluster then has it until this one is done, and no longer.
+        """
         rows, settings = self._rows, self._settings
+        done = [] if chain.parts is keep else chain.parts
         if len(chain.parts) > EACH_FOLDS:
             chain.parts = [rows.submit(state_of, self._terms, *chain.parts, partition=0)]
-            calls += chain.parts
+            done = done + chain.parts
         parts = []
         for number, quantum in enumerate(quanta):
             seed = int(draws.integers(np.iinfo(np.int32).max))
@@ -340,12 +344,13 @@ class Descent:
                 settings.split,
                 only_scores,
             )
-            self._largest = max(self._largest, quantum.n_rows)
+            self._largest = max(self._largest, 0 if only_scores else quantum.n_rows)
             problems = [rows.problems[p] for p, _, _ in quantum.spans]
             given = (plan, self._terms, len(chain.parts), *chain.parts, *problems)
             parts.append(rows.submit(advance, *given, partition=quantum.spans[0][0]))
         chain.parts = parts
-        calls += parts
+        for call in done:
+            call.release()
 
     def _rounds(self, lanes: list[Lane]) -> int:
         """Rounds in which a lane goes over what it has of a worker."""
@@ -429,7 +434,7 @@ class Descent:
 
         Tasks that are still wanted would have it keep the collections' tasks after the fit.
         """
-        for call in [epoch.news, *reversed(epoch.calls)]:
+        for call in [epoch.news, *epoch.last]:
             call.release()
 
     def _table(self) -> list[dict[str, Any]]:
