@@ -1,8 +1,8 @@
 """Rows in partitions on a cluster's workers: linear models of them, of which no rows travel.
 
-Workers compute on the partitions that they have (`blocks`, `turns`); one master, the
-process that calls `fit`, folds what they send (`descent`, `folding`) or adds it up (`rows`, for the
-methods of `hogshare.optimum`).
+Workers compute on the partitions that they have (`blocks`, `quanta`) and fold what others have
+learnt (`state`, `folding`), in rounds (`schedule`) that the client submits (`descent`); or the
+client adds up what they find (`rows`, for the methods of `hogshare.optimum`).
 """
 
 from hogshare.partitioned.blocks import Meaning

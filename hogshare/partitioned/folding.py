@@ -1,13 +1,13 @@
 """Folding a worker's copy into the master's model, with the exchange's weights.
 
 The same as of `hogshare.kernels.exchange`, which says where the weight comes from, with a stretch
-of 1 and without what is carried: a turn's copy ends with the turn. One thing is different, because
-a turn is a hundred times as long as what lies between two exchanges in memory.
+of 1 and without what is carried: a copy ends with its quantum. One thing is different, because a
+quantum is a hundred times as long as what lies between two exchanges in memory.
 
-The fading. In a turn the l2 penalty multiplies the model by f, nearly exp(-z) with z = eta B l2.
+The fading. In a quantum the l2 penalty multiplies the model by f, nearly exp(-z) with z = eta B l2.
 Where changes are averaged P workers fade it once, and not P times as in P B rows of one worker. The
 first steps of a schedule such as 'optimal' are far too long, and on one machine their traces go
-like 1 / t; averaged they would go like t^(-1/P). So what a turn fades is taken apart,
+like 1 / t; averaged they would go like t^(-1/P). So what a quantum fades is taken apart,
 
     shared <- f shared + c (copy - f base),    f = exp(-z (1 - exp(-P z))),
 
@@ -43,8 +43,8 @@ class Weighing:
     def weights(self, eta: float, rows: int, proposals: int) -> tuple[np.ndarray, float]:
         """Shares of a change that are folded: of coefficients, and of intercepts.
 
-        eta : step size of the turn
-        rows : rows of the turn
+        eta : step size of the quantum
+        rows : rows of the quantum
         proposals : how many changes from about one point this is one of
         """
         reach = eta * rows
