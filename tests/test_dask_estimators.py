@@ -281,6 +281,17 @@ def client():
 # --- on a cluster --------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def placed(monkeypatch):
+    """Every other partition is the second worker's, wherever Dask has computed it."""
+
+    def owners(has):
+        there = sorted(clusters.threads_of(clusters.client_here()))
+        return Owners([there[p % len(there)] for p in range(len(has))])
+
+    monkeypatch.setattr("hogshare.partitioned.rows.Owners", owners)
+
+
 def same(model, other):
     """That two estimators have the same numbers."""
     for name in ("coef_", "intercept_", "components_", "n_iter_", "t_"):
@@ -497,16 +508,38 @@ class TestFits:
         assert sum(worker["rows"] for worker in report.workers) >= 6 * ROWS
         assert "dask" in str(report) and report.to_json()
 
+    @pytest.mark.usefixtures("placed")
     def test_two_fits_to_rows_that_lie_there_are_the_same(self):
         """Who does what does not depend on who is quick."""
-        import dask
-
         X, y = made()
-        kept = dask.persist(parted(X), parted(y))
+        kept = parted(X), parted(y)
         for settings in ({}, {"plane": Shared(exchange=100), "average": True}):
             one, other = (sgd(**settings).fit(*kept) for _ in range(2))
             np.testing.assert_array_equal(one.coef_, other.coef_)
             assert one.report_.epoch_losses.tolist() == other.report_.epoch_losses.tolist()
+
+    @pytest.mark.usefixtures("placed")
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {},
+            {"tol": 1e-3, "max_iter": 200},
+            {"tol": 1e-3, "max_iter": 200, "learning_rate": "adaptive", "eta0": 0.5},
+            {"early_stopping": True, "tol": 1e-3, "max_iter": 200},
+            {"average": True, "plane": Shared(exchange=300)},
+            {"n_jobs": 1},
+        ],
+        ids=str,
+    )
+    def test_chains_and_large_models_change_no_bit(self, settings, monkeypatch):
+        """A model that comes to the client seldom, and chains of one epoch or of all."""
+        X, y = made(classes=3)
+        kept = parted(X), parted(y)
+        expected = sgd(**settings).fit(*kept)
+        for seconds in (0.0, 1e9):
+            monkeypatch.setattr("hogshare.partitioned.descent.WHOLE_BYTES", 0)
+            monkeypatch.setattr("hogshare.partitioned.descent.CHAIN_SECONDS", seconds)
+            same(sgd(**settings).fit(*kept), expected)
 
     def test_graphs_one_after_the_other_do_not_meet(self, caplog):
         """Dask gives up a graph that finds tasks of another one, which are being released."""
