@@ -173,7 +173,7 @@ def test_owners_keep_what_they_have_and_are_even():
 def test_all_rows_are_in_one_quantum_of_their_worker(most, is_mixed):
     owners, sizes = list("abcabcabb"), np.array([7, 1, 90, 3, 41, 5, 1, 60, 2])
     order = np.random.default_rng(0).permutation(len(sizes))
-    lanes = lanes_of(owners, order, {"a": 2, "b": 1, "c": 2}, most)
+    lanes = lanes_of(Owners(owners).partitions(order), {"a": 2, "b": 1, "c": 2}, most)
     assert len(lanes) == min(most, 5)
     for per_worker in (1, 4, 16):
         rounds = rounds_of(lanes, sizes, per_worker, is_mixed)

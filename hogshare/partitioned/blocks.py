@@ -18,7 +18,6 @@ from hogshare.optimum.heldout import HeldPart
 from hogshare.problems.linear import build
 from hogshare.problems.linear.labels import distinct, own_type
 from hogshare.problems.linear.rows import check_sparse
-from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import row_weights
 
@@ -183,11 +182,6 @@ def held_moments(problem: RowProblem, number: int, split: Split) -> tuple[np.nda
 def held_spread(problem: RowProblem, number: int, split: Split, mean: float) -> tuple[float]:
     """As `HeldPart.spread`."""
     return (held_part(problem, split, number).spread(mean),)
-
-
-def held_counts(problem: RowProblem, number: int, split: Split, model: Model) -> tuple[np.ndarray]:
-    """As `HeldPart.counts`."""
-    return (held_part(problem, split, number).counts(model),)
 
 
 def joined(blocks: Sequence[Block]) -> tuple[Any, np.ndarray | None, np.ndarray | None]:

@@ -52,14 +52,16 @@ class Call:
         with large_graphs():
             self.future = self._client.submit(self._function, *args, pure=False, **place)
 
-    def fetch(self, tell: Callable[[Call, Fetched], object]) -> None:
+    def fetch(self, tell: Callable[[Call, Fetched], object] | None = None) -> Fetched:
         """Begin to fetch what it comes to, and tell in a thread of the client's when that is there.
 
         ``tell(call, fetched)`` is about a call that has been made again where `fetched` is another.
         """
         self._tell = tell
         self.fetched = fetched = fetch(self._client, self.future)
-        fetched.add_done_callback(lambda _: tell(self, fetched))
+        if tell is not None:
+            fetched.add_done_callback(lambda _: tell(self, fetched))
+        return fetched
 
     def settle(self, there: Collection[str]) -> None:
         """Make it again if it, or a call that it waits for, prefers a worker that is gone."""

@@ -24,13 +24,13 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
-from queue import Empty, Queue
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from hogshare.partitioned.blocks import Meaning, Split, held_counts
+from hogshare.partitioned.blocks import Meaning, Split, held_part
 from hogshare.partitioned.calls import Call, Fetched
 from hogshare.partitioned.quanta import Pull, Push, steps_along
 from hogshare.partitioned.rows import PartitionedRows, result_of
@@ -89,7 +89,7 @@ class Settings:
 class Descended:
     """What a descent has come to.
 
-    quanta, quantum_rows : how many there were, and the rows of the largest
+    quantum_rows : of the largest quantum
     absurd : whether the model is finite and useless, as `hogshare.solvers.outcome` has it
     """
 
@@ -99,7 +99,6 @@ class Descended:
     epoch_losses: np.ndarray
     staleness: np.ndarray
     workers: list[dict[str, Any]]
-    quanta: int
     quantum_rows: int
     seconds: float
     notes: list[str]
@@ -153,7 +152,7 @@ def pushed(plan: Plan, state: State, problems: tuple[RowProblem, ...]) -> Push:
     if plan.only_scores:
         assert plan.split is not None
         counts = [
-            held_counts(problem, p, plan.split, state.model)[0]
+            held_part(problem, plan.split, p).counts(state.model)
             for problem, (p, _, _) in zip(problems, spans, strict=True)
         ]
         return Push(counts=np.sum(counts, axis=0))
@@ -185,12 +184,13 @@ def epoch_of(terms: Terms, is_whole: bool, *parts: Any) -> State:
 class Epoch:
     """An epoch whose tasks are on the cluster.
 
-    news : its state, for the client
+    news, fetched : its state, for the client, and what will have it there
     last : its last round, which the cluster keeps as long as these are kept
     is_whole : whether the news has the model
     """
 
     news: Call
+    fetched: Fetched
     last: list[Any]
     is_whole: bool
 
@@ -233,8 +233,6 @@ class Descent:
         self._state = State(start, criterion, Average(settings.average))  # the last whole one
         self._always_whole = settings.heard is not None or start.coef.nbytes <= WHOLE_BYTES
         self._mean_losses: list[float] = []
-        self._back: Queue[tuple[Call, Fetched]] = Queue()  # written by Dask's thread
-        self._news: dict[Call, Fetched] = {}
         self._is_mixed = rows.unlikeness() > UNLIKE
         self._largest = self._restarts = 0
         self._known = rows.there()
@@ -268,7 +266,6 @@ class Descent:
             epoch_losses=np.array(self._mean_losses),
             staleness=np.array(state.staleness or (0,), np.int64),
             workers=self._table(),
-            quanta=sum(tally.quanta for tally in state.tallies.values()),
             quantum_rows=self._largest,
             seconds=time.perf_counter() - began,
             notes=self._notes(),
@@ -296,23 +293,17 @@ class Descent:
         most = min(sum(threads.values()), settings.most or sys.maxsize)
         if settings.exchange is None and not self._is_mixed:
             most = lanes_that_pay(epoch_seconds(rows), most, len(threads))
-        lanes = lanes_of(rows.owners.of, order, threads, most)
+        lanes = lanes_of(rows.owners.partitions(order), threads, most)
         keep = chain.parts  # by the epoch before: who waits for its news may want them
         for quanta in rounds_of(lanes, rows.sizes, self._rounds(lanes), self._is_mixed):
             self._submit_round(chain, quanta, draws, keep)
         if settings.split is not None:
-            by_worker: dict[str, list[int]] = {}
-            for p, address in enumerate(rows.owners.of):
-                by_worker.setdefault(address, []).append(p)
-            quanta = [
-                Quantum(k, address, tuple((p, 0, int(rows.sizes[p])) for p in own))
-                for k, (address, own) in enumerate(by_worker.items())
-            ]
+            mine = rows.owners.partitions()
+            (quanta,) = rounds_of(lanes_of(mine, {}, len(mine)), rows.sizes, 1, False)
             self._submit_round(chain, quanta, draws, keep, only_scores=True)
         is_whole = self._always_whole or number + 1 == settings.epochs
         news = rows.submit(epoch_of, self._terms, is_whole, *chain.parts, partition=0)
-        news.fetch(lambda call, fetched: self._back.put((call, fetched)))
-        return Epoch(news, chain.parts, is_whole)
+        return Epoch(news, news.fetch(), chain.parts, is_whole)
 
     def _submit_round(
         self,
@@ -369,36 +360,30 @@ class Descent:
         given one up, or has no workers any more.
         """
         epoch = chain.epochs[0]
-        while epoch.news not in self._news:
+        while not wait([epoch.fetched], MEMBERS_SECONDS).done:
             if self._has_lost():
                 return False
-            try:
-                call, fetched = self._back.get(timeout=MEMBERS_SECONDS)
-            except Empty:
-                continue
-            self._news[call] = fetched
         try:
-            state: State = result_of(self._news.pop(epoch.news))
-            chain.epochs.popleft()
-            is_needed = state.has_ended or not (chain.epochs or epoch.is_whole)
-            if is_needed and not epoch.is_whole:
+            state: State = result_of(epoch.fetched)
+            is_last = len(chain.epochs) == 1
+            is_needed = not epoch.is_whole and (state.has_ended or is_last)
+            if is_needed:
                 whole = self._rows.submit(epoch_of, self._terms, True, *epoch.last, partition=0)
                 (state,) = self._rows.results([whole])
         except RuntimeError:
-            time.sleep(MEMBERS_SECONDS)  # until it is known who is there
-            if self._has_lost():
+            if self._has_lost(anew=True):
                 return False
             raise
-        self._release(epoch)
+        self._release(chain.epochs.popleft())
         self._take(state, epoch.is_whole or is_needed)
         return True
 
-    def _has_lost(self) -> bool:
-        """Whether a worker has left.
+    def _has_lost(self, *, anew: bool = False) -> bool:
+        """Whether a worker has left; `anew` as of `PartitionedRows.there`.
 
         Raises RuntimeError if that has been so too often.
         """
-        there = self._rows.there()
+        there = self._rows.there(anew=anew)
         left = set(self._known) - set(there)
         self._known = there
         self._gone = (self._gone | left) - set(there)
@@ -427,7 +412,6 @@ class Descent:
         """
         while chain.epochs:
             self._release(chain.epochs.pop())
-        self._news.clear()
 
     def _release(self, epoch: Epoch) -> None:
         """Let go of what the cluster has of an epoch, now and not when garbage is collected.

@@ -1,4 +1,4 @@
-"""Folding a worker's copy into the master's model, with the exchange's weights.
+"""Folding a lane's copy into the model, with the exchange's weights.
 
 The same as of `hogshare.kernels.exchange`, which says where the weight comes from, with a stretch
 of 1 and without what is carried: a copy ends with its quantum. One thing is different, because a

@@ -7,7 +7,7 @@ computed again. (`hogshare.tasks.partitions.owner_of` is for partitions that cos
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 
 class Owners:
@@ -25,6 +25,13 @@ class Owners:
 
     def __init__(self, owners: list[str]) -> None:
         self.of = list(owners)
+
+    def partitions(self, order: Iterable[int] | None = None) -> dict[str, list[int]]:
+        """What each owner has, in the order of their numbers or another one."""
+        mine: dict[str, list[int]] = {}
+        for p in range(len(self.of)) if order is None else order:
+            mine.setdefault(self.of[p], []).append(int(p))
+        return mine
 
     def settle(self, there: Collection[str]) -> int:
         """Have every partition owned by one of those that are there, evenly.

@@ -271,11 +271,8 @@ class PartitionedRows:
         numbered : whether the function is told which partition it is, after the part
         """
         self.there()
-        mine: dict[str, list[int]] = {}
-        for p, address in enumerate(self.owners.of):
-            mine.setdefault(address, []).append(p)
         found = []
-        for own in mine.values():
+        for own in self.owners.partitions().values():
             given = [
                 self.submit(function, parts[p], *([p] if numbered else []), *args, partition=p)
                 for p in own
@@ -323,13 +320,15 @@ class PartitionedRows:
                 self.taken(call)
         return [result_of(call.fetched) for call in calls if call.fetched is not None]
 
-    def there(self) -> dict[str, int]:
-        """Workers that are there and their threads, asked now and then; partitions are settled.
+    def there(self, *, anew: bool = False) -> dict[str, int]:
+        """Workers that are there and their threads; partitions are settled.
+
+        anew : ask the cluster, which is otherwise asked now and then
 
         Raises RuntimeError if all have been gone for long.
         """
         now = time.monotonic()
-        if now - self._asked < MEMBERS_SECONDS:
+        if not anew and now - self._asked < MEMBERS_SECONDS:
             return self._there
         self._asked = now
         there = threads_of(self.client)

@@ -7,7 +7,6 @@ with its worker. All lanes begin a round at the same model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -46,19 +45,13 @@ class Quantum(NamedTuple):
         return sum(last - first for _, first, last in self.spans)
 
 
-def lanes_of(
-    owners: Sequence[str], order: np.ndarray, threads: dict[str, int], most: int
-) -> list[Lane]:
+def lanes_of(partitions: dict[str, list[int]], threads: dict[str, int], most: int) -> list[Lane]:
     """What each lane goes over: all rows of some workers, or some of one worker's.
 
-    owners : address of each partition's worker
-    order : of the partitions in this epoch
-    threads : of each worker
+    partitions : of each worker, in the order of this epoch
+    threads : of each worker; one where it is not said
     most : lanes, at most
     """
-    partitions: dict[str, list[int]] = {}
-    for p in order:
-        partitions.setdefault(owners[p], []).append(int(p))
     there = sorted(partitions)
     if most < len(there):
         return [
@@ -79,9 +72,9 @@ def rounds_of(
 
     sizes : rows of each partition
     per_worker : rounds in which a lane goes over what it has of a worker
-    is_mixed : whether a quantum takes some rows of each of a worker's partitions, and a lane all of
-        its workers in turn; else it goes over one partition after the other, one worker's before
-        the next one's
+    is_mixed : whether a quantum takes some rows of each of a worker's partitions, and a lane visits
+        its workers again and again; else it goes over one partition after the other, one worker's
+        before the next one's
     """
     rounds: list[list[Quantum]] = []
     for number, lane in enumerate(lanes):

@@ -14,7 +14,7 @@ import numpy as np
 from hogshare.system import extras
 
 MEMBERS_SECONDS = 0.25  # between two questions who is there
-LOOP_TURNS = 3  # until what was asked of a loop has been done, and what that asks
+LOOP_PASSES = 3  # until what was asked of a loop has been done, and what that asks
 NO_LIBRARY = (
     "X is a Dask collection, and dask.distributed, which would fit it where it is, cannot be "
     "imported: {how}. What fits in this machine's memory may be handed over as X.compute()."
@@ -191,7 +191,7 @@ def settle_releases() -> None:
     """
 
     async def settled() -> None:
-        for _ in range(LOOP_TURNS):
+        for _ in range(LOOP_PASSES):
             await asyncio.sleep(0)
 
     try:
