@@ -32,6 +32,7 @@ from hogshare import (
     problems,
 )
 from hogshare.barriers import BSP
+from hogshare.estimators import partitioned_fits
 from hogshare.kernels.exchange import exchange_weight
 from hogshare.partitioned.blocks import Meaning
 from hogshare.partitioned.descent import lanes_that_pay
@@ -386,7 +387,7 @@ class TestLeastSquares:
                 np.testing.assert_allclose(model.coef_, theirs.coef_, rtol=1e-6, atol=1e-8)
                 np.testing.assert_allclose(model.intercept_, theirs.intercept_, rtol=1e-6)
             assert "rows stand for those of 6 partitions" in str(model.report_)
-        model = Ridge(alpha=0.5).fit(parted(X), parted(y))
+        model = Ridge(alpha=0.5).fit(parted(X.toarray()), parted(y))
         theirs = linear_model.Ridge(alpha=0.5, solver="cholesky").fit(X.toarray(), y)
         np.testing.assert_allclose(model.coef_, theirs.coef_, rtol=1e-8, atol=1e-10)
         model = Lasso(alpha=0.01).fit(parted(X), parted(y))
@@ -607,27 +608,81 @@ class TestFits:
         other = linear_model.LogisticRegression(**settings).fit(X, y, weight)
         np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-4)
         np.testing.assert_allclose(model.intercept_, other.intercept_, atol=1e-4)
-        assert model.report_.converged and "passes" in model.report_.notes[0]
-        assert model.n_iter_.shape == (1,) and model.solver_ == "lbfgs"
+        assert model.report_.converged and "the objective is" in model.report_.notes[0]
+        assert model.n_iter_.shape == (1,) and model.solver_ == "newton-cholesky"
+
+    @pytest.mark.parametrize(
+        ("settings", "method"),
+        [
+            ({"C": 0.5}, "newton-cholesky"),
+            ({"C": 0.5, "solver": "newton-cg"}, "newton-cg"),
+            ({"C": 0.5, "fit_intercept": False, "class_weight": {0: 2.0}}, "lbfgs"),
+            ({"C": 0.1, "l1_ratio": 1.0, "solver": "saga"}, "newton-cholesky"),
+            ({"C": 0.1, "l1_ratio": 0.5, "solver": "saga"}, "newton-cholesky"),
+            ({"C": 100.0}, "newton-cholesky"),
+        ],
+    )
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_logistic_regression_is_one_machine_s(self, classes, settings, method, monkeypatch):
+        """By every method, with every penalty; the units of features and their origins differ."""
+        if method == "lbfgs":
+            monkeypatch.setitem(partitioned_fits.AFAR, "few", 0)
+        X, y = made(1500, classes=classes)
+        X = X.toarray() * np.logspace(-1, 1, FEATURES) + np.linspace(-1.0, 1.0, FEATURES)
+        weight = np.linspace(0.0, 2.0, len(y))
+        settings = {"tol": 1e-9, "max_iter": 1000, **settings}
+        model = LogisticRegression(**settings).fit(parted(X), parted(y), parted(weight))
+        if settings.get("solver") == "saga":
+            settings["max_iter"] = 100_000
+        other = LogisticRegression(**settings).fit(X, y, weight)
+        np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(model.intercept_, other.intercept_, rtol=1e-5, atol=1e-6)
+        assert model.report_.converged and model.solver_.split(", ")[0] == method
+
+    def test_logistic_regression_without_iterations_or_need_of_them(self):
+        X, y = made()
+        rows = parted(X), parted(y)
+        with pytest.warns(ConvergenceWarning, match="after 0 iterations"):
+            model = LogisticRegression(max_iter=0).fit(*rows)
+        assert not model.coef_.any() and model.solver_ == "none" and model.n_iter_ == [0]
+        model = LogisticRegression(tol=1e-6, warm_start=True).fit(*rows)
+        before = model.coef_
+        np.testing.assert_array_equal(model.fit(*rows).coef_, before)
+        assert model.n_iter_ == [0]
+
+    def test_classes_that_are_apart_have_no_optimum_without_a_penalty(self):
+        X, _ = made()
+        y = X[:, 0].toarray().ravel() > 0.0
+        with pytest.warns(ConvergenceWarning, match="separates the classes"):
+            LogisticRegression(C=np.inf).fit(parted(X), parted(y))
 
     def test_logistic_regression_says_where_it_has_not_converged(self):
         X, y = made()
         with pytest.warns(ConvergenceWarning, match="max_iter"):
             LogisticRegression(tol=1e-12, max_iter=2).fit(parted(X), parted(y))
 
-    @pytest.mark.parametrize("few", [True, False])
-    def test_ridge_is_scikit_learn_s(self, few, monkeypatch):
+    @pytest.mark.parametrize("kind", ["dense", "csr", "wide"])
+    def test_ridge_is_scikit_learn_s(self, kind, monkeypatch):
+        if kind == "wide":
+            monkeypatch.setattr("hogshare.estimators.ridge.MOST_FEATURES", 0)
         X, y = made(classes=1)
-        X = sp.csr_matrix(X + sp.csr_matrix(np.ones((ROWS, 1)) @ np.full((1, FEATURES), 3.0)))
-        weight = np.linspace(0.5, 2.0, ROWS)
-        if not few:
-            monkeypatch.setattr("hogshare.optimum.least_squares.FEW", 0)
-        model = Ridge(alpha=2.0, tol=1e-12).fit(parted(X), parted(y), parted(weight))
-        other = linear_model.Ridge(alpha=2.0, solver="cholesky").fit(X.toarray(), y, weight)
+        X = X.toarray() + 3.0
+        y = np.column_stack([y, 2.0 - y, np.full(ROWS, 3.0)])
+        weight = np.linspace(0.0, 2.0, ROWS)
+        rows = sp.csr_matrix(X) if kind == "csr" else X
+        alpha = [2.0, 0.0, 1.0]
+        model = Ridge(alpha=alpha, tol=1e-12).fit(parted(rows), parted(y), parted(weight))
+        other = linear_model.Ridge(alpha=alpha, solver="cholesky").fit(X, y, weight)
         np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-6, atol=1e-9)
-        assert model.intercept_ == pytest.approx(other.intercept_, rel=1e-6)
-        assert model.solver_ == ("cholesky" if few else "cg")
-        assert (model.n_iter_ is None) == few
+        np.testing.assert_allclose(model.intercept_, other.intercept_, rtol=1e-6)
+        assert model.solver_ == ("svd" if kind == "dense" else "cg")
+        assert (model.n_iter_ is None) == (kind == "dense")
+        assert model.report_.converged or kind == "dense"
+
+    def test_ridge_says_where_it_has_not_converged(self):
+        X, y = made(classes=1)
+        with pytest.warns(ConvergenceWarning, match="times what tol asks for, after 2 iterations"):
+            Ridge(tol=1e-12, max_iter=2).fit(parted(X), parted(y))
 
     def test_targets_in_memory_and_other_cuts(self):
         X, y = made()

@@ -12,7 +12,7 @@ from sklearn.preprocessing import scale
 
 from hogshare import LogisticRegression, LogisticRegressionCV, Model, Stop, problems
 from hogshare.optimum.finishing import METHODS, finish
-from hogshare.problems.linear.curvature import Curvature, DoubleRows
+from hogshare.problems.linear.curvature import Curvature
 from hogshare.problems.linear.optimality import Optimality
 
 TOL, GAP = 1e-4, 0.05
@@ -206,7 +206,7 @@ def test_second_derivatives_are_differences_of_gradients(form, classes):
         coef, intercept = look(x).slopes_of()
         return np.column_stack([coef, intercept])
 
-    curvature = Curvature(problem, look(x), DoubleRows(problem))
+    curvature = Curvature(look(x))
     step = 1e-6 * np.eye(x.size).reshape(x.size, *x.shape)
     told = np.array([(gradient(x + s) - gradient(x - s)).ravel() / 2e-6 for s in step])
     np.testing.assert_allclose(curvature.matrix(), told, atol=1e-8)

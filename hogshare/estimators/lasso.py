@@ -161,9 +161,9 @@ class ElasticNet(LeastSquares, _ElasticNet):
         """
         require_workers(self)
         if is_collection(X):
-            from hogshare.estimators.partitioned_fits import fit_condensed
+            from hogshare.estimators.partitioned_fits import fit_lasso
 
-            found, few = fit_condensed(self, X, y, sample_weight)
+            found, few = fit_lasso(self, X, y, sample_weight)
             if found is not None and few is not None:
                 self.dual_gap_ = found.dual_gap_ * (len(few.X) / few.moments.weight)
             return self

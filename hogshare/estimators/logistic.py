@@ -302,7 +302,9 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         names = ", ".join([name, *finished.iterations])
         self._keep(attributes(finished.model), report.n_epochs + count, names)
         self.report_ = kept = with_finish(kept, finished)
-        warn_of_what_is_left(kept, count, left, problem)
+        if not kept.converged:
+            what = f"after {kept.n_epochs} epochs {kept.stop_reason}"
+            warn_of_what_is_left(what, count, left, problem)
         warn_if_there_is_no_optimum(whole, finished.model)
         return finished.model
 

@@ -89,17 +89,17 @@ def with_finish(report: Report, finished: Finish) -> Report:
     )
 
 
-def warn_of_what_is_left(report: Report, iterations: int, left: int, problem: RowProblem) -> None:
-    """A `ConvergenceWarning` where a fit that others finished does not meet its criterion."""
-    if report.converged:
-        return
-    what = f"after {report.n_epochs} epochs {report.stop_reason}."
+def warn_of_what_is_left(what: str, iterations: int, left: int, problem: RowProblem) -> None:
+    """A `ConvergenceWarning` of a fit that does not meet its criterion, as `what` says.
+
+    iterations : that were made, of those that were left
+    """
     if iterations >= left:
-        warn_unconverged(f"{what} {ADVICE}")
+        warn_unconverged(f"{what}. {ADVICE}")
         return
     wider = ", or use float64 rows" if problem.dtype == np.float32 else ""
     advice = ROUNDED.format(dtype=problem.dtype, wider=wider)
-    warn(f"The coef_ did not converge: {what} {advice}", ConvergenceWarning)
+    warn(f"The coef_ did not converge: {what}. {advice}", ConvergenceWarning)
 
 
 def warn_unless_good(problem: RowProblem, model: Model, stop: Stop) -> None:

@@ -21,15 +21,23 @@ from sklearn.utils.multiclass import (
 
 from hogshare.barriers import barrier_of, name_of
 from hogshare.estimators.epochs import print_epoch
+from hogshare.estimators.logistic_finish import warn_if_there_is_no_optimum, warn_of_what_is_left
 from hogshare.estimators.parameters import MAX_INT
 from hogshare.estimators.solver_report import report_of
-from hogshare.estimators.workers import SCALE, Shape, chooses_runtime, strength, warn_unconverged
-from hogshare.optimum.condensed import MOST_FEATURES, Condensed
-from hogshare.optimum.lbfgs import minimise
-from hogshare.optimum.least_squares import least_squares
-from hogshare.partitioned import Descended, Meaning, PartitionedRows, Settings, descend
+from hogshare.estimators.workers import chooses_runtime, strength
+from hogshare.optimum.condensed import Condensed
+from hogshare.optimum.finishing import finish, method_for
+from hogshare.partitioned import (
+    Descended,
+    Meaning,
+    PartitionedRows,
+    Settings,
+    descend,
+    problem_of_all,
+)
 from hogshare.partitioned.blocks import Block, Split, joined
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import class_weights
 from hogshare.report import Report
 from hogshare.rules.sgd import SGD
@@ -40,6 +48,8 @@ from hogshare.system.callers import warn
 from hogshare.system.clusters import client_here, this_worker
 
 MEANT = ("loss", "penalty", "alpha", "l1_ratio", "fit_intercept")
+# a sum over partitions is 10 ms that the scheduler takes: products one by one are not worth them
+AFAR = {"few": 1000, "modest": 0}
 INSTEAD = "What fits in this machine's memory may be handed over as X.compute()."
 
 
@@ -200,11 +210,9 @@ def report_on(
 def fit_logistic(est: Any, X: Any, y: Any, sample_weight: Any, penalty: str | None) -> None:
     """Fit `LogisticRegression` to the optimum, and set its attributes."""
     began = time.perf_counter()
-    if is_one_partition(X) or penalty in ("l1", "elasticnet") or est.solver == "liblinear":
+    if is_one_partition(X) or est.solver == "liblinear":
         fit_whole(est, X, y, sample_weight)
         return
-    if est.max_iter == 0:
-        refuse("max_iter=0", "use at least 1")
     check_workers(est)
     with PartitionedRows(X, y, sample_weight, with_labels=True) as rows:
         classes, _, weights = rows.labels()
@@ -220,101 +228,103 @@ def fit_logistic(est: Any, X: Any, y: Any, sample_weight: Any, penalty: str | No
             loss="multinomial",
             penalty=penalty if alpha > 0.0 else None,
             alpha=alpha,
+            l1_ratio=est.l1_ratio or 0.0,
             fit_intercept=est.fit_intercept,
             classes=classes,
             row_weights=by_class,
             scale=rows.n_rows / total,
             dtype=rows.dtype.name,
         )
-        n_columns = 1 if len(classes) == 2 else len(classes)
-        start = est._start(Shape(n_columns, rows.n_features, rows.dtype))
-        rows.state(meaning)
-        found = minimise(rows, alpha, est.fit_intercept, start, est.tol, est.max_iter)
+        problem = problem_of_all(rows, meaning)
+        stop = est._stop(problem, est.max_iter, False)
+        method = method_for(problem, est.solver, **AFAR)
+        found = finish(problem, est._start(problem), stop, method, est.max_iter)
         describe(est, rows)
         workers = len(rows.there())
-    est._keep(est._fitted(found.model, 0.0), found.n_iter, "lbfgs")
-    est.report_ = report_of(
-        est,
-        f"L-BFGS, on sums over the partitions of {workers} workers of a Dask cluster",
-        "the rows are a Dask collection, and nothing has to be remembered of them between passes",
-        began,
-        found.converged,
-    )
-    est.report_.notes.append(
-        f"{found.passes} passes over the rows; gradient {found.gradient:.3g}, "
-        f"objective {found.objective:.9g}"
-    )
-    if not found.converged:
-        warn_unconverged(
-            f"after {found.n_iter} iterations the largest component of the gradient is "
-            f"{found.gradient:.3g}, and tol={est.tol:g}. {SCALE}"
+        n_iter = sum(found.iterations.values())
+        names = list(found.iterations) or [method if est.max_iter else "none"]
+        est._keep(est._fitted(found.model, 0.0), n_iter, ", ".join(names))
+        est.report_ = report_of(
+            est,
+            f"{' and '.join(map(repr, names))}, on sums over the partitions of {workers} workers "
+            "of a Dask cluster",
+            "the rows are a Dask collection, of which nothing has to be remembered between passes",
+            began,
+            found.converged,
         )
+        est.report_.notes.append(
+            f"{found.sentence}; the objective is {found.found['objective']:.9g}"
+        )
+        if not found.converged:
+            warn_of_what_is_left(
+                f"after {n_iter} iterations {found.sentence}", n_iter, est.max_iter, problem
+            )
+        warn_if_there_is_no_optimum(problem, found.model)
 
 
 def fit_ridge(est: Any, X: Any, y: Any, sample_weight: Any) -> None:
     """Fit `Ridge`, and set its attributes."""
     began = time.perf_counter()
-    strengths = est._strengths()
-    many = strengths.size != 1 or getattr(y, "ndim", 1) > 1
-    if many or est.positive or is_one_partition(X):
-        fit_condensed(est, X, y, sample_weight)
-        return
-    if est.solver not in ("auto", "cholesky", "sparse_cg"):
+    if est.solver not in ("auto", "cholesky", "sparse_cg") and not is_one_partition(X):
         refuse(f"solver={est.solver!r}", "use solver='auto'")
     check_workers(est)
-    with PartitionedRows(X, y, sample_weight) as rows:
+    if not is_one_partition(X):
+        with PartitionedRows(X, y, sample_weight) as rows:
+            if est._reads_parts(rows.n_features):
+                if est._is_exact(rows.n_features, rows.is_sparse):
+                    fit_condensed(est, rows, began)
+                else:
+                    fit_by_products(est, rows, began)
+                return
+    fit_whole(est, X, y, sample_weight)
+
+
+def fit_by_products(est: Any, rows: PartitionedRows, began: float) -> None:
+    """Fit ridge regression by conjugate gradients, target by target, and set the attributes."""
+    total, n_targets = rows.weight_sum, rows.facts[0].n_targets
+
+    def state(target: int, strength: float) -> RowProblem:
         meaning = Meaning(
             loss="squared_error",
-            penalty=None,
-            alpha=0.0,
+            penalty="l2" if strength > 0.0 else None,
+            alpha=strength / total,
             fit_intercept=est.fit_intercept,
+            scale=rows.n_rows / total,
             dtype=rows.dtype.name,
+            target=target,
         )
-        rows.state(meaning)
-        found = least_squares(rows, est.fit_intercept, float(strengths[0]), est.tol, est.max_iter)
-        describe(est, rows)
-        workers = len(rows.there())
-    est._keep(1, found.coef[None], np.array([found.intercept], found.coef.dtype))
-    est.n_iter_ = None if found.n_iter is None else np.array([found.n_iter], np.int32)
-    est.solver_ = found.solver
-    converged = None if found.n_iter is None else found.miss <= est.tol
-    how = "the normal equations" if found.n_iter is None else "conjugate gradients"
-    est.report_ = report_of(
-        est,
-        f"{how}, on sums over the partitions of {workers} workers of a Dask cluster",
-        f"the rows are a Dask collection, and have {len(found.coef)} features",
-        began,
-        converged,
-    )
-    est.report_.notes.append(f"{found.passes} passes over the rows; residual {found.miss:.3g}")
-    if converged is False:
-        warn_unconverged(
-            f"after {found.n_iter} iterations the residual is {found.miss:.3g}, and "
-            f"tol={est.tol:g}. {SCALE}"
-        )
+        return problem_of_all(rows, meaning)
+
+    n_dim = 2 if n_targets else 1
+    est._fit_by_products(state, max(1, n_targets), n_dim, f"of {len(rows.facts)} partitions", began)
+    describe(est, rows)
 
 
-def fit_condensed(
+def fit_lasso(
     est: Any, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Any, Condensed] | tuple[None, None]:
-    """Fit least squares on few rows that stand for all, and set the attributes.
-
-    Returns scikit-learn's estimator that has fitted them, and them; None where one worker has
-    fitted all rows.
-    """
+    """Fit `Lasso` or `ElasticNet`; as `fit_condensed`, or None where one worker has all rows."""
     began = time.perf_counter()
     check_workers(est)
     if not is_one_partition(X):
         with PartitionedRows(X, y, sample_weight) as rows:
-            if rows.n_features <= MOST_FEATURES:
-                few = rows.condensed(est.fit_intercept)
-                n_dim = 2 if rows.facts[0].n_targets else 1
-                whose = f"of {len(rows.facts)} partitions"
-                found = est._fit_few(few, est._few_rows, n_dim, rows.dtype, whose, began)
-                describe(est, rows)
-                return found, few
+            if est._reads_parts(rows.n_features):
+                return fit_condensed(est, rows, began)
     fit_whole(est, X, y, sample_weight)
     return None, None
+
+
+def fit_condensed(est: Any, rows: PartitionedRows, began: float) -> tuple[Any, Condensed]:
+    """Fit least squares on few rows that stand for all, and set the attributes.
+
+    Returns scikit-learn's estimator that has fitted them, and them.
+    """
+    few = rows.condensed(est.fit_intercept)
+    n_dim = 2 if rows.facts[0].n_targets else 1
+    whose = f"of {len(rows.facts)} partitions"
+    found = est._fit_few(few, est._few_rows, n_dim, rows.dtype, whose, began)
+    describe(est, rows)
+    return found, few
 
 
 def is_one_partition(X: Any) -> bool:

@@ -16,11 +16,11 @@ from sklearn.linear_model._ridge import _BaseRidge
 from sklearn.utils.class_weight import compute_sample_weight
 
 from hogshare.engine.stops import Stop
-from hogshare.estimators.everybody import everybody_of
+from hogshare.estimators.everybody import Everybody, everybody_of
 from hogshare.estimators.fits import fits
 from hogshare.estimators.linear import LinearClassifier
 from hogshare.estimators.solver_report import report_of
-from hogshare.estimators.squares import LeastSquares, Squares, zeros
+from hogshare.estimators.squares import LeastSquares, Squares, least_squares, zeros
 from hogshare.estimators.validation import check_rows, weights_of_part
 from hogshare.estimators.workers import (
     SCALE,
@@ -33,8 +33,8 @@ from hogshare.estimators.workers import (
     with_mean_one,
 )
 from hogshare.kernels.survey import Survey
-from hogshare.optimum.condensed import Condensed
-from hogshare.optimum.conjugate import by_conjugate_gradients, gradient_at, missed
+from hogshare.optimum.condensed import MOST_FEATURES, Condensed
+from hogshare.optimum.conjugate import by_conjugate_gradients, gradient_at, missed, rounding_of
 from hogshare.problems.linear.labels import own_type
 from hogshare.problems.linear.rows import check_sparse, require_dense
 from hogshare.problems.model import Model
@@ -125,6 +125,90 @@ class RidgeMixin(LeastSquares):
             raise ValueError(f"alpha must be finite and at least 0; got {self.alpha!r}.")
         return alpha
 
+    def _reads_parts(self, n_features: int) -> bool:
+        """Whether who has a part of the rows needs none of others'."""
+        return not self.positive or super()._reads_parts(n_features)
+
+    def _is_exact(self, n_features: int, is_sparse: bool) -> bool:
+        """Whether rows of which others have more are solved for exactly."""
+        wished = self.positive or self.solver == "cholesky" or not is_sparse
+        return n_features <= MOST_FEATURES and wished
+
+    def _fit_own(self, everybody: Everybody, X: Any, y: np.ndarray, sample_weight: Any) -> None:
+        """Fit rows of which other processes have more."""
+        if self._is_exact(X.shape[1], sp.issparse(X)):
+            self._fit_parts(everybody, X, y, sample_weight, self._few_rows)
+            return
+        began = time.perf_counter()
+        weight, total = with_mean_one(weights_of_part(everybody, sample_weight, X), everybody)
+        targets = y.reshape(len(y), -1)
+
+        def state(target: int, strength: float) -> RowProblem:
+            own = least_squares(
+                X,
+                targets[:, target],
+                "l2",
+                strength / total,
+                fit_intercept=self.fit_intercept,
+                sample_weight=weight,
+            )
+            return everybody.whole(own)
+
+        self._fit_by_products(state, targets.shape[1], y.ndim, "of all ranks", began)
+
+    def _fit_by_products(
+        self,
+        state: Callable[[int, float], RowProblem],
+        n_targets: int,
+        n_dim: int,
+        whose: str,
+        began: float,
+    ) -> None:
+        """Fit rows of which others have more by conjugate gradients, target by target.
+
+        state : ``state(target, strength)`` is the problem, whose sums are over all rows
+        n_dim : of the targets
+        """
+        strengths = self._strengths_of(n_targets)
+        found, worst = [], 1.0
+        for target in range(n_targets):
+            problem = state(target, float(strengths[target]))
+            start = zeros(problem)
+            floor = rounding_of(problem)
+            enough = max(float(self.tol) * gradient_at(problem, start), floor)
+            limit = max(self._most_epochs, problem.n_features if self.max_iter is None else 0)
+            asked = enough, GAP_SHARE * float(self.tol), floor
+            model, steps, miss = start, 0, missed(problem, start, *asked)
+            if not miss <= 1.0:
+                model, steps, miss = by_conjugate_gradients(problem, *asked, start, limit)
+            found.append((model, steps))
+            worst = worst if miss <= worst else miss
+        coef = np.array([model.coef[0] for model, _ in found])
+        self._keep(n_dim, coef, np.array([model.intercept[0] for model, _ in found], coef.dtype))
+        self.n_iter_ = np.array([steps for _, steps in found], np.int32)
+        self.solver_ = CONJUGATE_GRADIENTS
+        reason = f"sums over the rows {whose} are all that it needs"
+        by = SOLVERS[CONJUGATE_GRADIENTS]
+        self.report_ = report_of(self, by, reason, began, worst <= 1.0)
+        self._warn_of(worst)
+
+    def _strengths_of(self, n_targets: int) -> np.ndarray:
+        """One for each target."""
+        alpha = self._strengths()
+        if alpha.size not in (1, n_targets):
+            raise ValueError(
+                "Number of targets and number of penalties do not correspond: "
+                f"{alpha.size} != {n_targets}"
+            )
+        return np.broadcast_to(alpha, n_targets)
+
+    def _warn_of(self, miss: float) -> None:
+        if not miss <= 1.0:
+            warn_unconverged(
+                f"gradient or duality gap are still {miss:.3g} times what tol asks for, after "
+                f"{int(np.max(self.n_iter_))} iterations. {SCALE}"
+            )
+
     def _few_rows(self, few: Condensed) -> Any:
         """scikit-learn's estimator for rows that stand for all."""
         names = ("alpha", "max_iter", "tol", "positive", "random_state")
@@ -164,13 +248,7 @@ class RidgeMixin(LeastSquares):
         weight = row_weights(sample_weight, X, X.dtype)
         weight, total = with_mean_one(weight)
         squares = Squares(X, y, weight, self.fit_intercept, seen)
-        alpha = self._strengths()
-        if alpha.size not in (1, squares.n_targets):
-            raise ValueError(
-                "Number of targets and number of penalties do not correspond: "
-                f"{alpha.size} != {squares.n_targets}"
-            )
-        alpha = np.broadcast_to(alpha, squares.n_targets)
+        alpha = self._strengths_of(squares.n_targets)
 
         def state(target: int) -> RowProblem:
             # ours is scikit-learn's objective divided by twice the sum of the weights
@@ -264,9 +342,7 @@ class RidgeMixin(LeastSquares):
             miss = missed(problem, model, *asked)
             if not miss <= 1.0:
                 moved = True
-                model, steps, miss = by_conjugate_gradients(
-                    problem, squares.X, *asked, model, limit
-                )
+                model, steps, miss = by_conjugate_gradients(problem, *asked, model, limit)
                 coef[target], n_iter[target] = model.coef[0], n_iter[target] + steps
                 intercept[target] = squares.intercept(target, model)
             if not miss <= worst:
@@ -276,11 +352,7 @@ class RidgeMixin(LeastSquares):
             self._keep(np.ndim(y), coef, intercept)
             self.n_iter_ = n_iter
         self.solver_ = ", ".join(names)
-        if not worst <= 1.0:
-            warn_unconverged(
-                f"gradient or duality gap are still {worst:.3g} times what tol asks for, after "
-                f"{int(n_iter.max())} iterations. {SCALE}"
-            )
+        self._warn_of(worst)
         return worst <= 1.0
 
 
@@ -400,7 +472,7 @@ class Ridge(RidgeMixin, _Ridge):
         if everybody.is_one:
             self._fit_rows(X, y, sample_weight, seen)
         else:
-            self._fit_parts(everybody, X, y, sample_weight, self._few_rows)
+            self._fit_own(everybody, X, y, sample_weight)
         return self
 
 
@@ -487,7 +559,7 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
         if everybody.is_one:
             self._fit_rows(X, targets, weight)
         else:
-            self._fit_parts(everybody, X, targets, weight, self._few_rows)
+            self._fit_own(everybody, X, targets, weight)
         return self
 
     def _prepare_data(self, X: Any, y: Any, sample_weight: Any, solver: str) -> Any:

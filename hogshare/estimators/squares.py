@@ -17,10 +17,11 @@ from hogshare.estimators.validation import for_scikit_learn, weights_of_part
 from hogshare.estimators.workers import to_the_optimum
 from hogshare.kernels.survey import Survey
 from hogshare.optimum.condensed import MOST_FEATURES, Condensed, condensed
+from hogshare.optimum.conjugate import ROUNDING
 from hogshare.problems.linear import build
 from hogshare.problems.linear.columns import in_units, moments_of
 from hogshare.problems.linear.rows import as_rows, check_sparse
-from hogshare.problems.linear.units import Features, features_of
+from hogshare.problems.linear.units import Features, features_of, total_of
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import row_weights
@@ -28,7 +29,6 @@ from hogshare.report import Report
 from hogshare.system.interrupts import errstate
 
 MAX_ITER = 1000
-ROUNDING = 8 * np.finfo(np.float64).eps  # of means and products in double precision
 OFF_CENTRE = 0.1  # squares of the features' means, in squares of their deviations
 
 
@@ -75,7 +75,7 @@ class Squares:
         if far:
             self.x_mean = mean
             # in the units of the values as they came: indicators are 0 and 1, not two fractions
-            features = features_of(rows, X.shape[1], True)
+            features = features_of(total_of(rows), X.shape[1], True)
             self.features = features._replace(origin=np.zeros(X.shape[1]))
             self.X = in_units(np.ravel(X), mean).reshape(X.shape)
 
@@ -94,22 +94,17 @@ class Squares:
         ValueError
             If squares of rows or targets overflow.
         """
-        problem = build(
+        problem = least_squares(
             self.X,
             self.y[:, target],
-            loss="squared_error",
-            penalty=penalty if alpha > 0.0 else None,
-            alpha=alpha,
+            penalty,
+            alpha,
             l1_ratio=l1_ratio,
             fit_intercept=self.fit_intercept and self.x_mean is None,
-            epsilon=0.0,
             sample_weight=self.weight,
-            class_weight=None,
-            classes=None,
             seen=self.seen,
             features=self.features,
         )
-        problem.require_norms()
         if not np.isfinite(self.spread(target)):
             raise ValueError(
                 "Targets are too large: their squares leave the floating-point range, and with "
@@ -144,6 +139,35 @@ class Squares:
             value = 0.0
         dtype = self.X.dtype
         return Model(coef.reshape(1, -1).astype(dtype), np.array([value], dtype))
+
+
+def least_squares(
+    X: Any,
+    y: np.ndarray,
+    penalty: str | None,
+    alpha: float,
+    *,
+    l1_ratio: float = 0.0,
+    **others: Any,
+) -> RowProblem:
+    """State the problem of one target.
+
+    Raises ValueError if squares of rows overflow.
+    """
+    problem = build(
+        X,
+        y,
+        loss="squared_error",
+        penalty=penalty if alpha > 0.0 else None,
+        alpha=alpha,
+        l1_ratio=l1_ratio,
+        epsilon=0.0,
+        class_weight=None,
+        classes=None,
+        **others,
+    )
+    problem.require_norms()
+    return problem
 
 
 def zeros(problem: RowProblem) -> Model:

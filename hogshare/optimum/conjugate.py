@@ -11,18 +11,18 @@ Means are taken out of the columns within the products, so that sparse rows stay
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from hogshare.problems.linear.optimality import Optimality
-from hogshare.problems.linear.units import features_of
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
 CLOSER = 10.0  # by how much the residual's bound is lowered where it did not do
+ROUNDING = 8 * np.finfo(np.float64).eps  # of means and products in double precision
 IN_VAIN = 6  # bounds in a row that the residual was below already: rounding leaves no more
 
 
@@ -53,16 +53,59 @@ def missed(problem: RowProblem, model: Model, enough: float, gap: float, floor: 
         return max(gradient / enough, look.relative_gap() / gap)
 
 
+def rounding_of(problem: RowProblem) -> float:
+    """What rounding alone may leave of a component of the gradient, in its feature's unit.
+
+    Where a target is the same number for all rows, or no feature has to do with it, the gradient at
+    zero is that, and a share of it is nothing to come down to.
+    """
+    (weight, squares), *_ = problem.total(target_sums)
+    return ROUNDING * math.sqrt(float(squares / weight))
+
+
+def target_sums(problem: RowProblem) -> tuple[np.ndarray]:
+    """Of the weights, and of the targets' squares."""
+    y, weight = problem.rows.y.astype(np.float64), problem.rows.weight.astype(np.float64)
+    if not weight.size:
+        return (np.array([float(len(y)), y @ y]),)
+    return (np.array([weight.sum(), weight @ (y * y)]),)
+
+
+class Products:
+    """Products of a part of the rows, by the weights that they have in the mean over all.
+
+    problem : of one column
+    n_all : number of all rows
+    """
+
+    def __init__(self, problem: RowProblem, n_all: int) -> None:
+        # once, or every product does
+        self.X = problem.doubles.matrix.astype(np.float64, copy=False)
+        self.y = problem.rows.y.astype(np.float64)
+        weight, n = problem.rows.weight, max(1, n_all)
+        self.share = weight.astype(np.float64) / n if weight.size else np.full(len(self.y), 1.0 / n)
+
+    def sums(self) -> list[np.ndarray]:
+        """Of the features, and of weights and targets."""
+        share, y = self.share, self.y
+        return [self.X.T @ share, np.array([share.sum(), share @ y])]
+
+    def with_targets(self, mean: np.ndarray, middle: float) -> list[np.ndarray]:
+        """The centred features times the centred targets."""
+        return self._with(self.share * (self.y - middle), mean)
+
+    def product(self, mean: np.ndarray, w: np.ndarray) -> list[np.ndarray]:
+        """The centred features' products with each other times a vector."""
+        return self._with(self.share * (self.X @ w - mean @ w), mean)
+
+    def _with(self, slopes: np.ndarray, mean: np.ndarray) -> list[np.ndarray]:
+        return [self.X.T @ slopes - mean * slopes.sum()]
+
+
 def by_conjugate_gradients(
-    problem: RowProblem,
-    X: Any,
-    enough: float,
-    gap: float,
-    floor: float,
-    start: Model,
-    max_iter: int,
+    problem: RowProblem, enough: float, gap: float, floor: float, start: Model, max_iter: int
 ) -> tuple[Model, int, float]:
-    """Solve a problem of one column, by the squared error and l2, whose rows are `X`.
+    """Solve a problem of one column, by the squared error and l2.
 
     enough, gap, floor : when the model is good enough: see `missed`
     max_iter : iterations at the most, each of which passes over the rows twice
@@ -74,23 +117,19 @@ def by_conjugate_gradients(
     miss : float
         How many times the model misses what is asked for.
     """
-    rows, n = problem.rows, problem.n_rows
-    y = rows.y.astype(np.float64)
-    share = np.full(n, 1.0 / n) if not rows.weight.size else rows.weight.astype(np.float64) / n
-    X = X.astype(np.float64, copy=False)  # once, or every product does
+    rows = problem.kept(Products, problem.n_all)
     mean, middle = np.zeros(problem.n_features), 0.0
     if problem.fit_intercept:
-        mean, middle = (X.T @ share) / share.sum(), float(share @ y) / float(share.sum())
-    features = features_of(rows, problem.n_features, problem.fit_intercept)
+        sums, (weight, targets) = problem.total(Products.sums, of=rows)
+        mean, middle = sums / weight, float(targets) / float(weight)
+    features = problem.features_of_all()
     bend = features.weight * features.share * features.square + problem.l2
     unit = np.divide(1.0, np.sqrt(bend), out=np.zeros_like(bend), where=bend > 0.0)
 
-    def apart(slopes: np.ndarray) -> np.ndarray:
-        return unit * (X.T @ slopes - mean * slopes.sum())
-
     def product(v: np.ndarray) -> np.ndarray:
         w = unit * np.ravel(v)
-        return apart(share * (X @ w - mean @ w)) + problem.l2 * unit * w
+        (found,) = problem.total(Products.product, mean, w, of=rows)
+        return np.asarray(unit * found + problem.l2 * unit * w)
 
     def model_of(v: np.ndarray) -> Model:
         w = unit * v
@@ -105,7 +144,7 @@ def by_conjugate_gradients(
 
     size = problem.n_features
     system = LinearOperator((size, size), matvec=product, dtype=np.float64)
-    right = apart(share * (y - middle))
+    right = unit * problem.total(Products.with_targets, mean, middle, of=rows)[0]
     v = np.divide(start.coef[0], unit, out=np.zeros_like(unit), where=unit > 0.0)
     bound, in_vain = enough, 0
     while True:

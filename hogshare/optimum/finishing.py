@@ -20,10 +20,8 @@ import scipy.optimize
 
 from hogshare.engine.checks import Checks
 from hogshare.engine.stops import Stop
-from hogshare.kernels.parts import Each
 from hogshare.problems.linear.curvature import (
     Curvature,
-    DoubleRows,
     by_factors,
     by_products,
     by_signs,
@@ -70,7 +68,7 @@ class Point:
         Which coordinates are not held.
     """
 
-    def __init__(self, problem: RowProblem, x: np.ndarray, each: Each, n_parts: int) -> None:
+    def __init__(self, problem: RowProblem, x: np.ndarray, how: dict[str, Any]) -> None:
         features, dtype = problem.n_features, problem.dtype
         if len(x) > 1 and problem.l1 == 0.0:
             # of the softmax any shift of all columns is as good, and this one the least penalised
@@ -82,7 +80,7 @@ class Point:
                 intercept = x[:, features].astype(dtype)
         self.x = x
         self.model = Model(coef, intercept)
-        self.look = Optimality(problem, self.model, each=each, n_parts=n_parts)
+        self.look = Optimality(problem, self.model, **how)
         self.value = self.look.objective
         of_coef, of_intercept = self.look.slopes_of()
         self.slopes = of_coef
@@ -106,11 +104,10 @@ class Descent:
         model: Model,
         stop: Stop,
         iterations: int,
-        each: Each,
-        n_parts: int,
+        how: dict[str, Any],
     ) -> None:
         self.problem = problem
-        self.point = partial(Point, problem, each=each, n_parts=n_parts)
+        self.point = partial(Point, problem, how=how)
         self.checks = Checks(problem, stop, settles=False)
         self.limit = iterations
         self.done = 0
@@ -135,8 +132,8 @@ def by_lbfgs(descent: Descent) -> None:
 
     It ends too where its line search finds nothing better.
     """
-    problem, here = descent.problem, descent.here
-    bends = Curvature(problem, here.look, DoubleRows(problem)).diagonal()
+    here = descent.here
+    bends = Curvature(here.look).diagonal()
     size = 1.0 / np.sqrt(np.maximum(bends, FLATTEST * bends.max()))
     begin = (here.x / size).reshape(-1)
     last = [(begin.copy(), here)]
@@ -176,10 +173,9 @@ def by_newton(descent: Descent, step_at: Step, stays: bool = False) -> None:
     With `stays`, coefficients that a step would take past zero stay there. It ends too where no
     step gains.
     """
-    doubles = DoubleRows(descent.problem)
     while descent.goes_on:
         here = descent.here
-        step = step_at(Curvature(descent.problem, here.look, doubles), here)
+        step = step_at(Curvature(here.look), here)
         better = None if step is None else _better(descent, step, stays)
         if better is None:
             return
@@ -253,13 +249,16 @@ STEPS: dict[str, Callable[[Descent], None]] = {
 }
 
 
-def method_for(problem: RowProblem, wish: str | None) -> str:
-    """The method that suits a problem, if it is not one of Newton's that is wished for."""
+def method_for(problem: RowProblem, wish: str | None, few: int = FEW, modest: int = MODEST) -> str:
+    """The method that suits a problem, if it is not one of Newton's that is wished for.
+
+    few, modest : as `FEW` and `MODEST`, where sums cost more than the passes that they are over
+    """
     if wish in METHODS and wish != "lbfgs":
         return wish
-    if problem.n_features * (problem.n_columns + 1) <= FEW:
+    if problem.n_features * (problem.n_columns + 1) <= few:
         return "newton-cholesky"
-    short = problem.nnz_of_all * problem.n_columns <= MODEST
+    short = problem.nnz_of_all * problem.n_columns <= modest
     return "newton-cg" if short or problem.l1 > 0.0 else "lbfgs"
 
 
@@ -269,9 +268,7 @@ def finish(
     stop: Stop,
     method: str,
     iterations: int,
-    *,
-    each: Each = map,
-    n_parts: int = 1,
+    **how: Any,
 ) -> Finish:
     """Go on from a model until the criteria of `stop` are met.
 
@@ -282,10 +279,9 @@ def finish(
     stop : of which the gradient and the gaps count
     method : one of `METHODS`; "lbfgs" is for penalties without l1
     iterations : of all methods together, at the most
-    each : ``each(function, parts)`` calls the function with every part of a pass
-    n_parts : of the rows, at most
+    how : passes over the rows are made: see `hogshare.problems.linear.optimality.Optimality`
     """
-    descent = Descent(problem, model, stop, iterations, each, n_parts)
+    descent = Descent(problem, model, stop, iterations, how)
     counts: dict[str, int] = {}
     for name in dict.fromkeys((method, "newton-cg")):
         before = descent.done

@@ -2,11 +2,12 @@
 
 Workers compute on the partitions that they have (`blocks`, `quanta`) and fold what others have
 learnt (`state`, `folding`), in rounds (`schedule`) that the client submits (`descent`); or the
-client adds up what they find (`rows`, for the methods of `hogshare.optimum`).
+client adds up what they find (`problem`, for the methods of `hogshare.optimum`).
 """
 
 from hogshare.partitioned.blocks import Meaning
 from hogshare.partitioned.descent import Descended, Settings, descend
+from hogshare.partitioned.problem import problem_of_all
 from hogshare.partitioned.rows import PartitionedRows
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "PartitionedRows",
     "Settings",
     "descend",
+    "problem_of_all",
 ]

@@ -56,6 +56,7 @@ class Meaning:
 
     row_weights : ndarray of shape (n_classes,) or None; by which rows count besides, by their class
     scale : what all rows' weights are multiplied with
+    target : column of the targets, where there are several
     """
 
     loss: str
@@ -69,6 +70,7 @@ class Meaning:
     row_weights: np.ndarray | None = None
     scale: float = 1.0
     dtype: str = "float64"
+    target: int = 0
 
 
 def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
@@ -198,6 +200,7 @@ def problem_of(block: Block, meaning: Meaning) -> RowProblem:
     """The problem of a block's rows alone."""
     X, y, weight, _ = block
     assert y is not None
+    y = y[:, meaning.target] if y.ndim > 1 else y
     X = X.astype(meaning.dtype, copy=False)
     if meaning.row_weights is not None and meaning.classes is not None:
         of_rows = meaning.row_weights[np.searchsorted(meaning.classes, y)]

@@ -36,7 +36,7 @@ class Call:
         address: str | None = None,
     ) -> None:
         self._client, self._function, self._args = client, function, args
-        self._address = address
+        self.address = address
         self._tell: Callable[[Call, Fetched], object] | None = None
         self._given: list[Any] = []  # futures of the calls among its arguments
         self.future: Any = None
@@ -45,8 +45,8 @@ class Call:
 
     def _make(self) -> None:
         place: dict[str, Any] = {}
-        if self._address is not None:
-            place = {"workers": [self._address], "allow_other_workers": True}
+        if self.address is not None:
+            place = {"workers": [self.address], "allow_other_workers": True}
         self._given = [arg.future for arg in self._args if isinstance(arg, Call)]
         args = [arg.future if isinstance(arg, Call) else arg for arg in self._args]
         with large_graphs():
@@ -68,8 +68,8 @@ class Call:
         calls = [arg for arg in self._args if isinstance(arg, Call)]
         for call in calls:
             call.settle(there)
-        if self._address is not None and self._address not in there:
-            self._address = None
+        if self.address is not None and self.address not in there:
+            self.address = None
         elif all(call.future is given for call, given in zip(calls, self._given, strict=True)):
             return
         old = self.future

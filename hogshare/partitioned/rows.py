@@ -13,6 +13,7 @@ import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import Empty, Queue
 from types import TracebackType
 from typing import Any
@@ -106,7 +107,7 @@ class PartitionedRows:
             raise
 
     def _look(self, with_labels: bool) -> None:
-        ask = functools.partial(facts_of, with_labels=with_labels)
+        ask = partial(facts_of, with_labels=with_labels)
         facts: list[Facts] = self.results([Call(self.client, ask, (b,)) for b in self._blocks])
         full = [p for p, fact in enumerate(facts) if fact.n_rows]
         if not full:
@@ -177,6 +178,11 @@ class PartitionedRows:
         """What all rows are taken as: float32 if all are."""
         return np.result_type(*(np.dtype(fact.dtype) for fact in self.facts))
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the blocks are CSR."""
+        return self.facts[0].is_sparse
+
     def labels(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Sorted labels of all partitions, how often each occurs, and the sums of their weights."""
         classes = np.unique(np.concatenate([fact.labels for fact in self.facts]))
@@ -224,20 +230,17 @@ class PartitionedRows:
         self._open.discard(call)
         call.release()
 
-    def total(self, function: Callable[..., Any], *args: Any) -> Any:
-        """The sum over partitions of a tuple of arrays that a function of their problems gives.
-
-        Each owner's are added where they are, in the partitions' order.
-        """
-        return self.reduced(added, function, *args, parts=self.problems)
+    def _settled(self, calls: list[Call], there: dict[str, int]) -> list[Call]:
+        for call in calls:
+            call.settle(there)
+        return calls
 
     def scores(self, split: Split) -> Scores:
         """How the held-out rows of all partitions score a model.
 
         Raises ValueError if no row is held out, or none is left to train on.
         """
-        of: dict[str, Any] = {"parts": self.problems, "numbered": True}
-        (moments,) = self.reduced(added, held_moments, split, **of)
+        (moments,) = self.reduced(added, held_moments, split, numbered=True)
         n_rows, weight, total = moments
         if not 0 < n_rows < self.n_rows or weight <= 0.0:
             raise ValueError(
@@ -246,39 +249,69 @@ class PartitionedRows:
                 f"{self.n_rows - n_rows:g} and {n_rows:g} samples). Please either change "
                 "validation_fraction, increase number of samples, or disable early_stopping."
             )
-        (spread,) = self.reduced(added, held_spread, split, total / weight, **of)
+        (spread,) = self.reduced(added, held_spread, split, total / weight, numbered=True)
         return Scores(n_rows, weight, spread, not self.facts[0].labels.size)
 
     def condensed(self, fit_intercept: bool) -> Condensed:
         """Few rows that stand for those of all partitions, for least squares."""
-        (sums,) = self.reduced(added, sums_of_block, parts=self._blocks)
+        (sums,) = self.reduced(added, sums_of_block, blocks=True)
         moments = moments_of(sums, self.n_features, fit_intercept)
-        triangle = self.reduced(united, triangle_of_block, moments, parts=self._blocks)
+        triangle = self.reduced(united, triangle_of_block, moments, blocks=True)
         return condensed_from(united(triangle), moments)
+
+    def kept(
+        self, function: Callable[..., Any], *args: Any, of: list[Call] | None = None, **how: Any
+    ) -> list[Call]:
+        """What a function gives of every partition's problem, which stays with the workers.
+
+        of : what is taken in the place of the problems: what an earlier call has returned
+        """
+        return self._applied(None, partial(function, **how) if how else function, args, of=of)
 
     def reduced(
         self,
         combine: Callable[..., Any],
         function: Callable[..., Any],
         *args: Any,
-        parts: Sequence[Any],
+        of: list[Call] | None = None,
+        blocks: bool = False,
         numbered: bool = False,
     ) -> Any:
-        """What a function of every part gives, combined by owners, and then here.
+        """What a function of every partition's problem gives, combined by owners, and then here.
 
         combine : of any number of results makes one like them
-        parts : of each partition, its problem or its block
+        of : as of `kept`
+        blocks : whether its block is taken in the place of the problem
         numbered : whether the function is told which partition it is, after the part
         """
-        self.there()
-        found = []
-        for own in self.owners.partitions().values():
-            given = [
-                self.submit(function, parts[p], *([p] if numbered else []), *args, partition=p)
-                for p in own
+        calls = self._applied(combine, function, args, of=of, blocks=blocks, numbered=numbered)
+        return combine(*self.results(calls))
+
+    def _applied(
+        self,
+        combine: Callable[..., Any] | None,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        *,
+        of: list[Call] | None,
+        blocks: bool = False,
+        numbered: bool = False,
+    ) -> list[Call]:
+        """One call for each thread that has partitions, in their order."""
+        there = self.there()
+        if of is not None:
+            return [
+                Call(self.client, applied, (combine, function, args, None, call), call.address)
+                for call in self._settled(of, there)
             ]
-            found.append(self.submit(combine, *given, partition=own[0]))
-        return combine(*self.results(found))
+        parts, calls = self._blocks if blocks else self.problems, []
+        for address, own in self.owners.partitions().items():
+            lanes = min(len(own), there.get(address, 1))
+            for few in np.array_split(own, lanes):
+                numbers = few.tolist() if numbered else None
+                given = combine, function, args, numbers, *(parts[p] for p in few)
+                calls.append(Call(self.client, applied, given, address))
+        return calls
 
     def whole(self, function: Callable[..., Any], *args: Any) -> Any:
         """What a function of all blocks gives, which the worker that has most of them calls.
@@ -368,9 +401,28 @@ class PartitionedRows:
         self.close()
 
 
-def added(*parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The sum of tuples of numbers and arrays, place by place."""
-    return tuple(sum(place[1:], start=place[0]) for place in zip(*parts, strict=True))
+def applied(
+    combine: Callable[..., Any] | None,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    numbers: Sequence[int] | None,
+    *parts: Any,
+) -> Any:
+    """On a worker: what a function gives of several parts, combined, or as a list.
+
+    parts : or one list, that an earlier call has given
+    """
+    if len(parts) == 1 and isinstance(parts[0], list):
+        (parts,) = parts
+    told = [()] * len(parts) if numbers is None else [(number,) for number in numbers]
+    each = (function(part, *which, *args) for part, which in zip(parts, told, strict=True))
+    # one after the other, so that there are never two results for a thread
+    return list(each) if combine is None else functools.reduce(combine, each)
+
+
+def added(*parts: Sequence[Any]) -> list[Any]:
+    """The sum of sequences of numbers and arrays, place by place."""
+    return [sum(place[1:], start=place[0]) for place in zip(*parts, strict=True)]
 
 
 def result_of(fetched: Fetched) -> Any:

@@ -8,20 +8,18 @@ times the probabilities, less one for the row's own class.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from hogshare.problems.linear.optimality import Optimality
+from hogshare.problems.linear.optimality import Optimality, Pass
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
-BLOCK_VALUES = 1 << 20  # of dense rows, which are weighted in a copy
-THIN = 0.1  # share of values that are stored, below which products of sparse matrices are faster
 FLAT = (
     1e-13  # of a coordinate's own curvature is added to it first, and more where that is too little
 )
@@ -32,29 +30,26 @@ ROUNDS = 8  # of the search for signs, for each coordinate
 INNER = 200  # steps of conjugate gradients, as in scikit-learn's 'newton-cg'
 
 
-class Curvature:
-    """The Hessian of a problem's objective at one model.
+class Bends:
+    """Second derivatives of the losses of a part of the rows, by a pass at the model.
 
-    problem : with the log loss of one column or the multinomial loss. Of the penalty its l2 part
-        counts.
-    look : at the model
-    doubles : its rows
+    passed : at the model, of a problem with the log loss of one column or the multinomial loss
+    n_all : number of all rows
     """
 
-    def __init__(self, problem: RowProblem, look: Optimality, doubles: DoubleRows) -> None:
-        self.problem = problem
-        self.doubles = doubles
+    def __init__(self, passed: Pass, n_all: int) -> None:
+        self.problem = problem = passed.problem
+        self.doubles = problem.doubles
         rows = problem.rows
-        n_rows = max(1, problem.n_all)
         weight = rows.weight[:, None].astype(np.float64) if rows.weight.size else np.ones((1, 1))
         with errstate(invalid="ignore", divide="ignore"):
-            share = np.nan_to_num(look.row_slopes / weight)  # of rows without weight: none
+            share = np.nan_to_num(passed.slopes / weight)  # of rows without weight: none
         if problem.n_columns == 1:
             share = np.abs(share)
         else:
             share[np.arange(problem.n_rows), rows.y.astype(np.int64)] += 1.0
         self.probability = share
-        self.weight = np.broadcast_to(weight / n_rows, (problem.n_rows, 1))
+        self.weight = np.broadcast_to(weight / max(1, n_all), (problem.n_rows, 1))
 
     def pair(self, k: int, m: int) -> np.ndarray:
         """Second derivative of every row's loss in the predictions of two columns."""
@@ -63,22 +58,12 @@ class Curvature:
             return self.weight[:, 0] * p[:, k] * (1.0 - p[:, k])
         return -self.weight[:, 0] * p[:, k] * p[:, m]
 
-    def matrix(self) -> np.ndarray:
-        """The Hessian, of shape (n_columns * width, n_columns * width)."""
-        columns, width = self.problem.n_columns, width_of(self.problem)
-        out = np.zeros((columns, width, columns, width))
-        for k in range(columns):
-            for m in range(k, columns):
-                block = self.doubles.weighted_square(self.pair(k, m), self.problem.fit_intercept)
-                (block,) = self.problem.totals(block)
-                out[k, :, m] = block
-                out[m, :, k] = block
-        features = np.arange(self.problem.n_features)
-        for k in range(columns):
-            out[k, features, k, features] += self.problem.l2
-        return out.reshape(columns * width, -1)
+    def blocks(self) -> list[np.ndarray]:
+        """The Hessian's parts that two columns share, in the order of `pairs`."""
+        square, ones = self.doubles.weighted_square, self.problem.fit_intercept
+        return [square(self.pair(k, m), ones) for k, m in pairs(self.problem.n_columns)]
 
-    def product(self, vector: np.ndarray) -> np.ndarray:
+    def product(self, vector: np.ndarray) -> tuple[np.ndarray]:
         """The Hessian times an array of the model's shape."""
         p, features = self.probability, self.problem.n_features
         out = np.zeros_like(vector)
@@ -95,11 +80,9 @@ class Curvature:
             out[:, :features] += (x.T @ bent).T
             if self.problem.fit_intercept:
                 out[:, features] += bent.sum(axis=0)
-        (out,) = self.problem.totals(out)
-        out[:, :features] += self.problem.l2 * vector[:, :features]
-        return out
+        return (out,)
 
-    def diagonal(self) -> np.ndarray:
+    def diagonal(self) -> tuple[np.ndarray]:
         """The Hessian's diagonal, in the model's shape."""
         features = self.problem.n_features
         bends = self.weight * self.probability * (1.0 - self.probability)
@@ -109,9 +92,51 @@ class Curvature:
             out[:, :features] += (squares.T @ bends[part]).T
         if self.problem.fit_intercept:
             out[:, features] = bends.sum(axis=0)
-        (out,) = self.problem.totals(out)
-        out[:, :features] += self.problem.l2
+        return (out,)
+
+
+class Curvature:
+    """The Hessian of a problem's objective at one model; of the penalty its l2 part counts.
+
+    look : at the model
+    """
+
+    def __init__(self, look: Optimality) -> None:
+        self.problem = look.problem
+        self.bends = look.problem.kept(Bends, look.problem.n_all, of=look.passed)
+
+    def matrix(self) -> np.ndarray:
+        """The Hessian, of shape (n_columns * width, n_columns * width)."""
+        columns, width = self.problem.n_columns, width_of(self.problem)
+        out = np.zeros((columns, width, columns, width))
+        blocks = self.problem.total(Bends.blocks, of=self.bends)
+        for (k, m), block in zip(pairs(columns), blocks, strict=True):
+            out[k, :, m] = block
+            out[m, :, k] = block
+        features = np.arange(self.problem.n_features)
+        for k in range(columns):
+            out[k, features, k, features] += self.problem.l2
+        return out.reshape(columns * width, -1)
+
+    def product(self, vector: np.ndarray) -> np.ndarray:
+        """The Hessian times an array of the model's shape."""
+        (out,) = self.problem.total(Bends.product, vector, of=self.bends)
+        return self._with_l2(out, vector)
+
+    def diagonal(self) -> np.ndarray:
+        """The Hessian's diagonal, in the model's shape."""
+        (out,) = self.problem.total(Bends.diagonal, of=self.bends)
+        return self._with_l2(out, np.ones_like(out))
+
+    def _with_l2(self, out: np.ndarray, vector: np.ndarray) -> np.ndarray:
+        features = self.problem.n_features
+        out[:, :features] += self.problem.l2 * vector[:, :features]
         return out
+
+
+def pairs(columns: int) -> Iterator[tuple[int, int]]:
+    """The columns, each with itself and with those behind it."""
+    return itertools.combinations_with_replacement(range(columns), 2)
 
 
 def by_factors(curvature: Curvature, gradient: np.ndarray) -> np.ndarray | None:
@@ -228,57 +253,3 @@ def by_products(curvature: Curvature, gradient: np.ndarray, free: np.ndarray) ->
 def width_of(problem: RowProblem) -> int:
     """Numbers of a column of the model: one a feature, and the intercept."""
     return problem.n_features + problem.fit_intercept
-
-
-class DoubleRows:
-    """The rows as matrices in double precision.
-
-    Dense ones so many at a time that copies stay in a cache; sparse ones as a whole, whose copy is
-    made once.
-    """
-
-    def __init__(self, problem: RowProblem) -> None:
-        rows = problem.rows
-        shape = problem.n_rows, problem.n_features
-        self.matrix: Any = None
-        if not problem.is_sparse:
-            self.matrix = rows.data.reshape(shape)
-        else:
-            signed = np.int32 if rows.indices.dtype == np.uint32 else np.int64
-            fits = len(rows.data) <= np.iinfo(np.int32).max
-            starts = rows.indptr.astype(signed if fits else np.int64)
-            parts = rows.data.astype(np.float64, copy=False), rows.indices.view(signed), starts
-            self.matrix = sp.csr_array(parts, shape=shape)
-        self.is_thin = problem.nnz < THIN * problem.n_rows * problem.n_features
-
-    def parts(self, dense: bool = False) -> Iterator[tuple[slice, Any]]:
-        """Which rows, and they."""
-        matrix, (n_rows, n_features) = self.matrix, self.matrix.shape
-        sparse = sp.issparse(matrix)
-        if sparse and not dense:
-            yield slice(0, n_rows), matrix
-            return
-        step = max(1, BLOCK_VALUES // max(1, n_features))
-        for first in range(0, n_rows, step):
-            x = matrix[first : first + step]
-            x = x.toarray() if sparse else x.astype(np.float64, copy=False)
-            yield slice(first, first + step), x
-
-    def weighted_square(self, weight: np.ndarray, ones: bool) -> np.ndarray:
-        """``X.T @ diag(weight) @ X``, with a feature of ones besides for the intercept."""
-        features = self.matrix.shape[1]
-        out = np.zeros((features + ones, features + ones))
-        for part, x in self.parts(dense=not self.is_thin):
-            mine = weight[part]
-            if sp.issparse(x):
-                values = x.data * np.repeat(mine, np.diff(x.indptr))
-                times = sp.csr_array((values, x.indices, x.indptr), shape=x.shape)
-                out[:features, :features] += (x.T @ times).toarray()
-            else:
-                out[:features, :features] += x.T @ (mine[:, None] * x)
-            if ones:
-                out[:features, features] += x.T @ mine
-        if ones:
-            out[features, :features] = out[:features, features]
-            out[features, features] = weight.sum()
-        return out

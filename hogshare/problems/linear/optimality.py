@@ -7,6 +7,7 @@ wants the parts of the pass side by side hands in how (`each`).
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +58,78 @@ def components(
     return found
 
 
+class Pass:
+    """What a pass over a part of the rows has found at a model; it stays where the rows are.
+
+    slopes : float64 array of shape (n_rows, n_columns), the weighted derivative of every row's loss
+    losses : of the columns; without meaning where the slopes were given
+    """
+
+    def __init__(
+        self,
+        problem: RowProblem,
+        coef: np.ndarray,
+        intercept: np.ndarray,
+        n_sides: int,
+        *,
+        slopes: np.ndarray | None = None,
+        settle: float | None = None,
+        each: Each = map,
+        n_parts: int = 1,
+    ) -> None:
+        self.problem = problem
+        columns = problem.n_columns
+        known = slopes is not None
+        self._slopes = np.empty(problem.n_rows * columns)
+        # of no use once the slopes are known, which take its place
+        margins = np.empty_like(self._slopes) if known else self._slopes
+        if slopes is not None:
+            self._slopes[:] = np.asarray(slopes).reshape(-1)
+        w = np.ascontiguousarray(coef.T, dtype=problem.dtype).reshape(-1)
+        self.intercept = intercept
+        self._each = each
+        self._parts = parts = parts_of(problem, n_parts)
+
+        def fill(part: tuple[int, int]) -> None:
+            fill_margins(problem.rows, *part, w, np.empty(columns), margins)
+
+        if settle is not None:
+            list(each(fill, parts))
+            self.intercept = best_intercepts(problem, margins, intercept, settle, parts, each)
+        stride = rows_at_once(problem.rows)
+
+        def add(part: tuple[int, int]) -> Sums:
+            out = sums_of(len(w), columns, n_sides)
+            model = w if settle is None else w[:0], margins, self.intercept
+            sums = known, self._slopes, out
+            add_gradient(*problem.terms, *part, stride, *model, *problem.column_weights, *sums)
+            return out
+
+        self._sums = list(each(add, parts))
+
+    @property
+    def slopes(self) -> np.ndarray:
+        """Of the rows."""
+        return self._slopes.reshape(self.problem.n_rows, self.problem.n_columns)
+
+    def sums(self) -> list[Any]:
+        """Gradient and slopes of either side, losses, products of slopes and margins, slopes."""
+        names = ("gradient", "slopes", "losses", "products")
+        # the slopes of both sides are not the kernel's, whose last bit depends on where in memory
+        # they lie
+        return [*(sum(getattr(s, name) for s in self._sums) for name in names), self.slopes.sum(0)]
+
+    def conjugates(self, shrink: np.ndarray) -> tuple[np.ndarray]:
+        """The sum of the losses' conjugates at the slopes, shrunk on either side."""
+        problem = self.problem
+
+        def conjugates(part: tuple[int, int]) -> float:
+            args = *part, shrink, *problem.column_weights, self._slopes
+            return float(sum_of_conjugates(*problem.terms, *args))
+
+        return (np.array([sum(self._each(conjugates, self._parts))]),)
+
+
 class Optimality:
     """One look at a model.
 
@@ -68,8 +141,14 @@ class Optimality:
     sides : whether `gap` will be asked for
     settle : move the intercepts first, to where the mean slope of the losses is at most so much:
         for smooth losses. None looks at the model as it is.
-    each : ``each(function, parts)`` calls the function with every part
-    n_parts : parts of the rows, at most
+    how : of the pass, how a process makes it: `each` and `n_parts`, where
+        ``each(function, parts)`` calls the function with every part, of which there are at most so
+        many
+
+    Attributes
+    ----------
+    passed : Pass
+        Of every part of the rows, where that is: what `LinearProblem.kept` gives.
     """
 
     def __init__(
@@ -80,47 +159,22 @@ class Optimality:
         slopes: np.ndarray | None = None,
         sides: bool = True,
         settle: float | None = None,
-        each: Each = map,
-        n_parts: int = 1,
+        **how: Any,
     ) -> None:
         self.problem = problem
         self.coef = np.asarray(model.coef, np.float64)
-        columns = problem.n_columns
-        known = slopes is not None
-        self._slopes = np.empty(problem.n_rows * columns)
-        # of no use once the slopes are known, which take its place
-        margins = np.empty_like(self._slopes) if known else self._slopes
-        if slopes is not None:
-            self._slopes[:] = np.asarray(slopes).reshape(-1)
-        w = np.ascontiguousarray(self.coef.T, dtype=problem.dtype).reshape(-1)
-        n_sides = 2 if sides and problem.fit_intercept else 1
         self.intercept = np.asarray(model.intercept, np.float64)
-        self._each = each
-        self._parts = parts = parts_of(problem, n_parts)
-
-        def fill(part: tuple[int, int]) -> None:
-            fill_margins(problem.rows, *part, w, np.empty(columns), margins)
-
+        n_sides = 2 if sides and problem.fit_intercept else 1
+        if slopes is not None or settle is not None:  # who asks for these has all rows, or a rank's
+            how |= {"slopes": slopes, "settle": settle}
+        self.passed = problem.kept(Pass, self.coef, self.intercept, n_sides, **how)
         if settle is not None:
-            list(each(fill, parts))
-            self.intercept = best_intercepts(problem, margins, self.intercept, settle, parts, each)
-        stride = rows_at_once(problem.rows)
-
-        def add(part: tuple[int, int]) -> Sums:
-            out = sums_of(len(w), columns, n_sides)
-            model = w if settle is None else w[:0], margins, self.intercept
-            sums = known, self._slopes, out
-            add_gradient(*problem.terms, *part, stride, *model, *problem.column_weights, *sums)
-            return out
-
-        sums = list(each(add, parts))
-        found = ("gradient", "slopes", "losses", "products")
-        by_side, self._slope_sums, of_losses, products = problem.totals(
-            *(sum(getattr(s, name) for s in sums) for name in found)
-        )
-        self._sides = by_side.reshape(n_sides, problem.n_features, columns)
+            self.intercept = self.passed.intercept
+        found = problem.total(Pass.sums, of=self.passed)
+        by_side, self._slope_sums, of_losses, products, self._all_slopes = found
+        self._sides = by_side.reshape(n_sides, problem.n_features, problem.n_columns)
         # by Fenchel and Young: of slopes that are the derivatives, and of no others
-        self._conjugates = None if known else products - of_losses
+        self._conjugates = None if slopes is not None else products - of_losses
         self.objective = float(of_losses.sum()) / max(1, problem.n_all)
         self.objective += problem.penalty_at(self.coef)
 
@@ -131,9 +185,7 @@ class Optimality:
         """
         problem, n_rows = self.problem, max(1, self.problem.n_all)
         of_losses = self._sides.sum(axis=0).T / n_rows
-        # not from the kernel's sums, whose last bit is a matter of where in memory the slopes lie
-        slopes = self._slopes.reshape(-1, problem.n_columns).sum(axis=0)
-        of_intercepts = problem.totals(slopes)[0] / n_rows
+        of_intercepts = self._all_slopes / n_rows
         units = problem.sampled_units
         found = components(problem, units, self.coef, of_losses, of_intercepts)
         known = units.known
@@ -151,11 +203,6 @@ class Optimality:
         n_rows = max(1, self.problem.n_all)
         of_losses = self._sides.sum(axis=0).T / n_rows
         return of_losses + self.problem.l2 * self.coef, self._slope_sums.sum(axis=0) / n_rows
-
-    @property
-    def row_slopes(self) -> np.ndarray:
-        """Weighted derivative of every row's loss: float64 of shape (n_rows, n_columns)."""
-        return self._slopes.reshape(self.problem.n_rows, self.problem.n_columns)
 
     def relative_gap(self) -> float:
         """The gap in proportion to the objective."""
@@ -210,13 +257,7 @@ class Optimality:
         problem = self.problem
         if self._conjugates is not None and shrink.min() >= HARDLY_SHRUNK:
             return float((shrink * self._conjugates).sum())
-
-        def conjugates(part: tuple[int, int]) -> float:
-            args = *part, shrink, *problem.column_weights, self._slopes
-            return float(sum_of_conjugates(*problem.terms, *args))
-
-        total = sum(self._each(conjugates, self._parts))
-        return float(problem.totals(np.array([total]))[0][0])
+        return float(problem.total(Pass.conjugates, shrink, of=self.passed)[0][0])
 
 
 def parts_of(problem: RowProblem, n_parts: int) -> list[tuple[int, int]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,8 +15,8 @@ from hogshare.kernels.moments import nonzeros_of, norms_of, squared_norms
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
 from hogshare.kernels.survey import Survey, survey, survey_dense
-from hogshare.problems.arrays import frozen
 from hogshare.problems.fingerprints import DIGITS, digits
+from hogshare.problems.linear.doubles import DoubleRows
 from hogshare.problems.linear.labels import distinct, own_type
 from hogshare.problems.linear.rows import as_rows, check_sparse, each_column_once, is_sparse
 from hogshare.problems.linear.shards import Labels, shard_of, whole_rows
@@ -101,6 +102,20 @@ class LinearProblem:
     def totals(self, *numbers: np.ndarray) -> list[np.ndarray]:
         """The sums of arrays over all who have a part of the rows: the arrays, if one has all."""
         return list(numbers)
+
+    def kept(self, function: Callable[..., Any], *args: Any, of: Any = None, **how: Any) -> Any:
+        """What ``function(part, *args, **how)`` gives of every part of the rows, where that is.
+
+        of : what is taken in the place of the parts' problems: something that is kept already
+        """
+        return function(self if of is None else of, *args, **how)
+
+    def total(self, function: Callable[..., Any], *args: Any, of: Any = None) -> list[np.ndarray]:
+        """Sums over the parts of the rows of the arrays that such a function gives.
+
+        Everybody who has a part has to ask.
+        """
+        return self.totals(*function(self if of is None else of, *args))
 
     def mask_of_all(self, mask: np.ndarray) -> np.ndarray:
         """A mask of the rows, as one of all rows."""
@@ -239,17 +254,21 @@ class LinearProblem:
         return row_sizes(self.rows, self.positive, self.negative)
 
     @once
+    def doubles(self) -> DoubleRows:
+        """The rows in double precision: sparse ones of float32 are copied. Asked for by few."""
+        return DoubleRows(self.rows, self.n_features)
+
+    @once
     def units(self) -> Units:
         """See `problems.linear.units`; of what a sample says too little of, by all rows."""
-        sampled, rows = self._sampled_features, self.rows
+        sampled = self._sampled_features
         unknown = np.flatnonzero(~sampled.known)
         if self.is_sparse:
-            return self._units(features_of(rows, *self._asked, totals=self.totals))
+            return self._units(self.features_of_all())
+        if not len(unknown):
+            return self._units(sampled)
         # most are known, as a rule: those that are not take a fraction of a pass over all
-        values = rows.data.reshape(-1, rows.width)[:, unknown]
-        rows = rows._replace(data=frozen(values.reshape(-1)), width=max(1, len(unknown)))
-        asked = len(unknown), self.fit_intercept
-        missing = features_of(rows, *asked, totals=self.totals)
+        missing = self._features_of(len(unknown), places=unknown)
         return self._units(sampled.with_known(unknown, missing))
 
     @once
@@ -265,11 +284,15 @@ class LinearProblem:
         if self.features is not None:
             return self.features
         every = self.sample_every if self.is_sparse else max(1, self.n_all // UNIT_ROWS)
-        return features_of(self.rows, *self._asked, every, totals=self.totals)
+        return self._features_of(self.n_features, every)
 
-    @property
-    def _asked(self) -> tuple[int, bool]:
-        return self.n_features, self.fit_intercept
+    def features_of_all(self) -> Features:
+        """What the features are like, by all rows."""
+        return self._features_of(self.n_features)
+
+    def _features_of(self, n_features: int, every: int = 1, **which: Any) -> Features:
+        total = partial(self.total, of_rows)
+        return features_of(total, n_features, self.fit_intercept, every, **which)
 
     def with_rows(self, rows: Rows, divisors: np.ndarray | None = None) -> LinearProblem:
         """The same problem of other rows; nothing has been seen of them yet.
@@ -445,6 +468,11 @@ class LinearProblem:
             if self.l1 > 0.0:
                 value += self.l1 * float(np.abs(coef).sum())
         return value
+
+
+def of_rows(problem: LinearProblem, function: Callable[..., Any], *args: Any) -> Any:
+    """What a function gives of a problem's rows."""
+    return function(problem.rows, *args)
 
 
 def effective_l1_ratio(penalty: str | None, l1_ratio: float) -> float:

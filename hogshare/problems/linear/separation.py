@@ -15,6 +15,11 @@ def separates(problem: RowProblem, model: Model) -> bool:
     Without a penalty the log loss then falls towards zero along the model itself, and has no
     minimum. For one column with targets 0 and 1, and for the multinomial loss.
     """
+    return not problem.total(rows_behind, model)[0].any()
+
+
+def rows_behind(problem: RowProblem, model: Model) -> tuple[np.ndarray]:
+    """How many of a part's rows that weigh anything are not on their own class's side."""
     columns = problem.n_columns
     w = np.ascontiguousarray(np.asarray(model.coef, np.float64).T, problem.dtype).reshape(-1)
     margins = np.empty(problem.n_rows * columns)
@@ -29,4 +34,4 @@ def separates(problem: RowProblem, model: Model) -> bool:
         margins[everyone, mine] = -np.inf
         ahead = own - margins.max(axis=1)
     behind = np.count_nonzero(~((ahead[weight > 0.0] if weight.size else ahead) > 0.0))
-    return not problem.totals(np.array([float(behind)]))[0].any()
+    return (np.array([float(behind)]),)

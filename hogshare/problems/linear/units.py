@@ -30,14 +30,15 @@ decide, is looked at in all rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hogshare.kernels import losses
 from hogshare.kernels.moments import add_deviations
 from hogshare.kernels.rows import Rows
+from hogshare.problems.arrays import frozen
 
 FEWEST = 4  # values in a sample that tell what a column is like
 UNSEEN = 3.0  # values that a sample of rows may have missed, each counted as one of its rows
@@ -46,12 +47,9 @@ CONSTANT = 1e-28  # of a squared mean, below which a deviation is rounding
 LEAST_UNIT = 0.05
 
 
-Totals = Callable[..., list[np.ndarray]]
-
-
-def own(*numbers: np.ndarray) -> list[np.ndarray]:
-    """What one finds who has all rows: the numbers as they are."""
-    return list(numbers)
+# ``total(function, *args)``: the sums of the arrays that ``function(rows, *args)`` gives, over all
+# who have a part of the rows
+Total = Callable[..., Sequence[np.ndarray]]
 
 
 class Features(NamedTuple):
@@ -94,28 +92,51 @@ class Units(NamedTuple):
     known: np.ndarray
 
 
+def total_of(rows: Rows) -> Total:
+    """The sums over rows of which there are no others."""
+    return lambda function, *args: function(rows, *args)
+
+
+def first_row(rows: Rows, n_features: int, places: np.ndarray | None) -> Any:
+    """The first of dense rows, and how many that is; with `places` these features of it."""
+    about = np.zeros(n_features)
+    if rows.width and len(rows.y):
+        row = rows.data[: rows.width]
+        about += row if places is None else row[places]
+    return about, np.array([float(len(rows.y) > 0)])
+
+
+def deviations(rows: Rows, every: int, about: np.ndarray, places: np.ndarray | None) -> Any:
+    """Numbers, sums and squares of what features' values that are not zero deviate by."""
+    if places is not None:
+        values = rows.data.reshape(-1, rows.width)[:, places]
+        rows = rows._replace(data=frozen(values.reshape(-1)), width=len(places))
+    counts, sums, squares = np.zeros((3, len(about)))
+    found = add_deviations(rows, every, about, counts, sums, squares)
+    return counts, sums, squares, np.array(found, np.float64)
+
+
 def features_of(
-    rows: Rows, n_features: int, fit_intercept: bool, every: int = 1, totals: Totals = own
+    total: Total,
+    n_features: int,
+    fit_intercept: bool,
+    every: int = 1,
+    places: np.ndarray | None = None,
 ) -> Features:
     """Look at every so many rows.
 
-    totals : makes sums of what all find who have a part of the rows
+    total : over the parts of the rows
+    places : of the features of dense rows that are looked at; None: all
     """
-    about = np.zeros(n_features)
-    if rows.width and len(rows.y):
-        about += rows.data[: rows.width]
-    about, parts = totals(about, np.array([float(len(rows.y) > 0)]))
-    about /= max(1.0, parts[0])
+    about, parts = total(first_row, n_features, places)
+    about = about / max(1.0, parts[0])
     for again in (False, True):
-        counts, sums, squares = np.zeros((3, n_features))
-        found = add_deviations(rows, every, about, counts, sums, squares)
-        counts, sums, squares, (total, n_rows) = totals(
-            counts, sums, squares, np.array(found, np.float64)
-        )
+        found = total(deviations, every, about, places)
+        counts, sums, squares, (weight, n_rows) = found
         seen = np.maximum(counts, np.finfo(float).tiny)
         shift = sums / seen
         deviation = np.maximum(squares / seen - np.square(shift), 0.0)
-        full = (counts == total) & bool(fit_intercept and total > 0.0)
+        full = (counts == weight) & bool(fit_intercept and weight > 0.0)
         lost = full & (deviation < CANCELLED * np.square(shift))
         if again or not lost.any():
             break
@@ -125,11 +146,11 @@ def features_of(
     square = np.where(full, deviation, deviation + np.square(mean))
     known = np.ones(n_features, bool)
     if every > 1:
-        known = (counts * n_rows >= FEWEST * total) & (square > 0.0)
-        counts = np.where(known, counts, counts + UNSEEN * total / max(1, n_rows))
-    share = np.minimum(counts / max(total, np.finfo(float).tiny), 1.0)
+        known = (counts * n_rows >= FEWEST * weight) & (square > 0.0)
+        counts = np.where(known, counts, counts + UNSEEN * weight / max(1, n_rows))
+    share = np.minimum(counts / max(weight, np.finfo(float).tiny), 1.0)
     origin = np.where(full & known, mean, 0.0)
-    return Features(origin, square, share, known, total / max(1, n_rows))
+    return Features(origin, square, share, known, weight / max(1, n_rows))
 
 
 def units_of(features: Features, loss: str, l2: float, n_rows: int) -> Units:
