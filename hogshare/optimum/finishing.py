@@ -113,18 +113,29 @@ class Descent:
         self.done = 0
         parts = [model.coef, model.intercept[:, None]] if problem.fit_intercept else [model.coef]
         self.here = self.point(np.hstack(parts).astype(np.float64))
-        self.checks.note(0, self.here.look)
+        self._noted: Point | None = None
 
     @property
     def goes_on(self) -> bool:
         """Whether there is a step left to take, and a reason to."""
-        return self.done < self.limit and not self.checks.met
+        if self.done == self.limit:
+            return False
+        small = self.checks.criteria.get("gradient", np.inf)
+        if not self.here.look.gradient() <= small:  # the gap, which takes a pass, is not asked for
+            return True
+        return not self.seen().met
+
+    def seen(self) -> Checks:
+        """The checks, once they have looked at where this is."""
+        if self._noted is not self.here:
+            self._noted = self.here
+            self.checks.note(self.done, self.here.look)
+        return self.checks
 
     def accept(self, point: Point) -> None:
         """An iteration ends here."""
         self.here = point
         self.done += 1
-        self.checks.note(self.done, point.look)
 
 
 def by_lbfgs(descent: Descent) -> None:
@@ -288,6 +299,6 @@ def finish(
         if descent.goes_on:
             STEPS[name](descent)
             counts[name] = descent.done - before
-    checks = descent.checks
+    checks = descent.seen()
     found = {key: value for key, value in checks.seen[-1].items() if key != "epoch"}
     return Finish(descent.here.model, counts, found, checks.met, checks.sentence())

@@ -9,14 +9,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from hogshare.partitioned.blocks import Meaning, problem_of
-from hogshare.partitioned.calls import Call
-from hogshare.partitioned.rows import PartitionedRows, added
+from hogshare.partitioned.rows import Kept, PartitionedRows, added
 from hogshare.problems.linear.problem import LinearProblem
 
 
@@ -45,13 +45,13 @@ class PartitionedProblem(LinearProblem):
         return sum(fact.nnz for fact in self._rows.facts)
 
     def kept(
-        self, function: Callable[..., Any], *args: Any, of: list[Call] | None = None, **how: Any
-    ) -> list[Call]:
+        self, function: Callable[..., Any], *args: Any, of: Kept | None = None, **how: Any
+    ) -> Kept:
         """What a function gives of every part, which stays with the workers."""
-        return self._rows.kept(function, *args, of=of, **how)
+        return Kept(partial(function, **how) if how else function, args, of)
 
     def total(
-        self, function: Callable[..., Any], *args: Any, of: list[Call] | None = None
+        self, function: Callable[..., Any], *args: Any, of: Kept | None = None
     ) -> list[np.ndarray]:
         """The sums over all parts, which this waits for."""
         found: list[np.ndarray] = self._rows.reduced(added, function, *args, of=of)

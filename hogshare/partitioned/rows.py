@@ -57,6 +57,27 @@ UNLIKE = {
 WITHOUT_WORKERS_SECONDS = 60.0  # until a cluster is given up that has no workers left
 
 
+Step = tuple[Callable[..., Any], tuple[Any, ...]]  # of a part, and of these after it
+
+
+class Kept:
+    """What a step makes of every partition's problem, or of something else that is kept.
+
+    It is made and kept when it is asked for again: a second pass costs less than to have every sum
+    wait for a task of its own before it.
+
+    calls : that have it, each of a list of parts; None: nobody has
+    """
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], of: Kept | None):
+        self.steps: list[Step] = [(function, args)]
+        self.of: Kept | None = of
+        if of is not None and of.calls is None:
+            self.steps, self.of = [*of.steps, *self.steps], of.of
+        self.calls: list[Call] | None = None
+        self.used = False
+
+
 class PartitionedRows:
     """Rows, targets and weights in partitions on a cluster's workers.
 
@@ -230,11 +251,6 @@ class PartitionedRows:
         self._open.discard(call)
         call.release()
 
-    def _settled(self, calls: list[Call], there: dict[str, int]) -> list[Call]:
-        for call in calls:
-            call.settle(there)
-        return calls
-
     def scores(self, split: Split) -> Scores:
         """How the held-out rows of all partitions score a model.
 
@@ -259,57 +275,62 @@ class PartitionedRows:
         triangle = self.reduced(united, triangle_of_block, moments, blocks=True)
         return condensed_from(united(triangle), moments)
 
-    def kept(
-        self, function: Callable[..., Any], *args: Any, of: list[Call] | None = None, **how: Any
-    ) -> list[Call]:
-        """What a function gives of every partition's problem, which stays with the workers.
-
-        of : what is taken in the place of the problems: what an earlier call has returned
-        """
-        return self._applied(None, partial(function, **how) if how else function, args, of=of)
-
     def reduced(
         self,
         combine: Callable[..., Any],
         function: Callable[..., Any],
         *args: Any,
-        of: list[Call] | None = None,
+        of: Kept | None = None,
         blocks: bool = False,
         numbered: bool = False,
     ) -> Any:
         """What a function of every partition's problem gives, combined by owners, and then here.
 
         combine : of any number of results makes one like them
-        of : as of `kept`
+        of : what is taken in the place of the problems
         blocks : whether its block is taken in the place of the problem
         numbered : whether the function is told which partition it is, after the part
         """
-        calls = self._applied(combine, function, args, of=of, blocks=blocks, numbered=numbered)
+        step = function, args
+        if of is None:
+            parts = self._blocks if blocks else self.problems
+            calls = self._applied(combine, [step], parts, numbered)
+        elif not of.used:
+            of.used = True
+            calls = self._on_kept(combine, [*of.steps, step], of.of)
+        else:
+            calls = self._on_kept(combine, [step], of)
         return combine(*self.results(calls))
+
+    def _on_kept(
+        self, combine: Callable[..., Any] | None, steps: list[Step], of: Kept | None
+    ) -> list[Call]:
+        """Steps from something that is kept on, which is made now if it has not been."""
+        if of is None:
+            return self._applied(combine, steps, self.problems)
+        if of.calls is None:
+            of.calls = self._on_kept(None, of.steps, of.of)
+        there = self.there()
+        for call in of.calls:
+            call.settle(there)
+        return [
+            Call(self.client, applied, (combine, steps, None, call), call.address)
+            for call in of.calls
+        ]
 
     def _applied(
         self,
         combine: Callable[..., Any] | None,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        *,
-        of: list[Call] | None,
-        blocks: bool = False,
+        steps: list[Step],
+        parts: Sequence[Any],
         numbered: bool = False,
     ) -> list[Call]:
         """One call for each thread that has partitions, in their order."""
-        there = self.there()
-        if of is not None:
-            return [
-                Call(self.client, applied, (combine, function, args, None, call), call.address)
-                for call in self._settled(of, there)
-            ]
-        parts, calls = self._blocks if blocks else self.problems, []
+        there, calls = self.there(), []
         for address, own in self.owners.partitions().items():
-            lanes = min(len(own), there.get(address, 1))
-            for few in np.array_split(own, lanes):
+            for few in np.array_split(own, min(len(own), there.get(address, 1))):
                 numbers = few.tolist() if numbered else None
-                given = combine, function, args, numbers, *(parts[p] for p in few)
+                given = combine, steps, numbers, *(parts[p] for p in few)
                 calls.append(Call(self.client, applied, given, address))
         return calls
 
@@ -403,19 +424,24 @@ class PartitionedRows:
 
 def applied(
     combine: Callable[..., Any] | None,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
+    steps: list[Step],
     numbers: Sequence[int] | None,
     *parts: Any,
 ) -> Any:
-    """On a worker: what a function gives of several parts, combined, or as a list.
+    """On a worker: what steps, one after the other, make of several parts, combined, or as a list.
 
     parts : or one list, that an earlier call has given
     """
     if len(parts) == 1 and isinstance(parts[0], list):
         (parts,) = parts
     told = [()] * len(parts) if numbers is None else [(number,) for number in numbers]
-    each = (function(part, *which, *args) for part, which in zip(parts, told, strict=True))
+
+    def made(part: Any, which: tuple[int, ...]) -> Any:
+        for function, args in steps:
+            part = function(part, *which, *args)
+        return part
+
+    each = (made(part, which) for part, which in zip(parts, told, strict=True))
     # one after the other, so that there are never two results for a thread
     return list(each) if combine is None else functools.reduce(combine, each)
 
