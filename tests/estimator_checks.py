@@ -9,6 +9,7 @@ import sys
 import warnings
 
 import numpy as np
+import optimum_cases
 import pandas as pd
 import scipy.sparse as sp
 from mpi4py import MPI as library
@@ -287,6 +288,24 @@ def check_shards_of_least_squares_are_solved_exactly():
         model = RidgeClassifier(runtime=SHARDS).fit(X[mine], WORDS[mine])
         assert alike(model, "coef_", "classes_")
         np.testing.assert_allclose(model.coef_, SkRidgeClassifier().fit(X, WORDS).coef_, rtol=1e-6)
+
+
+def check_shards_have_the_optimum_of_one_machine():
+    def fit(model, X, y, weight):
+        rows = np.array_split(np.arange(len(y)), SIZE)[RANK]
+        return model.set_params(runtime=SHARDS).fit(X[rows], y[rows], sample_weight=weight[rows])
+
+    for name in optimum_cases.NAMES:
+        optimum_cases.require_one_optimum(name, fit)
+
+
+def check_shards_of_wide_ridge_are_solved_by_products():
+    mine, wide = part("uneven"), np.random.default_rng(0).standard_normal((len(X), 2500)) / 50.0
+    whole = SkRidge(2.0, solver="cholesky").fit(wide, np.c_[Z, 3.0 - Z], sample_weight=WEIGHT)
+    model = Ridge(2.0, tol=1e-12, runtime=SHARDS)
+    model.fit(wide[mine], np.c_[Z, 3.0 - Z][mine], sample_weight=WEIGHT[mine])
+    assert alike(model, "coef_") and model.solver_ == "cg" and model.report_.converged
+    np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-8)
 
 
 def check_shards_of_what_needs_all_rows_are_brought_together():

@@ -11,6 +11,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import optimum_cases
 import pytest
 import scipy.sparse as sp
 from executors import NEEDS_DASK, cluster, fork_workers
@@ -387,7 +388,7 @@ class TestLeastSquares:
                 np.testing.assert_allclose(model.coef_, theirs.coef_, rtol=1e-6, atol=1e-8)
                 np.testing.assert_allclose(model.intercept_, theirs.intercept_, rtol=1e-6)
             assert "rows stand for those of 6 partitions" in str(model.report_)
-        model = Ridge(alpha=0.5).fit(parted(X.toarray()), parted(y))
+        model = Ridge(alpha=0.5).fit(parted(X), parted(y))
         theirs = linear_model.Ridge(alpha=0.5, solver="cholesky").fit(X.toarray(), y)
         np.testing.assert_allclose(model.coef_, theirs.coef_, rtol=1e-8, atol=1e-10)
         model = Lasso(alpha=0.01).fit(parted(X), parted(y))
@@ -665,6 +666,7 @@ class TestFits:
     def test_ridge_is_scikit_learn_s(self, kind, monkeypatch):
         if kind == "wide":
             monkeypatch.setattr("hogshare.estimators.ridge.MOST_FEATURES", 0)
+        monkeypatch.setattr("hogshare.estimators.ridge.FEW_OF_SPARSE", 0)
         X, y = made(classes=1)
         X = X.toarray() + 3.0
         y = np.column_stack([y, 2.0 - y, np.full(ROWS, 3.0)])
@@ -679,7 +681,8 @@ class TestFits:
         assert (model.n_iter_ is None) == (kind == "dense")
         assert model.report_.converged or kind == "dense"
 
-    def test_ridge_says_where_it_has_not_converged(self):
+    def test_ridge_says_where_it_has_not_converged(self, monkeypatch):
+        monkeypatch.setattr("hogshare.estimators.ridge.FEW_OF_SPARSE", 0)
         X, y = made(classes=1)
         with pytest.warns(ConvergenceWarning, match="times what tol asks for, after 2 iterations"):
             Ridge(tol=1e-12, max_iter=2).fit(parted(X), parted(y))
@@ -844,6 +847,17 @@ class TestRefusals:
         model.set_params(eta0=1e300)
         with pytest.raises(ValueError, match=r"under-/overflow.* a smaller eta0 than 1e\+300"):
             model.fit(parted(X, 2), parted(y, 2))
+
+
+@NEEDS_DASK
+def test_three_workers_have_the_optimum_of_one_machine():
+    def fit(model, *rows):
+        X, y, weight = (parted(one, 5) for one in rows)
+        return model.fit(X, y, sample_weight=weight)
+
+    with cluster(3):
+        for name in optimum_cases.NAMES:
+            optimum_cases.require_one_optimum(name, fit)
 
 
 @NEEDS_DASK

@@ -46,6 +46,7 @@ from hogshare.system.interrupts import errstate
 from hogshare.system.ranges import meaning
 
 DIRECT_SIZE = 400  # rows or features up to which a system is solved sooner than approached
+FEW_OF_SPARSE = 100  # features of sparse rows, up to which theirs count as dense, zeros and all
 LOST = 1e-7  # of all features' squares, which rounding the largest one's may take up
 CONJUGATE_GRADIENTS = "cg"
 EXACT = ("cholesky", "svd")  # of scikit-learn's, which have no criterion to miss
@@ -131,8 +132,9 @@ class RidgeMixin(LeastSquares):
 
     def _is_exact(self, n_features: int, is_sparse: bool) -> bool:
         """Whether rows of which others have more are solved for exactly."""
-        wished = self.positive or self.solver == "cholesky" or not is_sparse
-        return n_features <= MOST_FEATURES and wished
+        if is_sparse and not (self.positive or self.solver == "cholesky"):
+            return n_features <= FEW_OF_SPARSE
+        return n_features <= MOST_FEATURES
 
     def _fit_own(self, everybody: Everybody, X: Any, y: np.ndarray, sample_weight: Any) -> None:
         """Fit rows of which other processes have more."""
