@@ -651,6 +651,14 @@ class TestFits:
         np.testing.assert_array_equal(model.fit(*rows).coef_, before)
         assert model.n_iter_ == [0]
 
+    def test_iterations_are_printed(self, capsys):
+        X, y = made()
+        model = LogisticRegression(verbose=1).fit(parted(X), parted(y))
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) == 2 * model.n_iter_[0] and lines[0] == "-- Iteration 1"
+        printed = float(lines[-1].split("Objective: ")[1])
+        assert printed == pytest.approx(float(model.report_.notes[0].split()[-1]), abs=1e-6)
+
     def test_classes_that_are_apart_have_no_optimum_without_a_penalty(self):
         X, _ = made()
         y = X[:, 0].toarray().ravel() > 0.0
@@ -952,7 +960,7 @@ def test_fits_outlive_every_worker(seed):
 
 
 @NEEDS_DASK
-@pytest.mark.parametrize("model", [sgd(max_iter=10**6), Ridge()])
+@pytest.mark.parametrize("model", [sgd(max_iter=10**6), Ridge(solver="sparse_cg")])
 def test_a_cluster_without_workers_is_given_up(model, monkeypatch):
     from distributed import Client, LocalCluster
 

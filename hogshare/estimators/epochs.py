@@ -114,11 +114,11 @@ class EpochTasks:
         print(f"Total training time: {seconds:.2f} seconds.")  # noqa: T201
 
 
-def print_epoch(epoch: int, model: Model, objective: str) -> None:
+def print_epoch(epoch: int, model: Model, objective: str, what: str = "Epoch") -> None:
     """scikit-learn's lines of `verbose`."""
     bias = ", ".join(f"{value:.6f}" for value in model.intercept)
     print(  # noqa: T201
-        f"-- Epoch {epoch}\n"
+        f"-- {what} {epoch}\n"
         f"Norm: {np.linalg.norm(model.coef):.2f}, NNZs: {np.count_nonzero(model.coef)}, "
         f"Bias: {bias}, T: {int(model.t) - 1}, {objective}"
     )

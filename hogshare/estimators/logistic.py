@@ -110,7 +110,8 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         fit that does not meet `tol` by then ends with a `ConvergenceWarning`; 0 fits nothing.
 
     verbose : int, default=0
-        If positive, print the model's norm, nonzeros, intercept and objective after each epoch.
+        If positive, print the model's norm, nonzeros, intercept and objective after each epoch,
+        of a Dask collection after each iteration.
 
     Attributes
     ----------

@@ -238,7 +238,8 @@ def fit_logistic(est: Any, X: Any, y: Any, sample_weight: Any, penalty: str | No
         problem = problem_of_all(rows, meaning)
         stop = est._stop(problem, est.max_iter, False)
         method = method_for(problem, est.solver, **AFAR)
-        found = finish(problem, est._start(problem), stop, method, est.max_iter)
+        heard = say_objective if est.verbose else None
+        found = finish(problem, est._start(problem), stop, method, est.max_iter, heard=heard)
         describe(est, rows)
         workers = len(rows.there())
         n_iter = sum(found.iterations.values())
@@ -456,6 +457,11 @@ def describe(est: Any, rows: PartitionedRows) -> None:
         est.feature_names_in_ = np.asarray(names, dtype=object)
     elif hasattr(est, "feature_names_in_"):
         del est.feature_names_in_
+
+
+def say_objective(iteration: int, value: float, model: Model) -> None:
+    """What `verbose` prints after an iteration of a method that passes over all partitions."""
+    print_epoch(iteration, model, f"Objective: {value:f}", what="Iteration")
 
 
 def say(epoch: int, value: float, model: Model) -> None:

@@ -90,8 +90,10 @@ class RidgeMixin(LeastSquares):
         scikit-learn's 'cholesky', which is exact, sparse ones to conjugate gradients ('cg'), in
         which each coefficient has its own unit. Those also finish where the workers foresee that
         `max_iter` epochs will not do. Dense rows with more features than rows, whose inner products
-        one large feature would leave without the digits of the others, go to 'cg' instead. The
-        other names are scikit-learn's own solvers, its 'sparse_cg' among them, which end as there.
+        one large feature would leave without the digits of the others, go to 'cg' instead. Rows in
+        parts, on ranks or in Dask collections, are solved for exactly up to 2,000 features, sparse
+        ones up to 100, and by 'cg' beyond. The other names are scikit-learn's own solvers, its
+        'sparse_cg' among them, which end as there.
 
     positive : bool, default=False
         Whether coefficients must not be negative; scikit-learn's 'lbfgs' does that.
@@ -132,6 +134,8 @@ class RidgeMixin(LeastSquares):
 
     def _is_exact(self, n_features: int, is_sparse: bool) -> bool:
         """Whether rows of which others have more are solved for exactly."""
+        if self.solver == "sparse_cg" and not self.positive:
+            return False
         if is_sparse and not (self.positive or self.solver == "cholesky"):
             return n_features <= FEW_OF_SPARSE
         return n_features <= MOST_FEATURES

@@ -42,6 +42,8 @@ ROUNDING = 16  # of the last digits of the objective, which tell nothing
 FLATTEST = 1e-2  # of the largest curvature: coordinates that bend less count as if they bent so
 EVALUATIONS = 50  # in one line search of lbfgs
 
+Heard = Callable[[int, float, Model], object]
+
 
 @dataclass(frozen=True)
 class Finish:
@@ -104,9 +106,11 @@ class Descent:
         model: Model,
         stop: Stop,
         iterations: int,
+        heard: Heard | None,
         how: dict[str, Any],
     ) -> None:
         self.problem = problem
+        self.heard = heard
         self.point = partial(Point, problem, how=how)
         self.checks = Checks(problem, stop, settles=False)
         self.limit = iterations
@@ -136,6 +140,8 @@ class Descent:
         """An iteration ends here."""
         self.here = point
         self.done += 1
+        if self.heard is not None:
+            self.heard(self.done, point.value, point.model)
 
 
 def by_lbfgs(descent: Descent) -> None:
@@ -279,6 +285,8 @@ def finish(
     stop: Stop,
     method: str,
     iterations: int,
+    *,
+    heard: Heard | None = None,
     **how: Any,
 ) -> Finish:
     """Go on from a model until the criteria of `stop` are met.
@@ -290,9 +298,10 @@ def finish(
     stop : of which the gradient and the gaps count
     method : one of `METHODS`; "lbfgs" is for penalties without l1
     iterations : of all methods together, at the most
+    heard : called after each iteration with its number, the objective and the model
     how : passes over the rows are made: see `hogshare.problems.linear.optimality.Optimality`
     """
-    descent = Descent(problem, model, stop, iterations, how)
+    descent = Descent(problem, model, stop, iterations, heard, how)
     counts: dict[str, int] = {}
     for name in dict.fromkeys((method, "newton-cg")):
         before = descent.done

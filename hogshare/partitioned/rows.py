@@ -48,6 +48,7 @@ from hogshare.system.clusters import (
     threads_of,
 )
 
+LONG_VALUES = 4_000_000  # of a thread's rows, a pass over which takes some 10 ms
 MOST_NAMES = 8  # of columns in a sentence
 UNLIKE = {
     "n_features": "features",
@@ -63,8 +64,8 @@ Step = tuple[Callable[..., Any], tuple[Any, ...]]  # of a part, and of these aft
 class Kept:
     """What a step makes of every partition's problem, or of something else that is kept.
 
-    It is made and kept when it is asked for again: a second pass costs less than to have every sum
-    wait for a task of its own before it.
+    It is made and kept when it is asked for again, where a second pass costs less than to have
+    every sum wait for a task of its own before it.
 
     calls : that have it, each of a list of parts; None: nobody has
     """
@@ -295,12 +296,18 @@ class PartitionedRows:
         if of is None:
             parts = self._blocks if blocks else self.problems
             calls = self._applied(combine, [step], parts, numbered)
-        elif not of.used:
+        elif not (of.used or self._passes_are_long):
             of.used = True
             calls = self._on_kept(combine, [*of.steps, step], of.of)
         else:
             calls = self._on_kept(combine, [step], of)
         return combine(*self.results(calls))
+
+    @property
+    def _passes_are_long(self) -> bool:
+        """Whether a pass takes longer than a task."""
+        values = sum(fact.nnz for fact in self.facts)
+        return values > LONG_VALUES * sum(self.there().values())
 
     def _on_kept(
         self, combine: Callable[..., Any] | None, steps: list[Step], of: Kept | None
