@@ -172,7 +172,7 @@ def test_even_rows_have_the_slopes_and_sums_of_others(scale):
     for settle in (None, 1e-9):
         one, other = (Optimality(problem, at, settle=settle) for problem in (even, weighted))
         np.testing.assert_allclose(one.intercept, other.intercept, rtol=1e-12)
-        np.testing.assert_allclose(one._slopes, other._slopes, rtol=1e-12)
+        np.testing.assert_allclose(one.passed.slopes, other.passed.slopes, rtol=1e-12)
         np.testing.assert_allclose(one.objective, other.objective, rtol=1e-12)
         np.testing.assert_allclose(one.gradient(), other.gradient(), rtol=1e-9)
         np.testing.assert_allclose(one.gap(), other.gap(), rtol=1e-9)
