@@ -18,6 +18,7 @@ from hogshare.system import (
 if TYPE_CHECKING:
     from hogshare import datasets as datasets
     from hogshare import links as links
+    from hogshare import metrics as metrics
     from hogshare import problems as problems
     from hogshare import simulation as simulation
     from hogshare import theory as theory
@@ -99,6 +100,7 @@ __getattr__, __dir__, __all__ = lazy.names(
         "io.models.save_load": "load save",
         "links": "links",
         "links.link": "Link",
+        "metrics": "metrics",
         "planes": "Master Mirrors Plane Replicas Shared Until",
         "problems": "problems",
         "problems.model": "Model",

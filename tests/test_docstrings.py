@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import hogshare
-from hogshare import datasets, links, problems, simulation, theory, topology
+from hogshare import datasets, links, metrics, problems, simulation, theory, topology
 
 NO_EXAMPLE = {"__version__", "problems"}
 
@@ -18,7 +18,7 @@ def public():
     """Yield the dotted name of every public thing, and the thing."""
     for name in hogshare.__all__:
         yield f"hogshare.{name}", getattr(hogshare, name)
-    for module in (datasets, links, problems, simulation, theory, topology):
+    for module in (datasets, links, metrics, problems, simulation, theory, topology):
         yield module.__name__, module
         for name in module.__all__:
             yield f"{module.__name__}.{name}", getattr(module, name)

@@ -455,3 +455,97 @@ def test_a_file_of_an_earlier_version_has_biases_step_as_factors_do(fitted):
         bad = {**attributes, "_pace": np.nan}
         modelfile.check(dataclasses.replace(saved, attributes=bad))
     assert MatrixFactorization._pace == 1.0
+
+
+def test_candidates_are_all_there_is_to_choose_from(fitted):
+    everything = fitted.recommend(4, n=1000, exclude_seen=False)
+    few = [9, 3, 3, 11, 0]
+    told = fitted.recommend([4, 9], n=1000, exclude_seen=False, candidates=few)
+    assert told[0] == [pair for pair in everything if pair[0] in few]
+    assert told[1] == fitted.recommend(9, n=1000, exclude_seen=False, candidates=few)
+    seen = set(ITEMS[USERS == 4])
+    told = fitted.recommend(4, n=1000, candidates=few)
+    assert [item for item, _ in told] == [i for i, _ in everything if i in few and i not in seen]
+    with pytest.warns(UserWarning, match="candidates that were in no fit, such as 999"):
+        assert fitted.recommend(4, candidates=[999]) == []
+
+
+@pytest.mark.parametrize("biases", [True, False])
+def test_lists_in_blocks_are_those_of_each(fitted, biases, monkeypatch):
+    made = fitted if biases else model(biases=False, unknown="ignore").fit(USERS, ITEMS, RATINGS)
+    users = [*range(12), 999] if not biases else range(12)
+    whole = made.recommend(users, n=7)
+    monkeypatch.setattr("hogshare.estimators.recommendations.BLOCK_SCORES", 1)
+    assert made.recommend(users, n=7) == whole == [made.recommend(user, n=7) for user in users]
+
+
+def test_equal_predictions_come_in_the_order_of_the_items():
+    flat = model(n_factors=0).fit([0, 0, 1, 1], [0, 1, 2, 3], [1.0, 1.0, 1.0, 1.5])
+    flat.item_biases_[:] = [0.0, 0.5, 0.5, 0.5]
+    told = flat.recommend(0, n=2, exclude_seen=False)
+    assert [item for item, _ in told] == [1, 2]
+
+
+@pytest.mark.parametrize("how", ["plain", "nonnegative", "logistic", "without biases"])
+def test_who_was_in_no_fit_is_folded_in(how):
+    values = RATINGS
+    if how == "logistic":
+        values = (np.median(RATINGS) < RATINGS).astype(float)
+    settings = {"nonnegative": how == "nonnegative", "biases": how != "without biases"}
+    loss = "logistic" if how == "logistic" else "squared_error"
+    made = model(loss=loss, alpha=0.5, **settings).fit(USERS, ITEMS, values)
+    before = made.user_factors_.copy(), made.item_factors_.copy()
+    own = USERS == 4
+    ratings = dict(zip(ITEMS[own].tolist(), values[own].tolist(), strict=True))
+    told = dict(made.recommend(ratings=ratings, n=1000, exclude_seen=False))
+    lines = np.array(list(ratings))
+    bias, factors = made._folded_in(lines, np.array(list(ratings.values())))
+    assert not settings["nonnegative"] or factors.min() >= 0.0
+
+    def objective(w):
+        z = made.item_factors_[lines] @ w[:-1]
+        if made.biases:
+            z = z + made.mean_ + made.item_biases_[lines] + w[-1]
+        r = np.array(list(ratings.values()))
+        losses = np.logaddexp(0.0, z) - r * z if loss == "logistic" else 0.5 * (z - r) ** 2
+        return losses.sum() + 0.25 * w[:-1] @ w[:-1] + 0.5 * made.bias_alpha * w[-1] ** 2
+
+    best, rng = objective(np.append(factors, bias)), np.random.default_rng(0)
+    for _ in range(50):  # nothing near it is better
+        other = np.append(factors, bias) + 1e-3 * rng.standard_normal(len(factors) + 1)
+        other[:-1] = np.maximum(other[:-1], 0.0) if settings["nonnegative"] else other[:-1]
+        other[-1] = other[-1] if made.biases else 0.0
+        assert objective(other) >= best
+    # one who has rated alike is predicted alike
+    items = np.arange(N_ITEMS)
+    close = np.array([told[item] for item in items.tolist()])
+    assert np.corrcoef(close, made.predict(4, items))[0, 1] > 0.9
+    assert not set(ratings) & {item for item, _ in made.recommend(ratings=ratings, n=1000)}
+    np.testing.assert_array_equal(before[0], made.user_factors_)
+    np.testing.assert_array_equal(before[1], made.item_factors_)
+
+
+def test_what_nobody_could_recommend_is_refused(fitted):
+    with pytest.raises(TypeError, match="takes users, or the ratings"):
+        fitted.recommend()
+    with pytest.raises(TypeError, match="takes users, or the ratings"):
+        fitted.recommend(4, ratings={1: 1.0})
+    with pytest.raises(TypeError, match="ratings must be a dict"):
+        fitted.recommend(ratings=[1.0])
+    with pytest.warns(UserWarning, match="items that were in no fit, such as 999"):
+        told = fitted.recommend(ratings={999: 1.0}, n=3)
+    assert told == fitted.recommend(ratings={}, n=3)  # what all like
+
+
+def test_similar_ones_have_factors_that_point_the_same_way(fitted):
+    for kind, factors in (("items", fitted.item_factors_), ("users", fitted.user_factors_)):
+        ask = getattr(fitted, f"similar_{kind}")
+        told = ask(3, n=5)
+        unit = factors / np.linalg.norm(factors, axis=1, keepdims=True)
+        cosines = unit @ unit[3]
+        cosines[3] = -np.inf
+        assert [who for who, _ in told] == np.argsort(-cosines, kind="stable")[:5].tolist()
+        np.testing.assert_allclose([c for _, c in told], np.sort(cosines)[::-1][:5], rtol=1e-5)
+        assert ask([3, 5], n=5) == [told, ask(5, n=5)]
+        with pytest.warns(UserWarning, match=f"{kind} that were in no fit"):
+            assert ask(999) == []

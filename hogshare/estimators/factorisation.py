@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.metrics import r2_score
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -17,7 +16,8 @@ from hogshare.engine.stops import Stop
 from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.fits import fits
 from hogshare.estimators.parameters import MAX_INT, SGD_WORDS, KnownParameters, generator_of
-from hogshare.estimators.vocabulary import NOBODY, Vocabulary, as_array, distinct, is_one
+from hogshare.estimators.recommendations import Recommending
+from hogshare.estimators.vocabulary import Vocabulary, as_array, distinct
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
 from hogshare.planes import Shared
 from hogshare.problems.factorisation import (
@@ -32,7 +32,6 @@ from hogshare.problems.params import Params
 from hogshare.report import Report
 from hogshare.rules.steps import StepSize
 from hogshare.solvers.solving import solve
-from hogshare.system import ranges
 from hogshare.system.callers import warn
 from hogshare.system.messages import speaking
 
@@ -49,7 +48,7 @@ BIAS_PACE = 0.25
 ESTIMATES = 5  # of the noise in a fit: by biases, and after each fifth of its epochs but the last
 
 
-class MatrixFactorization(KnownParameters, BaseEstimator):
+class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     """Ratings of items by users, explained by biases and a few factors, fitted on every core.
 
     The prediction is ``mean_ + b_u + c_i + p_u . q_i``. Fitted is::
@@ -477,76 +476,7 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
     def _parts(self) -> tuple[np.ndarray, ...]:
         return self.user_biases_, self.user_factors_, self.item_biases_, self.item_factors_
 
-    def _vocabularies(self) -> list[Vocabulary]:
-        """Which line stands for whom; made anew where ids have been set, as by `load`."""
-        known = vars(self).get("_known")
-        if known is None or known[0].ids is not self.users_ or known[1].ids is not self.items_:
-            known = self._known = [Vocabulary(self.users_), Vocabulary(self.items_)]
-        return list(known)
-
     # -- asking
-
-    def predict(self, users: Any, items: Any) -> np.ndarray:
-        """Predict ratings; of 'logistic' probabilities.
-
-        Parameters
-        ----------
-        users, items : array-like of shape (n_pairs,), or one id
-            Pairs; one id goes with all of the others.
-
-        Returns
-        -------
-        ndarray of float32 of shape (n_pairs,)
-            Of a user or an item that was in no fit (see `unknown`): what is known of the other, and
-            the mean.
-        """
-        check_is_fitted(self, "user_factors_")
-        given = [[one] if is_one(one) else one for one in (users, items)]
-        ids = [as_array(one, name) for one, name in zip(given, ("users", "items"), strict=True)]
-        if len(ids[0]) != len(ids[1]) and 1 not in (len(ids[0]), len(ids[1])):
-            raise ValueError(
-                f"predict takes pairs: got {len(ids[0])} users and {len(ids[1])} items."
-            )
-        lines = [one.lines(of) for one, of in zip(self._vocabularies(), ids, strict=True)]
-        lines = [np.ascontiguousarray(line) for line in np.broadcast_arrays(*lines)]
-        self._tell_of_unknown(lines, ids)
-        return self._predicted(*lines)
-
-    def recommend(self, users: Any, n: int = 10, *, exclude_seen: bool = True) -> list[Any]:
-        """What users will like best.
-
-        Parameters
-        ----------
-        users : array-like of shape (n_users,), or one id
-        n : int, default=10
-            How many items.
-        exclude_seen : bool, default=True
-            Whether to leave out what a user has rated in a fit.
-
-        Returns
-        -------
-        list of (item, prediction)
-            Best first, and fewer than `n` where there are no more; of several users a list of such
-            lists. A user that was in no fit (see `unknown`) gets what all like.
-        """
-        check_is_fitted(self, "user_factors_")
-        ranges.whole(1, n=n)
-        alone = is_one(users)
-        ids = as_array([users] if alone else users, "users")
-        lines = self._vocabularies()[0].lines(ids)
-        self._tell_of_unknown([lines], [ids])
-        names = self.items_.tolist()
-        everything = np.arange(len(names))
-        answers = []
-        for user in lines:
-            scores = self._predicted(np.full(len(names), user), everything)
-            left = everything
-            if exclude_seen and user != NOBODY:
-                seen = self.seen_.indices[self.seen_.indptr[user] : self.seen_.indptr[user + 1]]
-                left = np.delete(everything, seen)
-            best = left[np.argsort(-scores[left], kind="stable")[: int(n)]]
-            answers.append([(names[item], float(scores[item])) for item in best])
-        return answers[0] if alone else answers
 
     def score(self, users: Any, items: Any = None, ratings: Any = None) -> float:
         """R squared of the predictions of some ratings.
@@ -564,36 +494,6 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
         check_is_fitted(self, "user_factors_")
         ids, values = self._triples(users, items, ratings)
         return float(r2_score(values, self.predict(*ids)))
-
-    def _tell_of_unknown(self, lines: list[np.ndarray], ids: list[np.ndarray]) -> None:
-        missing = [
-            (name, repr(of.tolist()[0 if len(of) == 1 else int(np.argmax(line == NOBODY))]))
-            for name, line, of in zip(("users", "items"), lines, ids, strict=False)
-            if (line == NOBODY).any()
-        ]
-        if not missing or self.unknown == "ignore":
-            return
-        told = " and ".join(f"{name} that were in no fit, such as {one}" for name, one in missing)
-        if self.unknown == "raise":
-            raise ValueError(f"There are {told}; unknown='ignore' predicts what is known.")
-        warn(
-            f"There are {told}: predicted from the mean and what is known of the other; "
-            "unknown='ignore' says nothing.",
-        )
-
-    def _predicted(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-        z = np.full(len(users), self.mean_)
-        known_user, known_item = users != NOBODY, items != NOBODY
-        z[known_user] += self.user_biases_[users[known_user]]
-        z[known_item] += self.item_biases_[items[known_item]]
-        both = known_user & known_item
-        of_users, of_items = self.user_factors_[users[both]], self.item_factors_[items[both]]
-        if not self.biases:
-            z[both] = 0.0
-        z[both] += np.einsum("ij,ij->i", of_users, of_items)
-        if self.loss == "logistic":
-            z = expit(z)
-        return z.astype(np.float32)
 
 
 def _pairs(lines: list[np.ndarray], sizes: list[int], before: Any) -> sp.csr_array:

@@ -1,0 +1,339 @@
+"""What a factorisation answers when asked: predictions, the best items, and who is like whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.utils.validation import check_is_fitted
+
+from hogshare.estimators.vocabulary import NOBODY, Vocabulary, as_array, is_one
+from hogshare.problems.factorisation import checked_ratings
+from hogshare.system import ranges
+from hogshare.system.callers import warn
+
+BLOCK_SCORES = 1 << 22  # of users times items, that are made at once: 32 MB
+
+
+class Recommending:
+    """Answers from what a fit has left: ids, factors, biases, the mean, and what has been seen.
+
+    Who goes on from it has the parameters `biases`, `bias_alpha`, `loss`, `nonnegative`, `unknown`.
+    """
+
+    users_: np.ndarray
+    items_: np.ndarray
+    user_factors_: np.ndarray
+    item_factors_: np.ndarray
+    user_biases_: np.ndarray
+    item_biases_: np.ndarray
+    seen_: sp.csr_array
+    alpha_: float
+    mean_: float
+    biases: bool
+    bias_alpha: float
+    loss: str
+    nonnegative: bool
+    unknown: str
+
+    def _vocabularies(self) -> list[Vocabulary]:
+        """Which line stands for whom; made anew where ids have been set, as by `load`."""
+        known = vars(self).get("_known")
+        if known is None or known[0].ids is not self.users_ or known[1].ids is not self.items_:
+            known = self._known = [Vocabulary(self.users_), Vocabulary(self.items_)]
+        return list(known)
+
+    def predict(self, users: Any, items: Any) -> np.ndarray:
+        """Predict ratings; of 'logistic' probabilities.
+
+        Parameters
+        ----------
+        users, items : array-like of shape (n_pairs,), or one id
+            Pairs; one id goes with all of the others.
+
+        Returns
+        -------
+        ndarray of float32 of shape (n_pairs,)
+            Of a user or an item that was in no fit (see `unknown`): what is known of the other, and
+            the mean.
+        """
+        check_is_fitted(self, "user_factors_")
+        given = [[one] if is_one(one) else one for one in (users, items)]
+        ids = [as_array(one, name) for one, name in zip(given, ("users", "items"), strict=True)]
+        if len(ids[0]) != len(ids[1]) and 1 not in (len(ids[0]), len(ids[1])):
+            raise ValueError(
+                f"predict takes pairs: got {len(ids[0])} users and {len(ids[1])} items."
+            )
+        lines = [one.lines(of) for one, of in zip(self._vocabularies(), ids, strict=True)]
+        lines = [np.ascontiguousarray(line) for line in np.broadcast_arrays(*lines)]
+        self._tell_of_unknown({"users": (lines[0], ids[0]), "items": (lines[1], ids[1])})
+        return self._predicted(*lines)
+
+    def recommend(
+        self,
+        users: Any = None,
+        n: int = 10,
+        *,
+        exclude_seen: bool = True,
+        candidates: Any = None,
+        ratings: Mapping[Any, float] | None = None,
+    ) -> list[Any]:
+        """What users will like best.
+
+        Parameters
+        ----------
+        users : array-like of shape (n_users,), or one id; None with `ratings`
+        n : int, default=10
+            How many items.
+        exclude_seen : bool, default=True
+            Whether to leave out what a user has rated, in a fit or in `ratings`.
+        candidates : array-like of shape (n_candidates,), default=None
+            The items to choose from; None is all. What was in no fit is left out (see `unknown`).
+        ratings : dict of item to rating, default=None
+            In the place of `users`: what somebody has rated who was in no fit. Factors and bias are
+            those that are best for these ratings and the items as they are, with the fit's penalty;
+            the model does not change.
+
+        Returns
+        -------
+        list of (item, prediction)
+            Best first, and fewer than `n` where there are no more; of several users a list of such
+            lists. A user that was in no fit (see `unknown`) gets what all like.
+        """
+        check_is_fitted(self, "user_factors_")
+        ranges.whole(1, n=n)
+        if (users is None) == (ratings is None):
+            raise TypeError("recommend takes users, or the ratings of somebody who was in no fit.")
+        choice = self._choice(candidates)
+        if ratings is not None:
+            return self._best_for_new(ratings, int(n), exclude_seen, choice)
+        alone = is_one(users)
+        ids = as_array([users] if alone else users, "users")
+        lines = self._vocabularies()[0].lines(ids)
+        self._tell_of_unknown({"users": (lines, ids)})
+        answers: list[Any] = []
+        for first, scores in self._scores(lines, choice):
+            for row, user in zip(scores, lines[first : first + len(scores)], strict=True):
+                if exclude_seen and user != NOBODY:
+                    row[self._places(self._seen_by(user), choice)] = -np.inf
+                best = best_of(row, int(n))
+                values = self._predicted(np.full(len(best), user), choice[best])
+                answers.append(self._told(choice[best], values, row[best]))
+        return answers[0] if alone else answers
+
+    def similar_items(self, items: Any, n: int = 10) -> list[Any]:
+        """Items whose factors point the same way.
+
+        Parameters
+        ----------
+        items : array-like of shape (n_items,), or one id
+        n : int, default=10
+            How many, without the item itself.
+
+        Returns
+        -------
+        list of (item, similarity)
+            The cosine of the angle between factors, largest first; of several items a list of such
+            lists, of one that was in no fit (see `unknown`) an empty one.
+        """
+        return self._similar("items", items, n)
+
+    def similar_users(self, users: Any, n: int = 10) -> list[Any]:
+        """Users whose factors point the same way; as `similar_items`.
+
+        Parameters
+        ----------
+        users : array-like of shape (n_users,), or one id
+        n : int, default=10
+            How many, without the user itself.
+
+        Returns
+        -------
+        list of (user, similarity)
+        """
+        return self._similar("users", users, n)
+
+    def _similar(self, kind: str, asked: Any, n: int) -> list[Any]:
+        check_is_fitted(self, "user_factors_")
+        ranges.whole(1, n=n)
+        of_users = kind == "users"
+        names = (self.users_ if of_users else self.items_).tolist()
+        factors = self.user_factors_ if of_users else self.item_factors_
+        alone = is_one(asked)
+        ids = as_array([asked] if alone else asked, kind)
+        lines = self._vocabularies()[0 if of_users else 1].lines(ids)
+        self._tell_of_unknown({kind: (lines, ids)})
+        length = np.sqrt(np.einsum("ij,ij->i", factors, factors, dtype=np.float64))
+        unit = factors / np.maximum(length, np.finfo(np.float64).tiny)[:, None]
+        answers: list[Any] = []
+        for line in lines:
+            if line == NOBODY:
+                answers.append([])
+                continue
+            cosines = unit @ unit[line]
+            cosines[line] = -np.inf
+            answers.append([(names[k], float(cosines[k])) for k in best_of(cosines, int(n))])
+        return answers[0] if alone else answers
+
+    def _choice(self, candidates: Any) -> np.ndarray:
+        """Lines of the items to choose from, in their order."""
+        if candidates is None:
+            return np.arange(len(self.items_))
+        ids = as_array([candidates] if is_one(candidates) else candidates, "candidates")
+        lines = self._vocabularies()[1].lines(ids)
+        self._tell_of_unknown({"candidates": (lines, ids)})
+        return np.unique(lines[lines != NOBODY])
+
+    def _seen_by(self, user: int) -> np.ndarray:
+        return self.seen_.indices[self.seen_.indptr[user] : self.seen_.indptr[user + 1]]
+
+    def _places(self, items: np.ndarray, choice: np.ndarray) -> np.ndarray:
+        """Where in a choice some items are that are in it."""
+        if len(choice) == len(self.items_):
+            return items
+        places = np.searchsorted(choice, items)
+        within = places < len(choice)
+        places, items = places[within], items[within]
+        return np.asarray(places[choice[places] == items])
+
+    def _scores(self, users: np.ndarray, choice: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """The first of some users, and what they are predicted to make of each item of a choice.
+
+        Without what the logistic loss makes of it, which changes no order.
+        """
+        factors, biases = self.item_factors_[choice], self.item_biases_[choice].astype(np.float64)
+        step = max(1, BLOCK_SCORES // max(1, len(choice)))
+        for first in range(0, len(users), step):
+            some = users[first : first + step]
+            known = some != NOBODY
+            scores = np.empty((len(some), len(choice)))
+            scores[:] = (self.mean_ if self.biases else 0.0) + biases
+            scores[known] += self.user_factors_[some[known]] @ factors.T
+            scores[known] += self.user_biases_[some[known]][:, None]
+            yield first, scores
+
+    def _told(self, lines: np.ndarray, values: np.ndarray, scores: np.ndarray) -> list[Any]:
+        """Items and predictions, best first: of those whose predictions are the same by scores."""
+        order = np.lexsort((lines, -scores, -values))
+        names = self.items_[lines[order]].tolist()
+        return list(zip(names, values[order].tolist(), strict=True))
+
+    def _best_for_new(
+        self, ratings: Mapping[Any, float], n: int, exclude_seen: bool, choice: np.ndarray
+    ) -> list[Any]:
+        """The best items for somebody who has rated some."""
+        if not isinstance(ratings, Mapping):
+            raise TypeError(f"ratings must be a dict of item to rating; got {type(ratings)}.")
+        ids = as_array(list(ratings), "items")
+        lines = self._vocabularies()[1].lines(ids)
+        self._tell_of_unknown({"items": (lines, ids)})
+        values = checked_ratings(list(ratings.values()), self.loss) if len(ids) else np.zeros(0)
+        known = lines != NOBODY
+        lines, values = lines[known], np.asarray(values, np.float64)[known]
+        bias, factors = self._folded_in(lines, values)
+        scores = self.item_factors_[choice].astype(np.float64) @ factors + bias
+        scores += self.item_biases_[choice].astype(np.float64)
+        scores += self.mean_ if self.biases else 0.0
+        kept = scores.copy()
+        if exclude_seen:
+            kept[self._places(np.sort(lines), choice)] = -np.inf
+        best = best_of(kept, n)
+        predicted = expit(scores[best]) if self.loss == "logistic" else scores[best]
+        return self._told(choice[best], predicted.astype(np.float32), scores[best])
+
+    def _folded_in(self, lines: np.ndarray, values: np.ndarray) -> tuple[float, np.ndarray]:
+        """Bias and factors that are best for ratings of some items, which stay as they are."""
+        q = self.item_factors_[lines].astype(np.float64)
+        n_factors = q.shape[1]
+        design, penalty = q, np.full(n_factors, self.alpha_)
+        fixed = np.zeros(len(lines))
+        if self.biases:
+            design = np.column_stack([q, np.ones(len(lines))])
+            penalty = np.append(penalty, self.bias_alpha)
+            fixed = self.mean_ + self.item_biases_[lines].astype(np.float64)
+        if self.loss == "squared_error" and not self.nonnegative:
+            hessian = design.T @ design + np.diag(penalty)
+            # where nothing is penalised and little is known, the shortest
+            found = scipy.linalg.lstsq(hessian, design.T @ (values - fixed))[0]
+        else:
+            found = self._folded_in_by_steps(design, penalty, fixed, values, n_factors)
+        return (float(found[-1]) if self.biases else 0.0), found[:n_factors]
+
+    def _folded_in_by_steps(
+        self,
+        design: np.ndarray,
+        penalty: np.ndarray,
+        fixed: np.ndarray,
+        values: np.ndarray,
+        n_factors: int,
+    ) -> np.ndarray:
+        def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
+            z = fixed + design @ w
+            if self.loss == "logistic":
+                loss, slope = np.logaddexp(0.0, z) - values * z, expit(z) - values
+            else:
+                loss, slope = 0.5 * np.square(z - values), z - values
+            of_penalty = 0.5 * float(penalty @ (w * w))
+            return float(loss.sum()) + of_penalty, design.T @ slope + penalty * w
+
+        least = [(0.0 if self.nonnegative else None, None)] * n_factors
+        bounds = least + [(None, None)] * (design.shape[1] - n_factors)
+        start = np.zeros(design.shape[1])
+        options = {"gtol": 1e-10, "ftol": 0.0, "maxiter": 1000}
+        found = scipy.optimize.minimize(
+            objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        )
+        return np.asarray(found.x)
+
+    def _tell_of_unknown(self, asked: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> None:
+        """Warn of ids that were in no fit, or refuse them: lines and ids, by what they are."""
+        missing = [
+            (name, repr(of.tolist()[0 if len(of) == 1 else int(np.argmax(line == NOBODY))]))
+            for name, (line, of) in asked.items()
+            if (line == NOBODY).any()
+        ]
+        if not missing or self.unknown == "ignore":
+            return
+        told = " and ".join(f"{name} that were in no fit, such as {one}" for name, one in missing)
+        if self.unknown == "raise":
+            raise ValueError(f"There are {told}; unknown='ignore' predicts what is known.")
+        warn(
+            f"There are {told}: predicted from the mean and what is known of the other; "
+            "unknown='ignore' says nothing.",
+        )
+
+    def _predicted(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        z = np.full(len(users), self.mean_)
+        known_user, known_item = users != NOBODY, items != NOBODY
+        z[known_user] += self.user_biases_[users[known_user]]
+        z[known_item] += self.item_biases_[items[known_item]]
+        both = known_user & known_item
+        of_users, of_items = self.user_factors_[users[both]], self.item_factors_[items[both]]
+        if not self.biases:
+            z[both] = 0.0
+        z[both] += np.einsum("ij,ij->i", of_users, of_items)
+        if self.loss == "logistic":
+            z = expit(z)
+        return z.astype(np.float32)
+
+
+def best_of(scores: np.ndarray, n: int) -> np.ndarray:
+    """Places of the n largest scores, largest first, of equal ones the first; none of -infinity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hogshare.estimators.recommendations import best_of
+    >>> best_of(np.array([1.0, 3.0, -np.inf, 3.0, 2.0]), 3).tolist()
+    [1, 3, 4]
+    """
+    places = np.arange(len(scores))
+    if n < len(scores):
+        places = np.flatnonzero(scores >= np.partition(scores, len(scores) - n)[len(scores) - n])
+    places = places[scores[places] > -np.inf]
+    return places[np.argsort(-scores[places], kind="stable")[:n]]

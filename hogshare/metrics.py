@@ -1,0 +1,388 @@
+"""How good lists of recommendations are: measures of the first k, and splits of ratings for them.
+
+A list is items, best first. What counts is which of them are relevant to a user, and at which
+places; how much a user likes them does not. The measures are means over the users to whom anything
+is relevant.
+
+Examples
+--------
+>>> from hogshare import metrics
+>>> metrics.precision_at_k([["tea", "rum"]], [{"tea"}], k=2)
+0.5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from hogshare.estimators.vocabulary import as_array
+from hogshare.system import ranges
+
+__all__ = [
+    "auc_at_k",
+    "average_precision_at_k",
+    "leave_k_out",
+    "ndcg_at_k",
+    "precision_at_k",
+    "ranking_metrics_at_k",
+    "recall_at_k",
+    "split_by_time",
+]
+
+Lists = Sequence[Sequence[Any]]
+Relevant = Sequence[Collection[Any]]
+
+
+def precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
+    """Share of the first k places that are taken by relevant items.
+
+    Parameters
+    ----------
+    recommended : sequence of lists
+        Of each user the items, best first, each once. A list that is shorter than k has misses
+        behind its end.
+    relevant : sequence of collections
+        Of each user the items that are relevant.
+    k : int, default=10
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If there is not one list for each user, an item stands twice in one, or nothing is relevant
+        to anybody.
+
+    Examples
+    --------
+    >>> from hogshare.metrics import precision_at_k
+    >>> precision_at_k([["tea", "rum"], ["gin", "tea"]], [{"tea"}, {"tea", "gin"}], k=2)
+    0.75
+    """
+    return _mean(recommended, relevant, k, lambda hits, n: hits.sum() / k)
+
+
+def recall_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
+    """Share of the relevant items that are among the first k.
+
+    Parameters
+    ----------
+    recommended, relevant, k
+        As of `precision_at_k`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        As of `precision_at_k`.
+
+    Examples
+    --------
+    >>> from hogshare.metrics import recall_at_k
+    >>> recall_at_k([["tea", "rum"], ["gin", "ale"]], [{"tea"}, {"tea", "gin"}], k=2)
+    0.75
+    """
+    return _mean(recommended, relevant, k, lambda hits, n: hits.sum() / n)
+
+
+def ndcg_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
+    """Discounted cumulative gain of the first k in proportion to the best there is.
+
+    A hit at place i, from 1, counts ``1 / log2(i + 1)`` (Jarvelin and Kekalainen 2002, Cumulated
+    gain-based evaluation of IR techniques, with gains of 0 and 1).
+
+    Parameters
+    ----------
+    recommended, relevant, k
+        As of `precision_at_k`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        As of `precision_at_k`.
+
+    Examples
+    --------
+    >>> from hogshare.metrics import ndcg_at_k
+    >>> round(ndcg_at_k([["rum", "tea"]], [{"tea"}], k=2), 4)
+    0.6309
+    """
+    gains = 1.0 / np.log2(np.arange(2, _whole(k) + 2))
+    return _mean(
+        recommended,
+        relevant,
+        k,
+        lambda hits, n: gains[: len(hits)] @ hits / gains[: min(k, n)].sum(),
+    )
+
+
+def average_precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
+    """Mean average precision (MAP): of each hit the precision up to its place.
+
+    In proportion to the hits that there could be, at most k.
+
+    Parameters
+    ----------
+    recommended, relevant, k
+        As of `precision_at_k`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        As of `precision_at_k`.
+
+    Examples
+    --------
+    >>> from hogshare.metrics import average_precision_at_k
+    >>> average_precision_at_k([["rum", "tea"]], [{"tea"}], k=2)
+    0.5
+    """
+
+    def found(hits: np.ndarray, n: int) -> float:
+        precisions = np.cumsum(hits) / np.arange(1, len(hits) + 1)
+        return float(precisions @ hits) / min(k, n)
+
+    return _mean(recommended, relevant, k, found)
+
+
+def auc_at_k(recommended: Lists, relevant: Relevant, n_items: int, k: int = 10) -> float:
+    """Area under the ROC curve, where the order behind the first k is not known.
+
+    The chance that a relevant item stands before one that is not; two behind the first k stand in
+    either order alike.
+
+    Parameters
+    ----------
+    recommended, relevant, k
+        As of `precision_at_k`.
+    n_items : int
+        How many items each list could have been chosen from.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 0.5 of lists by chance.
+
+    Raises
+    ------
+    ValueError
+        As of `precision_at_k`, and if there are fewer items than those that are relevant or stand
+        in a list, or all are relevant to somebody.
+
+    Examples
+    --------
+    >>> from hogshare.metrics import auc_at_k
+    >>> auc_at_k([["tea", "rum"]], [{"tea"}], n_items=4, k=2)
+    1.0
+    """
+
+    def found(hits: np.ndarray, n: int) -> float:
+        misses = n_items - n
+        if misses < max(1, len(hits) - hits.sum()):
+            raise ValueError(
+                f"n_items={n_items}, of which {n} are relevant to one user, to whom "
+                f"{len(hits) - hits.sum():g} others are recommended: give the number of all items."
+            )
+        above = np.cumsum(hits)  # hits before each place that is a miss
+        in_order = float(above @ (1.0 - hits))
+        left = misses - (len(hits) - hits.sum())
+        return (in_order + left * (hits.sum() + n) / 2.0) / (n * misses)
+
+    return _mean(recommended, relevant, k, found)
+
+
+def ranking_metrics_at_k(model: Any, users: Any, items: Any, k: int = 10) -> dict[str, float]:
+    """All of them, of what a fitted model recommends to users, without what it has seen of them.
+
+    Parameters
+    ----------
+    model : MatrixFactorization
+        Or whatever has `recommend(users, n)`, which gives pairs of item and score, and `items_`.
+    users, items : array-like of shape (n_pairs,)
+        Pairs that are relevant and were in no fit. Those whose user or item the model does not know
+        are left out: nobody could have recommended them.
+    k : int, default=10
+
+    Returns
+    -------
+    dict of str to float
+        "precision", "recall", "ndcg", "map" and "auc".
+
+    Raises
+    ------
+    ValueError
+        If none of the pairs is left, or there is not one item for each user.
+
+    Examples
+    --------
+    >>> from hogshare import MatrixFactorization, datasets
+    >>> from hogshare.metrics import leave_k_out, ranking_metrics_at_k
+    >>> users, items, ratings = datasets.known_rank(5_000, n_users=100, n_items=60, rank=2)
+    >>> train, test = leave_k_out(users, k=5, random_state=0)
+    >>> model = MatrixFactorization(2, random_state=0)
+    >>> model = model.fit(users[train], items[train], ratings[train])
+    >>> found = ranking_metrics_at_k(model, users[test], items[test], k=5)
+    >>> sorted(found)
+    ['auc', 'map', 'ndcg', 'precision', 'recall']
+    """
+    users, items = as_array(users, "users").tolist(), as_array(items, "items").tolist()
+    if len(users) != len(items):
+        raise ValueError(f"{len(users)} users and {len(items)} items are no pairs.")
+    known = [set(one.tolist()) for one in (model.users_, model.items_)]
+    relevant: dict[Any, set[Any]] = {}
+    for user, item in zip(users, items, strict=True):
+        if user in known[0] and item in known[1]:
+            relevant.setdefault(user, set()).add(item)
+    if not relevant:
+        raise ValueError("the model knows no pair's user and item: there is nothing to measure.")
+    told = model.recommend(list(relevant), _whole(k))
+    lists, wanted = [[item for item, _ in one] for one in told], list(relevant.values())
+    return {
+        "precision": precision_at_k(lists, wanted, k),
+        "recall": recall_at_k(lists, wanted, k),
+        "ndcg": ndcg_at_k(lists, wanted, k),
+        "map": average_precision_at_k(lists, wanted, k),
+        "auc": auc_at_k(lists, wanted, len(known[1]), k),
+    }
+
+
+def leave_k_out(
+    users: Any, k: int = 1, *, times: Any = None, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Split ratings: k of each user's for a test, the others to train on.
+
+    Parameters
+    ----------
+    users : array-like of shape (n_ratings,)
+        Who has rated.
+    k : int, default=1
+        How many of each; a user who has no more than that is left to train on.
+    times : array-like of shape (n_ratings,), default=None
+        When. The latest are held out, of equal ones the last. None: by chance.
+    random_state : int, RandomState or None, default=None
+        Of the chance.
+
+    Returns
+    -------
+    train, test : ndarray of int64
+        Places of the ratings, in their order.
+
+    Raises
+    ------
+    ValueError
+        If there is not one time for each rating.
+
+    Examples
+    --------
+    >>> from hogshare.metrics import leave_k_out
+    >>> leave_k_out(["ann", "bob", "ann", "ann"], times=[3, 1, 9, 4])
+    (array([0, 1, 3]), array([2]))
+    """
+    _, lines = np.unique(np.asarray(users), return_inverse=True)
+    by = _as_times(times, len(lines))
+    if by is None:
+        by = check_random_state(random_state).permutation(len(lines))
+    order = np.lexsort((np.arange(len(lines)), by, lines))
+    counts = np.bincount(lines)
+    ends = np.cumsum(counts)
+    left = np.repeat(ends, counts) - np.arange(len(lines))  # from here to the user's last, with it
+    held = np.zeros(len(lines), bool)
+    held[order] = (left <= _whole(k)) & np.repeat(counts > k, counts)
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def split_by_time(times: Any, test_size: float = 0.25) -> tuple[np.ndarray, np.ndarray]:
+    """Split ratings at a moment: those after it are for a test.
+
+    Parameters
+    ----------
+    times : array-like of shape (n_ratings,)
+        When.
+    test_size : float, default=0.25
+        Share of the ratings after it, at most: ratings of one moment stay together.
+
+    Returns
+    -------
+    train, test : ndarray of int64
+        Places of the ratings, in their order.
+
+    Raises
+    ------
+    ValueError
+        If `test_size` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> from hogshare.metrics import split_by_time
+    >>> split_by_time([30, 10, 20, 40])
+    (array([0, 1, 2]), array([3]))
+    """
+    if not 0.0 < test_size < 1.0:
+        raise ValueError(f"test_size must be between 0 and 1; got {test_size!r}.")
+    by = np.asarray(times)
+    if not len(by):
+        raise ValueError("there are no times: give one for each rating.")
+    moment = np.sort(by)[len(by) - 1 - int(test_size * len(by))]
+    held = by > moment
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def _as_times(times: Any, n: int) -> np.ndarray | None:
+    if times is None:
+        return None
+    found = np.asarray(times)
+    if len(found) != n:
+        raise ValueError(f"there are {n} ratings and {len(found)} times: one each is needed.")
+    return found
+
+
+def _whole(k: Any) -> int:
+    ranges.whole(1, k=k)
+    return int(k)
+
+
+def _mean(
+    recommended: Lists, relevant: Relevant, k: int, of_user: Callable[[np.ndarray, int], float]
+) -> float:
+    """The mean over users of ``of_user(hits, number of relevant items)``."""
+    k = _whole(k)
+    if len(recommended) != len(relevant):
+        raise ValueError(
+            f"there are {len(recommended)} lists, and {len(relevant)} users have something that is "
+            "relevant: one each is needed."
+        )
+    found = []
+    for first, wanted in zip(recommended, relevant, strict=True):
+        items = set(wanted)
+        if not items:
+            continue
+        shown = list(first)[:k]
+        if len(set(shown)) < len(shown):
+            twice = next(item for item in shown if shown.count(item) > 1)
+            raise ValueError(f"a list has {twice!r} twice: recommend each item once.")
+        hits = np.array([item in items for item in shown], np.float64)
+        found.append(float(of_user(hits, len(items))))
+    if not found:
+        raise ValueError("nothing is relevant to anybody: there is nothing to measure.")
+    return float(np.mean(found))
