@@ -134,7 +134,7 @@ def test_a_run_on_emulated_links_takes_as_long_and_loses_nothing(runtime, differ
 @pytest.mark.parametrize("runtime", ["threads", "processes", "simulator"])
 def test_a_link_that_drops_loses_nothing_and_catches_up(runtime):
     """Centre 0 cannot send for a part of the run; with all changes sent mirrors are one again."""
-    down = Link(1e-3, outages=[(0.0, 0.4)])
+    down = Link(1e-3, outages=[(0.0, 1.0)])  # of the run, of which starting workers is a part
     rows = [[Link(1e-3)] * 3, [Link(1e-3)] * 3, [Link(1e-3)] * 3]
     rows[0] = [down] * 3
     plane = Mirrors(3, links=rows, every=20, clock_difference=3, threshold=0.0)
@@ -145,7 +145,9 @@ def test_a_link_that_drops_loses_nothing_and_catches_up(runtime):
     assert told.clocks.min() == told.clocks.max() == 30
     assert told.waits[1:, 0].sum() >= 0.2
     base = solve(PROBLEM, n_workers=1, runtime="caller", stop=3, seed=0, trace=1)
-    assert abs(report.objective - base.objective) < 0.2 * base.objective
+    begin = PROBLEM.objective(np.zeros(PROBLEM.n_features), np.zeros(1))
+    # how far the others are ahead is their timing's
+    assert report.objective - base.objective < 0.25 * (begin - base.objective)
 
 
 @pytest.mark.parametrize(
