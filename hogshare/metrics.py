@@ -13,13 +13,14 @@ Examples
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from hogshare.estimators.vocabulary import as_array
+from hogshare.estimators.vocabulary import as_array, distinct
 from hogshare.system import ranges
 
 __all__ = [
@@ -196,6 +197,7 @@ def auc_at_k(recommended: Lists, relevant: Relevant, n_items: int, k: int = 10) 
     >>> auc_at_k([["tea", "rum"]], [{"tea"}], n_items=4, k=2)
     1.0
     """
+    ranges.whole(1, n_items=n_items)
 
     def found(hits: np.ndarray, n: int) -> float:
         misses = n_items - n
@@ -218,10 +220,12 @@ def ranking_metrics_at_k(model: Any, users: Any, items: Any, k: int = 10) -> dic
     Parameters
     ----------
     model : MatrixFactorization
-        Or whatever has `recommend(users, n)`, which gives pairs of item and score, and `items_`.
+        Or an estimator that has `users_`, `items_` and `recommend(users, n)`, which gives pairs of
+        item and score.
     users, items : array-like of shape (n_pairs,)
-        Pairs that are relevant and were in no fit. Those whose user or item the model does not know
-        are left out: nobody could have recommended them.
+        Pairs that are relevant and were in no fit, since what a user has been seen with is not
+        recommended. Those whose user or item the model does not know are left out: nobody could
+        have recommended them.
     k : int, default=10
 
     Returns
@@ -246,7 +250,8 @@ def ranking_metrics_at_k(model: Any, users: Any, items: Any, k: int = 10) -> dic
     >>> sorted(found)
     ['auc', 'map', 'ndcg', 'precision', 'recall']
     """
-    users, items = as_array(users, "users").tolist(), as_array(items, "items").tolist()
+    check_is_fitted(model)
+    users, items = _as_ids(users, "users").tolist(), _as_ids(items, "items").tolist()
     if len(users) != len(items):
         raise ValueError(f"{len(users)} users and {len(items)} items are no pairs.")
     known = [set(one.tolist()) for one in (model.users_, model.items_)]
@@ -299,10 +304,15 @@ def leave_k_out(
     >>> leave_k_out(["ann", "bob", "ann", "ann"], times=[3, 1, 9, 4])
     (array([0, 1, 3]), array([2]))
     """
-    _, lines = np.unique(np.asarray(users), return_inverse=True)
-    by = _as_times(times, len(lines))
-    if by is None:
+    _, lines = distinct(_as_ids(users, "users"))
+    if times is None:
         by = check_random_state(random_state).permutation(len(lines))
+    else:
+        by = _as_times(times)
+        if len(by) != len(lines):
+            raise ValueError(
+                f"there are {len(lines)} ratings and {len(by)} times: one each is needed."
+            )
     order = np.lexsort((np.arange(len(lines)), by, lines))
     counts = np.bincount(lines)
     ends = np.cumsum(counts)
@@ -340,21 +350,43 @@ def split_by_time(times: Any, test_size: float = 0.25) -> tuple[np.ndarray, np.n
     """
     if not 0.0 < test_size < 1.0:
         raise ValueError(f"test_size must be between 0 and 1; got {test_size!r}.")
-    by = np.asarray(times)
+    by = _as_times(times)
     if not len(by):
         raise ValueError("there are no times: give one for each rating.")
-    moment = np.sort(by)[len(by) - 1 - int(test_size * len(by))]
+    # 0.29 of 100 is 28.999... in binary
+    moment = np.sort(by)[len(by) - 1 - int(test_size * len(by) * (1.0 + 4.0 * np.finfo(float).eps))]
     held = by > moment
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
-def _as_times(times: Any, n: int) -> np.ndarray | None:
-    if times is None:
-        return None
+def _as_ids(ids: Any, name: str) -> np.ndarray:
+    if isinstance(ids, str) or not hasattr(ids, "__iter__"):
+        raise TypeError(f"{name} must be ids, one for each rating; got {ids!r}.")
+    return as_array(ids, name)
+
+
+def _as_times(times: Any) -> np.ndarray:
+    """Times in an array of numbers or dates, none of which is missing."""
     found = np.asarray(times)
-    if len(found) != n:
-        raise ValueError(f"there are {n} ratings and {len(found)} times: one each is needed.")
+    if found.dtype == object:
+        try:
+            found = found.astype("datetime64[us]")
+        except (TypeError, ValueError) as error:
+            raise TypeError("times must be numbers or dates, all of one kind.") from error
+    if found.ndim != 1 or found.dtype.kind not in "iufmMb":
+        raise TypeError(
+            "times must be numbers or dates, one for each rating; got an array of "
+            f"{found.dtype} and shape {found.shape}."
+        )
+    missing = np.isnat(found) if found.dtype.kind in "mM" else np.isnan(found)
+    if missing.any():
+        place = int(missing.argmax())
+        raise ValueError(f"times holds {found[place]} at place {place}: leave such ratings out.")
     return found
+
+
+def _is_scored(item: Any) -> bool:
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], float)
 
 
 def _whole(k: Any) -> int:
@@ -367,6 +399,14 @@ def _mean(
 ) -> float:
     """The mean over users of ``of_user(hits, number of relevant items)``."""
     k = _whole(k)
+    for name, given in (("recommended", recommended), ("relevant", relevant)):
+        if isinstance(given, (str, Mapping)) or not isinstance(given, Collection):
+            raise TypeError(f"{name} must have a list for each user; got {type(given).__name__}.")
+        for one in given:
+            if isinstance(one, (str, Mapping)) or not isinstance(one, Collection):
+                raise TypeError(
+                    f"{name} must have items for each user, in a list; got {type(one).__name__}."
+                )
     if len(recommended) != len(relevant):
         raise ValueError(
             f"there are {len(recommended)} lists, and {len(relevant)} users have something that is "
@@ -378,6 +418,11 @@ def _mean(
         if not items:
             continue
         shown = list(first)[:k]
+        if shown and all(map(_is_scored, shown)) and not any(map(_is_scored, items)):
+            raise ValueError(
+                "a list has pairs of item and score: give items alone, "
+                "[item for item, _ in model.recommend(user)]."
+            )
         if len(set(shown)) < len(shown):
             twice = next(item for item in shown if shown.count(item) > 1)
             raise ValueError(f"a list has {twice!r} twice: recommend each item once.")

@@ -689,6 +689,38 @@ class TestFits:
         assert (model.n_iter_ is None) == (kind == "dense")
         assert model.report_.converged or kind == "dense"
 
+    @pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
+    def test_ridge_by_products_with_targets_far_from_zero(self, offset):
+        X, y = made(800, 150, classes=1)
+        expected = linear_model.Ridge(solver="cholesky").fit(X.toarray(), y)
+        for tol, close in ((1e-4, 1e-4), (1e-10, 1e-7 if offset < 1e8 else 1e-5)):
+            model = Ridge(tol=tol).fit(parted(X), parted(y + offset))
+            assert model.solver_ == "cg" and model.report_.converged
+            np.testing.assert_allclose(model.coef_, expected.coef_, atol=close)
+            assert model.intercept_ - offset == pytest.approx(expected.intercept_, abs=1e-4)
+
+    def test_wide_l1_comes_to_the_optimum(self):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((300, 700))
+        y = (X[:, :4].sum(axis=1) + rng.standard_normal(300) > 0.0).astype(int)
+        settings = {"C": 0.5, "l1_ratio": 1.0, "solver": "saga", "tol": 1e-5, "max_iter": 20_000}
+        model = LogisticRegression(**settings).fit(parted(X), parted(y))
+        other = LogisticRegression(**settings).fit(X, y)
+        assert model.solver_ == "newton-cg" and model.report_.converged
+        found, expected = (
+            0.5 * np.logaddexp(0.0, (1 - 2 * y) * one.decision_function(X)).sum()
+            + np.abs(one.coef_).sum()
+            for one in (model, other)
+        )
+        assert found == pytest.approx(expected, rel=1e-4)
+
+    def test_classes_that_weigh_nothing_cannot_be_balanced(self):
+        X, y = made()
+        with pytest.raises(ValueError, match=r"class_weight must hold a number.* got inf"):
+            LogisticRegression(class_weight="balanced").fit(
+                parted(X), parted(y), parted((y == 0).astype(float))
+            )
+
     def test_ridge_says_where_it_has_not_converged(self, monkeypatch):
         monkeypatch.setattr("hogshare.estimators.ridge.FEW_OF_SPARSE", 0)
         X, y = made(classes=1)

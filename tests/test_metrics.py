@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import ndcg_score, roc_auc_score
 
 from hogshare import MatrixFactorization, datasets, metrics
@@ -120,6 +121,49 @@ def test_ratings_after_a_moment_are_held_out():
         split_by_time([])
     with pytest.raises(ValueError, match="2 ratings and 1 times"):
         leave_k_out([1, 1], times=[3])
+
+
+def test_what_is_no_time_and_no_user_is_refused():
+    for times in ([1.0, np.nan, 3.0], np.array(["2024-01-01", "NaT"], "datetime64[D]")):
+        with pytest.raises(ValueError, match=r"times holds [nN]a"):
+            split_by_time(times)
+        with pytest.raises(ValueError, match="at place 1: leave such ratings out"):
+            leave_k_out([1] * len(times), times=times)
+    for times in ([[1, 2], [3, 4]], ["a", "b"], [1, {}]):
+        with pytest.raises(TypeError, match="times must be numbers or dates"):
+            split_by_time(times)
+    for users in ("abc", 5):
+        with pytest.raises(TypeError, match="users must be ids"):
+            leave_k_out(users)
+    with pytest.raises(ValueError, match="users holds NaN"):
+        leave_k_out([1.0, np.nan])
+
+
+def test_users_are_told_apart_as_in_a_fit():
+    assert leave_k_out(["1", 1], times=[1, 2])[1].tolist() == []
+    assert leave_k_out([(1, 2), (1, 3), (1, 2)], times=[1, 2, 3])[1].tolist() == [2]
+    sets = [frozenset([1]), frozenset([2]), frozenset([1]), frozenset([2]), frozenset([1, 2])]
+    assert leave_k_out(sets, times=[1, 2, 3, 4, 5])[1].tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("size", [0.29, 0.57, 0.07, 0.5])
+def test_a_share_of_a_hundred_is_whole(size):
+    assert len(split_by_time(np.arange(100), size)[1]) == round(100 * size)
+
+
+def test_what_looks_like_lists_is_refused():
+    with pytest.raises(ValueError, match="pairs of item and score"):
+        precision_at_k([[("tea", 0.5)]], [["tea"]], 1)
+    for wrong in (["tea"], {"ann": [1]}, [1], "tea", 3):
+        with pytest.raises(TypeError, match="recommended must have"):
+            precision_at_k(wrong, [["tea"]], 1)
+        with pytest.raises(TypeError, match="relevant must have"):
+            precision_at_k([["tea"]], wrong, 1)
+    for n_items in (np.nan, 4.5, "5"):
+        with pytest.raises(ValueError, match="n_items must be a whole number"):
+            auc_at_k([["a"]], [{"a"}], n_items)
+    with pytest.raises(NotFittedError):
+        ranking_metrics_at_k(MatrixFactorization(), [1], [1])
 
 
 def test_a_model_is_measured_by_what_it_recommends():

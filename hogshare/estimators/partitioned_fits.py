@@ -46,6 +46,7 @@ from hogshare.solvers import outcome
 from hogshare.solvers.choices import plane_of
 from hogshare.system.callers import warn
 from hogshare.system.clusters import client_here, this_worker
+from hogshare.system.interrupts import errstate
 
 MEANT = ("loss", "penalty", "alpha", "l1_ratio", "fit_intercept")
 # a sum over partitions is 10 ms that the scheduler takes: products one by one are not worth them
@@ -283,6 +284,7 @@ def fit_ridge(est: Any, X: Any, y: Any, sample_weight: Any) -> None:
 def fit_by_products(est: Any, rows: PartitionedRows, began: float) -> None:
     """Fit ridge regression by conjugate gradients, target by target, and set the attributes."""
     total, n_targets = rows.weight_sum, rows.facts[0].n_targets
+    middle = rows.moments(est.fit_intercept).y_mean
 
     def state(target: int, strength: float) -> RowProblem:
         meaning = Meaning(
@@ -293,11 +295,12 @@ def fit_by_products(est: Any, rows: PartitionedRows, began: float) -> None:
             scale=rows.n_rows / total,
             dtype=rows.dtype.name,
             target=target,
+            middle=float(middle[target]),
         )
         return problem_of_all(rows, meaning)
 
     n_dim = 2 if n_targets else 1
-    est._fit_by_products(state, max(1, n_targets), n_dim, f"of {len(rows.facts)} partitions", began)
+    est._fit_by_products(state, middle, n_dim, f"of {len(rows.facts)} partitions", began)
     describe(est, rows)
 
 
@@ -445,7 +448,8 @@ def check_labels(classes: np.ndarray) -> None:
 def weights_of(class_weight: Any, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Weights of the classes, of which `counts` rows (or their weights) have each."""
     if isinstance(class_weight, str):  # "balanced", which has been checked
-        return np.asarray(counts.sum() / (len(classes) * counts))
+        with errstate(divide="ignore"):  # a class of no weight is refused
+            return class_weights(counts.sum() / (len(classes) * counts))
     return class_weights(compute_class_weight(class_weight, classes=classes, y=classes))
 
 

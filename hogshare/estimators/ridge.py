@@ -147,12 +147,16 @@ class RidgeMixin(LeastSquares):
             return
         began = time.perf_counter()
         weight, total = with_mean_one(weights_of_part(everybody, sample_weight, X), everybody)
-        targets = y.reshape(len(y), -1)
+        targets = y.astype(np.float64).reshape(len(y), -1)
+        middle = np.zeros(targets.shape[1])
+        if self.fit_intercept:
+            middle = everybody.added(weight.astype(np.float64) @ targets)
+            middle = middle / everybody.added(float(weight.sum(dtype=np.float64)))
 
         def state(target: int, strength: float) -> RowProblem:
             own = least_squares(
                 X,
-                targets[:, target],
+                targets[:, target] - middle[target],
                 "l2",
                 strength / total,
                 fit_intercept=self.fit_intercept,
@@ -160,12 +164,12 @@ class RidgeMixin(LeastSquares):
             )
             return everybody.whole(own)
 
-        self._fit_by_products(state, targets.shape[1], y.ndim, "of all ranks", began)
+        self._fit_by_products(state, middle, y.ndim, "of all ranks", began)
 
     def _fit_by_products(
         self,
         state: Callable[[int, float], RowProblem],
-        n_targets: int,
+        middle: np.ndarray,
         n_dim: int,
         whose: str,
         began: float,
@@ -173,14 +177,15 @@ class RidgeMixin(LeastSquares):
         """Fit rows of which others have more by conjugate gradients, target by target.
 
         state : ``state(target, strength)`` is the problem, whose sums are over all rows
+        middle : of each target the mean, which the problem's targets are without
         n_dim : of the targets
         """
-        strengths = self._strengths_of(n_targets)
+        strengths = self._strengths_of(len(middle))
         found, worst = [], 1.0
-        for target in range(n_targets):
+        for target in range(len(middle)):
             problem = state(target, float(strengths[target]))
             start = zeros(problem)
-            floor = rounding_of(problem)
+            floor = rounding_of(problem, float(middle[target]))
             enough = max(float(self.tol) * gradient_at(problem, start), floor)
             limit = max(self._most_epochs, problem.n_features if self.max_iter is None else 0)
             asked = enough, GAP_SHARE * float(self.tol), floor
@@ -190,7 +195,8 @@ class RidgeMixin(LeastSquares):
             found.append((model, steps))
             worst = worst if miss <= worst else miss
         coef = np.array([model.coef[0] for model, _ in found])
-        self._keep(n_dim, coef, np.array([model.intercept[0] for model, _ in found], coef.dtype))
+        intercept = middle + np.array([model.intercept[0] for model, _ in found], np.float64)
+        self._keep(n_dim, coef, intercept.astype(coef.dtype))
         self.n_iter_ = np.array([steps for _, steps in found], np.int32)
         self.solver_ = CONJUGATE_GRADIENTS
         reason = f"sums over the rows {whose} are all that it needs"

@@ -53,14 +53,16 @@ def missed(problem: RowProblem, model: Model, enough: float, gap: float, floor: 
         return max(gradient / enough, look.relative_gap() / gap)
 
 
-def rounding_of(problem: RowProblem) -> float:
+def rounding_of(problem: RowProblem, middle: float = 0.0) -> float:
     """What rounding alone may leave of a component of the gradient, in its feature's unit.
 
     Where a target is the same number for all rows, or no feature has to do with it, the gradient at
     zero is that, and a share of it is nothing to come down to.
+
+    middle : what has been taken from the targets
     """
     (weight, squares), *_ = problem.total(target_sums)
-    return ROUNDING * math.sqrt(float(squares / weight))
+    return ROUNDING * math.hypot(math.sqrt(float(squares / weight)), middle)
 
 
 def target_sums(problem: RowProblem) -> tuple[np.ndarray]:

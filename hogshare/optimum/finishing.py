@@ -192,8 +192,13 @@ def by_newton(descent: Descent, step_at: Step, stays: bool = False) -> None:
     """
     while descent.goes_on:
         here = descent.here
-        step = step_at(Curvature(here.look), here)
+        curvature = Curvature(here.look)
+        step = step_at(curvature, here)
         better = None if step is None else _better(descent, step, stays)
+        if better is None and stays:
+            # so many coefficients were held at zero that the rest of the step led uphill
+            scale = np.maximum(curvature.diagonal(), np.finfo(np.float64).tiny)
+            better = _better(descent, -here.gradient / scale, stays)
         if better is None:
             return
         descent.accept(better)

@@ -57,6 +57,7 @@ class Meaning:
     row_weights : ndarray of shape (n_classes,) or None; by which rows count besides, by their class
     scale : what all rows' weights are multiplied with
     target : column of the targets, where there are several
+    middle : what is taken from the targets of a regression
     """
 
     loss: str
@@ -71,6 +72,7 @@ class Meaning:
     scale: float = 1.0
     dtype: str = "float64"
     target: int = 0
+    middle: float = 0.0
 
 
 def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
@@ -201,6 +203,7 @@ def problem_of(block: Block, meaning: Meaning) -> RowProblem:
     X, y, weight, _ = block
     assert y is not None
     y = y[:, meaning.target] if y.ndim > 1 else y
+    y = y if meaning.middle == 0.0 else y.astype(np.float64) - meaning.middle
     X = X.astype(meaning.dtype, copy=False)
     if meaning.row_weights is not None and meaning.classes is not None:
         of_rows = meaning.row_weights[np.searchsorted(meaning.classes, y)]

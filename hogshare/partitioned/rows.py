@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.optimum.condensed import Condensed, condensed_from, moments_of, united
+from hogshare.optimum.condensed import Condensed, Moments, condensed_from, moments_of, united
 from hogshare.optimum.heldout import Scores
 from hogshare.partitioned.blocks import (
     Facts,
@@ -269,10 +269,14 @@ class PartitionedRows:
         (spread,) = self.reduced(added, held_spread, split, total / weight, numbered=True)
         return Scores(n_rows, weight, spread, not self.facts[0].labels.size)
 
+    def moments(self, fit_intercept: bool) -> Moments:
+        """Weight of the rows, and the means of features and targets; zeros without an intercept."""
+        (sums,) = self.reduced(added, sums_of_block, blocks=True)
+        return moments_of(sums, self.n_features, fit_intercept)
+
     def condensed(self, fit_intercept: bool) -> Condensed:
         """Few rows that stand for those of all partitions, for least squares."""
-        (sums,) = self.reduced(added, sums_of_block, blocks=True)
-        moments = moments_of(sums, self.n_features, fit_intercept)
+        moments = self.moments(fit_intercept)
         triangle = self.reduced(united, triangle_of_block, moments, blocks=True)
         return condensed_from(united(triangle), moments)
 
