@@ -291,7 +291,7 @@ FAULTS = (
     ),
     Fault(
         "what a user has rated is recommended",
-        "estimators/factorisation.py",
+        "estimators/recommendations.py",
         "if exclude_seen and user != NOBODY:",
         "if not exclude_seen and user != NOBODY:",
         "tests/test_matrix_factorization.py",

@@ -12,11 +12,20 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import hogshare
-from hogshare import datasets, links, problems, simulation, theory, topology
+from hogshare import datasets, links, metrics, problems, simulation, theory, topology
 
 HOME = Path(__file__).parent.parent
 REFERENCE = HOME / "docs" / "reference"
-NOT_LISTED = {"__version__", "datasets", "links", "problems", "simulation", "theory", "topology"}
+NOT_LISTED = {
+    "__version__",
+    "datasets",
+    "links",
+    "metrics",
+    "problems",
+    "simulation",
+    "theory",
+    "topology",
+}
 HERE_AND_THERE = {"Link", "Model", "MODEL", "Simulator"}  # that modules have besides
 BUILDS = all(map(importlib.util.find_spec, ("sphinx", "sphinx_gallery", "myst_parser")))
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -44,7 +53,9 @@ def test_every_public_name_is_in_the_reference_once():
     assert set(names) == set(hogshare.__all__) - NOT_LISTED
 
 
-@pytest.mark.parametrize("module", [datasets, links, problems, simulation, theory, topology])
+@pytest.mark.parametrize(
+    "module", [datasets, links, metrics, problems, simulation, theory, topology]
+)
 def test_every_name_of_a_public_module_is_in_the_reference(module):
     names = listed(module.__name__.removeprefix("hogshare."))
     assert set(names) == set(module.__all__) - (HERE_AND_THERE - set(names))
