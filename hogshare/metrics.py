@@ -67,7 +67,7 @@ def precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float
     >>> precision_at_k([["tea", "rum"], ["gin", "tea"]], [{"tea"}, {"tea", "gin"}], k=2)
     0.75
     """
-    return _mean(recommended, relevant, k, lambda hits, n: hits.sum() / k)
+    return _mean(_hits(recommended, relevant, k), _precision(k))
 
 
 def recall_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
@@ -94,7 +94,7 @@ def recall_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
     >>> recall_at_k([["tea", "rum"], ["gin", "ale"]], [{"tea"}, {"tea", "gin"}], k=2)
     0.75
     """
-    return _mean(recommended, relevant, k, lambda hits, n: hits.sum() / n)
+    return _mean(_hits(recommended, relevant, k), _recall)
 
 
 def ndcg_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
@@ -124,13 +124,7 @@ def ndcg_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
     >>> round(ndcg_at_k([["rum", "tea"]], [{"tea"}], k=2), 4)
     0.6309
     """
-    gains = 1.0 / np.log2(np.arange(2, _whole(k) + 2))
-    return _mean(
-        recommended,
-        relevant,
-        k,
-        lambda hits, n: gains[: len(hits)] @ hits / gains[: min(k, n)].sum(),
-    )
+    return _mean(_hits(recommended, relevant, k), _gain(k))
 
 
 def average_precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
@@ -159,12 +153,7 @@ def average_precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) 
     >>> average_precision_at_k([["rum", "tea"]], [{"tea"}], k=2)
     0.5
     """
-
-    def found(hits: np.ndarray, n: int) -> float:
-        precisions = np.cumsum(hits) / np.arange(1, len(hits) + 1)
-        return float(precisions @ hits) / min(k, n)
-
-    return _mean(recommended, relevant, k, found)
+    return _mean(_hits(recommended, relevant, k), _average_precision(k))
 
 
 def auc_at_k(recommended: Lists, relevant: Relevant, n_items: int, k: int = 10) -> float:
@@ -198,20 +187,7 @@ def auc_at_k(recommended: Lists, relevant: Relevant, n_items: int, k: int = 10) 
     1.0
     """
     ranges.whole(1, n_items=n_items)
-
-    def found(hits: np.ndarray, n: int) -> float:
-        misses = n_items - n
-        if misses < max(1, len(hits) - hits.sum()):
-            raise ValueError(
-                f"n_items={n_items}, of which {n} are relevant to one user, to whom "
-                f"{len(hits) - hits.sum():g} others are recommended: give the number of all items."
-            )
-        above = np.cumsum(hits)  # hits before each place that is a miss
-        in_order = float(above @ (1.0 - hits))
-        left = misses - (len(hits) - hits.sum())
-        return (in_order + left * (hits.sum() + n) / 2.0) / (n * misses)
-
-    return _mean(recommended, relevant, k, found)
+    return _mean(_hits(recommended, relevant, k), _area(n_items))
 
 
 def ranking_metrics_at_k(model: Any, users: Any, items: Any, k: int = 10) -> dict[str, float]:
@@ -261,15 +237,17 @@ def ranking_metrics_at_k(model: Any, users: Any, items: Any, k: int = 10) -> dic
             relevant.setdefault(user, set()).add(item)
     if not relevant:
         raise ValueError("the model knows no pair's user and item: there is nothing to measure.")
-    told = model.recommend(list(relevant), _whole(k))
-    lists, wanted = [[item for item, _ in one] for one in told], list(relevant.values())
-    return {
-        "precision": precision_at_k(lists, wanted, k),
-        "recall": recall_at_k(lists, wanted, k),
-        "ndcg": ndcg_at_k(lists, wanted, k),
-        "map": average_precision_at_k(lists, wanted, k),
-        "auc": auc_at_k(lists, wanted, len(known[1]), k),
+    answers = model.recommend(list(relevant), _whole(k))
+    lists = [[item for item, _ in one] for one in answers]
+    hits = _hits(lists, list(relevant.values()), k)
+    measures = {
+        "precision": _precision(k),
+        "recall": _recall,
+        "ndcg": _gain(k),
+        "map": _average_precision(k),
+        "auc": _area(len(known[1])),
     }
+    return {name: _mean(hits, measure) for name, measure in measures.items()}
 
 
 def leave_k_out(
@@ -394,10 +372,52 @@ def _whole(k: Any) -> int:
     return int(k)
 
 
-def _mean(
-    recommended: Lists, relevant: Relevant, k: int, of_user: Callable[[np.ndarray, int], float]
-) -> float:
-    """The mean over users of ``of_user(hits, number of relevant items)``."""
+Hits = tuple[np.ndarray, int]  # of a list's first k, 1.0 where one is relevant; how many items are
+Measure = Callable[[np.ndarray, int], float]  # of one user's hits
+
+
+def _precision(k: int) -> Measure:
+    return lambda hits, n: hits.sum() / k
+
+
+def _recall(hits: np.ndarray, n: int) -> float:
+    return float(hits.sum()) / n
+
+
+def _gain(k: int) -> Measure:
+    gains = 1.0 / np.log2(np.arange(2, k + 2))
+    return lambda hits, n: gains[: len(hits)] @ hits / gains[: min(k, n)].sum()
+
+
+def _average_precision(k: int) -> Measure:
+    def found(hits: np.ndarray, n: int) -> float:
+        precisions = np.cumsum(hits) / np.arange(1, len(hits) + 1)
+        return float(precisions @ hits) / min(k, n)
+
+    return found
+
+
+def _area(n_items: int) -> Measure:
+    def found(hits: np.ndarray, n: int) -> float:
+        misses, missed = n_items - n, len(hits) - hits.sum()
+        if misses < max(1, missed):
+            raise ValueError(
+                f"n_items={n_items}, of which {n} are relevant to one user, to whom "
+                f"{missed:g} others are recommended: give the number of all items."
+            )
+        above = np.cumsum(hits)  # hits before each place that is a miss
+        in_order = float(above @ (1.0 - hits))
+        return (in_order + (misses - missed) * (hits.sum() + n) / 2.0) / (n * misses)
+
+    return found
+
+
+def _mean(hits: list[Hits], measure: Measure) -> float:
+    return float(np.mean([float(measure(*of_user)) for of_user in hits]))
+
+
+def _hits(recommended: Lists, relevant: Relevant, k: int) -> list[Hits]:
+    """Of the users to whom anything is relevant."""
     k = _whole(k)
     for name, given in (("recommended", recommended), ("relevant", relevant)):
         if isinstance(given, (str, Mapping)) or not isinstance(given, Collection):
@@ -426,8 +446,7 @@ def _mean(
         if len(set(shown)) < len(shown):
             twice = next(item for item in shown if shown.count(item) > 1)
             raise ValueError(f"a list has {twice!r} twice: recommend each item once.")
-        hits = np.array([item in items for item in shown], np.float64)
-        found.append(float(of_user(hits, len(items))))
+        found.append((np.array([item in items for item in shown], np.float64), len(items)))
     if not found:
         raise ValueError("nothing is relevant to anybody: there is nothing to measure.")
-    return float(np.mean(found))
+    return found

@@ -112,10 +112,7 @@ class Recommending:
         choice = self._choice(candidates)
         if ratings is not None:
             return self._best_for_new(ratings, int(n), exclude_seen, choice)
-        alone = is_one(users)
-        ids = as_array([users] if alone else users, "users")
-        lines = self._vocabularies()[0].lines(ids)
-        self._tell_of_unknown({"users": (lines, ids)})
+        lines = self._lines_of(users, "users", 0)
         answers: list[Any] = []
         for first, scores in self._scores(lines, choice):
             for row, user in zip(scores, lines[first : first + len(scores)], strict=True):
@@ -123,8 +120,8 @@ class Recommending:
                     row[self._places(self._seen_by(user), choice)] = -np.inf
                 best = best_of(row, int(n))
                 values = self._predicted(np.full(len(best), user), choice[best])
-                answers.append(self._told(choice[best], values, row[best]))
-        return answers[0] if alone else answers
+                answers.append(self._pairs_of(choice[best], values, row[best]))
+        return answers[0] if is_one(users) else answers
 
     def similar_items(self, items: Any, n: int = 10) -> list[Any]:
         """Items whose factors point the same way.
@@ -164,10 +161,7 @@ class Recommending:
         of_users = kind == "users"
         names = (self.users_ if of_users else self.items_).tolist()
         factors = self.user_factors_ if of_users else self.item_factors_
-        alone = is_one(asked)
-        ids = as_array([asked] if alone else asked, kind)
-        lines = self._vocabularies()[0 if of_users else 1].lines(ids)
-        self._tell_of_unknown({kind: (lines, ids)})
+        lines = self._lines_of(asked, kind, 0 if of_users else 1)
         length = np.sqrt(np.einsum("ij,ij->i", factors, factors, dtype=np.float64))
         unit = factors / np.maximum(length, np.finfo(np.float64).tiny)[:, None]
         answers: list[Any] = []
@@ -178,15 +172,20 @@ class Recommending:
             cosines = unit @ unit[line]
             cosines[line] = -np.inf
             answers.append([(names[k], float(cosines[k])) for k in best_of(cosines, int(n))])
-        return answers[0] if alone else answers
+        return answers[0] if is_one(asked) else answers
+
+    def _lines_of(self, asked: Any, name: str, vocabulary: int) -> np.ndarray:
+        """Lines of one id or of several, those of a vocabulary; warns of ids that it lacks."""
+        ids = as_array([asked] if is_one(asked) else asked, name)
+        lines = self._vocabularies()[vocabulary].lines(ids)
+        self._tell_of_unknown({name: (lines, ids)})
+        return lines
 
     def _choice(self, candidates: Any) -> np.ndarray:
         """Lines of the items to choose from, in their order."""
         if candidates is None:
             return np.arange(len(self.items_))
-        ids = as_array([candidates] if is_one(candidates) else candidates, "candidates")
-        lines = self._vocabularies()[1].lines(ids)
-        self._tell_of_unknown({"candidates": (lines, ids)})
+        lines = self._lines_of(candidates, "candidates", 1)
         return np.unique(lines[lines != NOBODY])
 
     def _seen_by(self, user: int) -> np.ndarray:
@@ -217,7 +216,7 @@ class Recommending:
             scores[known] += self.user_biases_[some[known]][:, None]
             yield first, scores
 
-    def _told(self, lines: np.ndarray, values: np.ndarray, scores: np.ndarray) -> list[Any]:
+    def _pairs_of(self, lines: np.ndarray, values: np.ndarray, scores: np.ndarray) -> list[Any]:
         """Items and predictions, best first: of those whose predictions are the same by scores."""
         order = np.lexsort((lines, -scores, -values))
         names = self.items_[lines[order]].tolist()
@@ -229,10 +228,8 @@ class Recommending:
         """The best items for somebody who has rated some."""
         if not isinstance(ratings, Mapping):
             raise TypeError(f"ratings must be a dict of item to rating; got {type(ratings)}.")
-        ids = as_array(list(ratings), "items")
-        lines = self._vocabularies()[1].lines(ids)
-        self._tell_of_unknown({"items": (lines, ids)})
-        values = checked_ratings(list(ratings.values()), self.loss) if len(ids) else np.zeros(0)
+        lines = self._lines_of(list(ratings), "items", 1)
+        values = checked_ratings(list(ratings.values()), self.loss) if ratings else np.zeros(0)
         known = lines != NOBODY
         lines, values = lines[known], np.asarray(values, np.float64)[known]
         bias, factors = self._folded_in(lines, values)
@@ -244,7 +241,7 @@ class Recommending:
             kept[self._places(np.sort(lines), choice)] = -np.inf
         best = best_of(kept, n)
         predicted = expit(scores[best]) if self.loss == "logistic" else scores[best]
-        return self._told(choice[best], predicted.astype(np.float32), scores[best])
+        return self._pairs_of(choice[best], predicted.astype(np.float32), scores[best])
 
     def _folded_in(self, lines: np.ndarray, values: np.ndarray) -> tuple[float, np.ndarray]:
         """Bias and factors that are best for ratings of some items, which stay as they are."""
