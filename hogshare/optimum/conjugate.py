@@ -119,7 +119,7 @@ def by_conjugate_gradients(
     miss : float
         How many times the model misses what is asked for.
     """
-    rows = problem.kept(Products, problem.n_all)
+    rows = problem.cached(Products, problem.n_all)
     mean, middle = np.zeros(problem.n_features), 0.0
     if problem.fit_intercept:
         sums, (weight, targets) = problem.total(Products.sums, of=rows)

@@ -1,7 +1,8 @@
 """The linear problem of all partitions' rows: here it has none, and its sums are made over there.
 
-What looks at a model, or makes a step by passes over all rows, asks `kept` and `total` of a problem
-(`hogshare.problems.linear.problem`), and so finds the same of partitions as of rows in memory.
+What evaluates a model, or makes a step by passes over all rows, asks `cached` and `total` of a
+problem (`hogshare.problems.linear.problem`), and so finds the same of partitions as of rows in
+memory.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hogshare.partitioned.blocks import Meaning, problem_of
-from hogshare.partitioned.rows import Kept, PartitionedRows, added
+from hogshare.partitioned.rows import Cached, PartitionedRows, added
 from hogshare.problems.linear.problem import LinearProblem
 
 
@@ -44,14 +45,14 @@ class PartitionedProblem(LinearProblem):
         """Number of stored values of all rows."""
         return sum(fact.nnz for fact in self._rows.facts)
 
-    def kept(
-        self, function: Callable[..., Any], *args: Any, of: Kept | None = None, **how: Any
-    ) -> Kept:
+    def cached(
+        self, function: Callable[..., Any], *args: Any, of: Cached | None = None, **how: Any
+    ) -> Cached:
         """What a function gives of every part, which stays with the workers."""
-        return Kept(partial(function, **how) if how else function, args, of)
+        return Cached(partial(function, **how) if how else function, args, of)
 
     def total(
-        self, function: Callable[..., Any], *args: Any, of: Kept | None = None
+        self, function: Callable[..., Any], *args: Any, of: Cached | None = None
     ) -> list[np.ndarray]:
         """The sums over all parts, which this waits for."""
         found: list[np.ndarray] = self._rows.reduced(added, function, *args, of=of)

@@ -61,18 +61,18 @@ WITHOUT_WORKERS_SECONDS = 60.0  # until a cluster is given up that has no worker
 Step = tuple[Callable[..., Any], tuple[Any, ...]]  # of a part, and of these after it
 
 
-class Kept:
-    """What a step makes of every partition's problem, or of something else that is kept.
+class Cached:
+    """What a step makes of every partition's problem, or of something else that is cached.
 
-    It is made and kept when it is asked for again, where a second pass costs less than to have
+    It is made and cached when it is asked for again, where a second pass costs less than to have
     every sum wait for a task of its own before it.
 
     calls : that have it, each of a list of parts; None: nobody has
     """
 
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], of: Kept | None):
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], of: Cached | None):
         self.steps: list[Step] = [(function, args)]
-        self.of: Kept | None = of
+        self.of: Cached | None = of
         if of is not None and of.calls is None:
             self.steps, self.of = [*of.steps, *self.steps], of.of
         self.calls: list[Call] | None = None
@@ -285,7 +285,7 @@ class PartitionedRows:
         combine: Callable[..., Any],
         function: Callable[..., Any],
         *args: Any,
-        of: Kept | None = None,
+        of: Cached | None = None,
         blocks: bool = False,
         numbered: bool = False,
     ) -> Any:
@@ -302,9 +302,9 @@ class PartitionedRows:
             calls = self._applied(combine, [step], parts, numbered)
         elif not (of.used or self._passes_are_long):
             of.used = True
-            calls = self._on_kept(combine, [*of.steps, step], of.of)
+            calls = self._on_cached(combine, [*of.steps, step], of.of)
         else:
-            calls = self._on_kept(combine, [step], of)
+            calls = self._on_cached(combine, [step], of)
         return combine(*self.results(calls))
 
     @property
@@ -313,14 +313,14 @@ class PartitionedRows:
         values = sum(fact.nnz for fact in self.facts)
         return values > LONG_VALUES * sum(self.there().values())
 
-    def _on_kept(
-        self, combine: Callable[..., Any] | None, steps: list[Step], of: Kept | None
+    def _on_cached(
+        self, combine: Callable[..., Any] | None, steps: list[Step], of: Cached | None
     ) -> list[Call]:
-        """Steps from something that is kept on, which is made now if it has not been."""
+        """Steps from something that is cached on, which is made now if it has not been."""
         if of is None:
             return self._applied(combine, steps, self.problems)
         if of.calls is None:
-            of.calls = self._on_kept(None, of.steps, of.of)
+            of.calls = self._on_cached(None, of.steps, of.of)
         there = self.there()
         for call in of.calls:
             call.settle(there)

@@ -103,7 +103,7 @@ class Curvature:
 
     def __init__(self, look: Optimality) -> None:
         self.problem = look.problem
-        self.bends = look.problem.kept(Bends, look.problem.n_all, of=look.passed)
+        self.bends = look.problem.cached(Bends, look.problem.n_all, of=look.passed)
 
     def matrix(self) -> np.ndarray:
         """The Hessian, of shape (n_columns * width, n_columns * width)."""

@@ -148,7 +148,7 @@ class Optimality:
     Attributes
     ----------
     passed : Pass
-        Of every part of the rows, where that is: what `LinearProblem.kept` gives.
+        Of every part of the rows, where that is: what `LinearProblem.cached` gives.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Optimality:
         n_sides = 2 if sides and problem.fit_intercept else 1
         if slopes is not None or settle is not None:  # who asks for these has all rows, or a rank's
             how |= {"slopes": slopes, "settle": settle}
-        self.passed = problem.kept(Pass, self.coef, self.intercept, n_sides, **how)
+        self.passed = problem.cached(Pass, self.coef, self.intercept, n_sides, **how)
         if settle is not None:
             self.intercept = self.passed.intercept
         found = problem.total(Pass.sums, of=self.passed)

@@ -103,10 +103,10 @@ class LinearProblem:
         """The sums of arrays over all who have a part of the rows: the arrays, if one has all."""
         return list(numbers)
 
-    def kept(self, function: Callable[..., Any], *args: Any, of: Any = None, **how: Any) -> Any:
+    def cached(self, function: Callable[..., Any], *args: Any, of: Any = None, **how: Any) -> Any:
         """What ``function(part, *args, **how)`` gives of every part of the rows, where that is.
 
-        of : what is taken in the place of the parts' problems: something that is kept already
+        of : what is taken in the place of the parts' problems: something that is cached already
         """
         return function(self if of is None else of, *args, **how)
 
