@@ -1,8 +1,12 @@
 """`MatrixFactorization`: ids, predictions, recommendations, further ratings, bad input, files."""
 
 import dataclasses
+import datetime as dt
 import sys
+import uuid
 import warnings
+from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -122,6 +126,116 @@ def test_ids_of_pandas_that_are_missing_are_refused():
     ):
         with pytest.raises(ValueError, match=r"users holds (NaN|NaT|<NA>), which"):
             model().fit(ids, [1, 2], [1.0, 2.0])
+
+
+MOMENT = dt.datetime(2020, 1, 1, 12, 0, 0, 5)
+ALL_KINDS = [
+    *("", "a", "a\0", "\ud800", b"a\0", True, None, -1, 2.5, float("inf"), Decimal("1.10")),
+    *(2**64 - 1, 2**70, -(2**63) - 1, np.uint64(2**63 + 5), np.int16(3), np.float32(0.1)),
+    *(dt.date(2020, 1, 1), MOMENT, dt.timedelta(3, 4, 5), uuid.UUID(int=2**100)),
+    MOMENT.replace(tzinfo=dt.UTC),
+    MOMENT.replace(tzinfo=ZoneInfo("Europe/Berlin"), fold=1),
+    *(np.datetime64("2020-01-01T00:00:00.000000001"), np.datetime64("20000-01-01", "s")),
+    *(np.timedelta64(5, "ns"), np.timedelta64(11, "M")),
+    *((), ("a", 1, (b"x", None)), frozenset(["b", 1, MOMENT]), frozenset([("a",), frozenset()])),
+]
+
+
+def test_ids_of_all_kinds_travel(tmp_path):
+    ids = ALL_KINDS
+    first = model(max_iter=2).fit(ids, ids[::-1], np.arange(len(ids)))
+    assert len(first.users_) == len(ids)
+    hogshare.save(first, tmp_path / "model.npz")
+    again = hogshare.load(tmp_path / "model.npz")
+    for one, other in zip(ids, again.users_.tolist(), strict=True):
+        assert type(one) is type(other) and one == other and hash(one) == hash(other)
+        assert not isinstance(one, np.generic) or one.dtype == other.dtype
+        assert not isinstance(one, dt.datetime) or (one.tzinfo, one.fold) == (
+            other.tzinfo,
+            other.fold,
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # where one was not found
+        np.testing.assert_array_equal(again.predict(ids, ids), first.predict(ids, ids))
+        assert again.recommend(ids, n=3) == first.recommend(ids, n=3)
+        again.partial_fit(ids, ids[::-1], np.arange(len(ids)))
+    assert len(again.users_) == len(ids)
+
+
+def test_many_ids_are_no_part_of_the_header(tmp_path):
+    """Which may have a few megabytes."""
+    ids = [uuid.UUID(int=k) for k in range(200_000)]
+    first = model(n_factors=1, max_iter=1)
+    first.fit(ids, [("item", k) for k in range(200_000)], np.arange(200_000.0))
+    hogshare.save(first, tmp_path / "model.npz")
+    again = hogshare.load(tmp_path / "model.npz")
+    assert again.users_[-1] == ids[-1] and again.items_.tolist() == first.items_.tolist()
+
+
+class Song:
+    pass
+
+
+@pytest.mark.parametrize("ids", [[Song(), 1], [(1, Song()), 1]])
+def test_ids_that_no_file_holds_are_named(tmp_path, ids):
+    path = tmp_path / "model.npz"
+    path.write_bytes(b"before")
+    fitted = model(max_iter=1).fit(ids, [1, 2], [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"attribute users_ holds a value of the type \S+\.Song"):
+        hogshare.save(fitted, path)
+    assert path.read_bytes() == b"before"
+
+
+def test_a_zone_of_another_library_is_its_offset(tmp_path):
+
+    class Zone(dt.tzinfo):
+        def utcoffset(self, moment):
+            return dt.timedelta(hours=1)
+
+    moments = [MOMENT.replace(tzinfo=Zone()), MOMENT]
+    first = model(max_iter=1).fit(moments, [1, 2], [1.0, 2.0])
+    hogshare.save(first, tmp_path / "model.npz")
+    again = hogshare.load(tmp_path / "model.npz")
+    assert again.users_.tolist() == moments
+    assert again.users_[0].tzinfo == dt.timezone(dt.timedelta(hours=1))
+
+
+def test_a_moment_is_one_id():
+    """As Python, NumPy and pandas have it, also within tuples."""
+    pd = pytest.importorskip("pandas")
+    ns = np.array(["2020-01-01T00:00", "2020-01-02T00:01"], "M8[ns]")
+    forms = [ns, ns.astype("M8[us]"), ns.astype("M8[m]"), pd.Series(ns), list(pd.Series(ns))]
+    forms += [ns.astype("M8[us]").tolist(), list(ns)]
+    for first in forms:
+        fitted = model(max_iter=1, unknown="raise").fit(first, [1, 2], [1.0, 2.0])
+        assert fitted.users_.tolist() == forms[-2]
+        for other in forms:
+            assert len(fitted.predict(other, [1, 2])) == 2
+        fitted.partial_fit([*first, *forms[-1]], [1, 2, 1, 2], np.ones(4))
+        assert len(fitted.users_) == 2
+    pairs = model(max_iter=1, unknown="raise").fit([(1, one) for one in ns], [1, 2], [1.0, 2.0])
+    assert len(pairs.predict([(1, one) for one in forms[-2]], [1, 2])) == 2
+    spans = [pd.Timedelta(3, "us"), dt.timedelta(microseconds=3), np.timedelta64(3000, "ns")]
+    assert as_array(spans, "ids").tolist() == [spans[1]] * 3
+    finer = [
+        pd.Timestamp("2020-01-01T00:00:00.000000001"),
+        np.datetime64(1577836800000000001, "ns"),
+    ]
+    assert len(distinct(as_array(finer, "ids"))[0]) == 1
+
+
+def test_what_is_missing_is_no_id_and_none_is():
+    fitted = model(max_iter=1).fit([None, "a"], [1, 2], [1.0, 2.0])
+    assert fitted.users_.tolist() == [None, "a"]
+    for missing in (
+        float("nan"),
+        np.datetime64("NaT"),
+        np.timedelta64("NaT", "ns"),
+        np.float32("nan"),
+    ):
+        for one in (missing, (1, missing), frozenset([missing])):
+            with pytest.raises(ValueError, match=r"users holds (NaN|NaT|nan), which.* at place 1"):
+                model().fit(["a", one], [1, 2], [1.0, 2.0])
 
 
 def test_a_word_and_a_number_are_two():
@@ -368,6 +482,7 @@ def test_scikit_learns_conventions(fitted):
         (([1, 2], np.array([1, "NaT"], "m8[ns]"), [1, 2]), ValueError, "items holds NaT"),
         ((USERS, ITEMS, np.repeat([1.0, 1e39], 1500)), ValueError, "1e\\+39, first at"),
         ((USERS, ITEMS, -1e200 * np.ones(3000)), ValueError, "divide all of them"),
+        ((USERS, ITEMS, np.repeat([0.0, -1e-50], 1500)), ValueError, "to -1e-50, first at .* 1500"),
         (([[1], [2]], [1, 2], [1, 2]), TypeError, "there is a list"),
         ((sp.csr_array((3, 3)),), ValueError, "no ratings"),
         ((sp.csr_array(np.eye(3)), USERS), TypeError, "in it"),

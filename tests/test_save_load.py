@@ -369,6 +369,57 @@ FORGED = [
 ]
 
 
+FORGED_COLUMNS = [
+    [-1, None, []],
+    [10**15, None, [["None", None]]],
+    [2, None, []],
+    [2, None, [["int", {"array": "nowhere"}]]],
+    [2, None, [["int", {"array": "coef_"}]]],
+    [2, None, [["int", 3]]],
+    [2, None, [["float", {"array": "coef_"}]]],
+    [5, None, [["float", {"array": "coef_"}], ["None", None]]],
+    [5, {"array": "coef_"}, [["float", {"array": "coef_"}]]],
+    [3, {"array": "ints"}, [["None", None], ["None", None]]],
+    [3, None, [["tuple", [{"array": "ints"}, {"column": [0, None, []]}]]]],
+    [3, None, [["bytes", [{"array": "ints"}, {"array": "ints"}]]]],
+    [3, None, [["bytes", [{"array": "bytes"}, {"array": "ones"}, 3]]]],
+    [4, None, [["bytes", [{"array": "bytes"}, {"array": "ones"}]]]],
+    [3, None, [["large int", [{"array": "bytes"}, {"array": "far"}]]]],
+    [3, None, [["UUID", [{"array": "bytes"}, {"array": "ones"}]]]],
+    [3, None, [["Decimal", [{"array": "bytes"}, {"array": "ones"}]]]],
+    [3, None, [["str", [{"array": "bytes"}, {"array": "ones"}]]]],
+    [3, None, [["date", {"array": "far"}]]],
+    [3, None, [["datetime", [{"array": "far"}] * 3 + [[None]]]]],
+    [3, None, [["datetime", [{"array": "ints"}] * 3 + [["../../etc/passwd"]]]]],
+    [3, None, [["datetime", [{"array": "ints"}] * 3 + [["No/Where"] * 3]]]],
+    [3, None, [["datetime", [{"array": "ints"}] * 3 + [[None, None, 10**30]]]]],
+    [3, None, [["timedelta", [{"array": "far"}] * 3]]],
+    [3, None, [["timedelta", [{"array": "ints"}] * 9]]],
+    [3, None, [["<M8[ns]", {"array": "far"}]]],
+    [3, None, [["|O", {"array": "ints"}]]],
+    [3, None, [["8i8", {"array": "ints"}]]],
+    [3, None, [["<f4", {"array": "coef_"}]]],
+    [3, None, [["os.system", {"array": "ints"}]]],
+    [3, None],
+    {"a": 1},
+]
+
+
+@pytest.mark.parametrize("said", FORGED_COLUMNS, ids=str)
+def test_forged_columns(tmp_path, said):
+    path = tmp_path / "m.npz"
+    hogshare.save(fleet.fitted(by_name("Ridge")), path)
+    header, parts = header_of(path)
+    far = np.array([-(1 << 63), 1 << 62, 1 << 61])
+    parts |= {"ints": np.array([0, 1, 2]), "far": far, "ones": np.ones(3, np.int64)}
+    parts["bytes"] = np.array([200, 201, 202], np.uint8)
+    header["params"]["alpha"] = {"column": said}
+    rewrite(path, header, parts)
+    with pytest.raises((ValueError, MemoryError), match=r"m\.npz: ") as refused:
+        hogshare.load(path)
+    assert "parameters do not fit" not in str(refused.value)
+
+
 @pytest.mark.parametrize(("part", "change"), FORGED)
 def test_forged_headers(tmp_path, part, change):
     path = tmp_path / "m.npz"

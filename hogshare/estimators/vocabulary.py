@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ NOBODY = -1  # the line of an id that is not known
 SPREAD = 4  # whole numbers that a table may have for each id that is looked up
 WORDS = (str, bytes, tuple, frozenset)  # that are ids as a whole, though they have parts
 DATES = "mM"  # kinds of arrays of dates and of times between them
+UNITS = ("as", "fs", "ps", "ns", "us", "ms", "s")  # each a thousand of the one before
 PLAIN = "iubU"  # kinds of arrays whose values are told apart as they are
 
 
@@ -48,29 +50,73 @@ def as_array(ids: Any, name: str) -> np.ndarray:
                 f"{name} must be ids such as words or numbers; at place {k} there is a "
                 f"{type(value).__name__}."
             )
-        if _is_missing(value):
-            shown = "NaN" if isinstance(value, float) else value
+        missing = _missing(value)
+        if missing is not None:
             raise ValueError(
-                f"{name} holds {shown}, which is no id, first at place {k}: leave such ratings out."
+                f"{name} holds {missing}, which is no id, first at place {k}: leave such ratings "
+                "out."
             )
         made[k] = _as_python(value)
     return made
 
 
 def _as_python(value: Any) -> Any:
-    """A date of NumPy's as Python's, which it equals and is found by, unless that has none."""
-    if not isinstance(value, np.datetime64 | np.timedelta64):
-        return value
+    """An id as Python has it, where NumPy and pandas have equal ones that no dict finds by it.
+
+    A moment is one id, whether it came as Python's datetime, as NumPy's datetime64 of any unit or
+    as a Timestamp of pandas; so is a span of time. Fractions of a microsecond, and years beyond
+    9999, stay datetime64, which equals no datetime.
+    """
+    kind = type(value)
+    if kind in (tuple, frozenset):
+        return kind(map(_as_python, value))
+    if isinstance(value, np.str_ | np.bytes_):
+        return value.item()
+    if isinstance(value, datetime | timedelta) and kind not in (datetime, timedelta):
+        return _of_pandas(value)
+    return _of_numpy(value) if isinstance(value, np.datetime64 | np.timedelta64) else value
+
+
+def _of_numpy(value: Any) -> Any:
+    """A moment or a span as Python's, or in the largest unit that has it."""
     found = value.item()
-    return value if isinstance(found, int) else found
+    if not isinstance(found, int):
+        return found
+    kind, (unit, step) = type(value), np.datetime_data(value)
+    if unit not in UNITS:
+        return value
+    count, place = found * step, UNITS.index(unit)
+    while place + 1 < len(UNITS) and count % 1000 == 0:
+        count, place = count // 1000, place + 1
+    coarser = kind(count, UNITS[place])
+    found = coarser.item()
+    return coarser if isinstance(found, int) else found
 
 
-def _is_missing(value: Any) -> bool:
-    """Whether it stands for nothing: NaN and NaT, which equal nothing, and pandas' NA."""
+def _of_pandas(value: Any) -> Any:
+    """A Timestamp or Timedelta as what it equals; others, such as subclasses of a user's, as is."""
+    if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):
+        # with a zone it equals no datetime64
+        return value if getattr(value, "tzinfo", None) else _of_numpy(value.to_numpy())
+    for way in ("to_pydatetime", "to_pytimedelta"):
+        if hasattr(value, way):
+            return getattr(value, way)()
+    return value
+
+
+def _missing(value: Any) -> str | None:
+    """The name of what stands for nothing, also within a tuple: NaN, NaT, and pandas' NA.
+
+    The first two equal nothing, so that nobody would be found by them. None is an id.
+    """
+    if type(value) in (tuple, frozenset):
+        return next((name for name in map(_missing, value) if name is not None), None)
     try:
-        return bool(value != value)
+        if value == value:
+            return None
     except TypeError:  # NA answers NA, which is neither
-        return True
+        return str(value)
+    return "NaN" if isinstance(value, float) else str(value)
 
 
 def distinct(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -482,6 +482,16 @@ def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndar
             f"ratings go up to {np.abs(values).max():g}, first at place {first} above {most:.3g}, "
             f"the most that a fit in {np.dtype(dtype)} can have: divide all of them by a number."
         )
+    least = max(float(np.finfo(dtype).tiny), 1.0 / LARGEST)
+    # of probabilities, which are counted from 1, one as small as this is 0
+    vanishing = (np.abs(values) < least) & (values != 0.0) & (loss != "logistic")
+    if vanishing.any():
+        first = int(np.argmax(vanishing))
+        raise ValueError(
+            f"ratings go down to {values[first]:g}, first at place {first} nearer to 0 than "
+            f"{least:.3g}, the least that a fit in {np.dtype(dtype)} can have besides 0: multiply "
+            "all of them by a number."
+        )
     if loss == "logistic" and (values.min() < 0.0 or values.max() > 1.0):
         raise ValueError(
             "loss='logistic' takes ratings from 0 (no) to 1 (yes), and these go from "

@@ -7,6 +7,8 @@ becomes a mapping of one entry, whose key says what it is:
     {"array": name}                     an array of numbers, truths or words
     {"words": name}                     an array of Python's words, stored as one of NumPy's
     {"objects": [shape, items]}         another array of objects
+    {"column": [n, kinds, parts]}       a list of words, numbers, dates, tuples and so on, as arrays
+                                        (`hogshare.io.models.columns`)
     {"tuple": items}
     {"mapping": [[key, value], ...]}
     {"sparse": [class, shape, data, indices, indptr]}
@@ -26,6 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hogshare import barriers, planes
+from hogshare.io.models import columns
 from hogshare.problems.linear.rows import check_sparse
 from hogshare.system import memory
 
@@ -88,6 +91,8 @@ def _write_array(array: np.ndarray, name: str, arrays: dict[str, np.ndarray]) ->
         if (words == array).all():  # which loses zero characters at a word's end
             arrays[name] = words
             return {"words": name}
+    if array.ndim == 1:
+        return columns.write(items, name, arrays)
     parts = [write(item, f"{name}.{k}", arrays) for k, item in enumerate(items)]
     return {"objects": [list(array.shape), parts]}
 
@@ -169,6 +174,13 @@ def _objects(said: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     return array.reshape(shape)
 
 
+def _column(said: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    items = columns.read(said, arrays)
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
+
+
 def _sparse(said: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     name, shape, *parts = said
     data, indices, indptr = (read(part, arrays) for part in parts)
@@ -183,5 +195,6 @@ OF_ARRAYS: dict[str, Callable[[Any, Mapping[str, np.ndarray]], Any]] = {
     "array": _array,
     "words": _words,
     "objects": _objects,
+    "column": _column,
     "sparse": _sparse,
 }

@@ -66,8 +66,9 @@ def _forms(
             told[name] = forms.write(value, f"{start}{name}", arrays)
         except TypeError as error:
             raise ValueError(
-                f"the {what} {name} {error}, and a model file holds numbers, words, arrays of "
-                "either, and hogshare's barriers and planes: set another value, or use pickle"
+                f"the {what} {name} {error}, and a model file holds numbers, words, bytes, dates, "
+                "UUIDs, tuples and arrays of these, and hogshare's barriers and planes: set "
+                "another value, or use pickle"
             ) from error
     return told
 
