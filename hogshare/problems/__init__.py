@@ -8,6 +8,7 @@ from hogshare.problems.model import Model
 from hogshare.problems.modules import ModuleParams, ModuleProblem, torch
 from hogshare.problems.network import NetworkParams, NetworkProblem, network
 from hogshare.problems.params import Params
+from hogshare.problems.preferences import PreferenceProblem, preferences
 from hogshare.problems.protocol import Problem
 from hogshare.problems.topics import TopicParams, TopicsProblem, topics
 from hogshare.problems.user import UserProblem, user
@@ -27,6 +28,7 @@ __all__ = [
     "NetworkProblem",
     "Params",
     "Pooling",
+    "PreferenceProblem",
     "Problem",
     "TopicParams",
     "TopicsProblem",
@@ -34,6 +36,7 @@ __all__ = [
     "factorisation",
     "linear",
     "network",
+    "preferences",
     "topics",
     "torch",
     "user",

@@ -1,0 +1,294 @@
+"""Preferences: who has met what, against what is drawn among all that they have not met.
+
+Who writes: nobody after `__init__`; workers read the problem's own copies.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from hogshare.kernels import preferences as kernels
+from hogshare.kernels.factors import Ratings
+from hogshare.kernels.preferences import Drawing
+from hogshare.problems.arrays import FLOATS, frozen
+from hogshare.problems.factorisation import (
+    FactorisationProblem,
+    Form,
+    build,
+    checked_lines,
+)
+from hogshare.problems.gradient import Claim
+from hogshare.system import missed_calls, ranges
+from hogshare.system.messages import nearest
+from hogshare.system.once import once
+
+PAIRWISE, POINTWISE = "bpr", "logistic"
+LOSSES = (PAIRWISE, POINTWISE)
+SAMPLING = ("uniform", "popularity")
+EVALUATED = (1 << 31) - 1  # the epoch whose draws the objective is of
+NEWTON = 30  # steps to the items' first biases, which have long come to an end
+
+
+class PreferenceProblem(FactorisationProblem):
+    """Pairs that have met and what is drawn beside them; `hogshare.problems.preferences` makes one.
+
+    Attributes
+    ----------
+    drawing : Drawing
+        What is drawn for each pair, as kernels read it.
+    """
+
+    name: ClassVar[str] = "preferences"
+
+    def __init__(self, ratings: Ratings, drawing: Drawing) -> None:
+        super().__init__(ratings, POINTWISE)
+        self.drawing = drawing
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        begins, known = frozen(self.drawing.begins), frozen(self.drawing.known)
+        self.drawing = self.drawing._replace(begins=begins, known=known)
+
+    @property
+    def nnz(self) -> int:
+        """Numbers that a pass over the pairs touches."""
+        return super().nnz * (1 + self.drawing.n_negatives)
+
+    def for_worker(self, me: int) -> Gradient:
+        """The gradient, with the draws of the epoch in hand."""
+        return Gradient(self)
+
+    def advance_for_worker(self, me: int) -> Pass:
+        """The pass, with the draws of the epoch in hand."""
+        return Pass(self)
+
+    def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
+        """Take a step for each pair, with the draws that the objective is of."""
+        return Pass(self)(w, rows, eta)
+
+    def gradient(
+        self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """The sum over some pairs, with the draws that the objective is of."""
+        return Gradient(self)(w, rows, out)
+
+    def _sum_of_losses(self, w: np.ndarray) -> float:
+        return float(kernels.sum_of_losses(frozen(w), self.ratings, self.drawing, EVALUATED))
+
+    @once
+    def residual(self) -> float:
+        """1: a logistic loss has no unit."""
+        return 1.0
+
+    @once
+    def _fitted_biases(self) -> np.ndarray:
+        """Biases that say how often each item is met, as far as the draws do not say it.
+
+        Of an item that is met n times and drawn m times the loss is least, without factors, where
+        the prediction is the logarithm of n / m; of the pairwise loss these are the strengths of
+        Bradley and Terry's model.
+        """
+        found = np.zeros(self.n_users + self.n_items)
+        met = self._counts[self.n_users :].astype(np.float64)
+        if self.drawing.by_popularity:
+            return found  # drawn as often as met, in proportion
+        of_all = 1.0 if self.drawing.pairwise else float(self.drawing.n_negatives)
+        drawn = np.full(self.n_items, of_all * met.sum() / self.n_items)
+        mean, alpha = self.ratings.mean, self.ratings.bias_alpha
+        biases = np.zeros(self.n_items)
+        for _ in range(NEWTON):
+            share = expit(mean + biases)
+            slope = (met + drawn) * share - met + alpha * biases
+            biases -= np.clip(slope / ((met + drawn) * share * (1.0 - share) + alpha), -2.0, 2.0)
+        found[self.n_users :] = biases
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """What it is, as plain data, for reports."""
+        drawing = self.drawing
+        return {
+            **super().facts(),
+            "loss": PAIRWISE if drawing.pairwise else POINTWISE,
+            "negatives": drawing.n_negatives,
+            "sampling": SAMPLING[drawing.by_popularity],
+        }
+
+
+class Gradient:
+    """Gradients of a worker: who begins a block says of which epoch it is."""
+
+    def __init__(self, problem: PreferenceProblem) -> None:
+        self.problem, self.epoch = problem, EVALUATED
+
+    def begin(self, claim: Claim) -> None:
+        """Draw as the claim's epoch does."""
+        self.epoch = claim.epoch
+
+    def __call__(
+        self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """As `PreferenceProblem.gradient`."""
+        problem = self.problem
+        ratings, drawing = problem.ratings, problem.drawing
+        drawn = np.empty(len(rows) * drawing.n_negatives, np.int64)
+        loss = float(kernels.gradient(w, ratings, drawing, rows, self.epoch, out, drawn))
+        users = np.unique(ratings.users[rows]).astype(np.int64)
+        items = np.concatenate([ratings.items[rows].astype(np.int64), drawn])
+        lines = np.concatenate([users, np.unique(items) + problem.n_users])[:, np.newaxis]
+        return loss, (lines * problem.width + np.arange(problem.width)).ravel()
+
+
+class Pass(Gradient):
+    """Passes of a worker, as `Gradient`."""
+
+    def __call__(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:  # type: ignore[override]
+        """As `PreferenceProblem.advance`."""
+        problem = self.problem
+        of_rows = problem.ratings, problem.drawing, rows
+        return float(kernels.advance(w, *of_rows, self.epoch, eta))
+
+
+@missed_calls.counted
+def preferences(
+    users: Any,
+    items: Any,
+    shape: tuple[int, int] | None = None,
+    *,
+    n_factors: int = 8,
+    biases: bool = True,
+    loss: str = PAIRWISE,
+    negatives: int = 1,
+    sampling: str = "uniform",
+    alpha: float = 1.0,
+    bias_alpha: float = 1.0,
+    nonnegative: bool = False,
+    dtype: Any = np.float32,
+    seed: int = 0,
+) -> PreferenceProblem:
+    """State what users prefer, from what they have met: clicks, purchases, plays.
+
+    For each pair some items are drawn in every epoch that its user has never met. What is minimised
+    is, over the number of pairs::
+
+        sum over pairs of their losses
+            + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
+
+    with, for a pair (u, i) and each drawn j, ``z_ui = mean + b_u + c_i + p_u . q_i`` and
+
+    - "bpr": ``log(1 + exp(z_uj - z_ui))``;
+    - "logistic": ``log(1 + exp(-z_ui))`` once, and ``log(1 + exp(z_uj))``.
+
+    Parameters
+    ----------
+    users, items : array-like of int of shape (n_pairs,)
+        Who has met what, counted from 0. A pair that is there twice counts twice.
+    shape : (int, int) or None, default=None
+        How many users and items there are; None: as far as the numbers go.
+    n_factors : int, default=8
+        Numbers of p_u and of q_i; 0: biases alone.
+    biases : bool, default=True
+        Whether there are b and c, and for "logistic" a mean.
+    loss : {"bpr", "logistic"}, default="bpr"
+    negatives : int, default=1
+        Items that are drawn for each pair.
+    sampling : {"uniform", "popularity"}, default="uniform"
+        Whether all items that a user has not met are drawn alike, or each as often as it is met by
+        others. After 16 draws by popularity that the user has met, one is drawn uniformly.
+    alpha, bias_alpha : float, default=1.0
+        Strengths of the penalties on factors and biases.
+    nonnegative : bool, default=False
+        Whether the factors (not the biases) are to be at least 0.
+    dtype : dtype, default=float32
+        Of the vector: float32 or float64.
+    seed : int, default=0
+        Of the draws, which depend on it, on the epoch and on the pair alone.
+
+    Returns
+    -------
+    PreferenceProblem
+        As of `hogshare.problems.factorisation`. Its `objective` is of one fixed draw.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are no pairs, some lie outside of the matrix, or an argument is out of its range.
+
+    Notes
+    -----
+    Source: Rendle et al. 2009, "BPR: Bayesian personalized ranking from implicit feedback".
+    Departures: what is drawn is never a pair that has met, biases begin at how often items are met,
+    and a line's penalty is a ridge (see `hogshare.problems.factorisation`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hogshare import Shared, problems, solve
+    >>> rng = np.random.default_rng(0)
+    >>> users = np.repeat(np.arange(100), 10)
+    >>> items = rng.integers(20, size=1000) + 20 * (users % 2)  # two tastes
+    >>> problem = problems.preferences(users, items, n_factors=2, alpha=0.1)
+    >>> report = solve(problem, plane=Shared(exchange=None), step=0.2, stop=20, seed=0)
+    >>> _, P, _, Q = problem.split(report.model.params)
+    >>> bool((P @ Q.T)[0, :20].mean() > (P @ Q.T)[0, 20:].mean())
+    True
+    """
+    ranges.whole(0, n_factors=n_factors)
+    ranges.whole(1, negatives=negatives)
+    ranges.flag(biases=biases, nonnegative=nonnegative)
+    ranges.not_negative(alpha=alpha, bias_alpha=bias_alpha)
+    for name, value, known in (("loss", loss, LOSSES), ("sampling", sampling, SAMPLING)):
+        if value not in known:
+            raise ValueError(
+                f"{name} must be one of {list(known)}; got {value!r}.{nearest(value, known)}"
+            )
+    if not (n_factors or biases):
+        raise ValueError("n_factors=0 without biases leaves nothing to fit.")
+    if np.dtype(dtype) not in FLOATS:
+        raise ValueError(f"dtype must be float32 or float64; got {dtype!r}.")
+    if not np.size(users):
+        raise ValueError("There are no pairs: at least one is needed.")
+    lines = checked_lines(users, items, np.size(users), shape)
+    counts = tuple(np.bincount(line, minlength=n) for line, n in lines)
+    strengths = float(alpha), float(bias_alpha)
+    form = Form(int(n_factors), bool(biases), POINTWISE, *strengths, bool(nonnegative))
+    chosen = loss, int(negatives), sampling
+    return build_preferences((lines[0][0], lines[1][0]), counts, form, *chosen, seed, dtype)
+
+
+def build_preferences(
+    lines: tuple[np.ndarray, np.ndarray],
+    counts: tuple[np.ndarray, ...],
+    form: Form,
+    loss: str,
+    negatives: int,
+    sampling: str,
+    seed: int,
+    dtype: Any = np.float32,
+    known: tuple[np.ndarray, np.ndarray] | None = None,
+) -> PreferenceProblem:
+    """The problem of pairs that have been checked.
+
+    known : begins and sorted items of what each user has met, if that is more than these pairs
+    """
+    users, items = lines
+    # biases and draws balance: without factors a drawn pair is met as often as one is drawn
+    mean = 0.0 if loss == PAIRWISE else -float(np.log(negatives))
+    ones = np.ones(len(users), dtype)
+    ratings = build(users, items, ones, counts, form, mean, seed).ratings
+    begins, items_of = known if known is not None else met_by_users(users, items, counts)
+    by_popularity = int(sampling == "popularity")
+    drawn = frozen(begins), frozen(items_of), negatives, by_popularity
+    return PreferenceProblem(ratings, Drawing(*drawn, int(loss == PAIRWISE), int(seed)))
+
+
+def met_by_users(
+    users: np.ndarray, items: np.ndarray, counts: tuple[np.ndarray, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """What each user has met, sorted and each once: where it begins, and the items."""
+    n_items = len(counts[1])
+    pairs = np.unique(users.astype(np.int64) * n_items + items)
+    begins = np.searchsorted(pairs, np.arange(len(counts[0]) + 1) * n_items)
+    return begins.astype(np.int64), (pairs % n_items).astype(np.uint32)
