@@ -414,8 +414,14 @@ def test_a_master_keeps_up_where_a_few_have_rated_much(n_jobs, barrier):
 
 @pytest.mark.parametrize("loss", ["squared_error", "logistic"])
 def test_ratings_that_are_all_the_same_are_announced(loss):
-    with pytest.warns(UserWarning, match="All 3,000 ratings are 1.*give pairs without one as 0"):
-        model(loss=loss, max_iter=2).fit(USERS, ITEMS, np.ones(3000))
+    ones = np.ones(3000)
+    with pytest.warns(UserWarning, match="All 3,000 ratings are 1: .*taken for pairs"):
+        model(loss=loss, max_iter=2).fit(USERS, ITEMS, ones)
+    with pytest.warns(UserWarning, match="All 3,000 ratings are 1, and so is every prediction"):
+        as_they_are = model(loss=loss, solver="sgd", negatives=0, max_iter=2)
+        assert as_they_are.fit(USERS, ITEMS, ones).predict(1, 1) > 0.99
+    with pytest.warns(UserWarning, match="All 3,000 ratings are 0, and so is every prediction"):
+        model(loss=loss, max_iter=2).fit(USERS, ITEMS, 0.0 * ones)
     assert model(max_iter=1).fit([1], [1], [1.0]).predict(1, 1) == pytest.approx(1.0)
 
 

@@ -13,13 +13,24 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from hogshare.engine.stops import Stop
+from hogshare.estimators.alternating import alternated
 from hogshare.estimators.everybody import everybody_of
+from hogshare.estimators.feedback import (
+    ALTERNATING,
+    AUTO,
+    FACTORS,
+    STEPS,
+    Feedback,
+    feedback_of,
+)
 from hogshare.estimators.fits import fits
 from hogshare.estimators.parameters import MAX_INT, SGD_WORDS, KnownParameters, generator_of
 from hogshare.estimators.recommendations import Recommending
+from hogshare.estimators.solver_report import SolverReport
 from hogshare.estimators.vocabulary import Vocabulary, as_array, distinct
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
-from hogshare.planes import Shared
+from hogshare.planes import Grid, Shared
+from hogshare.planes.protocol import Plane
 from hogshare.problems.factorisation import (
     FactorisationProblem,
     Form,
@@ -29,13 +40,12 @@ from hogshare.problems.factorisation import (
 )
 from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.params import Params
+from hogshare.problems.preferences import PAIRWISE, POINTWISE, build_preferences
 from hogshare.report import Report
 from hogshare.rules.steps import StepSize
 from hogshare.solvers.solving import solve
-from hogshare.system.callers import warn
 from hogshare.system.messages import speaking
 
-AUTO = "auto"
 # The first step, times how curved a rating's loss is. Of a set of known rank (1,000,000 ratings, 8
 # factors) 0.4, 0.6, 0.8 and 1.2 came within 1 % of the best objective after 16 and more, 14, 10 and
 # 12 epochs, and 1.8 times that diverged from some starts.
@@ -56,26 +66,49 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         sum over ratings of (r - prediction)^2 / 2
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
 
-    by stochastic gradient descent, rating by rating; with one vector for all workers and no locks
-    it is Hogwild!, whose own application this is (Niu et al. 2011).
+    by stochastic gradient descent, rating by rating. Several workers take ratings that have no user
+    and no item in common (Gemulla et al. 2011, Zhuang et al. 2013), so that the model is the same
+    as one worker's; without that care it is Hogwild! (Niu et al. 2011), which is a choice of plane.
 
     Parameters
     ----------
-    n_factors : int, default=8
-        Numbers that each user and each item has. 0: biases alone.
+    n_factors : int or 'auto', default='auto'
+        Numbers that each user and each item has. 0: biases alone. 'auto': 64 with solver 'als',
+        else 8.
 
     biases : bool, default=True
         Whether users and items have biases, counted from the mean of all ratings. They are fitted
         first, by turns (all items', then all users'), and go on together with the factors.
 
-    loss : {'squared_error', 'logistic'}, default='squared_error'
-        'logistic' is for ratings from 0 (no) to 1 (yes); predictions are probabilities then.
+    loss : {'squared_error', 'logistic', 'bpr'}, default='squared_error'
+        'logistic' is for ratings from 0 (no) to 1 (yes), or for pairs against `negatives`;
+        predictions are probabilities then. 'bpr' is for pairs: that users like what they have met
+        better than what they have not (Rendle et al. 2009); predictions say which is liked better,
+        and have no unit.
+
+    solver : {'auto', 'sgd', 'als'}, default='auto'
+        'sgd' fits what is rated. 'als' fits all pairs of users and items, by alternating least
+        squares: those that have met with target 1 and weight ``1 + confidence * rating``, all
+        others with target 0 and weight 1 (Hu, Koren and Volinsky 2008). 'auto' is 'als' for pairs
+        alone, and where all ratings are the same, which is said; else 'sgd'.
+
+    confidence : float, default=5.0
+        See `solver`. Ratings that are all the same count as 1.
+
+    negatives : int or 'auto', default='auto'
+        Items that are drawn in every epoch for each pair, among those that its user has never met:
+        rated 0 by 'logistic', liked less by 'bpr'. 'auto' is 1 by 'bpr', and 4 by 'logistic' where
+        there are pairs alone or all ratings are the same, else 0. 'squared_error' draws none.
+
+    sampling : {'uniform', 'popularity'}, default='uniform'
+        Whether `negatives` are drawn alike, or as often as they are met by others.
 
     alpha : float or 'auto', default='auto'
         Strength of the penalty on factors: a ridge, the same for who has rated much and for who has
         not. 'auto' is what keeps factors from explaining chance, as far as that goes by the number
         of ratings and by what is left unexplained: by biases at first, and by the model after each
-        fifth of the epochs (`hogshare.problems.FactorisationProblem.noise_edge`).
+        fifth of the epochs (`hogshare.problems.FactorisationProblem.noise_edge`). Of pairs it goes
+        by their numbers alone.
 
     bias_alpha : float, default=2.0
         Strength of the penalty on biases.
@@ -108,14 +141,15 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         of what is known of the other.
 
     random_state : int, RandomState or None, default=None
-        Of the first factors and the order of ratings. With one worker an int gives the same model
-        bit for bit; with more it depends on their timing, unless they wait for each other
-        (``plane="shared", barrier="bsp"``).
+        Of the first factors, the order of ratings, and what is drawn. An int gives the same model
+        bit for bit, with any number of workers; but for `negatives` and for another plane, by which
+        several workers' model depends on their timing.
 
-    plane : {"shared", "master"}, Shared, Master or None, default=None
-        Where the model lives while several workers fit it. None is ``Shared(exchange=None)``: one
-        vector that all write without locks; a rating touches two of its lines, so that workers
-        seldom meet. "shared" is private copies that are exchanged after every block.
+    plane : {"grid", "shared", "master"}, Grid, Shared, Master or None, default=None
+        Where the model lives while several workers fit it. None is ``Grid()``: one vector, of which
+        no two workers write the same users or items at the same time; with `negatives`
+        ``Shared(exchange=None)``; across ranks, which share no memory, ``Shared()``. ``Shared(exchange=None)`` is Hogwild!: one vector that all write
+        without locks. "shared" is private copies that are exchanged after every block.
 
     Attributes
     ----------
@@ -146,7 +180,13 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     t_ : float
         Step counter: the first fit's ratings, and those that have been visited since.
 
-    report_ : Report
+    solver_ : str
+        "sgd" or "als".
+
+    negatives_ : int
+        Items that were drawn for each pair; 0: none.
+
+    report_ : Report or SolverReport
         How the last fit (or `partial_fit`) went; of a fit with ``alpha="auto"`` its last fifth.
 
     See Also
@@ -179,11 +219,18 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     _eta0: float  # first step of the first fit
     _unit: float  # its number of ratings, by which steps fall
     _pace: float = 1.0  # of biases; of a model from a file without it
+    report_: Report | SolverReport
+    solver_: str = STEPS
+    negatives_: int = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_factors": [Interval(Integral, 0, None, closed="left")],
+        "n_factors": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "biases": ["boolean"],
-        "loss": [StrOptions({"squared_error", "logistic"})],
+        "loss": [StrOptions({"squared_error", "logistic", "bpr"})],
+        "solver": [StrOptions({"auto", "sgd", "als"})],
+        "confidence": [Interval(Real, 0, None, closed="neither")],
+        "negatives": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
+        "sampling": [StrOptions({"uniform", "popularity"})],
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "bias_alpha": [Interval(Real, 0, None, closed="left")],
         "nonnegative": ["boolean"],
@@ -200,10 +247,14 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
     def __init__(
         self,
-        n_factors: int = 8,
+        n_factors: int | str = "auto",
         *,
         biases: bool = True,
         loss: str = "squared_error",
+        solver: str = "auto",
+        confidence: float = 5.0,
+        negatives: int | str = "auto",
+        sampling: str = "uniform",
         alpha: float | str = "auto",
         bias_alpha: float = 2.0,
         nonnegative: bool = False,
@@ -236,8 +287,9 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             zeros too, and what is stored twice is two ratings.
         items : array-like of shape (n_ratings,)
             Ids of what.
-        ratings : array-like of shape (n_ratings,)
-            How.
+        ratings : array-like of shape (n_ratings,), default=None
+            How. None: all that is known is that they have met, as of clicks or purchases; see
+            `solver` and `loss`.
 
         Raises
         ------
@@ -247,22 +299,17 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         Warns
         -----
         UserWarning
-            If all ratings are the same.
+            If all ratings are the same, with what they are taken for.
         """
         ids, values = self._triples(users, items, ratings)
-        if len(values) > 1 and values.min() == values.max():
-            warn(
-                f"All {len(values):,} ratings are {values[0]:g}, and so is every prediction then: "
-                "nothing says what anybody would like less. If they are clicks or purchases, give "
-                "pairs without one as 0 as well, with loss='logistic'.",
-            )
+        feedback = feedback_of(self, values, len(ids[0]))
         if sp.issparse(users):
             known = [Vocabulary(np.arange(n)) for n in users.shape]
             lines = ids
         else:
             found = [distinct(one) for one in ids]
             known, lines = [Vocabulary(names) for names, _ in found], [line for _, line in found]
-        self._learn(known, lines, values, self.max_iter, anew=True)
+        self._learn(known, lines, feedback, self.max_iter, anew=True)
         return self
 
     @fits
@@ -288,26 +335,32 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         grown = [one.grown(of) for one, of in zip(known, ids, strict=True)]
         lines = [line for _, line in grown]
         anew = not hasattr(self, "user_factors_")
-        self._learn([one for one, _ in grown], lines, values, 1, anew=anew)
+        feedback = self._going_on(values, len(lines[0]), anew)
+        self._learn([one for one, _ in grown], lines, feedback, 1, anew=anew)
         return self
 
     def _learn(
         self,
         known: list[Vocabulary],
         lines: list[np.ndarray],
-        values: np.ndarray,
+        feedback: Feedback,
         epochs: int,
         *,
         anew: bool,
     ) -> None:
         """Fit some ratings, from new biases and factors or from those that there are."""
         sizes = [len(one.ids) for one in known]
-        mean = mean_of(values, self.loss) if anew else self.mean_
         counts = self._counted(lines, sizes, anew)
+        seen = _pairs(lines, sizes, None if anew else self.seen_)
         generator = generator_of(self.random_state)
         draws, order = (int(seed) for seed in generator.randint(MAX_INT, size=2))
+        if feedback.solver == ALTERNATING:
+            self._alternate(known, lines, feedback, counts, draws)
+            self.seen_ = seen
+            return
         alpha = None if anew else self.alpha_
-        problem = self._problem(lines, values, counts, mean, alpha, order)
+        problem = self._problem(lines, feedback, counts, seen, alpha, order, anew)
+        mean = problem.ratings.mean if feedback.negatives else self._mean_of(feedback, anew)
         pace = BIAS_PACE * problem.residual if anew else self._pace
         problem = problem.with_bias_pace(pace)
         start, t = problem.start(draws), float(problem.n_rows)
@@ -316,7 +369,8 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             start, t, unit = self._grown(problem, start), self.t_, self._unit
             eta0 = self._eta0 if self.eta0 == AUTO else eta0
         eta = eta0 * unit**self._power
-        estimates = ESTIMATES if anew and self.alpha == AUTO and self.n_factors else 1
+        settled = not anew or self.alpha != AUTO or feedback.negatives > 0
+        estimates = ESTIMATES if problem.ratings.n_factors and not settled else 1
         with speaking({**self._words, "a smaller eta0": self._smaller(eta0)}):
             problem, report, self.n_iter_ = self._in_parts(
                 problem, Params(start, t), eta, epochs, order, estimates
@@ -330,8 +384,53 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         self.alpha_ = problem.ratings.alpha
         self.mean_, self.t_ = float(mean), float(report.model.t)
         self._eta0, self._unit, self._pace = float(eta0), float(unit), float(pace)
-        self.report_ = report
-        self.seen_ = _pairs(lines, sizes, None if anew else self.seen_)
+        self.report_, self.seen_ = report, seen
+        self.solver_, self.negatives_ = STEPS, feedback.negatives
+
+    def _alternate(
+        self,
+        known: list[Vocabulary],
+        lines: list[np.ndarray],
+        feedback: Feedback,
+        counts: list[np.ndarray],
+        seed: int,
+    ) -> None:
+        """Fit pairs that have met against all others."""
+        sizes, k = [len(one.ids) for one in known], self._n_factors_of(feedback)
+        found, self.alpha_, report = alternated(self, lines, sizes, feedback.values, k, seed)
+        self.users_, self.items_ = (one.ids for one in known)
+        self.user_factors_, self.item_factors_ = (one[:, :k].copy() for one in found)
+        biases = [one[:, k] if self.biases else np.zeros(len(one), one.dtype) for one in found]
+        self.user_biases_, self.item_biases_ = map(np.ascontiguousarray, biases)
+        self.user_counts_, self.item_counts_ = counts
+        self.report_, self.n_iter_ = report, int(report.n_iter)
+        self.mean_, self.solver_, self.negatives_ = 0.0, ALTERNATING, 0
+        self._eta0 = self._unit = self._pace = 1.0
+        self.t_ = 1.0 + float(self.n_iter_) * len(lines[0])
+
+    def _n_factors_of(self, feedback: Feedback) -> int:
+        """How many factors there are."""
+        if not (self.n_factors or self.biases):
+            raise ValueError("n_factors=0 without biases leaves nothing to fit.")
+        if self.n_factors != AUTO:
+            return int(self.n_factors)
+        return FACTORS[feedback.solver]
+
+    def _mean_of(self, feedback: Feedback, anew: bool) -> float:
+        """What biases are counted from."""
+        return mean_of(feedback.values, self.loss) if anew else self.mean_
+
+    def _going_on(self, values: np.ndarray | None, n: int, anew: bool) -> Feedback:
+        """What the ratings are that `partial_fit` is given: of the kind that the fit's were."""
+        if (self.solver if anew else self.solver_) == ALTERNATING:
+            raise ValueError(
+                "partial_fit takes steps, and solver='als' has none: fit anew, or fit pairs by "
+                "loss='bpr' or loss='logistic'. Somebody new needs no fit: recommend(ratings=...)."
+            )
+        if not anew and values is None and not self.negatives_:
+            raise ValueError("the model is of ratings: partial_fit needs them, too.")
+        feedback = feedback_of(self, values, n, is_part=True)
+        return feedback if anew else feedback._replace(negatives=self.negatives_)
 
     def _counted(self, lines: list[np.ndarray], sizes: list[int], anew: bool) -> list[np.ndarray]:
         """Ratings of each user and of each item, those before included."""
@@ -346,8 +445,10 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             found[-1][: len(before)] += before
         return found
 
-    def _triples(self, users: Any, items: Any, ratings: Any) -> tuple[list[np.ndarray], np.ndarray]:
-        """Each rating's user and item, by their ids, and how it is."""
+    def _triples(
+        self, users: Any, items: Any, ratings: Any
+    ) -> tuple[list[np.ndarray], np.ndarray | None]:
+        """Each rating's user and item, by their ids, and how it is; None of pairs alone."""
         if sp.issparse(users):
             if items is not None or ratings is not None:
                 raise TypeError("a sparse matrix of ratings has users, items and ratings in it.")
@@ -356,10 +457,16 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             values = checked_ratings(entries.data, self.loss)
             order = np.lexsort(entries.coords[::-1])  # the same ratings in every format
             return [line[order].astype(np.int64) for line in entries.coords], values[order]
-        if items is None or ratings is None:
+        if items is None:
             raise TypeError(
-                "give users, items and ratings, one of each for every rating, or a sparse matrix."
+                "give users and items, and ratings if there are any, one of each for every rating; "
+                "or a sparse matrix."
             )
+        if ratings is None:
+            ids = self._ids(users, items, len(as_array(users, "users")))
+            if not len(ids[0]):
+                raise ValueError("There are no pairs: at least one is needed.")
+            return ids, None
         values = checked_ratings(ratings, self.loss)
         return self._ids(users, items, len(values)), values
 
@@ -375,21 +482,30 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     def _problem(
         self,
         lines: list[np.ndarray],
-        values: np.ndarray,
+        feedback: Feedback,
         counts: list[np.ndarray],
-        mean: float,
+        seen: sp.csr_array,
         alpha: float | None,
         seed: int,
+        anew: bool,
     ) -> FactorisationProblem:
         """What is minimised; with the penalty of an earlier fit, if there was one."""
-        if not (self.n_factors or self.biases):
-            raise ValueError("n_factors=0 without biases leaves nothing to fit.")
+        n_factors = self._n_factors_of(feedback)
         alone = self.alpha == AUTO
         strengths = 0.0 if alone else float(self.alpha), float(self.bias_alpha)
         nonnegative = bool(self.nonnegative)
-        form = Form(int(self.n_factors), bool(self.biases), self.loss, *strengths, nonnegative)
-        values = values.astype(np.float32)
-        problem = build(lines[0], lines[1], values, tuple(counts), form, mean, seed)
+        loss = POINTWISE if feedback.negatives else self.loss
+        form = Form(n_factors, bool(self.biases), loss, *strengths, nonnegative)
+        values = feedback.values.astype(np.float32)
+        problem: FactorisationProblem
+        if feedback.negatives:
+            drawn = self.loss, feedback.negatives, self.sampling
+            known = seen.indptr.astype(np.int64), seen.indices.astype(np.uint32)
+            of_rows = (lines[0], lines[1]), tuple(counts), form
+            problem = build_preferences(*of_rows, *drawn, seed=seed, values=values, known=known)
+        else:
+            mean = self._mean_of(feedback, anew)
+            problem = build(lines[0], lines[1], values, tuple(counts), form, mean, seed)
         if alone:
             problem = problem.with_alpha(problem.noise_edge() if alpha is None else alpha)
         return problem
@@ -434,7 +550,10 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         eta0 : as of `solve`, whose steps fall by the number of ratings and not by that of epochs
         """
         everybody = everybody_of(self)
-        plane = Shared(exchange=None) if everybody.shares_memory else Shared()
+        plane: Plane = Shared()
+        if everybody.shares_memory:
+            # what is drawn may be of any cell
+            plane = Shared(exchange=None) if problem.cells is None else Grid()
         return solve(
             problem,
             plane=plane if self.plane is None else self.plane,
@@ -457,7 +576,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
     def _require_same_form(self) -> None:
         """Refuse to go on with what has other numbers than there are."""
-        if self.user_factors_.shape[1] != self.n_factors:
+        if self.n_factors not in (AUTO, self.user_factors_.shape[1]):
             raise ValueError(
                 f"n_factors={self.n_factors}, and the model has {self.user_factors_.shape[1]}: "
                 "partial_fit goes on with it, and fit begins anew."
@@ -493,6 +612,11 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         """
         check_is_fitted(self, "user_factors_")
         ids, values = self._triples(users, items, ratings)
+        if values is None or self.loss == PAIRWISE:
+            raise ValueError(
+                "score is R squared of ratings: how good lists are is measured by "
+                "hogshare.metrics.ranking_metrics_at_k."
+            )
         return float(r2_score(values, self.predict(*ids)))
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-import scipy.optimize
 import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
+from hogshare.estimators import folding
+from hogshare.estimators.feedback import ALTERNATING
 from hogshare.estimators.vocabulary import NOBODY, Vocabulary, as_array, is_one
 from hogshare.problems.factorisation import checked_ratings
+from hogshare.problems.preferences import PAIRWISE
 from hogshare.system import ranges
 from hogshare.system.callers import warn
 
@@ -23,7 +24,8 @@ BLOCK_SCORES = 1 << 22  # of users times items, that are made at once: 32 MB
 class Recommending:
     """Answers from what a fit has left: ids, factors, biases, the mean, and what has been seen.
 
-    Who goes on from it has the parameters `biases`, `bias_alpha`, `loss`, `nonnegative`, `unknown`.
+    Who goes on from it has the parameters `biases`, `bias_alpha`, `confidence`, `loss`,
+    `nonnegative`, `sampling`, `unknown`.
     """
 
     users_: np.ndarray
@@ -35,10 +37,15 @@ class Recommending:
     seen_: sp.csr_array
     alpha_: float
     mean_: float
+    item_counts_: np.ndarray
+    solver_: str
+    negatives_: int
     biases: bool
     bias_alpha: float
+    confidence: float
     loss: str
     nonnegative: bool
+    sampling: str
     unknown: str
 
     def _vocabularies(self) -> list[Vocabulary]:
@@ -81,7 +88,7 @@ class Recommending:
         *,
         exclude_seen: bool = True,
         candidates: Any = None,
-        ratings: Mapping[Any, float] | None = None,
+        ratings: Mapping[Any, float] | Iterable[Any] | None = None,
     ) -> list[Any]:
         """What users will like best.
 
@@ -94,10 +101,10 @@ class Recommending:
             Whether to leave out what a user has rated, in a fit or in `ratings`.
         candidates : array-like of shape (n_candidates,), default=None
             The items to choose from; None is all. What was in no fit is left out (see `unknown`).
-        ratings : dict of item to rating, default=None
-            In the place of `users`: what somebody has rated who was in no fit. Factors and bias are
-            those that are best for these ratings and the items as they are, with the fit's penalty;
-            the model does not change.
+        ratings : dict of item to rating, or list of items, default=None
+            In the place of `users`: what somebody has rated who was in no fit, or a list of what
+            somebody has met, where the fit was of pairs. Factors and bias are those that are best
+            for these and the items as they are, with the fit's penalty; the model does not change.
 
         Returns
         -------
@@ -223,11 +230,19 @@ class Recommending:
         return list(zip(names, values[order].tolist(), strict=True))
 
     def _best_for_new(
-        self, ratings: Mapping[Any, float], n: int, exclude_seen: bool, choice: np.ndarray
+        self,
+        ratings: Mapping[Any, float] | Iterable[Any],
+        n: int,
+        exclude_seen: bool,
+        choice: np.ndarray,
     ) -> list[Any]:
         """The best items for somebody who has rated some."""
         if not isinstance(ratings, Mapping):
-            raise TypeError(f"ratings must be a dict of item to rating; got {type(ratings)}.")
+            of_pairs = self.solver_ == ALTERNATING or self.negatives_
+            if not of_pairs or is_one(ratings):
+                also = ", or a list of items" if of_pairs else ""
+                raise TypeError(f"ratings must be a dict of item to rating{also}; got {ratings!r}.")
+            ratings = dict.fromkeys(ratings, 1.0)
         lines = self._lines_of(list(ratings), "items", 1)
         values = checked_ratings(list(ratings.values()), self.loss) if ratings else np.zeros(0)
         known = lines != NOBODY
@@ -245,47 +260,21 @@ class Recommending:
 
     def _folded_in(self, lines: np.ndarray, values: np.ndarray) -> tuple[float, np.ndarray]:
         """Bias and factors that are best for ratings of some items, which stay as they are."""
-        q = self.item_factors_[lines].astype(np.float64)
-        n_factors = q.shape[1]
-        design, penalty = q, np.full(n_factors, self.alpha_)
-        fixed = np.zeros(len(lines))
-        if self.biases:
-            design = np.column_stack([q, np.ones(len(lines))])
-            penalty = np.append(penalty, self.bias_alpha)
-            fixed = self.mean_ + self.item_biases_[lines].astype(np.float64)
-        if self.loss == "squared_error" and not self.nonnegative:
-            hessian = design.T @ design + np.diag(penalty)
-            # where nothing is penalised and little is known, the shortest
-            found = scipy.linalg.lstsq(hessian, design.T @ (values - fixed))[0]
+        n_factors, biases = self.item_factors_.shape[1], bool(self.biases)
+        ridge = folding.Ridge(n_factors, biases, self.alpha_, self.bias_alpha)
+        mean = self.mean_ if biases else 0.0
+        of_items = self.item_factors_, self.item_biases_.astype(np.float64) + mean
+        if self.solver_ == ALTERNATING:
+            found = folding.of_strengths(*of_items, lines, self.confidence * values, ridge)
+        elif self.negatives_:
+            popularity = self.item_counts_ if self.sampling == "popularity" else None
+            drawn = folding.Drawn(self.negatives_, popularity, self.loss == PAIRWISE)
+            met = lines, values
+            found = folding.of_pairs(*of_items, *met, drawn, ridge, self.nonnegative)
         else:
-            found = self._folded_in_by_steps(design, penalty, fixed, values, n_factors)
-        return (float(found[-1]) if self.biases else 0.0), found[:n_factors]
-
-    def _folded_in_by_steps(
-        self,
-        design: np.ndarray,
-        penalty: np.ndarray,
-        fixed: np.ndarray,
-        values: np.ndarray,
-        n_factors: int,
-    ) -> np.ndarray:
-        def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
-            z = fixed + design @ w
-            if self.loss == "logistic":
-                loss, slope = np.logaddexp(0.0, z) - values * z, expit(z) - values
-            else:
-                loss, slope = 0.5 * np.square(z - values), z - values
-            of_penalty = 0.5 * float(penalty @ (w * w))
-            return float(loss.sum()) + of_penalty, design.T @ slope + penalty * w
-
-        least = [(0.0 if self.nonnegative else None, None)] * n_factors
-        bounds = least + [(None, None)] * (design.shape[1] - n_factors)
-        start = np.zeros(design.shape[1])
-        options = {"gtol": 1e-10, "ftol": 0.0, "maxiter": 1000}
-        found = scipy.optimize.minimize(
-            objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-        )
-        return np.asarray(found.x)
+            q, fixed = (part[lines] for part in of_items)
+            found = folding.of_ratings(q, fixed, values, self.loss, ridge, self.nonnegative)
+        return (float(found[-1]) if biases else 0.0), found[:n_factors]
 
     def _tell_of_unknown(self, asked: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> None:
         """Warn of ids that were in no fit, or refuse them: lines and ids, by what they are."""

@@ -29,6 +29,7 @@ PAIRWISE, POINTWISE = "bpr", "logistic"
 LOSSES = (PAIRWISE, POINTWISE)
 SAMPLING = ("uniform", "popularity")
 EVALUATED = (1 << 31) - 1  # the epoch whose draws the objective is of
+EDGE_SHARE = 0.2
 NEWTON = 30  # steps to the items' first biases, which have long come to an end
 
 
@@ -78,10 +79,14 @@ class PreferenceProblem(FactorisationProblem):
     def _sum_of_losses(self, w: np.ndarray) -> float:
         return float(kernels.sum_of_losses(frozen(w), self.ratings, self.drawing, EVALUATED))
 
-    @once
-    def residual(self) -> float:
-        """1: a logistic loss has no unit."""
-        return 1.0
+    def noise_edge(self, params: np.ndarray | None = None) -> float:
+        """A penalty that suits most sets, as `FactorisationProblem.noise_edge` but for its size.
+
+        Most of what is drawn is far from what a user likes and says little, so that chance is less
+        than as many coins'. Of 0.05, 0.1, 0.2, 0.4 and 0.8 times those this one's recall at 20 was
+        the best or within 5 % of it, by either loss, on three sets of 90,000 to 160,000 pairs.
+        """
+        return EDGE_SHARE * super().noise_edge(params)
 
     @once
     def _fitted_biases(self) -> np.ndarray:
@@ -267,17 +272,19 @@ def build_preferences(
     sampling: str,
     seed: int,
     dtype: Any = np.float32,
+    values: np.ndarray | None = None,
     known: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> PreferenceProblem:
     """The problem of pairs that have been checked.
 
+    values : ratings of the pairs, from 0 to 1; None: they are 1
     known : begins and sorted items of what each user has met, if that is more than these pairs
     """
     users, items = lines
     # biases and draws balance: without factors a drawn pair is met as often as one is drawn
     mean = 0.0 if loss == PAIRWISE else -float(np.log(negatives))
-    ones = np.ones(len(users), dtype)
-    ratings = build(users, items, ones, counts, form, mean, seed).ratings
+    values = np.ones(len(users), dtype) if values is None else values
+    ratings = build(users, items, values, counts, form, mean, seed).ratings
     begins, items_of = known if known is not None else met_by_users(users, items, counts)
     by_popularity = int(sampling == "popularity")
     drawn = frozen(begins), frozen(items_of), negatives, by_popularity

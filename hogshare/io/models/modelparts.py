@@ -21,6 +21,7 @@ GENERATOR = "MT19937"  # of a RandomState
 WORDS_OF_STATE = 624  # that it has
 LAST_ACTIVATIONS = ("softmax", "logistic", "identity", "exp")  # of networks
 LARGEST_PRIOR, LARGEST_SINGLE = 1e100, float(np.finfo(np.float32).max)
+MOST_NEGATIVES = 1 << 20
 LEAST_OF_LINES = {
     "alpha_": 0.0,
     "mean_": -math.inf,
@@ -124,6 +125,11 @@ def check_lines(model: SavedModel) -> None:
         number: Any = has.get(name, 1.0 if name == "_pace" else None)  # newer than some files
         if not _is_float(number) or not least <= float(number) <= LARGEST_SINGLE:
             raise ValueError(f"{name} is {number!r}, which is no number of a fit")
+    solver, negatives = has.get("solver_", "sgd"), has.get("negatives_", 0)  # newer, too
+    if solver not in ("sgd", "als"):
+        raise ValueError(f"solver_ is {solver!r}, which fits no lines")
+    if type(negatives) is not int or not 0 <= negatives <= MOST_NEGATIVES:
+        raise ValueError(f"negatives_ is {negatives!r}, which is no number of draws")
 
 
 def check_topics(model: SavedModel) -> None:
