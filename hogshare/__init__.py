@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from hogshare.io.models.save_load import load as load
     from hogshare.io.models.save_load import save as save
     from hogshare.links.link import Link as Link
+    from hogshare.planes import Grid as Grid
     from hogshare.planes import Master as Master
     from hogshare.planes import Mirrors as Mirrors
     from hogshare.planes import Plane as Plane
@@ -101,7 +102,7 @@ __getattr__, __dir__, __all__ = lazy.names(
         "links": "links",
         "links.link": "Link",
         "metrics": "metrics",
-        "planes": "Master Mirrors Plane Replicas Shared Until",
+        "planes": "Grid Master Mirrors Plane Replicas Shared Until",
         "problems": "problems",
         "problems.model": "Model",
         "report": "Report",

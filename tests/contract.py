@@ -19,6 +19,7 @@ from hogshare import (
     SSP,
     Adam,
     Fraction,
+    Grid,
     Master,
     Mirrors,
     Plane,
@@ -179,6 +180,7 @@ RULES = {
 PLANES = {
     "shared": Shared(),
     "lock-free": Shared(exchange=None),
+    "grid": Grid(),
     "master": Master(),
     "homes": Averaged(),
     "ring": Ring(),
@@ -222,8 +224,15 @@ REFUSED = {
         ("average", "direct"): "counts every change",
         **{(r, p): "shared vector" for r in ("sdca", "saga") for p in ("master", *HOMES)},
     },
+    ("problem", "plane"): {
+        (k, "grid"): "rows stand in cells" for k in PROBLEMS if k != "factorisation"
+    },
     ("rule", "problem", "plane"): {
-        ("batch", k, p): "batch=1" for k in WITH_ROWS for p in ("shared", *HOMES[:-1])
+        **{("batch", k, p): "batch=1" for k in WITH_ROWS for p in ("shared", *HOMES[:-1])},
+        **{
+            (r, "factorisation", "grid"): "makes other steps"
+            for r in ("batch", "average", "descent", "adam", "sign", "momentum", "sdca", "saga")
+        },
     },
     ("plane", "barrier"): {(p, "throttled"): "throttled release" for p in ("mirrors", "direct")},
     ("rule", "plane", "runtime"): {("saga", "lock-free", "simulator"): "Simulator"},

@@ -82,6 +82,7 @@ MORE_PLANES = {
     "gossip": Gossip(),
 }
 ALL_PLANES = {**PLANES, **MORE_PLANES}
+del ALL_PLANES["grid"]  # whose workers share one memory, and no more is to be said of it
 # those of the table that is quoted: with all barriers 64 pairs
 QUOTED = ("shared", "lock-free", "master", "homes", "replicas", "in step", "at once", "mirrors")
 ALL_PROBLEMS = {

@@ -7,7 +7,7 @@ import scipy.optimize
 
 from hogshare import ASP, BSP, SGD, SSP, Checkpoint, Master, Shared, StepSize, problems, solve
 from hogshare.problems import GradientError, GradientProblem
-from hogshare.problems.factorisation import TILE_RATINGS, tiled
+from hogshare.problems.factorisation import CELL_RATINGS, tiled
 
 N_USERS, N_ITEMS, N, RANK = 60, 40, 1500, 2
 
@@ -155,17 +155,26 @@ def test_a_run_is_replayed():
     np.testing.assert_array_equal(again.params, report.model.params)
 
 
-def test_tiles_have_few_users_and_items_each():
-    n = 16 * TILE_RATINGS
+def test_cells_are_pairs_of_groups_along_diagonals():
+    n = 64 * CELL_RATINGS
     rng = np.random.default_rng(0)
     users, items = rng.integers(1000, size=n), rng.integers(400, size=n)
     counts = np.bincount(users), np.bincount(items)
-    order = tiled(users, items, counts, 0)
+    order, ends = tiled(users, items, counts, 0)
     assert np.array_equal(np.sort(order), np.arange(n))
-    first, beyond = order[: TILE_RATINGS // 2], order[3 * TILE_RATINGS // 2 : 2 * TILE_RATINGS]
-    assert len(np.unique(users[first])) < 300 and len(np.unique(items[first])) < 120
-    assert not set(users[first]) & set(users[beyond])
-    assert not set(items[first]) & set(items[beyond])
+    assert len(ends) == 64 and ends[-1] == n
+    cells = np.split(order, ends[:-1])
+    assert max(map(len, cells)) < 1.5 * CELL_RATINGS
+    for line in (users, items):
+        groups = [set(line[cell]) for cell in cells]
+        assert max(map(len, groups)) < len(np.unique(line)) / 6
+        for first in range(0, 64, 8):  # on a diagonal every line is in one cell
+            assert sum(map(len, groups[first : first + 8])) == len(np.unique(line))
+    own = [set(users[cell]) for cell in cells[::8]]
+    assert all(one == own[0] for one in own)  # as `hogshare.kernels.epochs.cell_is_free` has it
+    for diagonal in range(8):
+        of_last = set(items[cells[8 * diagonal + 7]])
+        assert of_last == set(items[cells[(7 + diagonal) % 8]])
 
 
 def test_steps_too_long_are_told():

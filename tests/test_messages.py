@@ -148,7 +148,11 @@ def test_auto_goes_by_the_problem_and_the_start(problem):
         ({"rule": Stop}, TypeError, "rule must be.*got the class Stop"),
         ({"rule": StepSize()}, TypeError, "got an object of type StepSize"),
         ({"plane": "mastr"}, ValueError, "'replicas' or 'mirrors'.*Did you mean 'master'"),
-        ({"plane": 3}, TypeError, r"Shared\(\), Master\(\), Replicas\(\), Mirrors\(\); got 3"),
+        (
+            {"plane": 3},
+            TypeError,
+            r"Shared\(\), Grid\(\), Master\(\), Replicas\(\), Mirrors\(\); got 3",
+        ),
         ({"barrier": "bps"}, ValueError, "'bps' is no barrier.*Did you mean 'bsp'.*ssp:STALENESS"),
         ({"barrier": SSP}, TypeError, r"SSP is a class.*write SSP\(staleness=...\)"),
         ({"barrier": 3}, TypeError, "barrier must be one of"),

@@ -123,7 +123,7 @@ def shapes(c: Choices, settings: Settings) -> Shapes:
         "held_out": ((problem.n_rows if n_training < problem.n_rows else 0,), "uint8"),
         "done": ((n_open, plan["n_blocks"]), "int64"),
         "remaining": ((n_open * word,), "int64"),
-        "sums": ((n_open, 3 * columns), "float64"),
+        "sums": ((n_open, 3 * columns + (plan["n_blocks"] if plan["grid"] else 0)), "float64"),
         "ages": ((workers if is_mailed else 0, layout.HISTOGRAM), "int64"),
         **mailbox.shapes(n_edges, plane.queue, room, dense),
         "gathered": ((summed,), "float64"),
@@ -249,7 +249,7 @@ def fill(
     a["table"][:, layout.T_BLOCK] = layout.NO_BLOCK
     if plan.barrier == barriers.LAG:  # the others draw no samples
         a["table"][:, layout.T_STREAM] = barrier_streams(plan.seed, len(a["table"]))
-    if not plan.window:  # windows draw theirs anew in every epoch
+    if not (plan.window or plan.grid):  # windows draw theirs anew in every epoch
         a["permutation"][: problem.n_rows] = np.arange(problem.n_rows)
     a["history"][:] = np.nan
     if problem.divisors is not None:

@@ -7,6 +7,7 @@ block is a step, or a few.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, get_type_hints
 
@@ -51,6 +52,14 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         c.plane.check_blocks(pace.block_rows, own_rows)
     shares = c.n_here if c.plane.shares_rows and c.n_workers > 1 else 0
     n_blocks = -(-c.n_training // pace.block_rows) * max(1, c.split)
+    n_groups = 0
+    if c.plane.has_cells:
+        if not c.world.is_one:
+            raise ValueError(
+                f"The workers of {c.plane} share one memory: on ranks take plane=Shared()."
+            )
+        n_blocks = len(problem.cells.ends)
+        n_groups = math.isqrt(n_blocks)
     if shares:
         least = c.n_training // shares if c.least_share is None else c.least_share
         if least < 1:
@@ -97,6 +106,7 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         first=c.world.first,
         everywhere=c.n_workers if shares else 0,
         split=c.split,
+        grid=n_groups,
         copied=int(c.plane.steps_on_copies(problem, c.batch, pace.block_rows)),
     )
     settings = Settings(
@@ -155,6 +165,8 @@ def block_pace(c: Choices) -> Pace:
     is as long as the plane asks for, and so is every block of a worker with a home; a step is no
     longer for it. A message to a master is one step.
     """
+    if c.plane.has_cells:  # of which the largest has as many rows
+        return Pace(int(np.diff(c.problem.cells.ends, prepend=0).max()), 0, 0)
     wished = _wished(c)
     interval = c.plane.interval(c.problem) if c.mode == epochs.EXCHANGE else 0
     if c.steps_by_rows:

@@ -54,7 +54,7 @@ class Worker:
         key = name, kinds, self.enters
         if key in _PREPARED or JIT_DISABLED:
             return
-        run = s.rows, s.rule, s.plan, s.schedule, self.vector, s.memory, s.mail
+        run = s.data, s.rule, s.plan, s.schedule, self.vector, s.memory, s.mail
         s.take_turn.compile(tuple(map(typeof, (*run, self.private, self.me, 0))))
         if not self.enters:
             side = (s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me)
@@ -232,7 +232,7 @@ class Worker:
         s = self.session
         began = s.clock()
         groups = s.schedule, self.vector, s.memory, s.mail
-        answer = s.take_turn(s.rows, s.rule, s.plan, *groups, self.private, self.me, n_blocks)
+        answer = s.take_turn(s.data, s.rule, s.plan, *groups, self.private, self.me, n_blocks)
         self.table[layout.T_HEARTBEAT] = s.clock()
         if self.enters and answer != layout.TURN_CLOSED:
             self._sign(began)

@@ -90,7 +90,8 @@ class Session(Workspace):
 
     def worker(self, me: int) -> Worker:
         """What worker `me` calls."""
-        return Worker(self, me) if self.outside is None else BlockWorker(self, me)
+        is_compiled = self.outside is None or self.plan.grid > 0
+        return Worker(self, me) if is_compiled else BlockWorker(self, me)
 
     def master(self) -> MasterSide:
         """What the master calls; where workers have all cores, it sleeps between two looks."""

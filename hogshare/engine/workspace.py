@@ -16,7 +16,7 @@ import numpy as np
 
 from hogshare.barriers import UserBarrier
 from hogshare.engine.world import World
-from hogshare.kernels import blocks, epochs, layout, quanta, sgd, stale_blocks
+from hogshare.kernels import blocks, epochs, grid, layout, quanta, sgd, stale_blocks
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.shared import Mail, Memory, Schedule, Vector
@@ -87,7 +87,11 @@ class Workspace:
         self.mail = Mail(arrays["ages"], mailbox_of(arrays), *(arrays[name] for name in SUM_ARRAYS))
         self.size = settings.n_features * settings.n_columns
         kernel = self.plan.private, self.plan.ordered
-        if outside is not None:
+        self.data: Rows | grid.Cells = self.rows  # what quanta read
+        if self.plan.grid:
+            self.take_turn, data, ends = outside.problem.cells
+            self.data = grid.Cells(self.rows, data, ends)
+        elif outside is not None:
             parted = blocks.apart_block_turn
             self.take_turn = parted if self.plan.parts else blocks.BLOCK_TURNS[kernel]
         elif self.plan.parts:

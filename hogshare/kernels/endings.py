@@ -47,6 +47,19 @@ def any_nonfinite(private, vector, plan):
 
 
 @helper
+def add_cells(sums, n_columns):
+    """Add up the losses of an epoch's cells, in their order, which settles the sum's bits.
+
+    sums : as of an epoch, and a place for each cell after them
+    """
+    total = 0.0
+    for k in range(3 * n_columns, sums.shape[0]):
+        total += sums[k]
+    sums[0] += total
+    sums[n_columns] += total
+
+
+@helper
 def find_criteria(rule, sums, w, divisors, n_rows, criterion):
     """Mean of losses and penalties of an epoch, column by column, into `criterion`.
 
@@ -95,6 +108,8 @@ def end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch):
         store(control, layout.EPOCHS, epoch + 1)
         return
     sums = schedule.sums[slot_of(schedule, epoch)]
+    if plan.grid > 0:
+        add_cells(sums, n_columns)
     if epoch < schedule.history.shape[0]:
         total = 0.0
         for c in range(n_columns):

@@ -93,6 +93,7 @@ class Plan(NamedTuple):
     free: int = 0  # 1: who has a share goes on into the next epoch without the others
     fold: int = SUM  # of a master, how messages are weighed
     copied: int = 0  # of a master, 1: rows are stepped on a copy of the model with a scale
+    grid: int = 0  # groups of either kind whose pairs are the blocks, see `grid`; 0: none are
 
 
 @inlined
@@ -140,7 +141,9 @@ def prepare_order(schedule, plan, epoch, me):
         return
     if load(control, layout.READY) == epoch and load(control, layout.EPOCHS) >= epoch - 1:
         order = schedule.order[epoch % 2]
-        if plan.shares > 0:
+        if plan.grid > 0:
+            pass  # a cell's rows stand together: nobody reads an order
+        elif plan.shares > 0:
             scratch, held_out = schedule.permutation, schedule.held_out
             of_shares = plan.shares, plan.first, plan.shuffle, plan.window
             deal(scratch, held_out, order, *of_shares, plan.seed, epoch)
@@ -284,6 +287,28 @@ def claim_left(schedule, plan, me, before):
 
 
 @helper
+def cell_is_free(schedule, plan, epoch, cell):
+    """Whether all that has been claimed of a cell's numbers is done: see `grid`.
+
+    Cells follow each other along diagonals: cell ``d * grid + g`` is of group g of the first kind
+    and group ``(g + d) % grid`` of the second. So each group's cell before it is on the diagonal
+    before, and whoever has come to that has waited for those before.
+    """
+    control = schedule.control
+    if load(control, layout.EPOCHS) < epoch:
+        return False  # stop criteria and step sizes are settled between two epochs
+    if load(control, layout.STOP) != layout.RUNNING:
+        return False  # which an epoch's end writes before EPOCHS
+    if cell < plan.grid:
+        return True
+    done = schedule.done[slot_of(schedule, epoch)]
+    before = cell - plan.grid
+    group = cell % plan.grid
+    neighbour = before + 1 if group + 1 < plan.grid else before + 1 - plan.grid
+    return load(done, before) == epoch + 1 and load(done, neighbour) == epoch + 1
+
+
+@helper
 def claim(schedule, plan, me):
     """Take the next block.
 
@@ -302,6 +327,9 @@ def claim(schedule, plan, me):
         epoch = ticket // plan.n_blocks
         is_late = 2 * (ticket % plan.n_blocks) >= plan.n_blocks - 1
         if not is_open(schedule, plan, epoch, is_late, me):
+            return layout.NO_BLOCK
+        # tickets are in order, so that who is waited for has its cell in hand and waits for none
+        if plan.grid > 0 and not cell_is_free(schedule, plan, epoch, ticket % plan.n_blocks):
             return layout.NO_BLOCK
         schedule.table[me, layout.T_BLOCK] = ticket
         if compare_exchange(control, layout.TICKET, ticket, ticket + 1) == ticket:

@@ -5,8 +5,9 @@ there are biases. A rating's prediction is ``mean + b_u + c_i + p_u . q_i``.
 
 Who writes: `advance`, the lines of the ratings that it is given, in whatever vector: a worker's
 copy, or the one vector, where others write them meanwhile and an update may be lost (Hogwild!,
-whose own application this is). Who reads: the same. Losses and their derivatives are computed in
-float64, products in the vector's type.
+whose own application this is). `advance_between` the same of ratings that stand together, on the
+grid those of a cell, whose lines nobody else writes (`hogshare.kernels.grid`). Who reads: the same.
+Losses and their derivatives are computed in float64, products in the vector's type.
 
 Source: Niu, Recht, Re and Wright (2011), "Hogwild!", (2.4): the penalty of a line is shared out
 among its ratings, ``alpha / 2 |p_u|^2 / n_u`` each, so that the sum over all ratings is the ridge.
@@ -19,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hogshare.kernels.atomics import prefetch, prefetch_to_write
-from hogshare.kernels.jit import inlined, kernel
+from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.losses import loss_curvature, loss_derivative, loss_value
 
 SOON, SOONER = np.uint64(8), np.uint64(4)  # ratings ahead that are fetched, and their lines
@@ -93,6 +94,42 @@ def predicted(w, ratings, p, q):
     return z
 
 
+@inlined
+def take_step(w, ratings, r, eta):
+    """Take a rating's step; returns its loss before that."""
+    kind = w.dtype.type
+    one, zero = kind(1.0), kind(0.0)
+    n_factors = np.uint64(ratings.n_factors)
+    bias_eta = eta * ratings.bias_pace
+    shrink, bias_shrink = kind(eta * ratings.alpha), kind(bias_eta * ratings.bias_alpha)
+    u, i, p, q = lines_of(ratings, r)
+    z, y = predicted(w, ratings, p, q), np.float64(ratings.values[r])
+    loss = loss_value(ratings.loss, 0.0, y, z)
+    slope = loss_derivative(ratings.loss, 0.0, y, z)
+    change = kind(-eta * slope)
+    of_u, of_i = ratings.of_users[u], ratings.of_items[i]
+    keep_p, keep_q = max(zero, one - shrink * of_u), max(zero, one - shrink * of_i)
+    if ratings.nonnegative != 0:
+        for f in range(n_factors):
+            a, b = w[p + f], w[q + f]
+            w[p + f] = max(zero, keep_p * a + change * b)
+            w[q + f] = max(zero, keep_q * b + change * a)
+    else:
+        for f in range(n_factors):
+            a, b = w[p + f], w[q + f]
+            w[p + f] = keep_p * a + change * b
+            w[q + f] = keep_q * b + change * a
+    if ratings.biases != 0:
+        keep_p, keep_q = (
+            max(zero, one - bias_shrink * of_u),
+            max(zero, one - bias_shrink * of_i),
+        )
+        change = kind(-bias_eta * slope)
+        w[p + n_factors] = keep_p * w[p + n_factors] + change
+        w[q + n_factors] = keep_q * w[q + n_factors] + change
+    return loss
+
+
 @kernel
 def advance(w, ratings, rows, eta):
     """Take a step for each rating of `rows`, one after the other; returns the sum of their losses.
@@ -102,40 +139,23 @@ def advance(w, ratings, rows, eta):
     eta : step size of factors
     Without the penalties, which are part of the steps only.
     """
-    kind = w.dtype.type
-    one, zero = kind(1.0), kind(0.0)
-    n_factors = np.uint64(ratings.n_factors)
-    bias_eta = eta * ratings.bias_pace
-    shrink, bias_shrink = kind(eta * ratings.alpha), kind(bias_eta * ratings.bias_alpha)
     losses = 0.0
     for k in range(np.uint64(rows.shape[0])):
         fetch_ahead(w, ratings, rows, k)
-        r = np.uint64(rows[k])
-        u, i, p, q = lines_of(ratings, r)
-        z, y = predicted(w, ratings, p, q), np.float64(ratings.values[r])
-        losses += loss_value(ratings.loss, 0.0, y, z)
-        slope = loss_derivative(ratings.loss, 0.0, y, z)
-        change = kind(-eta * slope)
-        of_u, of_i = ratings.of_users[u], ratings.of_items[i]
-        keep_p, keep_q = max(zero, one - shrink * of_u), max(zero, one - shrink * of_i)
-        if ratings.nonnegative != 0:
-            for f in range(n_factors):
-                a, b = w[p + f], w[q + f]
-                w[p + f] = max(zero, keep_p * a + change * b)
-                w[q + f] = max(zero, keep_q * b + change * a)
-        else:
-            for f in range(n_factors):
-                a, b = w[p + f], w[q + f]
-                w[p + f] = keep_p * a + change * b
-                w[q + f] = keep_q * b + change * a
-        if ratings.biases != 0:
-            keep_p, keep_q = (
-                max(zero, one - bias_shrink * of_u),
-                max(zero, one - bias_shrink * of_i),
-            )
-            change = kind(-bias_eta * slope)
-            w[p + n_factors] = keep_p * w[p + n_factors] + change
-            w[q + n_factors] = keep_q * w[q + n_factors] + change
+        losses += take_step(w, ratings, np.uint64(rows[k]), eta)
+    return losses
+
+
+@helper
+def advance_between(w, ratings, first, end, eta):
+    """`advance`, for the ratings from `first` to `end`, as they stand."""
+    losses, last = 0.0, np.uint64(end)
+    for r in range(np.uint64(first), last):
+        if r + SOONER < last:  # the ratings themselves are fetched by the processor
+            _, _, p, q = lines_of(ratings, r + SOONER)
+            prefetch_to_write(w, p)
+            prefetch_to_write(w, q)
+        losses += take_step(w, ratings, r, eta)
     return losses
 
 

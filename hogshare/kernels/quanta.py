@@ -45,6 +45,7 @@ from hogshare.kernels.exchange import (
     push_private,
     record_push,
 )
+from hogshare.kernels.grid import cell_of_factors
 from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.host import nanoseconds, yield_core
 from hogshare.kernels.jit import JIT_DISABLED, helper, inlined, kernel
@@ -236,9 +237,11 @@ def look_again(schedule, plan, me):
     for_others = plan.barrier != FREE or plan.private == MASTER
     glances = FEW_GLANCES if for_others else GLANCES
     ended, ready = load(control, layout.EPOCHS), load(control, layout.READY)
-    section = load(control, layout.SECTION)
+    section, completed = load(control, layout.SECTION), load(control, layout.COMPLETED)
     for _ in range(glances):
         changed = load(control, layout.EPOCHS) != ended or load(control, layout.READY) != ready
+        if plan.grid > 0 and load(control, layout.COMPLETED) != completed:
+            break  # the cell that is waited for may be done
         if changed or load(control, layout.SECTION) != section:
             break
         if load(control, layout.RETURNED) > 0 or load(control, layout.STOP) != layout.RUNNING:
@@ -344,7 +347,7 @@ def wait_for_section(schedule, me):
     store(state, layout.T_READY, state[layout.T_ROUND])
 
 
-def turn_of(name, method, lock_free, ordered=False, single=False, outside=False):
+def turn_of(name, method, lock_free, ordered=False, single=False, outside=False, cells=False):
     """Make the kernel of a quantum by one rule, on the shared vector itself or on a private one.
 
     All are constants of the kernel. Numba leaves out a branch on a constant before it looks at
@@ -364,6 +367,8 @@ def turn_of(name, method, lock_free, ordered=False, single=False, outside=False)
         Whether the model has one column; see `sgd_rows`.
     outside : bool
         Whether steps are taken between two calls, see `blocks`.
+    cells : bool
+        Whether a block is a cell of a factorisation, see `grid`; `rows` are its `Cells` then.
     """
 
     def take_turn(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
@@ -428,7 +433,10 @@ def turn_of(name, method, lock_free, ordered=False, single=False, outside=False)
                 if outside and ticket != layout.FINISH_EPOCH:
                     return begin_step(schedule, private, me)
                 n_rows = 0
-            if not outside and ticket != layout.FINISH_EPOCH:
+            if cells:  # a branch of its own, which Numba leaves out, or all others
+                if ticket != layout.FINISH_EPOCH:
+                    n_rows = cell_of_factors(rows, rule, plan, schedule, vector, private, ticket)
+            elif not outside and ticket != layout.FINISH_EPOCH:
                 order, first, end, t = rows_of(ticket, plan, schedule.order, rule.first_t)
                 n_rows = end - first
                 level = level_of(rule, plan, schedule.columns, ticket)
@@ -496,7 +504,10 @@ def turn_of(name, method, lock_free, ordered=False, single=False, outside=False)
                 looked_at = plan.early_stopping or plan.report_epochs
                 if not lock_free and plan.private == EXCHANGE and looked_at:
                     push_private(rule, schedule, vector, memory, private, me, TRY)
-                end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
+                if cells:
+                    end_epochs(rows.rows, rule, plan, schedule, vector, memory, private, me)
+                else:
+                    end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
             news = news_of(plan, last, completed)
             if news != layout.TURN_OVER:
                 return news
@@ -740,3 +751,5 @@ COPIED_TURNS = {
     (1, True): master_turn_of("copied_round", True, copied=True, single=True),
     (1, False): master_turn_of("copied_columns_round", True, copied=True),
 }
+# what a problem whose rows stand in cells names as its own, see `CompiledPass`
+factors_turn = turn_of("factors_turn", GRADIENT, True, cells=True)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from hogshare.kernels import announcements, master, quanta
 
 TURNS = (*dict.fromkeys(quanta.TURNS.values()), *quanta.COPIED_TURNS.values())
-KERNELS = (*TURNS, quanta.join, quanta.leave, master.serve)
+KERNELS = (*TURNS, quanta.factors_turn, quanta.join, quanta.leave, master.serve)
 
 
 def loaded() -> list[str]:

@@ -1,5 +1,6 @@
 """Where the model lives and how it is read and written."""
 
+from hogshare.planes.grid import Grid
 from hogshare.planes.master import Master
 from hogshare.planes.mirrors import Mirrors
 from hogshare.planes.protocol import Home, Plane, PlaneError
@@ -7,4 +8,14 @@ from hogshare.planes.replicas import Replicas
 from hogshare.planes.shared import Shared
 from hogshare.planes.waiting import Until
 
-__all__ = ["Home", "Master", "Mirrors", "Plane", "PlaneError", "Replicas", "Shared", "Until"]
+__all__ = [
+    "Grid",
+    "Home",
+    "Master",
+    "Mirrors",
+    "Plane",
+    "PlaneError",
+    "Replicas",
+    "Shared",
+    "Until",
+]

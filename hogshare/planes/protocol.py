@@ -160,6 +160,11 @@ class Plane:
         return False
 
     @property
+    def has_cells(self) -> bool:
+        """Whether a block is a cell of the problem's, whose numbers nobody else writes."""
+        return False
+
+    @property
     def is_automatic(self) -> bool:
         """Whether the rows between two exchanges are left to be chosen."""
         return False

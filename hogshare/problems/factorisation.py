@@ -11,10 +11,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hogshare.kernels import factors, losses
+from hogshare.kernels import factors, losses, quanta
 from hogshare.kernels.factors import Ratings
 from hogshare.problems.arrays import FLOATS, frozen
-from hogshare.problems.gradient import GradientProblem, Whole
+from hogshare.problems.gradient import CompiledPass, GradientProblem, Whole
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.system import memory, missed_calls, ranges
@@ -28,8 +28,8 @@ MOST_LINES = 1 << 32  # users, or items, that a rating's uint32 tells apart
 BIAS_CAUTION = 2.0  # what the biases of a rating count in the length of a step, at a pace of 1
 LARGEST = 1e150  # rating, whose square is a number
 LINES_AT_ONCE = 4  # vectors of a run, at least
-# Ratings of a tile, at least, and groups on either side, at most.
-TILE_RATINGS, MOST_GROUPS = 1 << 15, 64
+# Ratings of a cell, at least, and groups of users, or items, at the least and at the most.
+CELL_RATINGS, FEWEST_GROUPS, MOST_GROUPS = 1 << 12, 4, 64
 TILES_SEED = 0  # a problem is the same whenever it is stated
 
 
@@ -42,15 +42,18 @@ class FactorisationProblem(GradientProblem):
         What kernels read.
     width : int
         Numbers of a line of the vector: factors, and a bias.
+    ends : ndarray of int64 or None
+        Where the ratings of each cell end, in the order of `tiled`; None: they stand in no cells.
     """
 
     releases_interpreter: ClassVar[bool] = True
     keeps_neighbours: ClassVar[bool] = True
     name: ClassVar[str] = "factorisation"
 
-    def __init__(self, ratings: Ratings, loss: str) -> None:
+    def __init__(self, ratings: Ratings, loss: str, ends: np.ndarray | None = None) -> None:
         self.ratings = ratings
         self.loss = loss
+        self.ends = ends
         self.n_rows = len(ratings.values)
         self.width = ratings.n_factors + ratings.biases
         self.n_users, self.n_items = len(ratings.of_users), len(ratings.of_items)
@@ -66,6 +69,14 @@ class FactorisationProblem(GradientProblem):
             if isinstance(one, np.ndarray)
         }
         self.ratings = self.ratings._replace(**arrays)
+        self.ends = None if self.ends is None else frozen(self.ends)
+
+    @property
+    def cells(self) -> CompiledPass | None:  # type: ignore[override]
+        """The pass by cells: the ratings of a group of users by a group of items."""
+        if self.ends is None:
+            return None
+        return CompiledPass(quanta.factors_turn, self.ratings, self.ends)
 
     @property
     def nnz(self) -> int:
@@ -89,11 +100,14 @@ class FactorisationProblem(GradientProblem):
     def objective(self, params: np.ndarray) -> float:
         """Mean loss and penalty: what is minimised over the number of ratings."""
         w = self._feasible(np.ascontiguousarray(params, dtype=self.dtype))
-        (of_losses,) = self.totals(np.array([factors.sum_of_losses(frozen(w), self.ratings)]))
+        (of_losses,) = self.totals(np.array([self._sum_of_losses(w)]))
         loss = float(of_losses[0])
         squares = np.square(w.reshape(-1, self.width), dtype=np.float64)
         penalty = self._weighed @ (squares @ self._strengths)
         return (loss + 0.5 * float(penalty)) / self.n_all
+
+    def _sum_of_losses(self, w: np.ndarray) -> float:
+        return float(factors.sum_of_losses(frozen(w), self.ratings))
 
     def among(self, whole: Whole) -> GradientProblem:
         """As `GradientProblem.among`: mean, counts and biases are of the ratings of all parts.
@@ -220,8 +234,7 @@ class FactorisationProblem(GradientProblem):
             return 0.5
         if params is None:
             return self.residual
-        at = frozen(self._feasible(params))
-        (of_losses,) = self.totals(np.array([factors.sum_of_losses(at, self.ratings)]))
+        (of_losses,) = self.totals(np.array([self._sum_of_losses(self._feasible(params))]))
         loss = float(of_losses[0])
         return math.sqrt(2.0 * loss / self.n_all)
 
@@ -437,7 +450,7 @@ def build(
         LINES_AT_ONCE * n_lines * (form.n_factors + form.biases) * values.dtype.itemsize,
         f"A factorisation with {n_lines:,} users and items",
     )
-    order = tiled(users, items, counts, seed)
+    order, ends = tiled(users, items, counts, seed)
     users, items = (frozen(line[order].astype(np.uint32, copy=False)) for line in (users, items))
     of_users, of_items = (
         frozen((1.0 / np.maximum(count, 1)).astype(values.dtype)) for count in counts
@@ -457,7 +470,7 @@ def build(
         losses.CODES[LOSSES[form.loss]],
         int(form.nonnegative),
     )
-    return FactorisationProblem(ratings, form.loss)
+    return FactorisationProblem(ratings, form.loss, frozen(ends))
 
 
 def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndarray:
@@ -547,21 +560,24 @@ def mean_of(values: np.ndarray, loss: str) -> float:
 
 def tiled(
     users: np.ndarray, items: np.ndarray, counts: tuple[np.ndarray, ...], seed: int
-) -> np.ndarray:
-    """An order of ratings in which neighbours are of a few users and a few items.
+) -> tuple[np.ndarray, np.ndarray]:
+    """An order of ratings in which neighbours are of a few users and a few items, and its cells.
 
-    Both sides are cut into groups with about as many ratings each, of lines drawn at random. A pair
-    of groups is a tile; tiles follow each other along diagonals, so that those that are near have
-    no line in common. Within a tile ratings are in a random order.
+    Users and items are cut into groups with about as many ratings each, of lines drawn at random. A
+    pair of groups is a cell; cells follow each other along diagonals, so that those that are near
+    have no line in common (`hogshare.kernels.grid`). Within a cell ratings are in a random order.
 
-    Source: the blocks of FPSGD (Zhuang et al. 2013) and the strata of DSGD (Gemulla et al. 2011),
-    whose workers never meet; here they may.
+    Returns
+    -------
+    order : ndarray of int64
+    ends : ndarray of int64
+        Where each cell ends.
     """
     n = len(users)
     rng = np.random.default_rng(seed)
-    n_groups = min(MOST_GROUPS, int(math.sqrt(n / TILE_RATINGS)))
-    if n_groups < 2:
-        return rng.permutation(n)
+    # as many as two workers take by turns: then each has the same users in all cells
+    n_groups = 2 * int(math.sqrt(n / CELL_RATINGS) / 2.0)
+    n_groups = max(FEWEST_GROUPS, min(MOST_GROUPS, n_groups))
     groups = []
     for line, count in zip((users, items), counts, strict=True):
         drawn = rng.permutation(len(count))
@@ -569,9 +585,9 @@ def tiled(
         group = np.empty(len(count), np.uint16)  # whose sort is by digits
         group[drawn] = np.minimum(n_groups - 1, share * n_groups // (share[-1] + 1))
         groups.append(group[line])
-    tile = (n_groups + groups[1] - groups[0]) % n_groups * n_groups + groups[0]
-    order = np.argsort(tile, kind="stable")
-    ends = np.cumsum(np.bincount(tile))
+    cell = (n_groups + groups[1] - groups[0]) % n_groups * n_groups + groups[0]
+    order = np.argsort(cell, kind="stable")
+    ends = np.cumsum(np.bincount(cell, minlength=n_groups * n_groups))
     for begin, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
         order[begin:end] = rng.permutation(order[begin:end])
-    return order
+    return order, ends

@@ -72,6 +72,24 @@ class Whole(NamedTuple):
     add: Callable[[np.ndarray], np.ndarray]
 
 
+class CompiledPass(NamedTuple):
+    """A pass over cells in a kernel, without Python in between.
+
+    Attributes
+    ----------
+    quantum : kernel
+        Made by `hogshare.kernels.quanta.turn_of`, with cells.
+    data : NamedTuple
+        What it reads, as the kernel has it.
+    ends : ndarray of int64
+        Where the rows of each cell end, which stand together.
+    """
+
+    quantum: Any
+    data: Any
+    ends: np.ndarray
+
+
 class GradientError(RuntimeError):
     """A gradient of the user's has raised, answered what is no loss, or is not a number."""
 
@@ -137,6 +155,8 @@ class GradientProblem:
     is_separable: bool = True
     # whether linear algebra has one thread beside one worker, too, as it has beside each of several
     wants_one_thread: ClassVar[bool] = False
+    # the pass of rows that stand in cells; None where they do not
+    cells: CompiledPass | None = None
     # what this is a part of, if other processes have more of its rows
     _whole: Whole | None = None
     # whether it writes all of `out` and nothing else, and its value is no number where one of those

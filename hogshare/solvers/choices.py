@@ -19,7 +19,7 @@ from hogshare.engine.checkpoints import Checkpoint
 from hogshare.engine.epochends import EpochEnds
 from hogshare.engine.stops import Stop
 from hogshare.kernels import schedules
-from hogshare.planes import Master, Mirrors, Plane, Replicas, Shared
+from hogshare.planes import Grid, Master, Mirrors, Plane, Replicas, Shared
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, RowProblem, has_rows
 from hogshare.rules.adam import Adam
@@ -42,6 +42,7 @@ AUTO, SIMULATOR, RANKS = "auto", "simulator", "mpi"
 RULES: dict[str, type[Rule]] = {"sgd": SGD, "sdca": SDCA, "saga": SAGA, "adam": Adam}
 PLANES: dict[str, type[Plane]] = {
     "shared": Shared,
+    "grid": Grid,
     "master": Master,
     "replicas": Replicas,
     "mirrors": Mirrors,
@@ -116,7 +117,7 @@ def plane_of(plane: Any) -> Plane:
         return plane.settled
     if isinstance(plane, type) and issubclass(plane, Plane):
         return plane()
-    return _made("plane", plane, PLANES, "Shared(), Master(), Replicas(), Mirrors()")
+    return _made("plane", plane, PLANES, "Shared(), Grid(), Master(), Replicas(), Mirrors()")
 
 
 def runtime_of(runtime: Any) -> str | Runtime | Simulator:

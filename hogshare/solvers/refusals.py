@@ -44,6 +44,8 @@ def refuse(
         The given one, or the default of such a problem.
     """
     plane.check()
+    if plane.has_cells:
+        check_cells(problem, rule, plane, block)
     rule.check(
         Chosen(
             problem=problem,
@@ -82,6 +84,22 @@ def refuse(
         check_smooth(problem)
     check_criterion(problem, stop)
     return step
+
+
+def check_cells(problem: Problem, rule: Rule, plane: Plane, block: int | None) -> None:
+    """Refuse what does not go cell by cell."""
+    if getattr(problem, "cells", None) is None:
+        raise ValueError(
+            f"{plane} needs a problem whose rows stand in cells, such as problems.factorisation: "
+            "take plane=Shared()."
+        )
+    assert by_gradient(problem)
+    if not takes_passes(problem, rule):
+        raise ValueError(
+            f"{plane} takes a step for each row of a cell, and {rule} makes other steps: use SGD()."
+        )
+    if block is not None:
+        raise ValueError(f"A block of {plane} is a cell: leave out block={block}.")
 
 
 def check_outside(step: StepSize, stop: Stop) -> None:

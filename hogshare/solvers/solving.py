@@ -93,8 +93,8 @@ def solve(
         How a block of rows becomes a step. "auto" is `SDCA` or `SAGA`, whichever suits the problem:
         no step size to choose, for any loss but the perceptron's, with private copies. For a
         gradient `SGD`, `Adam`, or a rule of one's own (`hogshare.Rule`).
-    plane : Shared, Master, Replicas, Mirrors, {"shared", "master", "replicas", "mirrors"}, \
-            default=Shared()
+    plane : Shared, Grid, Master, Replicas, Mirrors, \
+            {"shared", "grid", "master", "replicas", "mirrors"}, default=Shared()
         Where the model lives; or a plane of one's own (`hogshare.Plane`).
     barrier : Barrier, callable or str, default=None
         When a worker may go on after a block. None: where a step has a memory (momentum, `Adam`) or

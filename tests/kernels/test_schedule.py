@@ -269,3 +269,32 @@ def test_a_planted_overrun_is_caught_by_bounds_checks(tmp_path):
         )
     assert codes["0"].returncode == 0, codes["0"].stderr
     assert "IndexError" in codes["1"].stderr
+
+
+@kernel
+def is_free(schedule, plan, epoch, cell):
+    return epochs.cell_is_free(schedule, plan, epoch, cell)
+
+
+def test_a_cell_waits_for_all_of_its_groups():
+    """By the definition: of the cells before, those with the same users or the same items."""
+    session = cases.session(cases.problem()[0])
+    grid = 4
+    groups = [(g, (g + d) % grid) for d in range(grid) for g in range(grid)]
+    done = np.zeros((2, grid * grid), np.int64)
+    schedule, plan = session.schedule._replace(done=done), session.plan._replace(grid=grid)
+    schedule.control[layout.EPOCHS] = 1
+    for cell, (user, item) in enumerate(groups):
+        before = [k for k in range(cell) if groups[k][0] == user or groups[k][1] == item]
+        for missing in (None, *range(grid * grid)):
+            done[1] = 2  # in the slot of epoch 1, which all but one have done
+            if missing is not None:
+                done[1, missing] = 0
+            # what is done of a diagonal has waited for the diagonals before
+            last = [k for k in before if k // grid == cell // grid - 1]
+            assert is_free(schedule, plan, 1, cell) == (missing not in last)
+        done[:] = 3
+        assert not is_free(schedule, plan, 2, cell)  # the epoch before it has not ended
+    done[1] = 2
+    schedule.control[layout.STOP] = layout.STOPPED_BY_CRITERION
+    assert not is_free(schedule, plan, 1, 0)
