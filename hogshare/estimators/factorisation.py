@@ -25,6 +25,8 @@ from hogshare.estimators.feedback import (
 )
 from hogshare.estimators.fits import fits
 from hogshare.estimators.parameters import MAX_INT, SGD_WORDS, KnownParameters, generator_of
+from hogshare.estimators.penalty import chosen, may_be_chosen, short
+from hogshare.estimators.ratings import each_of, pairs_of
 from hogshare.estimators.recommendations import Recommending
 from hogshare.estimators.solver_report import SolverReport
 from hogshare.estimators.vocabulary import Vocabulary, as_array, distinct
@@ -43,6 +45,7 @@ from hogshare.problems.params import Params
 from hogshare.problems.preferences import PAIRWISE, POINTWISE, build_preferences
 from hogshare.report import Report
 from hogshare.rules.steps import StepSize
+from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.solving import solve
 from hogshare.system.messages import speaking
 
@@ -55,7 +58,6 @@ FIRST_STEP = 0.8
 # was the best or within 0.003 of it on films, on ratings of known rank and on rounded ones (with a
 # penalty given); 1 was up to 0.07 below.
 BIAS_PACE = 0.25
-ESTIMATES = 5  # of the noise in a fit: by biases, and after each fifth of its epochs but the last
 
 
 class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
@@ -105,10 +107,10 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
     alpha : float or 'auto', default='auto'
         Strength of the penalty on factors: a ridge, the same for who has rated much and for who has
-        not. 'auto' is what keeps factors from explaining chance, as far as that goes by the number
-        of ratings and by what is left unexplained: by biases at first, and by the model after each
-        fifth of the epochs (`hogshare.problems.FactorisationProblem.noise_edge`). Of pairs it goes
-        by their numbers alone.
+        not. 'auto' holds a tenth of the ratings out (20,000 at most) and takes the multiple of
+        `hogshare.problems.FactorisationProblem.noise_edge` by which the others predict them best,
+        after half as many epochs each: three to six short fits come before the fit. Of fewer than
+        1,000 ratings, of pairs, and in `partial_fit` it goes by numbers and the edge alone.
 
     bias_alpha : float, default=2.0
         Strength of the penalty on biases.
@@ -148,8 +150,9 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     plane : {"grid", "shared", "master"}, Grid, Shared, Master or None, default=None
         Where the model lives while several workers fit it. None is ``Grid()``: one vector, of which
         no two workers write the same users or items at the same time; with `negatives`
-        ``Shared(exchange=None)``; across ranks, which share no memory, ``Shared()``. ``Shared(exchange=None)`` is Hogwild!: one vector that all write
-        without locks. "shared" is private copies that are exchanged after every block.
+        ``Shared(exchange=None)``, which is Hogwild!: one vector that all write without locks; and
+        across ranks, which share no memory, ``Shared()``. "shared" is private copies that are
+        exchanged after every block.
 
     Attributes
     ----------
@@ -187,7 +190,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         Items that were drawn for each pair; 0: none.
 
     report_ : Report or SolverReport
-        How the last fit (or `partial_fit`) went; of a fit with ``alpha="auto"`` its last fifth.
+        How the last fit (or `partial_fit`) went, without the short fits of ``alpha="auto"``.
 
     See Also
     --------
@@ -369,12 +372,11 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             start, t, unit = self._grown(problem, start), self.t_, self._unit
             eta0 = self._eta0 if self.eta0 == AUTO else eta0
         eta = eta0 * unit**self._power
-        settled = not anew or self.alpha != AUTO or feedback.negatives > 0
-        estimates = ESTIMATES if problem.ratings.n_factors and not settled else 1
         with speaking({**self._words, "a smaller eta0": self._smaller(eta0)}):
-            problem, report, self.n_iter_ = self._in_parts(
-                problem, Params(start, t), eta, epochs, order, estimates
-            )
+            if anew and self.alpha == AUTO and may_be_chosen(problem, epochs):
+                problem = problem.with_alpha(self._chosen_alpha(problem, start, eta, epochs, order))
+            report = self._solved(problem, Params(start, t), eta, epochs, order, self._on_epoch)
+        self.n_iter_ = report.n_epochs
         parts = problem.split(report.model.params)
         user_biases, user_factors, item_biases, item_factors = map(np.ascontiguousarray, parts)
         self.users_, self.items_ = (one.ids for one in known)
@@ -505,7 +507,8 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             problem = build_preferences(*of_rows, *drawn, seed=seed, values=values, known=known)
         else:
             mean = self._mean_of(feedback, anew)
-            problem = build(lines[0], lines[1], values, tuple(counts), form, mean, seed)
+            each = each_of(self.n_jobs, len(values))
+            problem = build(lines[0], lines[1], values, tuple(counts), form, mean, seed, each)
         if alone:
             problem = problem.with_alpha(problem.noise_edge() if alpha is None else alpha)
         return problem
@@ -520,30 +523,25 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         """By which steps fall."""
         return float(self.power_t) if self.learning_rate == "invscaling" else 0.0
 
-    def _in_parts(
+    def _chosen_alpha(
+        self, problem: FactorisationProblem, start: np.ndarray, eta0: float, epochs: int, seed: int
+    ) -> float:
+        """The penalty by which short fits of most ratings predict the others best."""
+
+        def fitted(part: FactorisationProblem) -> np.ndarray:
+            model = Params(start, float(part.n_rows))
+            return np.asarray(self._solved(part, model, eta0, short(epochs), seed).model.params)
+
+        return chosen(problem, fitted, seed)
+
+    def _solved(
         self,
         problem: FactorisationProblem,
-        model: Params,
+        start: Params,
         eta0: float,
         epochs: int,
         seed: int,
-        n_parts: int,
-    ) -> tuple[FactorisationProblem, Report, int]:
-        """Fit with a penalty that is estimated anew after each part but the last.
-
-        Factors explain more and more of what is no chance, and noise is what is left.
-        """
-        part, done = epochs // n_parts, 0
-        for _ in range(n_parts - 1 if part else 0):
-            report = self._solved(problem, model, eta0, part, seed)
-            model, done = report.model, done + report.n_epochs
-            epochs -= part
-            problem = problem.with_alpha(problem.noise_edge(model.params))
-        report = self._solved(problem, model, eta0, epochs, seed)
-        return problem, report, done + report.n_epochs
-
-    def _solved(
-        self, problem: FactorisationProblem, start: Params, eta0: float, epochs: int, seed: int
+        on_epoch: OnEpoch | None = None,
     ) -> Report:
         """Let the workers fit it.
 
@@ -565,7 +563,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             seed=seed,
             shuffle=False,  # they are, once: an order for each epoch takes as long as its steps
             start=start,
-            on_epoch=self._on_epoch,
+            on_epoch=on_epoch,
         )
 
     def _smaller(self, first: float) -> str:
@@ -622,9 +620,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
 def _pairs(lines: list[np.ndarray], sizes: list[int], before: Any) -> sp.csr_array:
     """Which pairs have been rated, with those before."""
-    ones = np.ones(len(lines[0]), np.uint8)
-    seen = sp.coo_array((ones, tuple(lines)), shape=tuple(sizes)).tocsr()
-    seen.data[:] = 1  # where 256 of a pair have summed up to none
+    seen = pairs_of(lines[0], lines[1], sizes)
     if before is not None:
         before = before.copy()
         before.resize(tuple(sizes))
