@@ -7,7 +7,7 @@ import scipy.optimize
 
 from hogshare import ASP, BSP, SGD, SSP, Checkpoint, Master, Shared, StepSize, problems, solve
 from hogshare.problems import GradientError, GradientProblem
-from hogshare.problems.factorisation import CELL_RATINGS, tiled
+from hogshare.problems.factorisation import CELL_RATINGS, in_cells
 
 N_USERS, N_ITEMS, N, RANK = 60, 40, 1500, 2
 
@@ -160,7 +160,9 @@ def test_cells_are_pairs_of_groups_along_diagonals():
     rng = np.random.default_rng(0)
     users, items = rng.integers(1000, size=n), rng.integers(400, size=n)
     counts = np.bincount(users), np.bincount(items)
-    order, ends = tiled(users, items, counts, 0)
+    found, ends = in_cells(users, items, np.arange(float(n)), counts, 0)
+    order = found[2].astype(int)
+    assert np.array_equal(found[0], users[order]) and np.array_equal(found[1], items[order])
     assert np.array_equal(np.sort(order), np.arange(n))
     assert len(ends) == 64 and ends[-1] == n
     cells = np.split(order, ends[:-1])

@@ -8,6 +8,7 @@ import warnings
 import naive
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from hogshare import (
     SGD,
@@ -22,6 +23,7 @@ from hogshare import (
     problems,
     solve,
 )
+from hogshare.estimators import ratings
 from hogshare.runtimes.processes import WorkerDied
 from hogshare.stragglers import Stragglers
 
@@ -86,10 +88,10 @@ def test_the_bits_are_those_of_one_worker(stated, run):
 def test_a_fit_is_the_same_with_any_number_of_workers():
     rng = np.random.default_rng(1)
     users, items = rng.integers(40, size=3000), rng.integers(30, size=3000)
-    ratings = rng.normal(size=3000)
+    values = rng.normal(size=3000)
     settings = {"n_factors": 2, "max_iter": 6, "random_state": 0}
     one, *others = (
-        MatrixFactorization(n_jobs=n, runtime=runtime, **settings).fit(users, items, ratings)
+        MatrixFactorization(n_jobs=n, runtime=runtime, **settings).fit(users, items, values)
         for n, runtime in ((1, "caller"), (2, "threads"), (3, "threads"), (2, "processes"))
     )
     assert one.report_.plane["name"] == "Grid"
@@ -192,3 +194,31 @@ def test_hogwild_and_copies_can_be_chosen():
             warnings.simplefilter("ignore")
             params = solve(problem, **run).model.params
         assert problem.objective(params) < 1.2 * best
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "logistic"])
+def test_what_is_found_before_a_fit_is_the_same_by_threads(monkeypatch, loss):
+    rng = np.random.default_rng(1)
+    users, items = rng.integers(40, size=3000), rng.integers(30, size=3000)
+    values = rng.random(3000)
+    settings = {"n_factors": 2, "max_iter": 5, "random_state": 0, "loss": loss, "n_jobs": 2}
+    one = MatrixFactorization(runtime="threads", **settings).fit(users, items, values)
+    monkeypatch.setattr(ratings, "WORTH_THREADS", 0)
+    two = MatrixFactorization(runtime="threads", **settings).fit(users, items, values)
+    assert one.alpha_ == two.alpha_
+    np.testing.assert_array_equal(one.user_biases_, two.user_biases_)
+    np.testing.assert_array_equal(one.item_factors_, two.item_factors_)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint16])
+def test_pairs_are_those_of_scipy(kind):
+    rng = np.random.default_rng(2)
+    users, items = rng.integers(9, size=300).astype(kind), rng.integers(50, size=300).astype(kind)
+    entries = np.ones(300), (users, items)
+    expected = sp.coo_array(entries, shape=(12, 55)).tocsr()  # with lines that nobody has
+    got = ratings.pairs_of(users, items, (12, 55))
+    np.testing.assert_array_equal(got.toarray(), expected.toarray() > 0.0)
+    assert got.nnz == expected.nnz < 300 and got.dtype == np.uint8
+    assert got.has_canonical_format and (got.data == 1).all()
+    assert all((np.diff(row.indices) > 0).all() for row in got)
+    assert ratings.pairs_of(users[:0], items[:0], (3, 4)).nnz == 0

@@ -185,27 +185,57 @@ def gradient(w, ratings, rows, out):
 
 
 @kernel
-def sum_of_losses(w, ratings):
-    """Sum of all ratings' losses, without penalties."""
+def sum_of_losses(w, ratings, first, end):
+    """Sum of the losses of the ratings from `first` to `end`, without penalties."""
     total = 0.0
-    for r in range(np.uint64(ratings.values.shape[0])):
+    for r in range(np.uint64(first), np.uint64(end)):
         _, _, p, q = lines_of(ratings, r)
         y, z = np.float64(ratings.values[r]), predicted(w, ratings, p, q)
         total += loss_value(ratings.loss, 0.0, y, z)
     return total
 
 
-@kernel
-def bias_slopes(biases, ratings, side, slopes, curvatures):
-    """Sum up the losses' first and second derivatives in the biases of one side, without factors.
+@inlined
+def with_places(ratings, r):
+    """A rating, and where its biases stand."""
+    u = np.uint64(ratings.users[r])
+    i = np.uint64(ratings.of_users.shape[0]) + np.uint64(ratings.items[r])
+    return np.float64(ratings.values[r]), u, i
 
-    biases, slopes, curvatures : float64 (n_users + n_items,); of the last two the side's are added
-    side : 0 of users, 1 of items
+
+@kernel
+def squares_left(biases, ratings, first, end):
+    """Of some ratings the sum of the squares that mean and biases leave, and the largest's size.
+
+    biases : float64 (n_users + n_items,), zeros where there are none
     """
-    n_users = np.uint64(ratings.of_users.shape[0])
-    for r in range(np.uint64(ratings.values.shape[0])):
-        u, i = np.uint64(ratings.users[r]), n_users + np.uint64(ratings.items[r])
-        y, z = np.float64(ratings.values[r]), ratings.mean + biases[u] + biases[i]
-        j = u if side == 0 else i
-        slopes[j] += loss_derivative(ratings.loss, 0.0, y, z)
-        curvatures[j] += loss_curvature(ratings.loss, 0.0, y, z)
+    total, largest = 0.0, 0.0
+    for r in range(np.uint64(first), np.uint64(end)):
+        y, u, i = with_places(ratings, r)
+        left = y - ratings.mean - biases[u] - biases[i]
+        total += left * left
+        largest = max(largest, abs(y))
+    return total, largest
+
+
+@kernel
+def bias_slopes(biases, ratings, ends, which, group, slopes, curvatures):
+    """Sum up the losses' first and second derivatives in a group's biases, without factors.
+
+    Groups are as of `grid`: each number's sum is one group's, in the order of its ratings.
+
+    biases, slopes, curvatures : float64 (n_users + n_items,); to the last two is added
+    ends : int64 (n_cells,), where each cell's ratings end
+    which : 0: group `group` of users, 1: of items
+    """
+    n_groups = np.int64(np.sqrt(ends.shape[0]))
+    for diagonal in range(n_groups):
+        of_users = group if which == 0 else (group + n_groups - diagonal) % n_groups
+        cell = diagonal * n_groups + of_users
+        first = 0 if cell == 0 else ends[cell - 1]
+        for r in range(np.uint64(first), np.uint64(ends[cell])):
+            y, u, i = with_places(ratings, r)
+            z = ratings.mean + biases[u] + biases[i]
+            j = u if which == 0 else i
+            slopes[j] += loss_derivative(ratings.loss, 0.0, y, z)
+            curvatures[j] += loss_curvature(ratings.loss, 0.0, y, z)

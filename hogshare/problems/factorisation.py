@@ -11,8 +11,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hogshare.kernels import factors, losses, quanta
+from hogshare.kernels import cells, factors, losses, quanta
 from hogshare.kernels.factors import Ratings
+from hogshare.kernels.parts import Each
 from hogshare.problems.arrays import FLOATS, frozen
 from hogshare.problems.gradient import CompiledPass, GradientProblem, Whole
 from hogshare.problems.model import Model
@@ -30,7 +31,8 @@ LARGEST = 1e150  # rating, whose square is a number
 LINES_AT_ONCE = 4  # vectors of a run, at least
 # Ratings of a cell, at least, and groups of users, or items, at the least and at the most.
 CELL_RATINGS, FEWEST_GROUPS, MOST_GROUPS = 1 << 12, 4, 64
-TILES_SEED = 0  # a problem is the same whenever it is stated
+SLICES = 8  # of all ratings, for passes that threads make together
+CELLS_SEED = 0  # a problem is the same whenever it is stated
 
 
 class FactorisationProblem(GradientProblem):
@@ -43,12 +45,13 @@ class FactorisationProblem(GradientProblem):
     width : int
         Numbers of a line of the vector: factors, and a bias.
     ends : ndarray of int64 or None
-        Where the ratings of each cell end, in the order of `tiled`; None: they stand in no cells.
+        Where the ratings of each cell end, in the order of `in_cells`; None: there are no cells.
     """
 
     releases_interpreter: ClassVar[bool] = True
     keeps_neighbours: ClassVar[bool] = True
     name: ClassVar[str] = "factorisation"
+    each: Each = map  # who makes the parts of a pass over all ratings; stays in this process
 
     def __init__(self, ratings: Ratings, loss: str, ends: np.ndarray | None = None) -> None:
         self.ratings = ratings
@@ -59,6 +62,9 @@ class FactorisationProblem(GradientProblem):
         self.n_users, self.n_items = len(ratings.of_users), len(ratings.of_items)
         self.n_params = (self.n_users + self.n_items) * self.width
         self.dtype = ratings.values.dtype
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: one for name, one in vars(self).items() if name != "each"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -107,7 +113,14 @@ class FactorisationProblem(GradientProblem):
         return (loss + 0.5 * float(penalty)) / self.n_all
 
     def _sum_of_losses(self, w: np.ndarray) -> float:
-        return float(factors.sum_of_losses(frozen(w), self.ratings))
+        w = frozen(w)
+        found = self.each(lambda part: factors.sum_of_losses(w, self.ratings, *part), self._slices)
+        return math.fsum(found)
+
+    @property
+    def _slices(self) -> list[tuple[int, int]]:
+        """Parts of the ratings: as many whoever makes the pass, so that a sum has the same bits."""
+        return slices(self.n_rows)
 
     def among(self, whole: Whole) -> GradientProblem:
         """As `GradientProblem.among`: mean, counts and biases are of the ratings of all parts.
@@ -201,7 +214,7 @@ class FactorisationProblem(GradientProblem):
         for _ in range(SWEEPS):
             for side, part in ((1, slice(n, None)), (0, slice(n))):
                 slopes, curvatures = np.zeros((2, n + m))
-                factors.bias_slopes(found, self.ratings, side, slopes, curvatures)
+                self._add_slopes(found, side, slopes, curvatures)
                 slopes, curvatures = self.totals(slopes, curvatures)
                 alpha = self.ratings.bias_alpha * self._weighed[part]
                 down = slopes[part] + alpha * found[part]
@@ -209,17 +222,29 @@ class FactorisationProblem(GradientProblem):
                 found[part] -= np.divide(down, up, out=np.zeros(len(up)), where=up > 0.0)
         return found
 
+    def _add_slopes(
+        self, biases: np.ndarray, which: int, slopes: np.ndarray, curvatures: np.ndarray
+    ) -> None:
+        """As `factors.bias_slopes`, of all users or of all items."""
+        ends = frozen(np.array([self.n_rows])) if self.ends is None else self.ends
+
+        def add(group: int) -> None:
+            factors.bias_slopes(biases, self.ratings, ends, which, group, slopes, curvatures)
+
+        list(self.each(add, range(math.isqrt(len(ends)))))
+
     @once
     def residual(self) -> float:
         """Standard deviation of what means and biases leave to factors; 1 of a logistic loss."""
         if self.loss == "logistic":
             return 1.0
-        values = self.ratings.values
-        left = values - self.ratings.mean
-        if self.ratings.biases:
-            found = self._fitted_biases
-            left = left - found[self.ratings.users] - found[self.n_users + self.ratings.items]
-        here = np.square(left, dtype=np.float64).sum(), np.abs(values).max()
+        n_lines = self.n_users + self.n_items
+        biases = frozen(self._fitted_biases if self.ratings.biases else np.zeros(n_lines))
+        parts = self.each(
+            lambda part: factors.squares_left(biases, self.ratings, *part), self._slices
+        )
+        found = np.array(list(parts))
+        here = math.fsum(found[:, 0]), found[:, 1].max()
         (squares, largest) = self.totals(np.array(here, np.float64))[0]
         size = math.sqrt(float(squares) / self.n_all)
         least = float(np.finfo(self.dtype).eps) * float(largest)  # what is rounding
@@ -269,9 +294,44 @@ class FactorisationProblem(GradientProblem):
         """
         return self._with(self.ratings._replace(bias_pace=float(pace)))
 
+    def mean_loss(self, params: np.ndarray) -> float:
+        """Mean loss of the ratings at a vector, without penalties."""
+        w = self._feasible(np.ascontiguousarray(params, dtype=self.dtype))
+        return float(self.totals(np.array([self._sum_of_losses(w)]))[0][0]) / self.n_all
+
+    def divided(self, held: np.ndarray) -> tuple[FactorisationProblem, FactorisationProblem]:
+        """Two problems: of the ratings that are not held out, and of those that are.
+
+        Users, items, their order and the mean stay.
+
+        Parameters
+        ----------
+        held : ndarray of bool of shape (n_rows,)
+        """
+        return self._part(~held), self._part(held)
+
+    def _part(self, chosen: np.ndarray) -> FactorisationProblem:
+        """The problem of some of the ratings."""
+        ratings = self.ratings
+        users, items, values = (
+            frozen(one[chosen]) for one in (ratings.users, ratings.items, ratings.values)
+        )
+        of_users, of_items = (
+            frozen((1.0 / np.maximum(np.bincount(line, minlength=n), 1)).astype(self.dtype))
+            for line, n in ((users, self.n_users), (items, self.n_items))
+        )
+        ends = self.ends
+        if ends is not None:
+            ends = frozen(np.concatenate([[0], np.cumsum(chosen)])[ends])
+        arrays: dict[str, Any] = {"users": users, "items": items, "values": values}
+        arrays |= {"of_users": of_users, "of_items": of_items}
+        made = type(self)(ratings._replace(**arrays), self.loss, ends)
+        made.each = self.each
+        return made
+
     def _with(self, ratings: Ratings) -> FactorisationProblem:
         made = copy.copy(self)  # with what has been found of biases, in which these have no part
-        made.ratings = ratings
+        made.ratings, made.each = ratings, self.each
         return made
 
     @property
@@ -436,7 +496,8 @@ def build(
     counts: tuple[np.ndarray, ...],
     form: Form,
     mean: float,
-    seed: int = TILES_SEED,
+    seed: int = CELLS_SEED,
+    each: Each = map,
 ) -> FactorisationProblem:
     """The problem of ratings that have been checked.
 
@@ -444,21 +505,21 @@ def build(
         than are given where these are not the first
     mean : of the predictions; of no account without biases
     seed : of the order of the ratings
+    each : as of `FactorisationProblem`
     """
     n_lines = sum(map(len, counts))
     memory.require(
         LINES_AT_ONCE * n_lines * (form.n_factors + form.biases) * values.dtype.itemsize,
         f"A factorisation with {n_lines:,} users and items",
     )
-    order, ends = tiled(users, items, counts, seed)
-    users, items = (frozen(line[order].astype(np.uint32, copy=False)) for line in (users, items))
+    (users, items, values), ends = in_cells(users, items, values, counts, seed, each)
     of_users, of_items = (
         frozen((1.0 / np.maximum(count, 1)).astype(values.dtype)) for count in counts
     )
     ratings = Ratings(
-        users,
-        items,
-        frozen(values[order]),
+        frozen(users),
+        frozen(items),
+        frozen(values),
         of_users,
         of_items,
         form.alpha,
@@ -470,7 +531,9 @@ def build(
         losses.CODES[LOSSES[form.loss]],
         int(form.nonnegative),
     )
-    return FactorisationProblem(ratings, form.loss, frozen(ends))
+    made = FactorisationProblem(ratings, form.loss, frozen(ends))
+    made.each = each
+    return made
 
 
 def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndarray:
@@ -558,36 +621,76 @@ def mean_of(values: np.ndarray, loss: str) -> float:
     return math.log(share / (1.0 - share))
 
 
-def tiled(
-    users: np.ndarray, items: np.ndarray, counts: tuple[np.ndarray, ...], seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """An order of ratings in which neighbours are of a few users and a few items, and its cells.
+def in_cells(
+    users: np.ndarray,
+    items: np.ndarray,
+    values: np.ndarray,
+    counts: tuple[np.ndarray, ...],
+    seed: int,
+    each: Each = map,
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+    """Ratings in an order in which neighbours are of a few users and a few items: cell by cell.
 
     Users and items are cut into groups with about as many ratings each, of lines drawn at random. A
     pair of groups is a cell; cells follow each other along diagonals, so that those that are near
     have no line in common (`hogshare.kernels.grid`). Within a cell ratings are in a random order.
 
+    Parameters
+    ----------
+    each : as of `FactorisationProblem`
+        Who makes the passes; the order is the same.
+
     Returns
     -------
-    order : ndarray of int64
+    users, items, values : ndarrays of uint32, uint32 and as they were
     ends : ndarray of int64
         Where each cell ends.
     """
-    n = len(users)
-    rng = np.random.default_rng(seed)
+    n, rng = len(values), np.random.default_rng(seed)
     # as many as two workers take by turns: then each has the same users in all cells
     n_groups = 2 * int(math.sqrt(n / CELL_RATINGS) / 2.0)
     n_groups = max(FEWEST_GROUPS, min(MOST_GROUPS, n_groups))
-    groups = []
-    for line, count in zip((users, items), counts, strict=True):
-        drawn = rng.permutation(len(count))
-        share = np.cumsum(count[drawn])
-        group = np.empty(len(count), np.uint16)  # whose sort is by digits
-        group[drawn] = np.minimum(n_groups - 1, share * n_groups // (share[-1] + 1))
-        groups.append(group[line])
-    cell = (n_groups + groups[1] - groups[0]) % n_groups * n_groups + groups[0]
-    order = np.argsort(cell, kind="stable")
-    ends = np.cumsum(np.bincount(cell, minlength=n_groups * n_groups))
-    for begin, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
-        order[begin:end] = rng.permutation(order[begin:end])
-    return order, ends
+    groups = tuple(groups_of(count, n_groups, rng) for count in counts)
+    lines = (frozen(line.astype(np.int64, copy=False)) for line in (users, items))
+    ratings = (*lines, frozen(values))
+    parts = slices(n)
+    counted = np.zeros((len(parts), n_groups * n_groups), np.int64)
+
+    def count(k: int) -> None:
+        cells.count_cells(*ratings[:2], *groups, n_groups, *parts[k], counted[k])
+
+    list(each(count, range(len(parts))))
+    of_cells = counted.sum(axis=0)
+    ends = np.cumsum(of_cells)
+    # a cell has the ratings of the first part first, then those of the second, and so on
+    places = np.cumsum(counted, axis=0) - counted + (ends - of_cells)
+    out = np.empty(n, np.uint32), np.empty(n, np.uint32), np.empty(n, values.dtype)
+
+    def put(k: int) -> None:
+        cells.put_into_cells(ratings, *groups, n_groups, *parts[k], places[k], out)
+
+    def shuffle(diagonal: int) -> None:
+        first = diagonal * n_groups
+        cells.shuffle_cells(ends, first, first + n_groups, drawn, out)
+
+    drawn = int(rng.integers(1 << 31))
+    list(each(put, range(len(parts))))
+    list(each(shuffle, range(n_groups)))
+    return out, ends
+
+
+def groups_of(counts: np.ndarray, n_groups: int, rng: np.random.Generator) -> np.ndarray:
+    """A group for each line, drawn so that all have about as many ratings.
+
+    counts : ratings of each line
+    """
+    drawn = rng.permutation(len(counts))
+    before = np.cumsum(counts[drawn])
+    groups = np.empty(len(counts), np.int64)
+    groups[drawn] = np.minimum(n_groups - 1, before * n_groups // (before[-1] + 1))
+    return frozen(groups)
+
+
+def slices(n: int) -> list[tuple[int, int]]:
+    """Parts of `n` ratings, which may be made at the same time: where each begins and ends."""
+    return [(n * k // SLICES, n * (k + 1) // SLICES) for k in range(SLICES)]

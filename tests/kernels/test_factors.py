@@ -76,7 +76,8 @@ def test_the_gradient_is_that_of_finite_differences(form):
 @pytest.mark.parametrize("form", FORMS, ids=repr)
 def test_the_sum_of_losses_is_its_twin(form):
     ratings, w = made(**form)
-    total = factors.sum_of_losses(w, ratings)
+    total = factors.sum_of_losses(w, ratings, 0, N // 3)
+    total += factors.sum_of_losses(w, ratings, N // 3, N)
     assert total == pytest.approx(sum(naive.factor_losses(w, ratings, np.arange(N))))
 
 
@@ -87,14 +88,15 @@ def test_slopes_of_biases_are_those_of_losses(loss):
     free = ratings._replace(bias_alpha=0.0)
     expected = np.zeros_like(biases)
     factors.gradient(biases, free, np.arange(N), expected)
+    ends = np.array([N])  # one group of users by one of items
     for side, part in enumerate((slice(N_USERS), slice(N_USERS, None))):
         slopes, curvatures = np.zeros((2, len(biases)))
-        factors.bias_slopes(biases, ratings, side, slopes, curvatures)
+        factors.bias_slopes(biases, ratings, ends, side, 0, slopes, curvatures)
         np.testing.assert_allclose(slopes[part], expected[part])
         moved = biases.copy()
         moved[part] += 1e-6
         more, _ = np.zeros((2, len(biases)))
-        factors.bias_slopes(moved, ratings, side, more, np.zeros_like(biases))
+        factors.bias_slopes(moved, ratings, ends, side, 0, more, np.zeros_like(biases))
         np.testing.assert_allclose(curvatures[part], (more - slopes)[part] / 1e-6, rtol=1e-4)
         other = np.delete(np.arange(len(biases)), np.arange(len(biases))[part])
         assert not slopes[other].any() and not curvatures[other].any()
