@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import hogshare
 from hogshare import MatrixFactorization
+from hogshare.estimators import recommendations
 from hogshare.metrics import ranking_metrics_at_k
 
 N_USERS, N_ITEMS = 120, 40
@@ -223,3 +224,12 @@ def test_one_pair_and_one_item_are_enough():
             model = MatrixFactorization(random_state=0, **settings).fit(["ann"], ["tea"])
             assert np.isfinite(model.predict("ann", "tea")).all()
             assert model.recommend("ann") == []
+
+
+def test_long_lists_begin_as_short_ones(monkeypatch):
+    users, items = two_tastes()
+    model = fitted("als", users, items)
+    whole = model.recommend([3, 4], n=N_ITEMS)
+    monkeypatch.setattr(recommendations, "MOST_INSERTED", 5)
+    assert model.recommend([3, 4], n=N_ITEMS) == whole
+    assert model.recommend([3, 4], n=5) == [one[:5] for one in whole]

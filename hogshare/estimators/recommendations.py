@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from hogshare.estimators import folding
 from hogshare.estimators.feedback import ALTERNATING
 from hogshare.estimators.vocabulary import NOBODY, Vocabulary, as_array, is_one
+from hogshare.kernels.lists import NONE, best_of_rows
 from hogshare.problems.factorisation import checked_ratings
 from hogshare.problems.preferences import PAIRWISE
 from hogshare.system import ranges
 from hogshare.system.callers import warn
 
-BLOCK_SCORES = 1 << 22  # of users times items, that are made at once: 32 MB
+MOST_INSERTED = 256  # items of a list, beyond which it is sorted
+BLOCK_SCORES = 1 << 21  # of users times items, that are made at once: 8 MB
 
 
 class Recommending:
@@ -121,14 +123,38 @@ class Recommending:
             return self._best_for_new(ratings, int(n), exclude_seen, choice)
         lines = self._lines_of(users, "users", 0)
         answers: list[Any] = []
-        for first, scores in self._scores(lines, choice):
-            for row, user in zip(scores, lines[first : first + len(scores)], strict=True):
-                if exclude_seen and user != NOBODY:
-                    row[self._places(self._seen_by(user), choice)] = -np.inf
-                best = best_of(row, int(n))
-                values = self._predicted(np.full(len(best), user), choice[best])
-                answers.append(self._pairs_of(choice[best], values, row[best]))
+        step = max(1, BLOCK_SCORES // max(1, len(choice)))
+        for first in range(0, len(lines), step):
+            answers += self._lists(lines[first : first + step], choice, int(n), exclude_seen)
         return answers[0] if is_one(users) else answers
+
+    def _lists(
+        self, users: np.ndarray, choice: np.ndarray, n: int, exclude_seen: bool
+    ) -> list[list[Any]]:
+        """The best of a choice for each of some users."""
+        best = np.empty((len(users), min(n, len(choice))), np.int64)
+        begins, seen = np.zeros(len(users) + 1, np.int64), np.empty(0, np.int64)
+        if exclude_seen:
+            begins, seen = self._seen_among(users, choice)
+        scores_of = self._scores(users, choice)
+        if best.shape[1] <= MOST_INSERTED:
+            scratch = np.empty(best.shape[1], np.float32)
+            best_of_rows(scores_of, begins, seen, scratch, best)
+        else:
+            best[:] = NONE
+            for k, row in enumerate(scores_of):
+                row[seen[begins[k] : begins[k + 1]]] = -np.inf
+                places = best_of(row, n)
+                best[k, : len(places)] = places
+        rows, columns = np.nonzero(best != NONE)
+        items = choice[best[rows, columns]]
+        # in float64, and among equal predictions by what the logistic function has rounded away
+        scores = self._linear(users[rows], items)
+        values = (expit(scores) if self.loss == "logistic" else scores).astype(np.float32)
+        order = np.lexsort((items, -scores, -values, rows))
+        pairs = list(zip(self.items_[items[order]].tolist(), values[order].tolist(), strict=True))
+        ends = np.cumsum(np.bincount(rows, minlength=len(users))).tolist()
+        return [pairs[i:j] for i, j in zip([0, *ends], ends, strict=False)]
 
     def similar_items(self, items: Any, n: int = 10) -> list[Any]:
         """Items whose factors point the same way.
@@ -195,33 +221,32 @@ class Recommending:
         lines = self._lines_of(candidates, "candidates", 1)
         return np.unique(lines[lines != NOBODY])
 
-    def _seen_by(self, user: int) -> np.ndarray:
-        return self.seen_.indices[self.seen_.indptr[user] : self.seen_.indptr[user + 1]]
+    def _seen_among(self, users: np.ndarray, choice: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where in a choice the items are that users have rated: where each begins, and places."""
+        ends = np.append(self.seen_.indptr, self.seen_.indptr[-1])  # of `NOBODY`, who has none
+        first, last = ends[users], ends[users + 1]
+        first, last = (np.where(users == NOBODY, 0, one) for one in (first, last))
+        counts = last - first
+        begins = np.concatenate([[0], np.cumsum(counts)])
+        within = np.arange(begins[-1]) - np.repeat(begins[:-1], counts)
+        items = self.seen_.indices[np.repeat(first, counts) + within]
+        places = np.full(len(self.items_), NOBODY)
+        places[choice] = np.arange(len(choice))
+        found = places[items]
+        chosen = found != NOBODY
+        return np.concatenate([[0], np.cumsum(chosen)])[begins], found[chosen]
 
-    def _places(self, items: np.ndarray, choice: np.ndarray) -> np.ndarray:
-        """Where in a choice some items are that are in it."""
-        if len(choice) == len(self.items_):
-            return items
-        places = np.searchsorted(choice, items)
-        within = places < len(choice)
-        places, items = places[within], items[within]
-        return np.asarray(places[choice[places] == items])
+    def _scores(self, users: np.ndarray, choice: np.ndarray) -> np.ndarray:
+        """What users make of each item of a choice, in float32: by factors and items' biases.
 
-    def _scores(self, users: np.ndarray, choice: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """The first of some users, and what they are predicted to make of each item of a choice.
-
-        Without what the logistic loss makes of it, which changes no order.
+        Without what is the same for all items of a user, and without what the logistic function
+        makes of it: neither changes the order.
         """
-        factors, biases = self.item_factors_[choice], self.item_biases_[choice].astype(np.float64)
-        step = max(1, BLOCK_SCORES // max(1, len(choice)))
-        for first in range(0, len(users), step):
-            some = users[first : first + step]
-            known = some != NOBODY
-            scores = np.empty((len(some), len(choice)))
-            scores[:] = (self.mean_ if self.biases else 0.0) + biases
-            scores[known] += self.user_factors_[some[known]] @ factors.T
-            scores[known] += self.user_biases_[some[known]][:, None]
-            yield first, scores
+        known = users != NOBODY
+        ones = np.ones((len(users), 1), np.float32)
+        factors = np.where(known[:, None], self.user_factors_[users], np.float32(0.0))
+        designs = np.column_stack([self.item_factors_[choice], self.item_biases_[choice]])
+        return np.ascontiguousarray(np.hstack([factors, ones]) @ designs.T, dtype=np.float32)
 
     def _pairs_of(self, lines: np.ndarray, values: np.ndarray, scores: np.ndarray) -> list[Any]:
         """Items and predictions, best first: of those whose predictions are the same by scores."""
@@ -253,7 +278,7 @@ class Recommending:
         scores += self.mean_ if self.biases else 0.0
         kept = scores.copy()
         if exclude_seen:
-            kept[self._places(np.sort(lines), choice)] = -np.inf
+            kept[np.isin(choice, lines)] = -np.inf
         best = best_of(kept, n)
         predicted = expit(scores[best]) if self.loss == "logistic" else scores[best]
         return self._pairs_of(choice[best], predicted.astype(np.float32), scores[best])
@@ -294,6 +319,11 @@ class Recommending:
         )
 
     def _predicted(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        z = self._linear(users, items)
+        return (expit(z) if self.loss == "logistic" else z).astype(np.float32)
+
+    def _linear(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """Predictions in float64, before the logistic function."""
         z = np.full(len(users), self.mean_)
         known_user, known_item = users != NOBODY, items != NOBODY
         z[known_user] += self.user_biases_[users[known_user]]
@@ -303,9 +333,7 @@ class Recommending:
         if not self.biases:
             z[both] = 0.0
         z[both] += np.einsum("ij,ij->i", of_users, of_items)
-        if self.loss == "logistic":
-            z = expit(z)
-        return z.astype(np.float32)
+        return z
 
 
 def best_of(scores: np.ndarray, n: int) -> np.ndarray:
