@@ -816,7 +816,7 @@ def test_ratings_are_fitted_and_predicted(capsys, tmp_path, mark, header):
     assert code == 0, err
     assert "MatrixFactorization" in out and "900" in out
     assert re.search(r"^epochs +30$", out, re.MULTILINE)
-    assert json.loads((tmp_path / "r.json").read_text())["n_epochs"] == 6  # the last fifth
+    assert json.loads((tmp_path / "r.json").read_text())["n_epochs"] == 30
     code, out, err = run(capsys, "predict", model, data)
     assert code == 0 and len(out.splitlines()) == 900
     assert float(err.split("R2: ")[1].split(",")[0]) > 0.9
@@ -867,7 +867,9 @@ def test_ids_that_are_like_names_are_pairs(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a,b,3\na,c\n", "line 2: user, item and rating were expected"),
+        ("a,b,3\na,c\n", "line 2: there is no rating, and others have one"),
+        ("a,b\na,c,3\n", "line 2: there is a rating, and others have none"),
+        ("a,b,3\na\n", "line 2: user and item were expected"),
         ("a,b,3\na,c,much\n", "line 2: the rating 'much' is no number"),
         ("a,b,3\na,c,nan\n", "line 2: the rating is nan"),
         ("a,b,3\n,c,4\n", "line 2: the user is '', which is no id"),
@@ -885,6 +887,23 @@ def test_what_is_no_rating_is_told(capsys, tmp_path, text, told):
     code, _, err = run(capsys, "fit", path, *arguments)
     assert code == 1 and told in err
     assert not (tmp_path / "m.npz").exists()
+
+
+@pytest.mark.parametrize("loss", [None, "bpr", "logistic"])
+def test_pairs_alone_are_fitted_and_predicted(capsys, tmp_path, loss):
+    rng = np.random.default_rng(0)
+    users = np.repeat(np.arange(60), 8)
+    items = rng.integers(20, size=480) + 20 * (users % 2)
+    data, model = tmp_path / "clicks.csv", tmp_path / "m.npz"
+    lines = [f"u{u},i{i}\n" for u, i in zip(users, items, strict=True)]
+    data.write_text("".join(["user,item\n", *lines]))
+    arguments = ["fit", data, "--estimator", "factorisation", "--model", model, "--n-jobs", 1]
+    code, out, err = run(capsys, *arguments, *(() if loss is None else ("--loss", loss)))
+    assert code == 0 and re.search(r"^ratings +480$", out, re.MULTILINE), err
+    loaded = hogshare.load(model)
+    assert loaded.solver_ == ("als" if loss is None else "sgd") and "user" not in loaded.users_
+    code, out, err = run(capsys, "predict", model, data)
+    assert code == 0 and len(out.splitlines()) == 480, err
 
 
 def test_yes_and_no_are_fitted_and_predicted(capsys, tmp_path):

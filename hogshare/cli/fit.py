@@ -123,8 +123,8 @@ def add_estimator_options(parser: Any) -> None:
         choices=tuple(dict.fromkeys((*losses, *options.RATINGS_LOSSES))),
         metavar="LOSS",
         help=f"sgd: {', '.join(losses)} (default: hinge for classes, squared_error for numbers); "
-        f"factorisation: {', '.join(options.RATINGS_LOSSES)} (default: squared_error), the latter "
-        "for ratings from 0 to 1",
+        f"factorisation: {', '.join(options.RATINGS_LOSSES)} (default: squared_error): "
+        "logistic for ratings from 0 to 1 or pairs alone, bpr for pairs",
     )
     add("--penalty", choices=("l2", "l1", "elasticnet", "none"), help="sgd (default: l2)")
     add(
@@ -356,7 +356,7 @@ def summary(estimator: Any, task: str, seconds: float, given: list[Any]) -> list
     reports = reports_of(estimator)
     name = type(estimator).__name__
     if name == ratings.CLASS:
-        counts = [("users", estimator.users_), ("items", estimator.items_), ("ratings", given[2])]
+        counts = [("users", estimator.users_), ("items", estimator.items_), ("ratings", given[0])]
         facts = [("estimator", name), *((thing, cell(len(those))) for thing, those in counts)]
         facts += [("loss", estimator.loss), ("alpha", cell(estimator.alpha_))]
     else:
@@ -366,8 +366,7 @@ def summary(estimator: Any, task: str, seconds: float, given: list[Any]) -> list
             (k, getattr(estimator, v)) for k, v in of_estimator.items() if hasattr(estimator, v)
         ]
     if any(report.workers for report in reports):
-        of_parts = name == ratings.CLASS  # whose last part alone has a report
-        n_epochs = estimator.n_iter_ if of_parts else max(r.n_epochs for r in reports)
+        n_epochs = max(r.n_epochs for r in reports)
         facts += [
             ("workers", cell(max(report.n_workers for report in reports))),
             ("epochs", cell(n_epochs)),
@@ -375,5 +374,8 @@ def summary(estimator: Any, task: str, seconds: float, given: list[Any]) -> list
         ]
     else:
         facts += [("no workers", "; ".join(report.headline() for report in reports))]
+    facts += [("seconds", cell(seconds))]
+    if name == ratings.CLASS and (given[2] is None or estimator.loss == "bpr"):
+        return facts  # lists of the best have no score of pairs
     score = estimator.bound_ if task == "topics" else estimator.score(*given)
-    return [*facts, ("seconds", cell(seconds)), (SCORES[task], cell(float(score)))]
+    return [*facts, (SCORES[task], cell(float(score)))]

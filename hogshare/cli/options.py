@@ -22,7 +22,7 @@ LOSSES = {
         *("squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"),
     ),
 }
-RATINGS_LOSSES = ("squared_error", "logistic")
+RATINGS_LOSSES = ("squared_error", "logistic", "bpr")
 LEARNING_RATES = ("auto", "constant", "optimal", "invscaling", "adaptive", "pa1", "pa2")
 RANKS = "mpi"
 RUNTIMES = ("auto", "caller", "threads", "processes", RANKS)

@@ -28,11 +28,11 @@ Line = tuple[str, list[str]]  # its place, and its cells
 
 
 class Ratings(NamedTuple):
-    """Lines of a file."""
+    """Lines of a file; without values where they are pairs alone."""
 
     users: list[str]
     items: list[str]
-    values: list[float]
+    values: list[float] | None
 
 
 class Known(NamedTuple):
@@ -50,7 +50,7 @@ NOBODY = Known(frozenset(), frozenset())
 
 
 def load(args: Any, data: str, known: Known | None = None) -> Ratings:
-    """Read a file of text; it may be without ratings where a model has ids that are `known`.
+    """Read a file of text, with ratings or of pairs alone, for a model with ids that are `known`.
 
     Raises
     ------
@@ -67,28 +67,34 @@ def load(args: Any, data: str, known: Known | None = None) -> Ratings:
             f"--format {args.format} is not for {ESTIMATOR}: a line of its files is user, item and "
             "rating, as in CSV"
         )
-    found = Ratings([], [], [])
-    widths, rated = set(), known is None
+    users: list[str] = []
+    items: list[str] = []
+    values: list[float] = []
+    rated = None
     for place, cells in _without_names(args, _cells(args), known or NOBODY):
-        if len(cells) < (3 if rated else 2):
-            what = "user, item and rating" if rated else "user and item"
-            raise ValueError(f"{place}: {what} were expected, and there are {len(cells)} cells")
+        if len(cells) < 2:
+            raise ValueError(
+                f"{place}: user and item were expected, with a rating or without, and there are "
+                f"{len(cells)} cells"
+            )
         for name, word in zip(("user", "item"), cells, strict=False):
             if word.strip() in MISSING:
                 raise ValueError(
                     f"{place}: the {name} is {word!r}, which is no id: give it one, or leave the "
                     "line out"
                 )
-        found.users.append(cells[0])
-        found.items.append(cells[1])
-        widths.add(len(cells) > 2)
-        if len(cells) > 2:
-            found.values.append(_number(cells[2], place))
-    if not found.users:
+        users.append(cells[0])
+        items.append(cells[1])
+        if rated is None:
+            rated = len(cells) > 2
+        if rated != (len(cells) > 2):
+            what = ("no rating", "others have one") if rated else ("a rating", "others have none")
+            raise ValueError(f"{place}: there is {what[0]}, and {what[1]}")
+        if rated:
+            values.append(_number(cells[2], place))
+    if not users:
         raise ValueError(f"{data}: there are no ratings")
-    if len(widths) > 1:
-        raise ValueError(f"{data}: some lines have a rating, and others have none")
-    return found
+    return Ratings(users, items, values or None)
 
 
 def _cells(args: Any) -> Iterator[Line]:
@@ -157,5 +163,5 @@ def predict(args: Any, estimator: Any) -> Iterator[list[str]]:
             f"{'' if strange[0] or args.header != 'auto' else first}: "
             "predicted from the mean and what is known"
         )
-    if found.values and len(found.values) > 1:
+    if found.values and len(found.values) > 1 and estimator.loss != "bpr":
         console.say(f"R2: {estimator.score(*found):.6g}, of {len(found.values):,} ratings")

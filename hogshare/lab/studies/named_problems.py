@@ -80,6 +80,8 @@ class Ratings:
             sizes = n_rows, users, max(1, users // USERS_OF_AN_ITEM), RANK
             return *datasets.known_rank(*sizes, seed=seed), False
         users, items, values = given
+        if values is None:
+            raise ValueError("a factorisation is of ratings, and these are pairs alone.")
         codes = (np.unique(np.asarray(ids), return_inverse=True)[1] for ids in (users, items))
         return *codes, np.asarray(values, dtype=dtype), True
 
