@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import InvalidParameterError
 
 import hogshare
-from hogshare import BSP, MatrixFactorization, Shared
+from hogshare import BSP, Grid, MatrixFactorization, Shared
 from hogshare.estimators import factorisation
 from hogshare.estimators.vocabulary import Vocabulary, as_array, distinct
 from hogshare.io.models import modelfile, save_load
@@ -517,7 +517,7 @@ def test_steps_too_long_are_announced_in_its_own_words(monkeypatch):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
-@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None)], ids=repr)
+@pytest.mark.parametrize("plane", [Grid(), Shared(), Shared(exchange=None)], ids=repr)
 def test_a_worker_that_is_killed_leaves_a_model(plane):
     """In the middle of a fit, which ends when the death was told; the other goes on."""
     kept = model(n_jobs=2, runtime="processes", plane=plane, max_iter=10**7, eta0=0.05)
