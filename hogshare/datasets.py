@@ -1,4 +1,4 @@
-"""Data sets to run on: two generators, and one loader for names and files.
+"""Data sets to run on: four generators, and one loader for names and files.
 
 >>> from hogshare import datasets
 >>> X, y = datasets.zipf_classification(n_samples=1000, n_features=500, nnz_per_row=20, seed=0)
@@ -22,6 +22,7 @@ from hogshare.io.rows import ZeroBased
 from hogshare.system.interrupts import leaves_numpy
 
 __all__ = [
+    "clicks",
     "dense",
     "known_rank",
     "load",
@@ -33,6 +34,69 @@ __all__ = [
 
 # Mandelbrot's offset for words of English: rank r is drawn in proportion to 1 / (r + 2.7)
 ZIPF_OFFSET = 2.7
+
+
+@leaves_numpy
+def clicks(
+    n_pairs: int = 150_000,
+    n_users: int = 3_000,
+    n_items: int = 2_000,
+    rank: int = 6,
+    seed: int = 0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Make a log of who has met what: some items are popular, some users busy, and tastes differ.
+
+    A user meets items without repetition, each next one with a chance that is the product of the
+    item's popularity (as Zipf's law has it) and of how its factors suit.
+
+    Parameters
+    ----------
+    n_pairs, n_users, n_items, rank : int
+        Sizes; there are about as many pairs. Each user has at least 3, and a quarter of the items
+        at most.
+    seed : int, default=0
+        The same seed gives the same set.
+
+    Returns
+    -------
+    users, items : ndarray of int64 of shape (n_pairs,)
+    times : ndarray of float64 of shape (n_pairs,)
+        Of each pair, from 0 to 1, in their order: a user meets what it likes best first, about.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 12 items, or no users.
+
+    Examples
+    --------
+    >>> from hogshare import datasets
+    >>> users, items, times = datasets.clicks(500, n_users=50, n_items=40, seed=0)
+    >>> users.shape == items.shape == times.shape, bool((times[1:] >= times[:-1]).all())
+    (True, True)
+    """
+    if n_users < 1 or n_items < 12:
+        raise ValueError(
+            f"clicks needs users, and 12 items at least; got n_users={n_users}, n_items={n_items}."
+        )
+    rng = np.random.default_rng(seed)
+    P, Q = rng.standard_normal((n_users, rank)), rng.standard_normal((n_items, rank))
+    popularity = -rng.permutation(np.log(np.arange(1, n_items + 1)))
+    busy = rng.lognormal(0.0, 0.8, n_users)
+    counts = np.clip((n_pairs * busy / busy.sum()).astype(np.int64), 3, n_items // 4)
+    parts = []
+    for user, count in enumerate(counts.tolist()):
+        # Gumbel noise makes of the largest ones a draw without repetition
+        scores = 0.6 * (Q @ P[user]) + popularity + rng.gumbel(size=n_items)
+        best = np.argpartition(-scores, count)[:count]
+        parts.append(best[np.argsort(-scores[best])])
+    users, items = np.repeat(np.arange(n_users), counts), np.concatenate(parts)
+    # users come when they come, and go on from there
+    within = np.arange(len(users)) - np.repeat(np.cumsum(counts) - counts, counts)
+    begun = rng.random(n_users)
+    times = begun[users] + (1.0 - begun[users]) * (within + rng.random(len(users))) / counts[users]
+    order = np.argsort(times, kind="stable")
+    return users[order], items[order], np.minimum(times[order], 1.0)
 
 
 @leaves_numpy
