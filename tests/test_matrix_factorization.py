@@ -311,11 +311,49 @@ def test_who_is_not_known_gets_what_is(fitted):
 
 
 def test_without_biases_the_mean_is_for_who_is_not_known():
-    plain = model(biases=False, unknown="ignore").fit(USERS, ITEMS, RATINGS)
+    plain = model(biases=False, nonnegative=True, unknown="ignore").fit(USERS, ITEMS, RATINGS)
     assert plain.predict(999, 0) == pytest.approx(RATINGS.mean(), rel=1e-6)
     assert not plain.user_biases_.any()
     product = plain.user_factors_[0] @ plain.item_factors_[0]
     assert plain.predict(0, 0) == pytest.approx(product, rel=1e-5)
+
+
+def test_without_biases_products_are_counted_from_the_mean(tmp_path):
+    plain = model(biases=False, unknown="ignore").fit(USERS, ITEMS, RATINGS)
+    assert plain.mean_ == pytest.approx(RATINGS.mean())
+    product = plain.user_factors_[:1] @ plain.item_factors_.T
+    everything = np.arange(N_ITEMS)
+    np.testing.assert_allclose(plain.predict(0, everything), plain.mean_ + product[0], rtol=1e-5)
+    assert plain.predict(999, 0) == pytest.approx(plain.mean_, rel=1e-6)
+    for item, told in plain.recommend(0, n=N_ITEMS, exclude_seen=False):
+        assert told == plain.predict(0, item)[0]
+    own = USERS == 4
+    given = dict(zip(ITEMS[own].tolist(), RATINGS[own].tolist(), strict=True))
+    told = dict(plain.recommend(ratings=given, n=N_ITEMS, exclude_seen=False))
+    close = np.array([told[item] for item in range(N_ITEMS)])
+    assert np.abs(close - plain.predict(4, everything)).mean() < 0.2
+    likes = (np.median(RATINGS) - 1.0 < RATINGS).astype(float)
+    probable = model(biases=False, loss="logistic").fit(USERS, ITEMS, likes)
+    assert probable.predict(USERS, ITEMS).mean() == pytest.approx(likes.mean(), abs=0.05)
+    hogshare.save(plain, tmp_path / "model.npz")
+    again = hogshare.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(again.predict(USERS, ITEMS), plain.predict(USERS, ITEMS))
+
+
+def test_a_file_from_before_the_mean_without_biases_predicts_as_it_did(tmp_path):
+    plain = model(biases=False, nonnegative=True).fit(USERS, ITEMS, RATINGS)
+    saved = save_load.to_saved(plain)
+    saved.params["nonnegative"] = False  # as of a fit without bounds, which had no mean
+    del saved.attributes["_with_mean"]
+    modelfile.save(tmp_path / "model.npz", saved)
+    old = hogshare.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(old.predict(USERS, ITEMS), plain.predict(USERS, ITEMS))
+    score = old.score(USERS, ITEMS, RATINGS)
+    old.partial_fit(USERS, ITEMS, RATINGS)
+    assert old.score(USERS, ITEMS, RATINGS) > score - 0.05 and not old._predicts_mean
+    with pytest.raises(ValueError, match="_with_mean"):
+        bad = dataclasses.replace(saved, attributes={**saved.attributes, "_with_mean": "yes"})
+        modelfile.check(bad)
 
 
 def test_recommendations_are_new_and_best_first(fitted):
@@ -395,6 +433,69 @@ def test_ratings_in_another_unit_have_the_same_fit(settings, unit):
     scaled.partial_fit(USERS[:500], ITEMS[:500], unit * ratings[:500])
     expected = plain.predict(USERS, ITEMS)
     np.testing.assert_allclose(scaled.predict(USERS, ITEMS) / unit, expected, rtol=0, atol=near)
+
+
+FORMS = [
+    {},
+    {"biases": False},
+    {"nonnegative": True},
+    {"nonnegative": True, "biases": False},
+    {"n_factors": 0},
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("unit", [1e-6, 0.001, 0.2, 0.25, 1.0, 5.0, 1000.0, 1e6])
+def test_ratings_times_a_number_are_predicted_times_that_number(form, unit):
+    """With the settings that are there without a choice, to the rounding of float32."""
+    rng = np.random.default_rng(0)
+    ratings = np.clip(np.round(RATINGS + rng.normal(size=len(RATINGS))), 1.0, 5.0)
+    plain, scaled = (MatrixFactorization(random_state=0, n_jobs=1, **form) for _ in range(2))
+    expected = plain.fit(USERS, ITEMS, ratings).predict(USERS, ITEMS).astype(np.float64)
+    told = scaled.fit(USERS, ITEMS, unit * ratings).predict(USERS, ITEMS) / unit
+    np.testing.assert_allclose(told, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+    assert scaled.alpha_ / unit == pytest.approx(plain.alpha_, rel=1e-6)
+    assert scaled.report_.problem["alpha"] == pytest.approx(scaled.alpha_)
+    vector = scaled.report_.model.params.reshape(N_USERS + N_ITEMS, -1)
+    k = scaled.user_factors_.shape[1]
+    np.testing.assert_array_equal(vector[:N_USERS, :k], scaled.user_factors_)
+    if unit == 0.25:
+        np.testing.assert_array_equal(told, expected)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("more", [3.0, -100.0, 1000.0])
+def test_ratings_plus_a_number_are_predicted_plus_that_number(form, more):
+    plain, moved = (MatrixFactorization(random_state=0, n_jobs=1, **form) for _ in range(2))
+    expected = plain.fit(USERS, ITEMS, RATINGS).predict(USERS, ITEMS)
+    told = moved.fit(USERS, ITEMS, RATINGS + more).predict(USERS, ITEMS)
+    rounding = np.finfo(np.float32).eps * (abs(more) + 20.0)
+    if form == {"nonnegative": True, "biases": False}:  # products alone, which have no mean
+        assert moved.mean_ == pytest.approx(plain.mean_ + more)
+        assert not moved._predicts_mean
+        return
+    np.testing.assert_allclose(told - np.float32(more), expected, rtol=0, atol=2 * rounding)
+
+
+def test_losses_and_their_tolerance_have_the_unit_of_the_ratings():
+    few = {"alpha": "auto", "tol": 0.05, "n_iter_no_change": 1}
+    plain = model(**few).fit(USERS, ITEMS, RATINGS)
+    scaled = model(**{**few, "tol": 0.05 * 7.0**2}).fit(USERS, ITEMS, 7.0 * RATINGS)
+    assert plain.n_iter_ == scaled.n_iter_ < 60
+    np.testing.assert_allclose(
+        scaled.report_.epoch_losses, 49.0 * plain.report_.epoch_losses, rtol=1e-6
+    )
+    at_the_end = 0.5 * np.mean(np.square(plain.predict(USERS, ITEMS) - RATINGS))
+    assert at_the_end < plain.report_.last_loss < 4.0 * at_the_end
+    step = scaled.report_.step["eta0"] * 7.0
+    assert step == pytest.approx(plain.report_.step["eta0"], rel=1e-6)
+
+
+def test_ratings_that_differ_by_rounding_are_the_same():
+    nearly = 0.1 + 0.2, 0.3  # which differ by a bit
+    with_step = model(alpha="auto", max_iter=3)
+    told = with_step.fit(USERS[:1000], ITEMS[:1000], np.resize(nearly, 1000)).predict(0, 0)
+    assert told == pytest.approx(0.3, rel=1e-5)
 
 
 @pytest.mark.parametrize("n_jobs", [2, 4])
@@ -625,8 +726,7 @@ def test_who_was_in_no_fit_is_folded_in(how):
 
     def objective(w):
         z = made.item_factors_[lines] @ w[:-1]
-        if made.biases:
-            z = z + made.mean_ + made.item_biases_[lines] + w[-1]
+        z = z + made.mean_ + made.item_biases_[lines] + w[-1]
         r = np.array(list(ratings.values()))
         losses = np.logaddexp(0.0, z) - r * z if loss == "logistic" else 0.5 * (z - r) ** 2
         return losses.sum() + 0.25 * w[:-1] @ w[:-1] + 0.5 * made.bias_alpha * w[-1] ** 2

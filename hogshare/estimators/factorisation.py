@@ -28,6 +28,7 @@ from hogshare.estimators.parameters import MAX_INT, SGD_WORDS, KnownParameters, 
 from hogshare.estimators.penalty import chosen, may_be_chosen, short
 from hogshare.estimators.ratings import each_of, pairs_of
 from hogshare.estimators.recommendations import Recommending
+from hogshare.estimators.scales import Scale, scale_of
 from hogshare.estimators.solver_report import SolverReport
 from hogshare.estimators.vocabulary import Vocabulary, as_array, distinct
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
@@ -80,7 +81,8 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
     biases : bool, default=True
         Whether users and items have biases, counted from the mean of all ratings. They are fitted
-        first, by turns (all items', then all users'), and go on together with the factors.
+        first, by turns (all items', then all users'), and go on together with the factors. Without
+        them the prediction is ``mean_ + p_u . q_i``, but for factors that are not to be negative.
 
     loss : {'squared_error', 'logistic', 'bpr'}, default='squared_error'
         'logistic' is for ratings from 0 (no) to 1 (yes), or for pairs against `negatives`;
@@ -116,7 +118,9 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         Strength of the penalty on biases.
 
     nonnegative : bool, default=False
-        Whether factors (not biases) are to be at least 0.
+        Whether factors (not biases) are to be at least 0. Without biases this is non-negative
+        matrix factorisation: the prediction is ``p_u . q_i``, with no mean, which is none of its
+        parts.
 
     learning_rate : {'invscaling', 'constant', 'adaptive'}, default='invscaling'
         Step size: ``eta0 / (1 + epochs)**power_t``, eta0, or eta0 divided by 5 whenever the stop
@@ -169,7 +173,9 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         The penalty's strength.
 
     mean_ : float
-        What biases are counted from: the mean of the first fit's ratings, of 'logistic' its logit.
+        What biases are counted from, or products without biases: the mean of the first fit's
+        ratings, of 'logistic' its logit. Without biases and with `nonnegative` it is predicted only
+        where a user or an item was in no fit.
 
     seen_ : csr_array of uint8 of shape (n_users, n_items)
         Which pairs have been rated.
@@ -199,6 +205,11 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     Notes
     -----
     A pair that is given twice is two ratings, of which the loss is taken of each.
+
+    With ``alpha="auto"`` and ``eta0="auto"`` ratings times a number, or plus one, have predictions
+    times that number, or plus it, to the rounding of float32 (plus a number: but for non-negative
+    matrix factorisation). An `alpha` that is given has the unit of a rating, an `eta0` that of one
+    over a rating, `bias_alpha` none.
 
     Examples
     --------
@@ -362,8 +373,13 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             self.seen_ = seen
             return
         alpha = None if anew else self.alpha_
-        problem = self._problem(lines, feedback, counts, seen, alpha, order, anew)
-        mean = problem.ratings.mean if feedback.negatives else self._mean_of(feedback, anew)
+        mean = 0.0 if feedback.negatives else self._mean_of(feedback, anew)
+        with_mean = self._takes_mean(feedback) if anew else self._predicts_mean
+        of_problem = mean if with_mean else 0.0
+        scale = self._scale_of(feedback, of_problem, anew)
+        of_problem -= scale.mean
+        problem = self._problem(lines, feedback, counts, seen, alpha, order, scale, of_problem)
+        mean = problem.ratings.mean if feedback.negatives else mean
         pace = BIAS_PACE * problem.residual if anew else self._pace
         problem = problem.with_bias_pace(pace)
         start, t = problem.start(draws), float(problem.n_rows)
@@ -372,20 +388,25 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             start, t, unit = self._grown(problem, start), self.t_, self._unit
             eta0 = self._eta0 if self.eta0 == AUTO else eta0
         eta = eta0 * unit**self._power
-        with speaking({**self._words, "a smaller eta0": self._smaller(eta0)}):
+        with speaking({**self._words, "a smaller eta0": self._smaller(eta0 / scale.size)}):
+            tol = None if self.tol is None else self.tol / scale.size**2
             if anew and self.alpha == AUTO and may_be_chosen(problem, epochs):
-                problem = problem.with_alpha(self._chosen_alpha(problem, start, eta, epochs, order))
-            report = self._solved(problem, Params(start, t), eta, epochs, order, self._on_epoch)
-        self.n_iter_ = report.n_epochs
-        parts = problem.split(report.model.params)
+                found = self._chosen_alpha(problem, start, eta, epochs, order, tol)
+                problem = problem.with_alpha(found)
+            model = Params(start, t)
+            report = self._solved(problem, model, eta, epochs, order, tol, self._on_epoch)
+        model = scale.grown(problem, report.model)
+        report, self.n_iter_ = scale.report(report, model), report.n_epochs
+        parts = problem.split(model.params)
         user_biases, user_factors, item_biases, item_factors = map(np.ascontiguousarray, parts)
         self.users_, self.items_ = (one.ids for one in known)
         self.user_biases_, self.item_biases_ = user_biases, item_biases
         self.user_factors_, self.item_factors_ = user_factors, item_factors
         self.user_counts_, self.item_counts_ = counts
-        self.alpha_ = problem.ratings.alpha
-        self.mean_, self.t_ = float(mean), float(report.model.t)
-        self._eta0, self._unit, self._pace = float(eta0), float(unit), float(pace)
+        self.alpha_ = problem.ratings.alpha * scale.size
+        self.mean_, self.t_, self._with_mean = float(mean), float(model.t), bool(with_mean)
+        self._eta0, self._unit = float(eta0 / scale.size), float(unit)
+        self._pace = float(pace * scale.size)
         self.report_, self.seen_ = report, seen
         self.solver_, self.negatives_ = STEPS, feedback.negatives
 
@@ -407,6 +428,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         self.user_counts_, self.item_counts_ = counts
         self.report_, self.n_iter_ = report, int(report.n_iter)
         self.mean_, self.solver_, self.negatives_ = 0.0, ALTERNATING, 0
+        self._with_mean = True
         self._eta0 = self._unit = self._pace = 1.0
         self.t_ = 1.0 + float(self.n_iter_) * len(lines[0])
 
@@ -417,6 +439,20 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         if self.n_factors != AUTO:
             return int(self.n_factors)
         return FACTORS[feedback.solver]
+
+    def _takes_mean(self, feedback: Feedback) -> bool:
+        """Whether predictions begin with a mean: of ratings, unless products are to be all."""
+        return bool(self.biases) or not (feedback.negatives or self.nonnegative)
+
+    def _scale_of(self, feedback: Feedback, mean: float, anew: bool) -> Scale:
+        """The scale in which ratings are fitted, around the mean that is predicted.
+
+        Their size stays where a penalty or a step is given, which have a unit, and where a model
+        goes on, which would be rounded from one unit to the other and back.
+        """
+        if self.loss != "squared_error" or feedback.negatives:
+            return Scale()
+        return scale_of(feedback.values, mean, anew and self.alpha == AUTO == self.eta0)
 
     def _mean_of(self, feedback: Feedback, anew: bool) -> float:
         """What biases are counted from."""
@@ -489,16 +525,20 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         seen: sp.csr_array,
         alpha: float | None,
         seed: int,
-        anew: bool,
+        scale: Scale,
+        mean: float,
     ) -> FactorisationProblem:
-        """What is minimised; with the penalty of an earlier fit, if there was one."""
+        """What is minimised; with the penalty of an earlier fit, if there was one.
+
+        mean : of the predictions, as `scale` has them; what is drawn has its own
+        """
         n_factors = self._n_factors_of(feedback)
         alone = self.alpha == AUTO
         strengths = 0.0 if alone else float(self.alpha), float(self.bias_alpha)
         nonnegative = bool(self.nonnegative)
         loss = POINTWISE if feedback.negatives else self.loss
         form = Form(n_factors, bool(self.biases), loss, *strengths, nonnegative)
-        values = feedback.values.astype(np.float32)
+        values = scale.shrunk(feedback.values)
         problem: FactorisationProblem
         if feedback.negatives:
             drawn = self.loss, feedback.negatives, self.sampling
@@ -506,7 +546,6 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             of_rows = (lines[0], lines[1]), tuple(counts), form
             problem = build_preferences(*of_rows, *drawn, seed=seed, values=values, known=known)
         else:
-            mean = self._mean_of(feedback, anew)
             each = each_of(self.n_jobs, len(values))
             problem = build(lines[0], lines[1], values, tuple(counts), form, mean, seed, each)
         if alone:
@@ -524,13 +563,20 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         return float(self.power_t) if self.learning_rate == "invscaling" else 0.0
 
     def _chosen_alpha(
-        self, problem: FactorisationProblem, start: np.ndarray, eta0: float, epochs: int, seed: int
+        self,
+        problem: FactorisationProblem,
+        start: np.ndarray,
+        eta0: float,
+        epochs: int,
+        seed: int,
+        tol: float | None,
     ) -> float:
         """The penalty by which short fits of most ratings predict the others best."""
 
         def fitted(part: FactorisationProblem) -> np.ndarray:
             model = Params(start, float(part.n_rows))
-            return np.asarray(self._solved(part, model, eta0, short(epochs), seed).model.params)
+            report = self._solved(part, model, eta0, short(epochs), seed, tol)
+            return np.asarray(report.model.params)
 
         return chosen(problem, fitted, seed)
 
@@ -541,6 +587,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         eta0: float,
         epochs: int,
         seed: int,
+        tol: float | None,
         on_epoch: OnEpoch | None = None,
     ) -> Report:
         """Let the workers fit it.
@@ -559,7 +606,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             runtime=self.runtime,
             n_workers=self.n_jobs,
             step=StepSize(self.learning_rate, eta0, self._power),
-            stop=Stop(epochs, self.tol, patience=self.n_iter_no_change),
+            stop=Stop(epochs, tol, patience=self.n_iter_no_change),
             seed=seed,
             shuffle=False,  # they are, once: an order for each epoch takes as long as its steps
             start=start,

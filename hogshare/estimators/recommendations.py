@@ -49,6 +49,15 @@ class Recommending:
     nonnegative: bool
     sampling: str
     unknown: str
+    _with_mean: bool | None = None  # of a model from a file without it
+
+    @property
+    def _predicts_mean(self) -> bool:
+        """Whether the mean is a part of predictions, and not only of those of who is not known.
+
+        Before there was a mean without biases, they decided it.
+        """
+        return bool(self.biases) if self._with_mean is None else self._with_mean
 
     def _vocabularies(self) -> list[Vocabulary]:
         """Which line stands for whom; made anew where ids have been set, as by `load`."""
@@ -275,7 +284,7 @@ class Recommending:
         bias, factors = self._folded_in(lines, values)
         scores = self.item_factors_[choice].astype(np.float64) @ factors + bias
         scores += self.item_biases_[choice].astype(np.float64)
-        scores += self.mean_ if self.biases else 0.0
+        scores += self.mean_ if self._predicts_mean else 0.0
         kept = scores.copy()
         if exclude_seen:
             kept[np.isin(choice, lines)] = -np.inf
@@ -287,7 +296,7 @@ class Recommending:
         """Bias and factors that are best for ratings of some items, which stay as they are."""
         n_factors, biases = self.item_factors_.shape[1], bool(self.biases)
         ridge = folding.Ridge(n_factors, biases, self.alpha_, self.bias_alpha)
-        mean = self.mean_ if biases else 0.0
+        mean = self.mean_ if self._predicts_mean else 0.0
         of_items = self.item_factors_, self.item_biases_.astype(np.float64) + mean
         if self.solver_ == ALTERNATING:
             found = folding.of_strengths(*of_items, lines, self.confidence * values, ridge)
@@ -330,7 +339,7 @@ class Recommending:
         z[known_item] += self.item_biases_[items[known_item]]
         both = known_user & known_item
         of_users, of_items = self.user_factors_[users[both]], self.item_factors_[items[both]]
-        if not self.biases:
+        if not self._predicts_mean:
             z[both] = 0.0
         z[both] += np.einsum("ij,ij->i", of_users, of_items)
         return z

@@ -473,9 +473,8 @@ def factorisation(
     counts = tuple(np.bincount(line, minlength=n) for line, n in lines)
     strengths = float(alpha), float(bias_alpha)
     made = Form(int(n_factors), bool(biases), loss, *strengths, bool(nonnegative))
-    return build(
-        lines[0][0], lines[1][0], values.astype(dtype), counts, made, mean_of(values, loss)
-    )
+    mean = mean_of(values, loss) if biases else 0.0
+    return build(lines[0][0], lines[1][0], values.astype(dtype), counts, made, mean)
 
 
 class Form(NamedTuple):
@@ -503,7 +502,7 @@ def build(
 
     counts : ratings of each user and of each item, by which a line's penalty is shared out: more
         than are given where these are not the first
-    mean : of the predictions; of no account without biases
+    mean : of the predictions
     seed : of the order of the ratings
     each : as of `FactorisationProblem`
     """
@@ -527,7 +526,7 @@ def build(
         1.0,
         form.n_factors,
         int(form.biases),
-        float(mean) if form.biases else 0.0,
+        float(mean),
         losses.CODES[LOSSES[form.loss]],
         int(form.nonnegative),
     )

@@ -282,7 +282,8 @@ def build_preferences(
     """
     users, items = lines
     # biases and draws balance: without factors a drawn pair is met as often as one is drawn
-    mean = 0.0 if loss == PAIRWISE else -float(np.log(negatives))
+    balances = form.biases and loss != PAIRWISE
+    mean = -float(np.log(negatives)) if balances else 0.0
     values = np.ones(len(users), dtype) if values is None else values
     ratings = build(users, items, values, counts, form, mean, seed).ratings
     begins, items_of = known if known is not None else met_by_users(users, items, counts)

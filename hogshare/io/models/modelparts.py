@@ -119,6 +119,8 @@ def check_lines(model: SavedModel) -> None:
     if len(widths) > 1:
         raise ValueError("users and items have different numbers of factors")
     seen = has["seen_"]
+    if has.get("_with_mean") not in (None, True, False):
+        raise ValueError(f"_with_mean is {has['_with_mean']!r}, which is no answer")
     if not sp.issparse(seen) or seen.shape != tuple(lengths):
         raise ValueError("seen_ is missing, or not that of users and items")
     for name, least in LEAST_OF_LINES.items():
