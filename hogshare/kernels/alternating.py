@@ -113,3 +113,22 @@ def loss_of_met(lines, begins, others, extras, other_lines, rows, sums):
             z = np.float64(dot(lines[row], other_lines[others[k]], width))
             total += (1.0 + np.float64(extras[k])) * (1.0 - z) * (1.0 - z) - z * z
     sums[0] += total
+
+
+@kernel
+def add_products(designs, offsets, first, end, sums):
+    """Add the products of some designs with each other to `sums`, and with offsets to its last row.
+
+    designs, offsets : as of `solve_rows`, of which the rows from `first` to `end`
+    sums : as `designs` (width + 1, width)
+    """
+    width = np.uint64(designs.shape[1])
+    for row in range(first, end):
+        design = designs[row]
+        for f in range(width):
+            factor = design[f]
+            for g in range(width):
+                sums[f, g] += factor * design[g]
+        factor = offsets[row]
+        for g in range(width):
+            sums[width, g] += factor * design[g]

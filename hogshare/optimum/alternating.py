@@ -24,6 +24,7 @@ CONJUGATE_STEPS = 3  # of a row in a sweep: each begins where the sweep before h
 FIRST_SIZE = 0.1  # of the drawn lines' lengths
 PARTS = 8  # calls of each thread in half a sweep, so that none waits long for the others
 ROW_PAIRS = 16  # that a row costs by itself, about
+GRAM_ROWS = 2048  # whose products are summed up in one call
 COPIES = 3  # arrays of a line's size at one time: the lines, their designs, those in float64
 
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
@@ -170,15 +171,27 @@ class Alternation:
         return 0.5 * total / max(1, len(met.others))
 
     def _equations(self, others: np.ndarray) -> tuple[np.ndarray, ...]:
-        """What rows solve, by the others' lines: designs, offsets, normal matrix, right-hand side."""
+        """What rows solve, by the lines of the others: designs, offsets, matrix, right-hand side."""
         designs, offsets = others, np.zeros(len(others), self.dtype)
         if self.biases:
             offsets[:] = others[:, -1]
             designs = others.copy()
             designs[:, -1] = 1.0
-        gram = (designs.T @ designs).astype(np.float64) + np.diag(self._penalties)
-        base = -(designs.T @ offsets)
-        return designs, offsets, gram.astype(self.dtype), base
+        sums = np.zeros((self.width + 1, self.width))
+        # parts of a size that hangs on nothing, or the bits would hang on the threads
+        parts = [(k, min(k + GRAM_ROWS, len(others))) for k in range(0, len(others), GRAM_ROWS)]
+        for part in self._each(lambda rows: self._products(designs, offsets, rows), parts):
+            sums += part
+        gram, base = sums[:-1] + np.diag(self._penalties), -sums[-1]
+        return designs, offsets, gram.astype(self.dtype), base.astype(self.dtype)
+
+    def _products(
+        self, designs: np.ndarray, offsets: np.ndarray, rows: tuple[int, int]
+    ) -> np.ndarray:
+        """The sum of some designs' products with each other, and below with their offsets."""
+        sums = np.zeros((self.width + 1, self.width), self.dtype)
+        alternating.add_products(designs, offsets, rows[0], rows[1], sums)
+        return sums
 
     def _extended(self, lines: np.ndarray, kind: int) -> np.ndarray:
         """Lines whose products are predictions: each bias stands against a 1."""
