@@ -12,7 +12,7 @@ the grid and without locks, of 1,000,000 ratings of known rank and of all of Mov
 fits have ``alpha=5``, without the short fits that choose a penalty. Usage::
 
     HOGSHARE_DATA=FOLDER python bench/factorisation.py --json bench/results/factorisation.json
-    HOGSHARE_DATA=FOLDER python bench/factorisation.py --threads --json FILE
+    HOGSHARE_DATA=FOLDER python bench/factorisation.py --threads --json RESULT
 """
 
 from __future__ import annotations
