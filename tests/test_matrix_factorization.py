@@ -344,16 +344,17 @@ def test_a_file_from_before_the_mean_without_biases_predicts_as_it_did(tmp_path)
     plain = model(biases=False, nonnegative=True).fit(USERS, ITEMS, RATINGS)
     saved = save_load.to_saved(plain)
     saved.params["nonnegative"] = False  # as of a fit without bounds, which had no mean
-    del saved.attributes["_with_mean"]
+    del saved.attributes["_form"]
     modelfile.save(tmp_path / "model.npz", saved)
     old = hogshare.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(old.predict(USERS, ITEMS), plain.predict(USERS, ITEMS))
     score = old.score(USERS, ITEMS, RATINGS)
     old.partial_fit(USERS, ITEMS, RATINGS)
     assert old.score(USERS, ITEMS, RATINGS) > score - 0.05 and not old._predicts_mean
-    with pytest.raises(ValueError, match="_with_mean"):
-        bad = dataclasses.replace(saved, attributes={**saved.attributes, "_with_mean": "yes"})
-        modelfile.check(bad)
+    for form in ("yes", ("squared_error", 1, 0), ("squared_error", True)):
+        with pytest.raises(ValueError, match="_form"):
+            bad = dataclasses.replace(saved, attributes={**saved.attributes, "_form": form})
+            modelfile.check(bad)
 
 
 def test_recommendations_are_new_and_best_first(fitted):
@@ -403,6 +404,63 @@ def test_partial_fits_over_the_same_ratings_are_epochs_of_a_fit():
         np.testing.assert_array_equal(other.user_factors_, whole.user_factors_)
         np.testing.assert_array_equal(other.item_biases_, whole.item_biases_)
         np.testing.assert_array_equal(other.user_counts_, whole.user_counts_)
+
+
+@pytest.mark.parametrize("alpha", ["auto", 15.0])
+@pytest.mark.parametrize("parts", [1, 5, 20])
+def test_passes_over_chunks_are_epochs(alpha, parts):
+    """With the penalty and the steps of all ratings: no worse with more passes, as a fit is."""
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(150, size=12_000), rng.integers(100, size=12_000)
+    ratings = (rng.normal(size=(150, 3))[users] * rng.normal(size=(100, 3))[items]).sum(axis=1)
+    ratings += 1.5 * rng.normal(size=12_000) + rng.normal(size=150)[users] + 3.0
+    train, test = slice(10_000), slice(10_000, None)
+    given = [one[train] for one in (users, items, ratings)]
+
+    def error(fitted):
+        return np.sqrt(np.mean((fitted.predict(users[test], items[test]) - ratings[test]) ** 2))
+
+    settings = {"alpha": alpha, "random_state": 0, "n_jobs": 1, "unknown": "ignore"}
+    passes, errors = MatrixFactorization(**settings), []
+    for _ in range(30):
+        for part in range(parts):
+            passes.partial_fit(*(one[part::parts] for one in given))
+        errors.append(error(passes))
+    whole = MatrixFactorization(**settings)
+    for _ in range(30):
+        whole.partial_fit(*given)
+    if alpha == "auto":
+        assert passes.alpha_ == pytest.approx(whole.alpha_, rel=0.3)
+    else:
+        longer = MatrixFactorization(**settings, max_iter=30).fit(*given)
+        assert errors[-1] == pytest.approx(error(longer), rel=0.02)
+    assert errors[-1] == pytest.approx(error(whole), rel=0.03)
+    assert errors[-1] < errors[0] and errors[-1] < 1.02 * min(errors)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"n_factors": 3}, "n_factors=3, and the model has 2"),
+        ({"loss": "logistic"}, "loss='logistic', .* fitted with loss='squared_error'"),
+        ({"biases": False}, "biases=False, .* fitted with biases=True"),
+        ({"nonnegative": True}, "nonnegative=True, .* fitted with nonnegative=False"),
+    ],
+)
+def test_what_a_model_has_for_good_is_not_changed(tmp_path, changed, told):
+    likes = (RATINGS > 3.0).astype(float)
+    begun = model(max_iter=1).fit(USERS, ITEMS, likes)
+    hogshare.save(begun, tmp_path / "model.npz")
+    for one in (begun, hogshare.load(tmp_path / "model.npz")):
+        before = one.user_factors_.copy()
+        with pytest.raises(ValueError, match=f"{told}.* fit begins anew"):
+            one.set_params(**changed).partial_fit(USERS, ITEMS, likes)
+        np.testing.assert_array_equal(one.user_factors_, before)
+        one.fit(USERS, ITEMS, likes).partial_fit(USERS, ITEMS, likes)
+    saved = save_load.to_saved(begun)
+    del saved.attributes["_form"]
+    modelfile.save(tmp_path / "model.npz", saved)
+    hogshare.load(tmp_path / "model.npz").partial_fit(USERS, ITEMS, likes)
 
 
 def test_a_pair_of_a_later_part_counts_once():

@@ -27,7 +27,7 @@ from hogshare.estimators.fits import fits
 from hogshare.estimators.parameters import MAX_INT, SGD_WORDS, KnownParameters, generator_of
 from hogshare.estimators.penalty import chosen, may_be_chosen, short
 from hogshare.estimators.ratings import each_of, pairs_of
-from hogshare.estimators.recommendations import Recommending
+from hogshare.estimators.recommendations import FORM, Recommending, has_mean
 from hogshare.estimators.scales import Scale, scale_of
 from hogshare.estimators.solver_report import SolverReport
 from hogshare.estimators.vocabulary import Vocabulary, as_array, distinct
@@ -40,6 +40,7 @@ from hogshare.problems.factorisation import (
     build,
     checked_ratings,
     mean_of,
+    size_of_chance,
 )
 from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.params import Params
@@ -337,7 +338,14 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         users, items, ratings
             As of `fit`. New ids are added after those that there are. A penalty is shared out among
             all ratings that its line has had so far, of which a pair that is given again, in
-            another pass, is none.
+            another pass, is none; ``alpha="auto"`` grows with those that are new. Steps fall by how
+            often all ratings so far have been visited, so that passes over chunks are epochs.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of `fit`, and if `n_factors`, `loss`, `biases` or `nonnegative` has another value
+            than in the fit that it goes on from.
         """
         if getattr(self, "user_factors_", None) is None:
             ids, values = self._triples(users, items, ratings)
@@ -372,10 +380,10 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             self._alternate(known, lines, feedback, counts, draws)
             self.seen_ = seen
             return
-        alpha = None if anew else self.alpha_
+        alpha = None if anew else self.alpha_ * self._edge_grown(counts)
         mean = 0.0 if feedback.negatives else self._mean_of(feedback, anew)
-        with_mean = self._takes_mean(feedback) if anew else self._predicts_mean
-        of_problem = mean if with_mean else 0.0
+        begins = has_mean(self._form_now, feedback.negatives) if anew else self._predicts_mean
+        of_problem = mean if begins else 0.0
         scale = self._scale_of(feedback, of_problem, anew)
         of_problem -= scale.mean
         problem = self._problem(lines, feedback, counts, seen, alpha, order, scale, of_problem)
@@ -385,7 +393,10 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         start, t = problem.start(draws), float(problem.n_rows)
         eta0, unit = self._first_step(problem), t
         if not anew:
-            start, t, unit = self._grown(problem, start), self.t_, self._unit
+            # of ratings that are new, too: steps fall by how often all that are known were visited
+            known_before = int(self.user_counts_.sum())
+            unit = self._unit + float(counts[0].sum()) - known_before
+            start, t = self._grown(problem, start), self.t_
             eta0 = self._eta0 if self.eta0 == AUTO else eta0
         eta = eta0 * unit**self._power
         with speaking({**self._words, "a smaller eta0": self._smaller(eta0 / scale.size)}):
@@ -404,7 +415,9 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         self.user_factors_, self.item_factors_ = user_factors, item_factors
         self.user_counts_, self.item_counts_ = counts
         self.alpha_ = problem.ratings.alpha * scale.size
-        self.mean_, self.t_, self._with_mean = float(mean), float(model.t), bool(with_mean)
+        self.mean_, self.t_ = float(mean), float(model.t)
+        if anew:  # a file from before there was a form has none, and goes on without
+            self._form = self._form_now
         self._eta0, self._unit = float(eta0 / scale.size), float(unit)
         self._pace = float(pace * scale.size)
         self.report_, self.seen_ = report, seen
@@ -428,7 +441,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         self.user_counts_, self.item_counts_ = counts
         self.report_, self.n_iter_ = report, int(report.n_iter)
         self.mean_, self.solver_, self.negatives_ = 0.0, ALTERNATING, 0
-        self._with_mean = True
+        self._form = self._form_now
         self._eta0 = self._unit = self._pace = 1.0
         self.t_ = 1.0 + float(self.n_iter_) * len(lines[0])
 
@@ -440,9 +453,10 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             return int(self.n_factors)
         return FACTORS[feedback.solver]
 
-    def _takes_mean(self, feedback: Feedback) -> bool:
-        """Whether predictions begin with a mean: of ratings, unless products are to be all."""
-        return bool(self.biases) or not (feedback.negatives or self.nonnegative)
+    @property
+    def _form_now(self) -> tuple[str, bool, bool]:
+        """What a fit has of parameters that another call cannot change: see `FORM`."""
+        return self.loss, bool(self.biases), bool(self.nonnegative)
 
     def _scale_of(self, feedback: Feedback, mean: float, anew: bool) -> Scale:
         """The scale in which ratings are fitted, around the mean that is predicted.
@@ -469,6 +483,14 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             raise ValueError("the model is of ratings: partial_fit needs them, too.")
         feedback = feedback_of(self, values, n, is_part=True)
         return feedback if anew else feedback._replace(negatives=self.negatives_)
+
+    def _edge_grown(self, counts: list[np.ndarray]) -> float:
+        """By how much new ratings have raised the size of chance, of which `alpha` is a multiple.
+
+        1.0 to the bit where there are none.
+        """
+        before = size_of_chance([self.user_counts_, self.item_counts_])
+        return size_of_chance(counts) / before if before else 1.0
 
     def _counted(self, lines: list[np.ndarray], sizes: list[int], anew: bool) -> list[np.ndarray]:
         """Ratings of each user and of each item, those before included."""
@@ -626,6 +648,14 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
                 f"n_factors={self.n_factors}, and the model has {self.user_factors_.shape[1]}: "
                 "partial_fit goes on with it, and fit begins anew."
             )
+        for name, now, fitted in zip(
+            FORM, self._form_now, self._form or self._form_now, strict=True
+        ):
+            if now != fitted:
+                raise ValueError(
+                    f"{name}={now!r}, and the model was fitted with {name}={fitted!r}: partial_fit "
+                    "goes on with it, and fit begins anew."
+                )
 
     def _grown(self, problem: FactorisationProblem, drawn: np.ndarray) -> np.ndarray:
         """The model as a vector, with drawn factors for those who are new."""

@@ -19,6 +19,7 @@ from hogshare.problems.preferences import PAIRWISE
 from hogshare.system import ranges
 from hogshare.system.callers import warn
 
+FORM = ("loss", "biases", "nonnegative")  # parameters that a model has for good
 MOST_INSERTED = 256  # items of a list, beyond which it is sorted
 BLOCK_SCORES = 1 << 21  # of users times items, that are made at once: 8 MB
 
@@ -49,7 +50,7 @@ class Recommending:
     nonnegative: bool
     sampling: str
     unknown: str
-    _with_mean: bool | None = None  # of a model from a file without it
+    _form: tuple[str, bool, bool] | None = None  # of a fit, as in `FORM`; None in older files
 
     @property
     def _predicts_mean(self) -> bool:
@@ -57,7 +58,7 @@ class Recommending:
 
         Before there was a mean without biases, they decided it.
         """
-        return bool(self.biases) if self._with_mean is None else self._with_mean
+        return bool(self.biases) if self._form is None else has_mean(self._form, self.negatives_)
 
     def _vocabularies(self) -> list[Vocabulary]:
         """Which line stands for whom; made anew where ids have been set, as by `load`."""
@@ -343,6 +344,15 @@ class Recommending:
             z[both] = 0.0
         z[both] += np.einsum("ij,ij->i", of_users, of_items)
         return z
+
+
+def has_mean(form: tuple[str, bool, bool], negatives: int) -> bool:
+    """Whether predictions begin with a mean: with biases, or of ratings that products may be below.
+
+    Non-negative factors without biases are to be all that there is.
+    """
+    _, biases, nonnegative = form
+    return biases or not (nonnegative or negatives)
 
 
 def best_of(scores: np.ndarray, n: int) -> np.ndarray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -277,8 +278,7 @@ class FactorisationProblem(GradientProblem):
         """
         counts = self._counts
         parts = counts[: self.n_users], counts[self.n_users :]
-        met = sum(math.sqrt(float(np.square(part).sum()) / self.n_all) for part in parts)
-        return self.unexplained(params) * met
+        return self.unexplained(params) * size_of_chance(parts)
 
     def with_alpha(self, alpha: float) -> FactorisationProblem:
         """The same ratings, with another penalty on the factors."""
@@ -533,6 +533,17 @@ def build(
     made = FactorisationProblem(ratings, form.loss, frozen(ends))
     made.each = each
     return made
+
+
+def size_of_chance(counts: Sequence[np.ndarray]) -> float:
+    """How large chance is that stands where users and items meet, in its own standard deviation.
+
+    See `FactorisationProblem.noise_edge`.
+
+    counts : ratings of each user and of each item
+    """
+    n = max(1, int(counts[0].sum()))
+    return sum(math.sqrt(float(np.square(part).sum()) / n) for part in counts)
 
 
 def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndarray:

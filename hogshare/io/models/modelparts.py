@@ -30,6 +30,7 @@ LEAST_OF_LINES = {
     "_unit": 1.0,
     "_pace": 0.0,
 }
+FORM = (str, bool, bool)  # of a factorisation: loss, biases, nonnegative
 OF_BOTH = {"learning_rate_init", "learning_rate"}  # what an optimizer of networks has
 OF_SGD = {*OF_BOTH, "lr_schedule", "momentum", "nesterov", "power_t", "velocities"}
 OF_ADAM = {*OF_BOTH, "beta_1", "beta_2", "epsilon", "t", "ms", "vs"}
@@ -119,8 +120,9 @@ def check_lines(model: SavedModel) -> None:
     if len(widths) > 1:
         raise ValueError("users and items have different numbers of factors")
     seen = has["seen_"]
-    if has.get("_with_mean") not in (None, True, False):
-        raise ValueError(f"_with_mean is {has['_with_mean']!r}, which is no answer")
+    form = has.get("_form")
+    if form is not None and not (type(form) is tuple and tuple(map(type, form)) == FORM):
+        raise ValueError(f"_form is {form!r}, which is none of a fit")
     if not sp.issparse(seen) or seen.shape != tuple(lengths):
         raise ValueError("seen_ is missing, or not that of users and items")
     for name, least in LEAST_OF_LINES.items():
