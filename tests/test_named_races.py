@@ -10,6 +10,7 @@ from hogshare.lab.rivals import disciplines, race
 from hogshare.lab.studies.named_problems import family_of
 
 SMALL = {"network:10-5-3": 1500, "network:10-5-1": 1500, "factorisation": 3000, "topics": 200}
+SMALL |= {"preferences": 4000}
 HERE = ("hogshare", "scikit-learn", "torch")
 
 

@@ -79,10 +79,10 @@ def check(args: Any, linear: dict[str, bool]) -> None:
 
 
 def given(args: Any, family: Family) -> Any:
-    """What a named problem is given by ``--data``: rows and labels, ratings, or documents."""
+    """What a named problem is given by ``--data``: rows, ratings, pairs, or documents."""
     if args.data is None:
         return None
-    if family.reads == "ratings":
+    if family.reads in ("ratings", "pairs"):
         return ratings.load(args, args.data)
     if family.reads == "documents":
         return rows.load(args, args.data, labelled=False).X

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hogshare.lab.rivals import networks, ratings, topics
+from hogshare.lab.rivals import networks, pairs, ratings, topics
 from hogshare.lab.rivals.contestant import Kind
 from hogshare.lab.rivals.discipline import Discipline
 from hogshare.lab.rivals.linear import compiled, hogwild, ours, scikit, wabbit
@@ -18,9 +18,15 @@ LINEAR: tuple[Kind, ...] = (
 CONTESTANTS: dict[str, tuple[Kind, ...]] = {
     "rows": networks.CONTESTANTS,
     "ratings": ratings.CONTESTANTS,
+    "pairs": pairs.CONTESTANTS,
     "documents": topics.CONTESTANTS,
 }
-TARGETS = {"rows": (0.1, 0.05, 0.03), "ratings": (0.1, 0.01), "documents": (0.1, 0.05, 0.02)}
+TARGETS = {
+    "rows": (0.1, 0.05, 0.03),
+    "ratings": (0.1, 0.01),
+    "pairs": (0.1, 0.01),
+    "documents": (0.1, 0.05, 0.02),
+}
 
 
 def race_of(family: Any, data: Any, seed: int) -> Discipline:
@@ -29,6 +35,8 @@ def race_of(family: Any, data: Any, seed: int) -> Discipline:
         return networks.NetworkRace(family, data[0], data[1], seed)
     if family.reads == "ratings":
         return ratings.RatingsRace(*data[:3])
+    if family.reads == "pairs":
+        return pairs.PairsRace(*data)
     return topics.TopicsRace(data, family.n_topics, family.batch("sgd"), seed)
 
 

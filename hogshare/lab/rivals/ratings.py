@@ -17,6 +17,7 @@ import numpy as np
 from hogshare.barriers import BSP
 from hogshare.lab.rivals.contestant import Contestant, Setting, Task
 from hogshare.lab.rivals.discipline import Discipline, Reference
+from hogshare.planes.grid import Grid
 from hogshare.planes.master import Master
 from hogshare.planes.shared import Shared
 from hogshare.problems.factorisation import factorisation
@@ -253,10 +254,11 @@ class ImplicitALS(RatingsContestant):
     library = "implicit"
 
     def refusal(self) -> str:
-        return "its models are of clicks, and have no loss of ratings"
+        return "its models are of clicks, and have no loss of ratings: --problem preferences"
 
 
 CONTESTANTS = (
+    HogshareDescent.called("hogshare grid", choices={"plane": Grid()}),
     HogshareDescent,
     HogshareDescent.called("hogshare private copies", choices={"plane": Shared()}),
     HogshareDescent.called(

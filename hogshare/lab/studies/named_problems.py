@@ -15,12 +15,14 @@ from hogshare import datasets
 from hogshare.lab.studies import networks, synthetic
 from hogshare.problems.factorisation import FactorisationProblem, factorisation
 from hogshare.problems.gradient import GradientProblem
+from hogshare.problems.preferences import PreferenceProblem, preferences
 from hogshare.problems.topics import topics
 from hogshare.system.messages import listed, nearest
 
 NETWORK = "network:"
 RANK = 8  # of a factorisation
 RATINGS_OF_A_USER, USERS_OF_AN_ITEM = 50, 4  # as 20,000 users and 5,000 items have it
+PAIRS_OF_A_USER, FEWEST_ITEMS = 50, 600
 FIRST_STEP = 0.5  # times the sharpness
 MESSAGE = 64  # ratings of a gradient that goes to a master
 TOPICS, DOCUMENTS = 20, 128  # of a topic model, and of its step
@@ -31,7 +33,7 @@ class Family(Protocol):
 
     @property
     def reads(self) -> str:
-        """What it can be given: "rows" with labels, "ratings", or "documents"."""
+        """What it can be given: "rows" with labels, "ratings", "pairs", or "documents"."""
         ...
 
     @property
@@ -105,6 +107,42 @@ class Ratings:
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """Preferences from who has met what, against drawn items: eight factors, by BPR."""
+
+    reads: str = "pairs"
+    makes: int = 150_000
+
+    def data(self, given: Any, n_rows: int, dtype: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Users and items, by numbers; a file's ratings count for nothing."""
+        if given is None:
+            n_users = max(1, n_rows // PAIRS_OF_A_USER)
+            # of twice as many the first: some users have met all that they may
+            sizes = 2 * n_rows, n_users, max(FEWEST_ITEMS, 2 * n_users // 3)
+            users, items, _ = datasets.clicks(*sizes, seed=seed)
+            return users[:n_rows], items[:n_rows]
+        codes = [np.unique(np.asarray(ids), return_inverse=True)[1] for ids in given[:2]]
+        return codes[0], codes[1]
+
+    def state(self, data: tuple[np.ndarray, np.ndarray]) -> PreferenceProblem:
+        """The problem on such pairs."""
+        return preferences(*data, n_factors=RANK)
+
+    def what(self, problem: GradientProblem) -> str:
+        """Sizes."""
+        facts = problem.facts()
+        return f"preferences, {facts['users']:,} users, {facts['items']:,} items"
+
+    def batch(self, algorithm: str) -> int:
+        """One at a time, but for a master."""
+        return MESSAGE if algorithm == "con" else 1
+
+    def step(self, problem: GradientProblem) -> float:
+        """Of a pair."""
+        return float(FIRST_STEP / problem.sharpness)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
 class Topics:
     """Twenty topics, whose steps are online LDA's."""
 
@@ -139,6 +177,7 @@ class Topics:
 FAMILIES: dict[str, Family] = {
     **networks.IMAGES,
     "factorisation": Ratings(),
+    "preferences": Pairs(),
     "topics": Topics(),
 }
 
