@@ -251,6 +251,97 @@ def test_frames_of_pandas():
     assert named.score(frame.u, frame.i, frame.r) > 0.95
 
 
+class Columns:
+    """A frame of no library that is known: names, and columns by name."""
+
+    def __init__(self, columns):
+        self._columns = columns
+        self.columns = list(columns)
+
+    def __getitem__(self, name):
+        return self._columns[name]
+
+
+def frame_of(kind, columns):
+    if kind == "another":
+        return Columns(columns)
+    library = pytest.importorskip({"arrow": "pyarrow"}.get(kind, kind))
+    make = {"arrow": lambda: library.table(columns)}.get(kind, lambda: library.DataFrame(columns))
+    return make()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "another"])
+def test_data_frames(kind):
+    named = {"item": ITEMS, "user": [f"u{k}" for k in USERS], "rating": RATINGS}
+    expected = model(max_iter=3).fit(named["user"], ITEMS, RATINGS)
+    expected.partial_fit(named["user"], ITEMS, RATINGS)
+    given = [
+        (frame_of(kind, named), None),
+        (frame_of(kind, {**named, "when": RATINGS}), None),
+        (frame_of(kind, {f"{name.upper()}S": one for name, one in named.items()}), None),
+        (
+            frame_of(kind, {f"{name} ": one for name, one in named.items()}),
+            ("user ", "item ", "rating "),
+        ),
+    ]
+    for frame, columns in given:
+        told = model(max_iter=3).fit(frame, columns=columns).partial_fit(frame, columns=columns)
+        np.testing.assert_array_equal(told.user_factors_, expected.user_factors_)
+        assert told.users_.tolist() == expected.users_.tolist()
+        score = expected.score(named["user"], ITEMS, RATINGS)
+        assert told.score(frame, columns=columns) == pytest.approx(score)
+    pairs = MatrixFactorization(2, loss="bpr", max_iter=1, n_jobs=1, random_state=0)
+    del named["rating"]
+    for columns in (None, ("user", "item")):
+        assert pairs.fit(frame_of(kind, named), columns=columns).negatives_ == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "error", "told"),
+    [
+        ("user item rating", {"items": [1]}, TypeError, r"columns=\(user, item, rating\)"),
+        ("user item rating", {"columns": "user"}, ValueError, "columns must be the names"),
+        ("user item rating", {"columns": ("user",)}, ValueError, "columns must be the names"),
+        ("user item", {"columns": ("user", "item", "r")}, ValueError, "no column 'r', and these"),
+        ("who item rating", {}, ValueError, "no column 'user', and these: 'who', 'item', 'rating'"),
+        (
+            "who what",
+            {},
+            ValueError,
+            "no column 'user' and no column 'item' and no column 'rating'",
+        ),
+        ("user item stars", {}, ValueError, r"no column 'rating', .*'item'\) fits pairs alone"),
+        ("user users item rating", {}, ValueError, "several columns of users, 'user', 'users'"),
+    ],
+)
+def test_columns_that_are_not_clear_are_named(names, more, error, told):
+    frame = Columns({name: np.arange(4.0) for name in names.split()})
+    for ask in (model().fit, model().partial_fit):
+        with pytest.raises(error, match=told):
+            ask(frame, **more)
+    with pytest.raises(TypeError, match=r"columns are names in a data frame.* got ndarray"):
+        model().fit(USERS, ITEMS, RATINGS, columns=("a", "b", "c"))
+
+
+def test_a_column_that_is_there_twice_is_named():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.ones((2, 4)), columns=["user", "item", "rating", "rating"])
+    for columns in (None, ("user", "item", "rating")):
+        with pytest.raises(ValueError, match=r"several columns.*rating"):
+            model().fit(frame, columns=columns)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok"])
+def test_formats_of_a_matrix_are_one_fit(form):
+    dense = np.zeros((N_USERS, N_ITEMS))
+    dense[USERS, ITEMS] = RATINGS
+    expected = model(max_iter=3).fit(*np.nonzero(dense), dense[np.nonzero(dense)])
+    for kind in (sp.coo_array, sp.coo_matrix):
+        told = model(max_iter=3).fit(kind(dense).asformat(form))
+        np.testing.assert_array_equal(told.user_factors_, expected.user_factors_)
+        assert told.score(kind(dense)) == expected.score(kind(dense))
+
+
 def test_a_matrix_has_its_zeros_that_are_stored():
     matrix = sp.csr_array(([0.0, 4.0, 2.0], ([0, 1, 2], [0, 1, 0])), shape=(4, 3))
     of_matrix = model(max_iter=3).fit(matrix)

@@ -24,6 +24,7 @@ from hogshare.estimators.feedback import (
     feedback_of,
 )
 from hogshare.estimators.fits import fits
+from hogshare.estimators.frames import columns_of
 from hogshare.estimators.parameters import MAX_INT, SGD_WORDS, KnownParameters, generator_of
 from hogshare.estimators.penalty import chosen, may_be_chosen, short
 from hogshare.estimators.ratings import each_of, pairs_of
@@ -291,20 +292,26 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     # -- fitting
 
     @fits
-    def fit(self, users: Any, items: Any = None, ratings: Any = None) -> MatrixFactorization:
+    def fit(
+        self, users: Any, items: Any = None, ratings: Any = None, *, columns: Any = None
+    ) -> MatrixFactorization:
         """Fit the model.
 
         Parameters
         ----------
-        users : array-like of shape (n_ratings,), or sparse matrix of shape (n_users, n_items)
+        users : array-like of shape (n_ratings,), sparse matrix of shape (n_users, n_items) or frame
             Ids of who has rated, of any hashable kind. Or all ratings as a matrix, whose ids are
             the numbers of its rows and columns: every entry that is stored is a rating, explicit
-            zeros too, and what is stored twice is two ratings.
+            zeros too, and what is stored twice is two ratings. Or all ratings as a data frame (of
+            pandas, polars or Arrow), whose columns are `columns`.
         items : array-like of shape (n_ratings,)
             Ids of what.
         ratings : array-like of shape (n_ratings,), default=None
             How. None: all that is known is that they have met, as of clicks or purchases; see
             `solver` and `loss`.
+        columns : tuple of str, default=None
+            Names of a data frame's columns of users, of items and of ratings; of the first two for
+            pairs alone. None: "user", "item" and "rating", or their plurals, in any case.
 
         Raises
         ------
@@ -316,7 +323,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         UserWarning
             If all ratings are the same, with what they are taken for.
         """
-        ids, values = self._triples(users, items, ratings)
+        ids, values = self._triples(users, items, ratings, columns)
         feedback = feedback_of(self, values, len(ids[0]))
         if sp.issparse(users):
             known = [Vocabulary(np.arange(n)) for n in users.shape]
@@ -329,13 +336,13 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
     @fits
     def partial_fit(
-        self, users: Any, items: Any = None, ratings: Any = None
+        self, users: Any, items: Any = None, ratings: Any = None, *, columns: Any = None
     ) -> MatrixFactorization:
         """Go on for one epoch on some ratings, which may have users and items of their own.
 
         Parameters
         ----------
-        users, items, ratings
+        users, items, ratings, columns
             As of `fit`. New ids are added after those that there are. A penalty is shared out among
             all ratings that its line has had so far, of which a pair that is given again, in
             another pass, is none; ``alpha="auto"`` grows with those that are new. Steps fall by how
@@ -348,11 +355,11 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             than in the fit that it goes on from.
         """
         if getattr(self, "user_factors_", None) is None:
-            ids, values = self._triples(users, items, ratings)
+            ids, values = self._triples(users, items, ratings, columns)
             known = [Vocabulary(one[:0]) for one in ids]
         else:
             self._require_same_form()
-            ids, values = self._triples(users, items, ratings)
+            ids, values = self._triples(users, items, ratings, columns)
             known = self._vocabularies()
         grown = [one.grown(of) for one, of in zip(known, ids, strict=True)]
         lines = [line for _, line in grown]
@@ -505,10 +512,17 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             found[-1][: len(before)] += before
         return found
 
+    def _in_columns(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of a method with the columns of a data frame in its place."""
+        users, items, ratings = (given.get(name) for name in ("users", "items", "ratings"))
+        found = columns_of(users, items, ratings, given.get("columns"))
+        return {**found._asdict(), "columns": None}
+
     def _triples(
-        self, users: Any, items: Any, ratings: Any
+        self, users: Any, items: Any, ratings: Any, columns: Any
     ) -> tuple[list[np.ndarray], np.ndarray | None]:
         """Each rating's user and item, by their ids, and how it is; None of pairs alone."""
+        users, items, ratings = columns_of(users, items, ratings, columns)
         if sp.issparse(users):
             if items is not None or ratings is not None:
                 raise TypeError("a sparse matrix of ratings has users, items and ratings in it.")
@@ -520,7 +534,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         if items is None:
             raise TypeError(
                 "give users and items, and ratings if there are any, one of each for every rating; "
-                "or a sparse matrix."
+                "or a sparse matrix, or a data frame."
             )
         if ratings is None:
             ids = self._ids(users, items, len(as_array(users, "users")))
@@ -672,12 +686,14 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
     # -- asking
 
-    def score(self, users: Any, items: Any = None, ratings: Any = None) -> float:
+    def score(
+        self, users: Any, items: Any = None, ratings: Any = None, *, columns: Any = None
+    ) -> float:
         """R squared of the predictions of some ratings.
 
         Parameters
         ----------
-        users, items, ratings
+        users, items, ratings, columns
             As of `fit`.
 
         Returns
@@ -686,7 +702,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             1 at best, and 0 of who predicts the mean of these ratings.
         """
         check_is_fitted(self, "user_factors_")
-        ids, values = self._triples(users, items, ratings)
+        ids, values = self._triples(users, items, ratings, columns)
         if values is None or self.loss == PAIRWISE:
             raise ValueError(
                 "score is R squared of ratings: how good lists are is measured by "

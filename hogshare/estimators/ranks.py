@@ -45,7 +45,13 @@ def with_all_ranks(method: Method) -> Method:
         joint = choices.joint_of(self.runtime)
         if joint is None:
             return method(self, *args, **kwargs)
-        return joint.lead(lambda: Fit(self, method, shards.arguments_of(method, *args, **kwargs)))
+
+        def led() -> Fit:
+            given = shards.arguments_of(method, *args, **kwargs)
+            in_columns = getattr(self, "_in_columns", None)
+            return Fit(self, method, given if in_columns is None else in_columns(given))
+
+        return joint.lead(led)
 
     return call  # type: ignore[return-value]
 

@@ -14,6 +14,7 @@ Nothing but these types is made when a column is read, and lengths and counts ha
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
@@ -126,6 +127,8 @@ def _kind(value: Any) -> str:
         return KINDS[kind]
     if isinstance(value, np.generic) and value.dtype.kind in SCALARS:
         return value.dtype.str
+    if inspect.isroutine(value):
+        raise TypeError("is a function")
     raise TypeError(f"holds a value of the type {kind.__module__}.{kind.__qualname__}")
 
 

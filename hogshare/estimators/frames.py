@@ -1,0 +1,91 @@
+"""Ratings in data frames: which columns say who has rated what, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+PARTS = ("user", "item", "rating")
+
+
+class Given(NamedTuple):
+    """What a fit is given of ratings: array-likes, or a matrix as `users`."""
+
+    users: Any
+    items: Any
+    ratings: Any
+
+
+def columns_of(users: Any, items: Any, ratings: Any, columns: Any) -> Given:
+    """Users, items and ratings as they are, or the columns of a data frame that stands for them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the frame has no such columns, or it is not clear which they are.
+    """
+    names = _names_of(users)
+    if names is None:
+        if columns is not None:
+            raise TypeError(
+                "columns are names in a data frame, which takes the place of users; got "
+                f"{type(users).__name__}."
+            )
+        return Given(users, items, ratings)
+    if items is not None or ratings is not None:
+        raise TypeError(
+            "a data frame has users, items and ratings in it: say which columns they are by "
+            "columns=(user, item, rating)."
+        )
+    chosen = _found(names) if columns is None else _checked(names, columns)
+    return Given(*(None if name is None else users[name] for name in chosen))
+
+
+def _names_of(frame: Any) -> list[Any] | None:
+    """Of a data frame of pandas', polars' or Arrow's, or one like them; None of anything else."""
+    names = getattr(frame, "column_names", getattr(frame, "columns", None))
+    if names is None or callable(names) or not hasattr(frame, "__getitem__"):
+        return None
+    return list(names)
+
+
+def _found(names: list[Any]) -> list[Any]:
+    """The columns that are named as what they hold, in the singular or the plural."""
+    found: list[Any] = []
+    for part in PARTS:
+        fitting = [name for name in names if str(name).lower() in (part, f"{part}s")]
+        if len(fitting) > 1:
+            raise ValueError(
+                f"the data frame has several columns of {part}s, {_listed(fitting)}: say which by "
+                "columns=(user, item, rating)."
+            )
+        found += fitting or [None]
+    user, item, rating = found
+    missing = [part for part, name in zip(PARTS, found, strict=True) if name is None]
+    # who has a column by another name besides does not have pairs alone
+    if user is None or item is None or (rating is None and len(names) > 2):
+        what = " and ".join(f"no column {part!r}" for part in missing)
+        pairs = f"; columns=({user!r}, {item!r}) fits pairs alone" if missing == ["rating"] else ""
+        raise ValueError(
+            f"the data frame has {what}, and these: {_listed(names)}. Say which they are by "
+            f"columns=(user, item, rating){pairs}."
+        )
+    return found
+
+
+def _checked(names: list[Any], columns: Any) -> Sequence[Any]:
+    """Names that were given; None in the place of ratings that there are none of."""
+    if isinstance(columns, str) or not hasattr(columns, "__len__") or len(columns) not in (2, 3):
+        raise ValueError(
+            "columns must be the names of the users', the items' and the ratings' column, or of "
+            f"the first two for pairs alone; got {columns!r}."
+        )
+    for name in columns:
+        if names.count(name) != 1:
+            found = "no column" if name not in names else "several columns"
+            raise ValueError(f"the data frame has {found} {name!r}, and these: {_listed(names)}.")
+    return [*columns, None][:3]
+
+
+def _listed(names: Sequence[Any]) -> str:
+    return ", ".join(map(repr, names))
