@@ -26,6 +26,7 @@ MOST_PARAMETERS = 10
 # each of a run's choices
 MANY_PARAMETERS = {
     "problems/factorisation.py": {"factorisation"},
+    "problems/preferences.py": {"preferences"},
     "problems/linear/problem.py": {"linear", "build"},
     "lab/psp/progressing.py": {"progress"},
     "lab/psp/tuning.py": {"tune"},

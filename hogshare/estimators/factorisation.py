@@ -45,7 +45,7 @@ from hogshare.problems.factorisation import (
 )
 from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.params import Params
-from hogshare.problems.preferences import PAIRWISE, POINTWISE, build_preferences
+from hogshare.problems.preferences import PAIRWISE, POINTWISE, Draws, build_preferences
 from hogshare.report import Report
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.hooks import OnEpoch
@@ -577,10 +577,10 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         values = scale.shrunk(feedback.values)
         problem: FactorisationProblem
         if feedback.negatives:
-            drawn = self.loss, feedback.negatives, self.sampling
+            draws = Draws(self.loss, feedback.negatives, self.sampling, seed)
             known = seen.indptr.astype(np.int64), seen.indices.astype(np.uint32)
-            of_rows = (lines[0], lines[1]), tuple(counts), form
-            problem = build_preferences(*of_rows, *drawn, seed=seed, values=values, known=known)
+            of_rows = (lines[0], lines[1]), values, tuple(counts)
+            problem = build_preferences(*of_rows, form, draws, known)
         else:
             each = each_of(self.n_jobs, len(values))
             problem = build(lines[0], lines[1], values, tuple(counts), form, mean, seed, each)

@@ -33,6 +33,7 @@ LINES_AT_ONCE = 4  # vectors of a run, at least
 # Ratings of a cell, at least, and groups of users, or items, at the least and at the most.
 CELL_RATINGS, FEWEST_GROUPS, MOST_GROUPS = 1 << 12, 4, 64
 SLICES = 8  # of all ratings, for passes that threads make together
+MIXED_ROWS = 1 << 17  # fewer are mixed by a shuffled epoch
 CELLS_SEED = 0  # a problem is the same whenever it is stated
 
 
@@ -50,7 +51,6 @@ class FactorisationProblem(GradientProblem):
     """
 
     releases_interpreter: ClassVar[bool] = True
-    keeps_neighbours: ClassVar[bool] = True
     name: ClassVar[str] = "factorisation"
     each: Each = map  # who makes the parts of a pass over all ratings; stays in this process
 
@@ -59,6 +59,9 @@ class FactorisationProblem(GradientProblem):
         self.loss = loss
         self.ends = ends
         self.n_rows = len(ratings.values)
+        # in a small cell the ratings of a block are of the same few lines, and their sum, of which
+        # a mini-batch is a step, is too long
+        self.keeps_neighbours = self.n_rows >= MIXED_ROWS
         self.width = ratings.n_factors + ratings.biases
         self.n_users, self.n_items = len(ratings.of_users), len(ratings.of_items)
         self.n_params = (self.n_users + self.n_items) * self.width

@@ -146,7 +146,7 @@ class GradientProblem:
     has_steps: ClassVar[bool] = False
     # whether its rows stand in an order that is to be kept within a block: a shuffled epoch then
     # reads the blocks, and the rows of each, in a new order, and mixes no two
-    keeps_neighbours: ClassVar[bool] = False
+    keeps_neighbours: bool = False
     # whether what workers call gives the mean of the rows' gradients, by which a step then is, in
     # place of their sum; who evaluates gets sums in any case
     by_mean: bool = False

@@ -5,7 +5,7 @@ Who writes: nobody after `__init__`; workers read the problem's own copies.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -259,37 +259,42 @@ def preferences(
     counts = tuple(np.bincount(line, minlength=n) for line, n in lines)
     strengths = float(alpha), float(bias_alpha)
     form = Form(int(n_factors), bool(biases), POINTWISE, *strengths, bool(nonnegative))
-    chosen = loss, int(negatives), sampling
-    return build_preferences((lines[0][0], lines[1][0]), counts, form, *chosen, seed, dtype)
+    draws = Draws(loss, int(negatives), sampling, int(seed))
+    values = np.ones(len(lines[0][0]), dtype)
+    return build_preferences((lines[0][0], lines[1][0]), values, counts, form, draws)
+
+
+class Draws(NamedTuple):
+    """What is drawn for each pair, and by which loss; as of `preferences`."""
+
+    loss: str
+    negatives: int
+    sampling: str
+    seed: int
 
 
 def build_preferences(
     lines: tuple[np.ndarray, np.ndarray],
+    values: np.ndarray,
     counts: tuple[np.ndarray, ...],
     form: Form,
-    loss: str,
-    negatives: int,
-    sampling: str,
-    seed: int,
-    dtype: Any = np.float32,
-    values: np.ndarray | None = None,
+    draws: Draws,
     known: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> PreferenceProblem:
     """The problem of pairs that have been checked.
 
-    values : ratings of the pairs, from 0 to 1; None: they are 1
+    values : ratings of the pairs, from 0 to 1, in the vector's type
     known : begins and sorted items of what each user has met, if that is more than these pairs
     """
     users, items = lines
     # biases and draws balance: without factors a drawn pair is met as often as one is drawn
-    balances = form.biases and loss != PAIRWISE
-    mean = -float(np.log(negatives)) if balances else 0.0
-    values = np.ones(len(users), dtype) if values is None else values
-    ratings = build(users, items, values, counts, form, mean, seed).ratings
+    pairwise = draws.loss == PAIRWISE
+    mean = -float(np.log(draws.negatives)) if form.biases and not pairwise else 0.0
+    ratings = build(users, items, values, counts, form, mean, draws.seed).ratings
     begins, items_of = known if known is not None else met_by_users(users, items, counts)
-    by_popularity = int(sampling == "popularity")
-    drawn = frozen(begins), frozen(items_of), negatives, by_popularity
-    return PreferenceProblem(ratings, Drawing(*drawn, int(loss == PAIRWISE), int(seed)))
+    by_popularity = int(draws.sampling == "popularity")
+    drawn = frozen(begins), frozen(items_of), draws.negatives, by_popularity
+    return PreferenceProblem(ratings, Drawing(*drawn, int(pairwise), draws.seed))
 
 
 def met_by_users(
