@@ -5,6 +5,7 @@ error there, or it dies.
 """
 
 import bz2
+import datetime as dt
 import io
 import json
 import os
@@ -12,8 +13,10 @@ import struct
 import subprocess
 import sys
 import textwrap
+import uuid
 import zipfile
 import zlib
+from decimal import Decimal
 
 import fleet
 import numpy as np
@@ -21,7 +24,13 @@ import pandas
 import pytest
 from scipy import sparse
 
-from hogshare import PSSP, LogisticRegressionCV, RidgeClassifier, SGDClassifier
+from hogshare import (
+    PSSP,
+    LogisticRegressionCV,
+    MatrixFactorization,
+    RidgeClassifier,
+    SGDClassifier,
+)
 from hogshare.io import readers, sources
 from hogshare.io.models import modelfile, save_load
 from hogshare.system import memory
@@ -414,7 +423,17 @@ def models_of_all_kinds():
     chosen = LogisticRegressionCV(**{**plain, "l1_ratios": None, "Cs": (0.1, np.float64(1.0))})
     sparse_one = SGDClassifier(barrier=PSSP(2, 3), class_weight={"a": 2.0}, average=True)
     named = pandas.DataFrame(X, columns=list("abcde"))
+    ids = ["a", b"b", 2**70, dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.date(2020, 1, 1)]
+    ids += [
+        ("c", 1, None),
+        frozenset([1.5]),
+        uuid.UUID(int=5),
+        np.datetime64(1, "ns"),
+        Decimal("1.5"),
+    ]
+    rated = MatrixFactorization(1, max_iter=1, n_jobs=1).fit(ids, ids, np.arange(10))
     return {
+        "rated": rated,
         "chosen": fleet.fit(chosen, X, y),
         "sparse": fleet.fit(sparse_one, named, y).sparsify(),
         "labels": fleet.fit(RidgeClassifier(), X, np.eye(3, dtype=int)[np.arange(60) % 3]),

@@ -393,6 +393,8 @@ FORGED_COLUMNS = [
     [3, None, [["datetime", [{"array": "ints"}] * 3 + [["../../etc/passwd"]]]]],
     [3, None, [["datetime", [{"array": "ints"}] * 3 + [["No/Where"] * 3]]]],
     [3, None, [["datetime", [{"array": "ints"}] * 3 + [[None, None, 10**30]]]]],
+    [3, None, [["datetime", [{"array": "ints"}] * 3 + [[None]]]]],
+    [3, None, [["Decimal", [{"array": "text"}, {"array": "ones"}]]]],
     [3, None, [["timedelta", [{"array": "far"}] * 3]]],
     [3, None, [["timedelta", [{"array": "ints"}] * 9]]],
     [3, None, [["<M8[ns]", {"array": "far"}]]],
@@ -413,6 +415,7 @@ def test_forged_columns(tmp_path, said):
     far = np.array([-(1 << 63), 1 << 62, 1 << 61])
     parts |= {"ints": np.array([0, 1, 2]), "far": far, "ones": np.ones(3, np.int64)}
     parts["bytes"] = np.array([200, 201, 202], np.uint8)
+    parts["text"] = np.frombuffer(b"abc", np.uint8)
     header["params"]["alpha"] = {"column": said}
     rewrite(path, header, parts)
     with pytest.raises((ValueError, MemoryError), match=r"m\.npz: ") as refused:

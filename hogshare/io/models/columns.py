@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, timedelta, timezone, tzinfo
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -269,6 +269,8 @@ def _zone(value: datetime) -> Any:
 def _read_times(body: Any, arrays: Arrays, n: int) -> list[datetime]:
     clocks, folds, codes = (_array(part, arrays, "iu").tolist() for part in body[:3])
     zones = [_zone_of(said) for said in body[3]]
+    if codes and not 0 <= min(codes) <= max(codes) < len(zones):
+        raise ValueError("a column of times in zones that it does not have")
     return [
         (EPOCH + clock * MICROSECOND).replace(tzinfo=zones[code], fold=fold)
         for clock, fold, code in zip(clocks, folds, codes, strict=True)
@@ -303,6 +305,13 @@ def _int_to(value: int) -> bytes:
     return value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
 
 
+def _decimal(stored: bytes) -> Decimal:
+    try:
+        return Decimal(stored.decode())
+    except InvalidOperation as error:  # which is no ValueError
+        raise ValueError(f"{stored!r} is no number") from error
+
+
 FORMS: Mapping[str, Form] = {
     "None": Form(_nothing, _nones),
     "bool": _numbers(np.bool_),
@@ -315,9 +324,7 @@ FORMS: Mapping[str, Form] = {
         lambda word: word.encode("utf-8", "surrogatepass"),
         lambda stored: stored.decode("utf-8", "surrogatepass"),
     ),
-    "Decimal": _as_bytes(
-        lambda number: str(number).encode(), lambda stored: Decimal(stored.decode())
-    ),
+    "Decimal": _as_bytes(lambda number: str(number).encode(), _decimal),
     "UUID": _as_bytes(lambda value: value.bytes, lambda stored: UUID(bytes=stored)),
     "date": Form(_write_dates, _read_dates),
     "datetime": Form(_write_times, _read_times),
