@@ -171,7 +171,7 @@ class Alternation:
         return 0.5 * total / max(1, len(met.others))
 
     def _equations(self, others: np.ndarray) -> tuple[np.ndarray, ...]:
-        """What rows solve, by the lines of the others: designs, offsets, matrix, right-hand side."""
+        """What rows solve, by the others: designs, offsets, matrix, right-hand side."""
         designs, offsets = others, np.zeros(len(others), self.dtype)
         if self.biases:
             offsets[:] = others[:, -1]
