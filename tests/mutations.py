@@ -292,8 +292,8 @@ FAULTS = (
     Fault(
         "what a user has rated is recommended",
         "estimators/recommendations.py",
-        "if exclude_seen and user != NOBODY:",
-        "if not exclude_seen and user != NOBODY:",
+        "if exclude_seen:\n            begins, seen",
+        "if not exclude_seen:\n            begins, seen",
         "tests/test_matrix_factorization.py",
     ),
     Fault(

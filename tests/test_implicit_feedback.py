@@ -190,7 +190,10 @@ def test_more_workers_find_as_much(route):
         ({"barrier": "bsp"}, None, "has no barrier"),
         ({"runtime": "processes"}, None, "runs in threads"),
         ({"solver": "als"}, [1, -2, 3], "ratings go down to -2"),
-        ({"solver": "als", "confidence": 1e38}, [1, 2, 1e3], "beyond float32"),
+        ({"solver": "als", "confidence": 1e5}, [1, 2, 1e3], "lost in rounding"),
+        ({"solver": "als", "alpha": 1e300}, [1, 2, 3], "beyond float32"),
+        ({"solver": "als"}, [0, 0, 0], "nobody has met anything"),
+        ({"loss": "bpr"}, [-1, -1, -1], "nobody has met anything"),
         ({"sampling": "all"}, None, "sampling"),
     ],
 )
@@ -233,3 +236,80 @@ def test_long_lists_begin_as_short_ones(monkeypatch):
     monkeypatch.setattr(recommendations, "MOST_INSERTED", 5)
     assert model.recommend([3, 4], n=N_ITEMS) == whole
     assert model.recommend([3, 4], n=5) == [one[:5] for one in whole]
+
+
+def test_every_call_of_partial_fit_draws_anew():
+    users = items = np.arange(50)
+    model = MatrixFactorization(0, loss="bpr", random_state=0, bias_alpha=0.0).fit(users, items)
+    lowered = set()
+    for _ in range(12):
+        before = model.item_biases_.copy()
+        model.partial_fit([0], [0])
+        lowered.add(int(np.argmin(model.item_biases_ - before)))
+    assert len(lowered) > 6
+
+
+def test_a_model_of_ratings_is_not_made_one_of_pairs():
+    users, items = two_tastes()
+    ratings = np.random.default_rng(0).uniform(1.0, 5.0, len(users))
+    model = MatrixFactorization(3, random_state=0).fit(users, items, ratings)
+    before = model.predict(users, items)
+    with pytest.raises(ValueError, match="takes steps"):
+        model.set_params(solver="als").partial_fit(users[:5], items[:5], ratings[:5])
+    assert np.array_equal(model.predict(users, items), before)
+    model.set_params(solver="auto", n_factors="auto").partial_fit(users, items, ratings)
+    assert model.item_factors_.shape[1] == 3
+
+
+def test_negatives_of_a_fit_stay():
+    users, items = two_tastes()
+    model = MatrixFactorization(loss="logistic", random_state=0).fit(users, items)
+    with pytest.raises(ValueError, match="negatives=9, and the model was fitted with 4"):
+        model.set_params(negatives=9).partial_fit(users, items)
+
+
+@pytest.mark.parametrize(("route", "rating"), [("als", 5.0), ("als", 0.2), ("logistic", 0.5)])
+def test_folding_in_has_the_unit_of_the_fit(route, rating):
+    users, items = two_tastes()
+    ratings = np.full(len(users), rating)
+    with pytest.warns(UserWarning, match="taken for pairs"):
+        model = MatrixFactorization(random_state=0, **ROUTES[route]).fit(users, items, ratings)
+    own = items[users == 3].tolist()
+    by_ratings = model.recommend(ratings=dict.fromkeys(own, rating))
+    assert by_ratings == model.recommend(ratings=own)
+
+
+def test_an_item_of_a_list_has_the_mean_strength():
+    users, items = two_tastes()
+    strengths = np.random.default_rng(0).uniform(50.0, 100.0, len(users))
+    model = MatrixFactorization(solver="als", random_state=0).fit(users, items, strengths)
+    given = dict.fromkeys([1, 2], float(strengths.mean()))
+    for (item, one), (same, other) in zip(
+        model.recommend(ratings=[1, 2]), model.recommend(ratings=given), strict=True
+    ):
+        assert item == same and one == pytest.approx(other, rel=1e-5)
+    assert model.recommend(ratings=[1, 1, 2]) != model.recommend(ratings=[1, 2])
+    with pytest.raises(ValueError, match="ratings go down to -1"):
+        model.recommend(ratings={1: -1.0, 2: 3.0})
+    pairwise = fitted("bpr", users, items)
+    with pytest.raises(ValueError, match="these ratings differ"):
+        pairwise.recommend(ratings={1: 5.0, 2: 0.0})
+
+
+def test_parameters_that_change_after_the_fit_change_no_answer(route):
+    users, items = two_tastes()
+    model = fitted(route, users, items)
+    before = model.predict(0, [1, 2, 3]), model.recommend(ratings=[1, 2])
+    others = {"loss": "squared_error", "biases": not model.biases, "confidence": 77.0}
+    others |= {"sampling": "popularity", "bias_alpha": 9.0, "nonnegative": not model.nonnegative}
+    if route.startswith("als"):
+        others["loss"] = "logistic"
+    model.set_params(**others)
+    assert np.array_equal(model.predict(0, [1, 2, 3]), before[0])
+    assert model.recommend(ratings=[1, 2]) == before[1]
+
+
+def test_large_weights_are_met():
+    users, items = two_tastes()
+    model = MatrixFactorization(8, confidence=1e5, random_state=0).fit(users, items)
+    np.testing.assert_allclose(model.predict(users, items), 1.0, atol=0.02)

@@ -665,12 +665,12 @@ def test_a_master_keeps_up_where_a_few_have_rated_much(n_jobs, barrier):
 @pytest.mark.parametrize("loss", ["squared_error", "logistic"])
 def test_ratings_that_are_all_the_same_are_announced(loss):
     ones = np.ones(3000)
-    with pytest.warns(UserWarning, match="All 3,000 ratings are 1: .*taken for pairs"):
+    with pytest.warns(UserWarning, match="All 3,000 ratings are 1, .*taken for pairs"):
         model(loss=loss, max_iter=2).fit(USERS, ITEMS, ones)
-    with pytest.warns(UserWarning, match="All 3,000 ratings are 1, and so is every prediction"):
+    with pytest.warns(UserWarning, match="All 3,000 ratings are 1: nothing says"):
         as_they_are = model(loss=loss, solver="sgd", negatives=0, max_iter=2)
         assert as_they_are.fit(USERS, ITEMS, ones).predict(1, 1) > 0.99
-    with pytest.warns(UserWarning, match="All 3,000 ratings are 0, and so is every prediction"):
+    with pytest.warns(UserWarning, match="All 3,000 ratings are 0: nothing says"):
         model(loss=loss, max_iter=2).fit(USERS, ITEMS, 0.0 * ones)
     assert model(max_iter=1).fit([1], [1], [1.0]).predict(1, 1) == pytest.approx(1.0)
 
@@ -761,6 +761,9 @@ def test_steps_too_long_are_announced_in_its_own_words(monkeypatch):
     with pytest.raises(ValueError, match="a smaller eta0 than 500 might help"):
         begun.set_params(eta0=500.0).partial_fit(USERS, ITEMS, RATINGS)
     monkeypatch.setattr(factorisation, "FIRST_STEP", 500.0)
+    shortened = model().fit(USERS, ITEMS, RATINGS)  # steps of our own choice become shorter
+    assert shortened.score(USERS, ITEMS, RATINGS) > 0.9
+    monkeypatch.setattr(factorisation, "SHORTEST", 2.0)
     expected = r"problem: eta0=[0-9.]+ \(eta0='auto' began with [0-9.]+\) might help\.$"
     with pytest.raises(ValueError, match=expected):
         model().fit(USERS, ITEMS, RATINGS)
@@ -919,3 +922,15 @@ def test_similar_ones_have_factors_that_point_the_same_way(fitted):
         assert ask([3, 5], n=5) == [told, ask(5, n=5)]
         with pytest.warns(UserWarning, match=f"{kind} that were in no fit"):
             assert ask(999) == []
+
+
+@pytest.mark.parametrize("sigma", [1.0, 2.0, 4.0])
+def test_a_few_huge_ratings_are_fitted(sigma):
+    rng = np.random.default_rng(0)
+    ratings = rng.lognormal(0.0, sigma, 3000)
+    fit = MatrixFactorization(8, random_state=0, n_jobs=1).fit(USERS, ITEMS, ratings)
+    assert fit.score(USERS, ITEMS, ratings) > -0.01
+    ratings = np.full(3000, 5.0)
+    ratings[0] = 4.0
+    near = MatrixFactorization(8, random_state=0, n_jobs=1).fit(USERS, ITEMS, ratings)
+    np.testing.assert_allclose(near.predict(USERS[1:], ITEMS[1:]), 5.0, atol=0.2)

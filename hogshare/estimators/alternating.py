@@ -18,6 +18,8 @@ from hogshare.runtimes.pool import take_turns
 
 BY = "hogshare's alternating least squares"
 REASON = "pairs that have met are fitted against all that have not"
+# Weights above which sums are in float64, and those that are refused.
+PLAIN_WEIGHT, LARGEST_WEIGHT = 1e3, 1e6
 ROUNDED = 1e-12  # of the loss, below which nothing is gained by another sweep
 
 
@@ -39,16 +41,20 @@ def alternated(
     extras = sp.coo_array((model.confidence * strengths, tuple(lines)), shape=tuple(sizes)).tocsr()
     extras.sum_duplicates()
     extras.eliminate_zeros()
-    if extras.nnz and not extras.data.max() < np.finfo(np.float32).max:
+    most = float(extras.data.max()) if extras.nnz else 0.0
+    if not most <= LARGEST_WEIGHT:
         raise ValueError(
-            f"confidence={model.confidence:g} times a rating is beyond float32: divide ratings "
-            "or confidence by a number."
+            f"confidence={model.confidence:g} times a rating goes up to {most:g}, and beyond "
+            f"{LARGEST_WEIGHT:g} what weighs less is lost in rounding: divide ratings or "
+            "confidence by a number, or take logarithms of ratings (np.log1p)."
         )
     alpha = model.alpha
     if alpha == "auto":
         counts = np.diff(extras.indptr), np.bincount(extras.indices, minlength=sizes[1])
         weight = float(extras.data.mean()) if extras.nnz else 0.0
         alpha = usual_penalty(counts, weight) if extras.nnz else 1.0
+    if not alpha <= float(np.finfo(np.float32).max):
+        raise ValueError(f"alpha={alpha:g} is beyond float32: no factor is left.")
     workers = usable_workers(model.n_jobs) if model.runtime != "caller" else 1
 
     def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
@@ -57,6 +63,8 @@ def alternated(
 
     penalty = Penalty(float(alpha), float(model.bias_alpha))
     settings: dict[str, Any] = {"seed": seed, "each": each, "n_threads": workers}
+    if most > PLAIN_WEIGHT:
+        settings["dtype"] = np.float64
     sweeps = Alternation(extras, n_factors, bool(model.biases), penalty, **settings)
     n_iter, converged = _swept(model, sweeps)
     if not all(np.isfinite(one).all() for one in sweeps.lines):
@@ -74,7 +82,7 @@ def alternated(
         converged=converged,
         seconds={"run": seconds, "total": seconds},
     )
-    return sweeps.lines, float(alpha), report
+    return [one.astype(np.float32) for one in sweeps.lines], float(alpha), report
 
 
 def _swept(model: Any, sweeps: Alternation) -> tuple[int, bool | None]:

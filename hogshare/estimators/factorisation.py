@@ -28,7 +28,7 @@ from hogshare.estimators.frames import columns_of
 from hogshare.estimators.parameters import MAX_INT, SGD_WORDS, KnownParameters, generator_of
 from hogshare.estimators.penalty import chosen, may_be_chosen, short
 from hogshare.estimators.ratings import each_of, pairs_of
-from hogshare.estimators.recommendations import FORM, Recommending, has_mean
+from hogshare.estimators.recommendations import FORM, Recommending, Weights, has_mean
 from hogshare.estimators.scales import Scale, scale_of
 from hogshare.estimators.solver_report import SolverReport
 from hogshare.estimators.vocabulary import Vocabulary, as_array, distinct
@@ -49,6 +49,7 @@ from hogshare.problems.preferences import PAIRWISE, POINTWISE, Draws, build_pref
 from hogshare.report import Report
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.hooks import OnEpoch
+from hogshare.solvers.running import Diverged
 from hogshare.solvers.solving import solve
 from hogshare.system.messages import speaking
 
@@ -56,6 +57,7 @@ from hogshare.system.messages import speaking
 # factors) 0.4, 0.6, 0.8 and 1.2 came within 1 % of the best objective after 16 and more, 14, 10 and
 # 12 epochs, and 1.8 times that diverged from some starts.
 FIRST_STEP = 0.8
+SHORTER, SHORTEST = 0.3, 1e-5  # steps after a divergence, and when there are none shorter
 # Pace of biases, in what they leave unexplained: they are fitted when a run begins, and long steps,
 # which factors bear, would only shake them. Of 2, 1, 0.5, 0.25, 0.1 and 0.05 this one's test R2
 # was the best or within 0.003 of it on films, on ratings of known rank and on rounded ones (with a
@@ -99,7 +101,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         alone, and where all ratings are the same, which is said; else 'sgd'.
 
     confidence : float, default=5.0
-        See `solver`. Ratings that are all the same count as 1.
+        See `solver`. Ratings that are all the same count as 1; times a rating it is 1e6 at most.
 
     negatives : int or 'auto', default='auto'
         Items that are drawn in every epoch for each pair, among those that its user has never met:
@@ -129,7 +131,8 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         criterion is met.
 
     eta0 : float or 'auto', default='auto'
-        First step size. 'auto' goes by how far ratings are from what biases explain.
+        First step size. 'auto' goes by how far ratings are from what biases explain, and is made
+        shorter where a fit diverges, as by a few ratings that are far larger than all others.
 
     power_t : float, default=0.75
         See `learning_rate`.
@@ -383,6 +386,8 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         seen = _pairs(lines, sizes, None if anew else self.seen_)
         generator = generator_of(self.random_state)
         draws, order = (int(seed) for seed in generator.randint(MAX_INT, size=2))
+        if not anew and feedback.negatives:
+            order = (order + int(self.t_)) % MAX_INT  # or every call would draw the same items
         if feedback.solver == ALTERNATING:
             self._alternate(known, lines, feedback, counts, draws)
             self.seen_ = seen
@@ -412,7 +417,8 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
                 found = self._chosen_alpha(problem, start, eta, epochs, order, tol)
                 problem = problem.with_alpha(found)
             model = Params(start, t)
-            report = self._solved(problem, model, eta, epochs, order, tol, self._on_epoch)
+            report, shorter = self._solved_safely(problem, model, eta, epochs, order, tol)
+            eta0 *= shorter
         model = scale.grown(problem, report.model)
         report, self.n_iter_ = scale.report(report, model), report.n_epochs
         parts = problem.split(model.params)
@@ -424,7 +430,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         self.alpha_ = problem.ratings.alpha * scale.size
         self.mean_, self.t_ = float(mean), float(model.t)
         if anew:  # a file from before there was a form has none, and goes on without
-            self._form = self._form_now
+            self._form, self._weights = self._form_now, self._weights_now(feedback)
         self._eta0, self._unit = float(eta0 / scale.size), float(unit)
         self._pace = float(pace * scale.size)
         self.report_, self.seen_ = report, seen
@@ -439,7 +445,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         seed: int,
     ) -> None:
         """Fit pairs that have met against all others."""
-        sizes, k = [len(one.ids) for one in known], self._n_factors_of(feedback)
+        sizes, k = [len(one.ids) for one in known], self._n_factors_of(feedback, True)
         found, self.alpha_, report = alternated(self, lines, sizes, feedback.values, k, seed)
         self.users_, self.items_ = (one.ids for one in known)
         self.user_factors_, self.item_factors_ = (one[:, :k].copy() for one in found)
@@ -448,22 +454,29 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         self.user_counts_, self.item_counts_ = counts
         self.report_, self.n_iter_ = report, int(report.n_iter)
         self.mean_, self.solver_, self.negatives_ = 0.0, ALTERNATING, 0
-        self._form = self._form_now
+        self._form, self._weights = self._form_now, self._weights_now(feedback)
         self._eta0 = self._unit = self._pace = 1.0
         self.t_ = 1.0 + float(self.n_iter_) * len(lines[0])
 
-    def _n_factors_of(self, feedback: Feedback) -> int:
+    def _n_factors_of(self, feedback: Feedback, anew: bool) -> int:
         """How many factors there are."""
         if not (self.n_factors or self.biases):
             raise ValueError("n_factors=0 without biases leaves nothing to fit.")
         if self.n_factors != AUTO:
             return int(self.n_factors)
+        if not anew:
+            return int(self.user_factors_.shape[1])
         return FACTORS[feedback.solver]
 
     @property
     def _form_now(self) -> tuple[str, bool, bool]:
         """What a fit has of parameters that another call cannot change: see `FORM`."""
         return self.loss, bool(self.biases), bool(self.nonnegative)
+
+    def _weights_now(self, feedback: Feedback) -> Weights:
+        """What folding in has to know of the parameters and ratings of a fit."""
+        numbers = float(self.bias_alpha), float(self.confidence), self.sampling
+        return *numbers, feedback.unit, float(feedback.values.mean())
 
     def _scale_of(self, feedback: Feedback, mean: float, anew: bool) -> Scale:
         """The scale in which ratings are fitted, around the mean that is predicted.
@@ -481,7 +494,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
     def _going_on(self, values: np.ndarray | None, n: int, anew: bool) -> Feedback:
         """What the ratings are that `partial_fit` is given: of the kind that the fit's were."""
-        if (self.solver if anew else self.solver_) == ALTERNATING:
+        if ALTERNATING in (self.solver, STEPS if anew else self.solver_):
             raise ValueError(
                 "partial_fit takes steps, and solver='als' has none: fit anew, or fit pairs by "
                 "loss='bpr' or loss='logistic'. Somebody new needs no fit: recommend(ratings=...)."
@@ -489,7 +502,14 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         if not anew and values is None and not self.negatives_:
             raise ValueError("the model is of ratings: partial_fit needs them, too.")
         feedback = feedback_of(self, values, n, is_part=True)
-        return feedback if anew else feedback._replace(negatives=self.negatives_)
+        if anew or feedback.negatives == self.negatives_:
+            return feedback
+        if self.negatives != AUTO:
+            raise ValueError(
+                f"negatives={self.negatives}, and the model was fitted with {self.negatives_}: "
+                "partial_fit goes on with it, and fit begins anew."
+            )
+        return feedback._replace(negatives=self.negatives_)
 
     def _edge_grown(self, counts: list[np.ndarray]) -> float:
         """By how much new ratings have raised the size of chance, of which `alpha` is a multiple.
@@ -568,7 +588,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
         mean : of the predictions, as `scale` has them; what is drawn has its own
         """
-        n_factors = self._n_factors_of(feedback)
+        n_factors = self._n_factors_of(feedback, alpha is None)
         alone = self.alpha == AUTO
         strengths = 0.0 if alone else float(self.alpha), float(self.bias_alpha)
         nonnegative = bool(self.nonnegative)
@@ -611,10 +631,38 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
         def fitted(part: FactorisationProblem) -> np.ndarray:
             model = Params(start, float(part.n_rows))
-            report = self._solved(part, model, eta0, short(epochs), seed, tol)
+            try:
+                report = self._solved(part, model, eta0, short(epochs), seed, tol)
+            except Diverged:
+                return np.full(part.n_params, np.inf, part.dtype)
             return np.asarray(report.model.params)
 
         return chosen(problem, fitted, seed)
+
+    def _solved_safely(
+        self,
+        problem: FactorisationProblem,
+        start: Params,
+        eta0: float,
+        epochs: int,
+        seed: int,
+        tol: float | None,
+    ) -> tuple[Report, float]:
+        """Let the workers fit it, with shorter steps if they are ours to choose and too long.
+
+        A few ratings may be far larger than all others, by whose spread steps are chosen.
+
+        Returns the report, and how many times as long the steps were.
+        """
+        shorter = 1.0
+        while True:
+            try:
+                settings = shorter * eta0, epochs, seed, tol, self._on_epoch
+                return self._solved(problem, start, *settings), shorter
+            except Diverged:
+                if self.eta0 != AUTO or shorter < SHORTEST:
+                    raise
+                shorter *= SHORTER
 
     def _solved(
         self,

@@ -14,8 +14,8 @@ AUTO, ALTERNATING, STEPS = "auto", "als", "sgd"
 NEGATIVES = {PAIRWISE: 1, POINTWISE: 4}
 FACTORS = {ALTERNATING: 64, STEPS: 8}
 HAVE_MET = (
-    "All {n:,} ratings are {value:g}: nothing says what anybody would like less. They are taken "
-    "for pairs of users and items that have met, such as clicks or purchases, and fitted {how}. "
+    "All {n:,} ratings are {value:g}, and are taken for pairs of users and items that have met, "
+    "such as clicks or purchases: nothing says what is liked less. They are fitted {how}. "
     "Leave ratings out (ratings=None) to say so, or set {otherwise} to fit them as they are."
 )
 
@@ -26,11 +26,13 @@ class Feedback(NamedTuple):
     solver : "als" or "sgd"
     negatives : items that are drawn for each pair in every epoch; 0: none
     values : float64 (n_ratings,), ratings, or strengths where pairs have met
+    unit : of ratings that are all the same and count as 1
     """
 
     solver: str
     negatives: int
     values: np.ndarray
+    unit: float = 1.0
 
     @property
     def is_implicit(self) -> bool:
@@ -65,10 +67,22 @@ def feedback_of(model: Any, values: np.ndarray | None, n: int, is_part: bool = F
             "solver='sgd' with loss='squared_error' fits ratings, and there are none: give them, "
             "or take loss='bpr' or loss='logistic', or fit by solver='als'."
         )
-    if n > 1 and not (is_part or alone) and given.min() == given.max():
+    if (
+        n > 1
+        and not alone
+        and given.min() == given.max()
+        and not (is_part and solver == STEPS and model.loss == "squared_error")
+    ):
         _warn_of(model, given, solver, negatives)
     implicit = negatives > 0 or solver == ALTERNATING
-    return Feedback(solver, negatives, np.ones(n) if alike and implicit else given)
+    if implicit and not given.max() > 0.0:
+        raise ValueError(
+            f"ratings go up to {given.max():g}, so that nobody has met anything: give what has "
+            "been met, with ratings above 0 or without."
+        )
+    if alike and implicit:
+        return Feedback(solver, negatives, np.ones(n), float(given[0]))
+    return Feedback(solver, negatives, given)
 
 
 def _negatives_of(model: Any, alike: bool) -> int:
@@ -90,7 +104,9 @@ def _solver_of(model: Any, alike: bool, values: np.ndarray) -> str:
         solver = model.solver
     if solver == STEPS:
         return STEPS
-    because = "" if model.solver == ALTERNATING else " (solver='auto': these are pairs)"
+    because = ""
+    if model.solver == AUTO:
+        because = " (to which solver='auto' takes pairs; solver='sgd' fits ratings as they are)"
     if model.loss != "squared_error":
         raise ValueError(f"solver='als' fits loss='squared_error', not {model.loss!r}.")
     if model.nonnegative:
@@ -106,7 +122,7 @@ def _solver_of(model: Any, alike: bool, values: np.ndarray) -> str:
             )
     if model.runtime not in (AUTO, "threads", "caller"):
         raise ValueError(
-            f"solver='als'{because} runs in threads, not runtime={model.runtime!r}: take "
+            f"solver='als'{because} runs in threads and takes no other runtime: take "
             "runtime='auto', or loss='bpr' or loss='logistic'."
         )
     if values.min() < 0.0:
@@ -121,12 +137,12 @@ def _warn_of(model: Any, values: np.ndarray, solver: str, negatives: int) -> Non
     """Say what ratings that are all one value are taken for."""
     if solver == STEPS and not negatives:
         if values[0] <= 0.0:
-            warn(f"All {len(values):,} ratings are {values[0]:g}, and so is every prediction then.")
+            warn(f"All {len(values):,} ratings are {values[0]:g}: nothing says what is liked more.")
             return
         warn(
-            f"All {len(values):,} ratings are {values[0]:g}, and so is every prediction then: "
-            "nothing says what anybody would like less. If they are clicks or purchases, take "
-            "solver='als', loss='bpr', or loss='logistic' with negatives='auto'.",
+            f"All {len(values):,} ratings are {values[0]:g}: nothing says what anybody would like "
+            "less. If they are clicks or purchases, leave ratings out, or take solver='als', "
+            "loss='bpr', or loss='logistic' with negatives.",
         )
         return
     if model.loss == PAIRWISE or model.solver == ALTERNATING:

@@ -16,6 +16,7 @@ ATTRIBUTES = (
     *("users_", "items_", "user_factors_", "item_factors_", "user_biases_", "item_biases_"),
     *("user_counts_", "item_counts_", "seen_", "alpha_", "mean_", "_eta0", "_unit", "_pace"),
     "_form",
+    "_weights",
     "negatives_",
     *("components_", "exp_dirichlet_component_", "n_batch_iter_", "bound_", "random_state_"),
     *("doc_topic_prior_", "topic_word_prior_"),

@@ -19,6 +19,8 @@ from hogshare.problems.preferences import PAIRWISE
 from hogshare.system import ranges
 from hogshare.system.callers import warn
 
+# Of a fit, for folding in: bias_alpha, confidence, sampling, the unit of ratings, and their mean.
+Weights = tuple[float, float, str, float, float]
 FORM = ("loss", "biases", "nonnegative")  # parameters that a model has for good
 MOST_INSERTED = 256  # items of a list, beyond which it is sorted
 BLOCK_SCORES = 1 << 21  # of users times items, that are made at once: 8 MB
@@ -51,6 +53,17 @@ class Recommending:
     sampling: str
     unknown: str
     _form: tuple[str, bool, bool] | None = None  # of a fit, as in `FORM`; None in older files
+    _weights: Weights | None = None
+
+    @property
+    def _of_fit(self) -> tuple[str, bool, bool]:
+        """The form that the fit had, whatever parameters have been set since."""
+        return self._form or (self.loss, bool(self.biases), bool(self.nonnegative))
+
+    @property
+    def _is_probable(self) -> bool:
+        """Whether predictions are probabilities."""
+        return self._of_fit[0] == "logistic"
 
     @property
     def _predicts_mean(self) -> bool:
@@ -160,7 +173,7 @@ class Recommending:
         items = choice[best[rows, columns]]
         # in float64, and among equal predictions by what the logistic function has rounded away
         scores = self._linear(users[rows], items)
-        values = (expit(scores) if self.loss == "logistic" else scores).astype(np.float32)
+        values = (expit(scores) if self._is_probable else scores).astype(np.float32)
         order = np.lexsort((items, -scores, -values, rows))
         pairs = list(zip(self.items_[items[order]].tolist(), values[order].tolist(), strict=True))
         ends = np.cumsum(np.bincount(rows, minlength=len(users))).tolist()
@@ -274,12 +287,15 @@ class Recommending:
         """The best items for somebody who has rated some."""
         if not isinstance(ratings, Mapping):
             of_pairs = self.solver_ == ALTERNATING or self.negatives_
-            if not of_pairs or is_one(ratings):
+            if not of_pairs or is_one(ratings):  # a word has letters, which are no items
                 also = ", or a list of items" if of_pairs else ""
                 raise TypeError(f"ratings must be a dict of item to rating{also}; got {ratings!r}.")
-            ratings = dict.fromkeys(ratings, 1.0)
-        lines = self._lines_of(list(ratings), "items", 1)
-        values = checked_ratings(list(ratings.values()), self.loss) if ratings else np.zeros(0)
+            items = list(ratings)
+            values = np.ones(len(items)) if self._weights is None else self._weights[4]
+            values = np.broadcast_to(values, len(items))
+        else:
+            items, values = list(ratings), self._strengths_of(list(ratings.values()))
+        lines = self._lines_of(items, "items", 1)
         known = lines != NOBODY
         lines, values = lines[known], np.asarray(values, np.float64)[known]
         bias, factors = self._folded_in(lines, values)
@@ -290,26 +306,56 @@ class Recommending:
         if exclude_seen:
             kept[np.isin(choice, lines)] = -np.inf
         best = best_of(kept, n)
-        predicted = expit(scores[best]) if self.loss == "logistic" else scores[best]
+        predicted = expit(scores[best]) if self._is_probable else scores[best]
         return self._pairs_of(choice[best], predicted.astype(np.float32), scores[best])
 
     def _folded_in(self, lines: np.ndarray, values: np.ndarray) -> tuple[float, np.ndarray]:
         """Bias and factors that are best for ratings of some items, which stay as they are."""
-        n_factors, biases = self.item_factors_.shape[1], bool(self.biases)
-        ridge = folding.Ridge(n_factors, biases, self.alpha_, self.bias_alpha)
+        n_factors, (loss, biases, nonnegative) = self.item_factors_.shape[1], self._of_fit
+        now = self.bias_alpha, self.confidence, self.sampling, 1.0, 1.0
+        bias_alpha, confidence, sampling, _, _ = self._weights or now
+        ridge = folding.Ridge(n_factors, biases, self.alpha_, bias_alpha)
         mean = self.mean_ if self._predicts_mean else 0.0
         of_items = self.item_factors_, self.item_biases_.astype(np.float64) + mean
         if self.solver_ == ALTERNATING:
-            found = folding.of_strengths(*of_items, lines, self.confidence * values, ridge)
+            # of an item that is there twice the strengths add up, as in a fit
+            lines, which = np.unique(lines, return_inverse=True)
+            extras = confidence * np.bincount(which, weights=values, minlength=len(lines))
+            found = folding.of_strengths(*of_items, lines, extras, ridge)
         elif self.negatives_:
-            popularity = self.item_counts_ if self.sampling == "popularity" else None
-            drawn = folding.Drawn(self.negatives_, popularity, self.loss == PAIRWISE)
+            popularity = self.item_counts_ if sampling == "popularity" else None
+            drawn = folding.Drawn(self.negatives_, popularity, loss == PAIRWISE)
             met = lines, values
-            found = folding.of_pairs(*of_items, *met, drawn, ridge, self.nonnegative)
+            found = folding.of_pairs(*of_items, *met, drawn, ridge, nonnegative)
         else:
             q, fixed = (part[lines] for part in of_items)
-            found = folding.of_ratings(q, fixed, values, self.loss, ridge, self.nonnegative)
+            found = folding.of_ratings(q, fixed, values, loss, ridge, nonnegative)
         return (float(found[-1]) if biases else 0.0), found[:n_factors]
+
+    def _strengths_of(self, ratings: list[Any]) -> np.ndarray:
+        """Ratings of somebody new, in the unit that those of the fit had.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of `fit`.
+        """
+        if not ratings:
+            return np.zeros(0)
+        loss = self._of_fit[0]
+        unit = 1.0 if self._weights is None else self._weights[3]
+        values = np.asarray(checked_ratings(ratings, "squared_error"), np.float64) / unit
+        if self.solver_ == ALTERNATING and values.min() < 0.0:
+            raise ValueError(
+                f"the model is of how often pairs have met, and ratings go down to "
+                f"{min(ratings):g}: leave out what is disliked."
+            )
+        if loss == PAIRWISE and values.min() != values.max():
+            raise ValueError(
+                "the model is of pairs that have met, and these ratings differ: give a list of "
+                "those that count."
+            )
+        return checked_ratings(values, loss)
 
     def _tell_of_unknown(self, asked: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> None:
         """Warn of ids that were in no fit, or refuse them: lines and ids, by what they are."""
@@ -330,7 +376,7 @@ class Recommending:
 
     def _predicted(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
         z = self._linear(users, items)
-        return (expit(z) if self.loss == "logistic" else z).astype(np.float32)
+        return (expit(z) if self._is_probable else z).astype(np.float32)
 
     def _linear(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
         """Predictions in float64, before the logistic function."""

@@ -21,6 +21,7 @@ GENERATOR = "MT19937"  # of a RandomState
 WORDS_OF_STATE = 624  # that it has
 LAST_ACTIVATIONS = ("softmax", "logistic", "identity", "exp")  # of networks
 LARGEST_PRIOR, LARGEST_SINGLE = 1e100, float(np.finfo(np.float32).max)
+WEIGHTS = (float, float, str, float, float)
 MOST_NEGATIVES = 1 << 20
 LEAST_OF_LINES = {
     "alpha_": 0.0,
@@ -123,6 +124,15 @@ def check_lines(model: SavedModel) -> None:
     form = has.get("_form")
     if form is not None and not (type(form) is tuple and tuple(map(type, form)) == FORM):
         raise ValueError(f"_form is {form!r}, which is none of a fit")
+    weights: Any = has.get("_weights")
+    if weights is not None and not (
+        type(weights) is tuple
+        and tuple(map(type, weights)) == WEIGHTS
+        and all(math.isfinite(one) for one in weights if type(one) is float)
+        and weights[3] > 0.0
+        and weights[2] in ("uniform", "popularity")
+    ):
+        raise ValueError(f"_weights is {weights!r}, which is none of a fit")
     if not sp.issparse(seen) or seen.shape != tuple(lengths):
         raise ValueError("seen_ is missing, or not that of users and items")
     for name, least in LEAST_OF_LINES.items():
