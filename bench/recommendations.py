@@ -34,6 +34,7 @@ from hogshare import MatrixFactorization, datasets
 from hogshare.metrics import ndcg_at_k, recall_at_k
 
 K, THREADS = 20, 2
+REST = 0.5  # seconds between runs
 SEEDS = range(5)
 FEWEST, SHARE = 10, 0.2  # pairs of a user of whom some are held out, and how many of them
 
@@ -190,6 +191,7 @@ def speed(rounds: int) -> list[dict[str, Any]]:
             ("hogshare, lists", of_own_lists),
             ("implicit, lists", of_their_lists),
         ):
+            time.sleep(REST)  # OpenMP's threads spin on after implicit's calls, on the others' cores
             runs.setdefault(name, []).append(run())
     table = [{"what": name, "seconds": float(np.median(of))} for name, of in runs.items()]
     script.show(table, "1,000,000 pairs of 20,000 users and 5,000 items, two threads")
