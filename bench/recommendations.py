@@ -191,7 +191,8 @@ def speed(rounds: int) -> list[dict[str, Any]]:
             ("hogshare, lists", of_own_lists),
             ("implicit, lists", of_their_lists),
         ):
-            time.sleep(REST)  # OpenMP's threads spin on after implicit's calls, on the others' cores
+            # OpenMP's threads spin on after implicit's calls, on the others' cores
+            time.sleep(REST)
             runs.setdefault(name, []).append(run())
     table = [{"what": name, "seconds": float(np.median(of))} for name, of in runs.items()]
     script.show(table, "1,000,000 pairs of 20,000 users and 5,000 items, two threads")
