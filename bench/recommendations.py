@@ -151,17 +151,14 @@ def speed(rounds: int) -> list[dict[str, Any]]:
     import implicit
 
     from hogshare.optimum.alternating import Alternation, Penalty
-    from hogshare.runtimes.pool import take_turns
+    from hogshare.runtimes.pool import each_by
 
     rng = np.random.default_rng(0)
     users, items = rng.integers(20_000, size=1_000_000), rng.integers(5_000, size=1_000_000)
     matrix = sp.csr_matrix((np.ones(len(users), np.float32), (users, items)))
     matrix.data[:] = 1.0
 
-    def each(function: Any, parts: Any) -> list[Any]:
-        return take_turns(lambda part, _: function(part), list(parts), THREADS)
-
-    settings: dict[str, Any] = {"seed": 0, "each": each, "n_threads": THREADS}
+    settings: dict[str, Any] = {"seed": 0, "each": each_by(THREADS), "n_threads": THREADS}
     sweeps = Alternation(sp.csr_array(5.0 * matrix), 64, False, Penalty(30.0, 1.0), **settings)
     own = MatrixFactorization(random_state=0, max_iter=3, n_jobs=THREADS)
     own.fit(*matrix.nonzero())

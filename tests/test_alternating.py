@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from hogshare.optimum.alternating import Alternation, Penalty
-from hogshare.runtimes.pool import take_turns
+from hogshare.runtimes.pool import each_by
 
 PENALTY = Penalty(0.7, 1.3)
 
@@ -73,10 +73,9 @@ def test_bits_do_not_depend_on_the_threads():
     extras = sp.csr_array(pairs(300, 200))
 
     def lines(n_threads):
-        def each(function, parts):
-            return take_turns(lambda part, _: function(part), list(parts), n_threads)
-
-        sweeps = Alternation(extras, 8, True, PENALTY, seed=0, each=each, n_threads=n_threads)
+        sweeps = Alternation(
+            extras, 8, True, PENALTY, seed=0, each=each_by(n_threads), n_threads=n_threads
+        )
         for _ in range(3):
             sweeps.sweep()
         return sweeps.lines, sweeps.objective()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from hogshare.estimators.solver_report import SolverReport
 from hogshare.optimum.alternating import Alternation, Penalty, usual_penalty
 from hogshare.problems.params import Params
 from hogshare.runtimes.choice import usable_workers
-from hogshare.runtimes.pool import take_turns
+from hogshare.runtimes.pool import each_by
 
 BY = "hogshare's alternating least squares"
 REASON = "pairs that have met are fitted against all that have not"
@@ -56,13 +55,8 @@ def alternated(
     if not alpha <= float(np.finfo(np.float32).max):
         raise ValueError(f"alpha={alpha:g} is beyond float32: no factor is left.")
     workers = usable_workers(model.n_jobs) if model.runtime != "caller" else 1
-
-    def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
-        parts = list(parts)
-        return take_turns(lambda part, _: function(part), parts, min(workers, len(parts)))
-
     penalty = Penalty(float(alpha), float(model.bias_alpha))
-    settings: dict[str, Any] = {"seed": seed, "each": each, "n_threads": workers}
+    settings: dict[str, Any] = {"seed": seed, "each": each_by(workers), "n_threads": workers}
     if most > PLAIN_WEIGHT:
         settings["dtype"] = np.float64
     sweeps = Alternation(extras, n_factors, bool(model.biases), penalty, **settings)

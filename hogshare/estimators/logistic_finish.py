@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +19,7 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
 from hogshare.runtimes.choice import usable_workers
-from hogshare.runtimes.pool import take_turns
+from hogshare.runtimes.pool import each_by
 from hogshare.system.callers import warn
 
 FINISHERS = ("lbfgs", "newton-cg", "newton-cholesky", "liblinear")
@@ -62,12 +61,8 @@ def go_on(estimator: Any, problem: RowProblem, report: Report, stop: Stop) -> Fi
     left = estimator.max_iter - report.n_epochs
     workers = usable_workers(estimator.n_jobs)
 
-    def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
-        parts = list(parts)
-        return take_turns(lambda part, _: function(part), parts, min(workers, len(parts)))
-
     method = method_for(problem, estimator.solver)
-    return finish(problem, report.model, stop, method, left, each=each, n_parts=workers)
+    return finish(problem, report.model, stop, method, left, each=each_by(workers), n_parts=workers)
 
 
 def with_finish(report: Report, finished: Finish) -> Report:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +11,7 @@ from hogshare.kernels import cells
 from hogshare.kernels.parts import Each
 from hogshare.problems.arrays import frozen
 from hogshare.runtimes.choice import usable_workers
-from hogshare.runtimes.pool import take_turns
+from hogshare.runtimes.pool import each_by
 
 WORTH_THREADS = 300_000  # ratings, of which a pass takes a millisecond, and threads a tenth
 
@@ -22,12 +21,7 @@ def each_of(n_jobs: int | None, n_ratings: int) -> Each:
     workers = usable_workers(n_jobs)
     if workers == 1 or n_ratings < WORTH_THREADS:
         return map
-
-    def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
-        parts = list(parts)
-        return take_turns(lambda part, _: function(part), parts, min(workers, len(parts)))
-
-    return each
+    return each_by(workers)
 
 
 def pairs_of(users: np.ndarray, items: np.ndarray, sizes: Sequence[int]) -> sp.csr_array:

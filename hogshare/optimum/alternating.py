@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from hogshare.kernels import alternating
+from hogshare.kernels.parts import Each
 from hogshare.system import memory
 
 CONJUGATE_STEPS = 3  # of a row in a sweep: each begins where the sweep before has ended
@@ -26,13 +26,6 @@ PARTS = 8  # calls of each thread in half a sweep, so that none waits long for t
 ROW_PAIRS = 16  # that a row costs by itself, about
 GRAM_ROWS = 2048  # whose products are summed up in one call
 COPIES = 3  # arrays of a line's size at one time: the lines, their designs, those in float64
-
-Each = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
-
-
-def one_by_one(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
-    """What a function answers of each part, in the caller's thread."""
-    return [function(part) for part in parts]
 
 
 class Penalty(NamedTuple):
@@ -58,7 +51,7 @@ class Alternation:
         sum over all pairs of weight (target - b_u - c_i - p_u . q_i)^2 / 2
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
 
-    with target 1 and weight ``1 + extra`` where a pair has met, target 0 and weight 1 elsewhere.
+    with target 1 and weight ``1 + extra`` where a pair has met, target 0 and weight 1 where not.
 
     Parameters
     ----------
@@ -71,8 +64,8 @@ class Alternation:
     seed : int
         Of the items' first factors; users begin at zero, and are solved first.
     dtype : dtype, default=float32
-    each : callable
-        ``each(function, parts)`` is the list of what a function answers of each part, from
+    each : callable, default=map
+        ``each(function, parts)`` is what a function answers of each part, in their order, from
         whichever threads.
     n_threads : int
         By which rows are cut into parts.
@@ -112,7 +105,7 @@ class Alternation:
         *,
         seed: int,
         dtype: Any = np.float32,
-        each: Each = one_by_one,
+        each: Each = map,
         n_threads: int = 1,
     ) -> None:
         self.n_factors, self.biases, self.width = n_factors, biases, n_factors + biases
@@ -149,7 +142,7 @@ class Alternation:
             sums = designs, offsets, gram, base
             alternating.solve_rows(lines, *met, *sums, rows, steps, scratch)
 
-        self._each(call, self._parts[kind])
+        list(self._each(call, self._parts[kind]))
 
     def objective(self) -> float:
         """What is minimised, over the number of pairs that have met."""

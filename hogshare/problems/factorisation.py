@@ -460,24 +460,16 @@ def factorisation(
     >>> bool(problem.objective(report.model.params) < 0.1 * problem.objective(problem.start()))
     True
     """
-    ranges.whole(0, n_factors=n_factors)
-    ranges.flag(biases=biases, nonnegative=nonnegative)
-    ranges.not_negative(alpha=alpha, bias_alpha=bias_alpha)
     if loss not in LOSSES:
         raise ValueError(
             f"loss must be one of {list(LOSSES)}; got {loss!r}.{nearest(loss, LOSSES)}"
         )
-    if not (n_factors or biases):
-        raise ValueError("n_factors=0 without biases leaves nothing to fit.")
-    if np.dtype(dtype) not in FLOATS:
-        raise ValueError(f"dtype must be float32 or float64; got {dtype!r}.")
+    form = checked_form(Form(n_factors, biases, loss, alpha, bias_alpha, nonnegative), dtype)
     values = checked_ratings(ratings, loss, dtype)
     lines = checked_lines(users, items, len(values), shape)
     counts = tuple(np.bincount(line, minlength=n) for line, n in lines)
-    strengths = float(alpha), float(bias_alpha)
-    made = Form(int(n_factors), bool(biases), loss, *strengths, bool(nonnegative))
     mean = mean_of(values, loss) if biases else 0.0
-    return build(lines[0][0], lines[1][0], values.astype(dtype), counts, made, mean)
+    return build(lines[0][0], lines[1][0], values.astype(dtype), counts, form, mean)
 
 
 class Form(NamedTuple):
@@ -489,6 +481,25 @@ class Form(NamedTuple):
     alpha: float
     bias_alpha: float
     nonnegative: bool
+
+
+def checked_form(form: Form, dtype: Any) -> Form:
+    """A form as plain numbers, and refused if it or the vector's type is none.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    n_factors, biases, loss, alpha, bias_alpha, nonnegative = form
+    ranges.whole(0, n_factors=n_factors)
+    ranges.flag(biases=biases, nonnegative=nonnegative)
+    ranges.not_negative(alpha=alpha, bias_alpha=bias_alpha)
+    if not (n_factors or biases):
+        raise ValueError("n_factors=0 without biases leaves nothing to fit.")
+    if np.dtype(dtype) not in FLOATS:
+        raise ValueError(f"dtype must be float32 or float64; got {dtype!r}.")
+    strengths = float(alpha), float(bias_alpha)
+    return Form(int(n_factors), bool(biases), loss, *strengths, bool(nonnegative))
 
 
 def build(

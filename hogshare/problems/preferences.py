@@ -13,11 +13,12 @@ from scipy.special import expit
 from hogshare.kernels import preferences as kernels
 from hogshare.kernels.factors import Ratings
 from hogshare.kernels.preferences import Drawing
-from hogshare.problems.arrays import FLOATS, frozen
+from hogshare.problems.arrays import frozen
 from hogshare.problems.factorisation import (
     FactorisationProblem,
     Form,
     build,
+    checked_form,
     checked_lines,
 )
 from hogshare.problems.gradient import Claim
@@ -34,7 +35,7 @@ NEWTON = 30  # steps to the items' first biases, which have long come to an end
 
 
 class PreferenceProblem(FactorisationProblem):
-    """Pairs that have met and what is drawn beside them; `hogshare.problems.preferences` makes one.
+    """Pairs that have met and what is drawn for each; `hogshare.problems.preferences` makes one.
 
     Attributes
     ----------
@@ -240,25 +241,17 @@ def preferences(
     >>> bool((P @ Q.T)[0, :20].mean() > (P @ Q.T)[0, 20:].mean())
     True
     """
-    ranges.whole(0, n_factors=n_factors)
     ranges.whole(1, negatives=negatives)
-    ranges.flag(biases=biases, nonnegative=nonnegative)
-    ranges.not_negative(alpha=alpha, bias_alpha=bias_alpha)
     for name, value, known in (("loss", loss, LOSSES), ("sampling", sampling, SAMPLING)):
         if value not in known:
             raise ValueError(
                 f"{name} must be one of {list(known)}; got {value!r}.{nearest(value, known)}"
             )
-    if not (n_factors or biases):
-        raise ValueError("n_factors=0 without biases leaves nothing to fit.")
-    if np.dtype(dtype) not in FLOATS:
-        raise ValueError(f"dtype must be float32 or float64; got {dtype!r}.")
+    form = checked_form(Form(n_factors, biases, POINTWISE, alpha, bias_alpha, nonnegative), dtype)
     if not np.size(users):
         raise ValueError("There are no pairs: at least one is needed.")
     lines = checked_lines(users, items, np.size(users), shape)
     counts = tuple(np.bincount(line, minlength=n) for line, n in lines)
-    strengths = float(alpha), float(bias_alpha)
-    form = Form(int(n_factors), bool(biases), POINTWISE, *strengths, bool(nonnegative))
     draws = Draws(loss, int(negatives), sampling, int(seed))
     values = np.ones(len(lines[0][0]), dtype)
     return build_preferences((lines[0][0], lines[1][0]), values, counts, form, draws)

@@ -25,7 +25,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any
@@ -253,3 +253,13 @@ def take_turns(
             over.set()
             wait_for(tasks, to_the_end=True)
     return results
+
+
+def each_by(n_threads: int) -> Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]:
+    """What calls a function for each of some parts, and lists its results, by so many threads."""
+
+    def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
+        parts = list(parts)
+        return take_turns(lambda part, _: function(part), parts, min(n_threads, len(parts)))
+
+    return each
