@@ -223,11 +223,19 @@ def test_any_number_of_workers_takes_the_steps_of_one(plane, solver, n_jobs):
         np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-11)
 
 
-@pytest.mark.parametrize("barrier", [None, "ssp:4"])
 @pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
-def test_losses_of_several_workers_are_those_of_the_networks(plane, barrier):
+def test_losses_of_several_workers_are_those_of_one(plane):
+    _, one = pair("many", max_iter=4)
+    _, three = pair("many", max_iter=4, n_jobs=3, plane=plane, runtime="threads")
+    for model in (one, three):
+        quietly(model.fit, X, TARGETS["many"])
+    np.testing.assert_allclose(three.loss_curve_, one.loss_curve_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
+def test_losses_of_workers_with_steps_of_their_own_are_those_of_the_networks(plane):
     _, model = pair("number", solver="sgd", n_jobs=3, plane=plane, runtime="threads")
-    model.set_params(barrier=barrier, learning_rate_init=0.01, max_iter=1, warm_start=True)
+    model.set_params(barrier="ssp:4", learning_rate_init=0.01, max_iter=1, warm_start=True)
     for _ in range(4):
         quietly(model.fit, X, TARGETS["number"])
         loss = 0.5 * np.mean((model.predict(X) - TARGETS["number"]) ** 2)

@@ -254,7 +254,7 @@ PLAIN = {
 @pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
 @pytest.mark.parametrize("rule", PLAIN)
 def test_one_worker_is_a_plain_loop(rule, plane):
-    """Bit for bit, whether the step is taken with the gradient or after it, as a message."""
+    """To rounding, whether the step is taken with the gradient or after it, as a message."""
     problem = digits()
     rule, step, eta = PLAIN[rule]
     w, order, kept = problem.start(), np.arange(problem.n_rows), {}
@@ -265,24 +265,24 @@ def test_one_worker_is_a_plain_loop(rule, plane):
         w -= step(out, kept, eta, t + 1)
     run = {"rule": rule, "step": eta, "stop": 2, "shuffle": False, "n_workers": 1}
     found = solve(problem, plane=plane, runtime="threads", **run).model.params
-    if isinstance(plane, Master):  # whose sums are of messages
-        np.testing.assert_allclose(found, w, rtol=1e-9, atol=1e-12)
-    else:
-        np.testing.assert_array_equal(found, w)
+    np.testing.assert_allclose(found, w, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("plane", [Shared(), Master()], ids=repr)
 @pytest.mark.parametrize("rule", [SGD(batch=50, momentum=0.5), Adam(batch=50)], ids=repr)
 def test_rounds_have_the_same_bits_in_every_runtime(plane, rule):
+    """But for a team's, which a virtual clock has not: there each computes a part of the rows."""
     run = {"rule": rule, "plane": plane, "barrier": BSP(), "n_workers": 2, "stop": 2, "seed": 0}
     step = 0.003 if isinstance(rule, Adam) else 0.05
-    first, *others = (
+    threads, processes, simulated = (
         solve(digits(np.float32), step=step, runtime=runtime, **run).model.params
         for runtime in ("threads", "processes", Simulator(seed=1))
     )
-    assert first.dtype == np.float32
-    for other in others:
-        np.testing.assert_array_equal(first, other)
+    assert threads.dtype == np.float32
+    np.testing.assert_array_equal(threads, processes)
+    if isinstance(plane, Master):
+        np.testing.assert_array_equal(threads, simulated)
+    np.testing.assert_allclose(threads, simulated, atol=2e-4)
 
 
 @pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
@@ -608,19 +608,18 @@ def test_a_checkpoint_goes_on_with_the_moments(tmp_path):
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])
-def test_a_worker_has_one_thread_of_blas(n_workers):
-    """And afterwards as many as there were."""
+def test_threads_of_blas_stay_as_they_are(n_workers):
+    """Kernels do without: nobody's linear algebra on the way has fewer threads, or later."""
     seen = []
 
-    def look(*_):
+    def count(*_):
         seen.extend(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
 
     with threadpool_limits(limits=2, user_api="blas"):
         run = {"rule": SGD(batch=50), "step": 0.1, "stop": 2, "n_workers": n_workers}
-        solve(digits(), runtime="threads", on_epoch=look, **run)
-        after = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
-    assert seen and set(seen) == {1}
-    assert set(after) == {2}
+        solve(digits(), runtime="threads", on_epoch=count, **run)
+        count()
+    assert set(seen) == {2}
 
 
 def test_large_rows_travel_to_processes_in_shared_memory():

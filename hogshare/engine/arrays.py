@@ -72,9 +72,7 @@ def shapes(c: Choices, settings: Settings) -> Shapes:
     n_params = m + columns * settings.rule["fit_intercept"]
     own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, workers).items()}
     if by_gradient(problem):
-        split = plan["split"]  # then the run has one state, and a gradient for each worker's part
-        own |= state_shapes(c.rule, problem.n_params, 1 if split else own_workers, kind)
-        own["parts"] = ((split, padded if split else 0), kind)
+        own |= split_shapes(c, plan, own_workers, padded, apart)
     in_place = mode in (epochs.LOCK_FREE, epochs.MASTER) and not plan["copied"]
     weighs = mode == epochs.EXCHANGE or plane.weighs
     is_mailed = mode == epochs.MASTER
@@ -146,6 +144,25 @@ def shapes(c: Choices, settings: Settings) -> Shapes:
         "average_intercept": ((columns,), "float64"),
         **snapshots(n_snapshots, m, columns, kind, plane.has_homes),
         **own,
+    }
+
+
+def split_shapes(
+    c: Choices, plan: dict[str, Any], own_workers: int, padded: int, apart: int
+) -> Shapes:
+    """The rule's state, and of a mini-batch that is split each worker's part.
+
+    Then the run has one state. A part is a gradient, or what one of a team shows to the others.
+    """
+    problem, split, rows = c.problem, plan["split"], plan["step_rows"]
+    kind, n_teammates = problem.dtype.name, split if rows else 0
+    if n_teammates:
+        n_numbers = problem.numbers_of_part(rows, split)
+        padded = _padded(n_numbers, problem.dtype.itemsize, apart)
+    return {
+        **state_shapes(c.rule, problem.n_params, 1 if split else own_workers, kind),
+        "parts": ((split, padded if split else 0), kind),
+        "team_words": ((n_teammates, layout.WORD), "int64"),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import Barrier, is_bsp
-from hogshare.engine.outside import takes_passes
+from hogshare.engine.outside import is_known, takes_passes, trains
 from hogshare.engine.stops import Stop
 from hogshare.engine.world import World
 from hogshare.kernels import epochs, tracking
@@ -136,6 +136,27 @@ class Choices:
         is_split = is_here and may_split(self.problem, self.rule, self.plane, self.block)
         return self.n_workers if is_split else 0
 
+    @once
+    def steps_in_call(self) -> int:
+        """Mini-batches of a block, if one call of the problem's takes all their steps; else 0."""
+        problem, plane = self.problem, self.plane
+        if plane.has_homes or not takes_steps_in_calls(problem, self.rule, self.mode):
+            return 0
+        if self.mode == epochs.EXCHANGE:
+            return 0
+        if self.is_simulated and self.n_workers > 1:
+            return 0  # a team's workers wait for each other, and these are one thread
+        if not (problem.may_team(self.split) if self.split else self.n_workers == 1):
+            return 0
+        rows = rows_of_step(self.rule, self.block)
+        n_batches = -(-self.n_all // rows)
+        if self.block is not None:
+            return -(-min(self.block, self.n_all) // rows)
+        wanted = 1 if self.is_simulated else problem.steps_of_block(rows)
+        if self.trace:
+            wanted = min(wanted, n_batches // self.trace)
+        return int(max(1, min(wanted, n_batches)))
+
     @property
     def goes_on(self) -> bool:
         """Whether workers with rows of their own do not wait for each other at an epoch's end.
@@ -159,6 +180,11 @@ class Choices:
 def rows_of_step(rule: Rule, block: int | None) -> int:
     """Rows of a step, of which the last one of an epoch may have fewer."""
     return block or BLOCK_ROWS if rule.batch is None else int(rule.batch)
+
+
+def takes_steps_in_calls(problem: Any, rule: Rule, mode: int) -> bool:
+    """Whether workers that take one step after the other take many of them in a call."""
+    return mode != epochs.MASTER and is_known(rule) and trains(problem)
 
 
 def may_split(problem: Any, rule: Rule, plane: Plane, block: int | None) -> bool:

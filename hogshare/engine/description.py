@@ -106,6 +106,7 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         first=c.world.first,
         everywhere=c.n_workers if shares else 0,
         split=c.split,
+        step_rows=rows_of_step(rule, c.block) if not problem.has_rows and c.steps_in_call else 0,
         grid=n_groups,
         copied=int(c.plane.steps_on_copies(problem, c.batch, pace.block_rows)),
     )
@@ -178,8 +179,9 @@ def block_pace(c: Choices) -> Pace:
         if c.mode == epochs.MASTER:  # of which the workers' messages begin at one vector
             rows = min(MESSAGE_ROWS, share)
         return _in_windows(c, min(c.n_all, c.block or wished or rows), interval)
-    if c.split:
-        return _in_windows(c, min(c.n_all, rows_of_step(c.rule, c.block)), interval)
+    if c.split or c.steps_in_call:
+        rows = max(1, c.steps_in_call) * rows_of_step(c.rule, c.block)
+        return _in_windows(c, min(c.n_all, rows), interval)
     if c.rule.batch is not None:
         rows = c.block or wished or c.batch
     else:

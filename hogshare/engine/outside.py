@@ -13,6 +13,11 @@ snapshot, as it is where a block is several mini-batches.
 Where a mini-batch is split, a block is a part of one, whose gradient goes into the worker's row of
 `parts`; the worker with the round's first section takes one step by their sum.
 
+Some problems take the steps of many mini-batches in one call (`Plan.step_rows`). A block is then so
+many; and where workers split it they are a team, of which each computes with a slice of the vector
+and writes that at the block's end (`hogshare.kernels.training`). If one of them dies, whoever has
+the block's first part takes all of its steps alone.
+
 Who writes: worker `me` its own copy, its own slots and its own row of `parts`, the one vector
 whoever steps, T_PART as `hogshare.kernels.rounds`. Who reads: as `hogshare.kernels.epochs`; all
 rows of `parts` whoever takes the round's step, after each worker's releasing store of T_READY. Who
@@ -69,6 +74,10 @@ class Outside:
         made = self.problem.advance_for_worker(me) if passes else self.problem.for_worker(me)
         return self._within(made), getattr(made, "begin", None)
 
+    def trainer(self, *of_worker: Any) -> Callable[..., Any]:
+        """What a worker calls for the steps of a block, see `NetworkProblem.trainer`."""
+        return self._within(self.problem.trainer(*of_worker))  # type: ignore[attr-defined]
+
     def _within(self, call: Callable[..., Any]) -> Callable[..., Any]:
         of_call = {name: getattr(call, name) for name in OF_A_GRADIENT if hasattr(call, name)}
         for by in self.around:
@@ -83,6 +92,11 @@ class Outside:
     def users(self) -> tuple[Any, ...]:
         """What is not ours in it."""
         return *getattr(self.problem, "users", (self.problem,)), self.rule
+
+
+def trains(problem: GradientProblem) -> bool:
+    """Whether a problem takes the steps of many mini-batches in one call."""
+    return bool(getattr(problem, "trains", False))
 
 
 def is_known(rule: Rule) -> bool:
@@ -125,6 +139,19 @@ class BlockWorker(Worker):
         )
         self.local = self.private.local[:, 0]
         self.order = sealed(session.schedule.order)
+        self.outside = outside
+        self.trainer = self._trainer() if plan.step_rows else None
+        self.trainer_alone: Callable[..., Any] | None = None  # of who goes on without the team
+
+    def _trainer(self, alone: bool = False) -> Callable[..., Any]:
+        """What takes a block's steps: as one of the team, or alone."""
+        session, plan, outside = self.session, self.session.plan, self.outside
+        if alone or not self.is_split:
+            return outside.trainer(plan.step_rows)
+        arrays = session.arrays
+        words, parts = arrays["team_words"].reshape(-1), arrays["parts"]
+        run = session.schedule.table, session.schedule.control
+        return outside.trainer(plan.step_rows, self.me, plan.split, (words, parts, *run))
 
     def first_turn(self, nanoseconds: int) -> int:
         """One block: nobody knows yet how long one takes."""
@@ -152,6 +179,10 @@ class BlockWorker(Worker):
             epoch, block = divmod(ticket, self.session.plan.n_blocks)
             counts = int(rows_so_far), settings.n_workers
             self.begin(Claim(epoch, block, settings.world.first, *counts))
+        if self.trainer is not None:
+            rows = self._batch(ticket, order) if self.is_split else rows
+            self._train(self.trainer, ticket, rows, t)
+            return
         if self.advance is not None:
             self._pass(self.advance, rows, t)
             return
@@ -189,6 +220,37 @@ class BlockWorker(Worker):
         period = passed * settings.n_workers / len(self.session.here)
         self.period += (period - self.period) * (SMOOTHING if self.period else 1.0)
         self.rule = self.rule_alone.among(self.period)
+
+    def _train(self, trainer: Callable[..., Any], ticket: int, rows: np.ndarray, t: float) -> None:
+        """Take the steps of a block's mini-batches in one call, alone or as one of the team."""
+        plan, table = self.session.plan, self.session.schedule.table
+        block, part = divmod(ticket, max(1, plan.split))
+        size = plan.step_rows
+        # what is counted in steps, such as Adam's, others of the team read meanwhile
+        kept = [
+            {name: array.copy() if array.size == 1 else array for name, array in state.items()}
+            for state in self.kept
+        ]
+        etas = [self._step_size(t + first) for first in range(0, len(rows), size)]
+        descents = [self.rule.descent(eta, *kept) for eta in etas]
+        states = table[:, layout.T_STATE]
+        loss = None
+        if not self.is_split or not np.isin(states, (layout.DEAD, layout.DONE)).any():
+            loss = trainer(self.w, rows, descents, size, block)
+        if loss is None and part == 0:
+            self.trainer_alone = self.trainer_alone or self._trainer(alone=True)
+            loss = self.trainer_alone(self.w, rows, descents, size, block)
+        if loss is not None and not np.isfinite(loss):
+            self._is_divergence(surely=True)
+            loss = 0.0
+        elif part == 0:
+            for state, own in zip(self.kept, kept, strict=True):
+                for name, array in own.items():
+                    state[name] = array
+        self.local[layout.L_LOSS] += loss or 0.0
+        self.local[layout.L_CRITERION] += loss or 0.0
+        if self.is_split:
+            self.table[layout.T_PART] = 0 if part else rounds.STEPPED
 
     def _part(self, call: Caller, rows: np.ndarray, batch: np.ndarray) -> None:
         if not len(rows):

@@ -92,7 +92,7 @@ OWNED = {
         ),
         MADE,
     ),
-    "scratch": SCRATCH,
+    **dict.fromkeys(("scratch", "team_words"), SCRATCH),  # a team is on one site
 }
 
 # of a worker's row in the table, what computing a block writes

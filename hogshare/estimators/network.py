@@ -129,7 +129,7 @@ class Network(Exporting):
     ----------
     loss_ : float
         Mean loss, with the penalty: over the last epoch's mini-batches before their steps, as
-        scikit-learn has it, by one worker; of the last epoch's network by several.
+        scikit-learn has it; of the last epoch's network where workers take steps of their own.
 
     best_loss_ : float or None
         The smallest so far; None with `early_stopping`.
@@ -166,11 +166,11 @@ class Network(Exporting):
 
     Notes
     -----
-    Workers pause at the end of each epoch, where it is decided whether there is another: by the
-    loss of that epoch's network, so that a fit may end an epoch or two from where one worker's
-    does. Momentum and moments are the fit's, and `partial_fit` goes on with them. Behind a
-    `barrier` that is named, other than "bsp", they are each worker's own, and go on as the mean of
-    those that worked.
+    Workers pause at the end of each epoch, where it is decided whether there is another. Behind a
+    `barrier` that is named, other than "bsp", that is by the loss of the epoch's network, so that a
+    fit may end an epoch or two from where one worker's does. Momentum and moments are the fit's,
+    and `partial_fit` goes on with them. Behind such a barrier they are each worker's own, and go on
+    as the mean of those that worked.
     """
 
     _words = BATCH_WORDS
@@ -351,13 +351,13 @@ class Training:
         return False
 
     def _loss(self, rest: Rest, params: np.ndarray) -> float:
-        """An epoch's loss: scikit-learn's by one worker, by several that of the epoch's network.
+        """An epoch's loss: scikit-learn's, or where workers step by themselves the network's.
 
         scikit-learn's is the mean over the epoch of each mini-batch's before its step, which says
         nothing of steps that came late; both have the penalty as the steps have it.
         """
         problem = self.problem
-        if rest.n_workers == 1:
+        if rest.n_workers == 1 or rest.is_split:
             return rest.loss
         n_batches = -(-problem.n_rows // self.batch)
         self.is_late = not (rest.is_split or rest.has_homes)

@@ -90,6 +90,7 @@ class Plan(NamedTuple):
     first: int = 0  # the number of this site's first worker
     everywhere: int = 0  # how many workers with shares all sites have
     split: int = 0  # workers that compute a part each of one mini-batch, see `rounds`; 0: none do
+    step_rows: int = 0  # of a mini-batch, where one call takes a block's steps, see `training`
     free: int = 0  # 1: who has a share goes on into the next epoch without the others
     fold: int = SUM  # of a master, how messages are weighed
     copied: int = 0  # of a master, 1: rows are stepped on a copy of the model with a scale

@@ -6,6 +6,7 @@ frees: replicas belong to the workers, and end with them.
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,18 +17,35 @@ import numpy as np
 from hogshare.kernels import dense, gemm, momentum, outputs
 from hogshare.kernels import network as kernels
 from hogshare.kernels.parts import Each
+from hogshare.kernels.training import Inputs
 from hogshare.problems.arrays import frozen
-from hogshare.problems.gradient import NOBODY, PASS_ROWS, GradientProblem, Whole
+from hogshare.problems.gradient import NOBODY, PASS_ROWS, SAMPLE_ROWS, GradientProblem, Whole
 from hogshare.problems.layers import Dense, Layer, Plan, activation_refused, plan_of
 from hogshare.problems.linear.labels import distinct, own_type
-from hogshare.problems.linear.rows import as_rows, check_sparse, is_sparse, require_dense
+from hogshare.problems.linear.rows import (
+    as_rows,
+    check_sparse,
+    each_column_once,
+    is_sparse,
+    require_dense,
+)
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
+from hogshare.problems.training import (
+    Shared,
+    Trainer,
+    is_trained,
+    layout_of,
+    may_team,
+    steps_of_block,
+)
 from hogshare.problems.weights import row_weights
 from hogshare.system import missed_calls, ranges
 from hogshare.system.messages import nearest
+from hogshare.system.once import once
 
 LOSSES = {"log_loss": outputs.SOFTMAX, "squared_error": outputs.SQUARES, "poisson": outputs.POISSON}
+SAMPLE_BATCHES = 8  # that steps are timed with
 GLOROT, GLOROT_LOGISTIC = 6.0, 2.0  # of a start's variance, as scikit-learn has them
 
 
@@ -99,6 +117,8 @@ class NetworkProblem(GradientProblem):
         self.n_rows, self.n_inputs = X.shape
         self.n_params = plan.n_params
         self.dtype = X.dtype
+        if is_sparse(X):
+            X = each_column_once(X)
         rows = as_rows(X, targets[:, 0], weights)
         self.inputs = rows.data, rows.indices, rows.indptr
         self.targets = frozen(targets)
@@ -122,6 +142,33 @@ class NetworkProblem(GradientProblem):
         """What it is called in reports and errors."""
         return "network"
 
+    @once
+    def trains(self) -> bool:
+        """Whether a worker's steps may be taken many mini-batches in a call, see `trainer`."""
+        return is_trained(self.plan)
+
+    def may_team(self, size: int) -> bool:
+        """Whether so many workers can compute mini-batches together, each with some units."""
+        return self.trains and may_team(self.plan, size, self.dtype.itemsize)
+
+    def steps_of_block(self, batch: int) -> int:
+        """Mini-batches in a call, of so many rows."""
+        return steps_of_block(self.plan, len(self.inputs[0]) / self.n_rows, batch)
+
+    def numbers_of_part(self, batch: int, size: int) -> int:
+        """How many numbers a worker of a team shows to the others."""
+        is_in_place = len(self.inputs[2]) > 0
+        found = layout_of(self.plan, 0, size, batch, self.dtype.itemsize, is_in_place)
+        return 2 * found.n_part
+
+    def trainer(
+        self, batch: int, me: int = 0, size: int = 1, shared: tuple[np.ndarray, ...] | None = None
+    ) -> Trainer:
+        """What takes a worker's steps, with memory of its own; see `Trainer`."""
+        terms = Inputs(*self.inputs, self.targets, self.weights), self.loss, self.alpha
+        team = None if shared is None else Shared(*shared)
+        return Trainer(self.plan, *terms, batch, me, size, team)
+
     @property
     def releases_interpreter(self) -> bool:
         """Kernels do."""
@@ -130,6 +177,20 @@ class NetworkProblem(GradientProblem):
     def for_worker(self, me: int) -> Replica:
         """Memory of its own; and a worker's steps are by the mean."""
         return Replica(self, mean=me != NOBODY)
+
+    def seconds_of_a_row(self, start: np.ndarray) -> float:
+        """As `GradientProblem.seconds_of_a_row`, of steps as they are taken."""
+        if not self.trains:
+            return super().seconds_of_a_row(start)
+        batch = min(self.n_rows, SAMPLE_ROWS)
+        rows, w = np.arange(min(self.n_rows, SAMPLE_BATCHES * batch)), np.array(start, self.dtype)
+        nothing = [(momentum.PLAIN, None, None, 0.0, 0.0, 0.0, 0.0)] * -(-len(rows) // batch)
+        train, spent = self.trainer(batch), 0.0
+        for _ in range(2):  # the first may compile
+            began = time.perf_counter()
+            train(w, frozen(rows), nothing, batch, 0)
+            spent = time.perf_counter() - began
+        return spent / len(rows)
 
     def share_of(self, rows: np.ndarray, batch: np.ndarray) -> float:
         """Which share of a mini-batch's weight some of its rows have; 0 where it has none."""

@@ -22,7 +22,8 @@ def one_thread_each(session: Session) -> Iterator[None]:
     """
     outside = session.outside
     is_alone = len(session.here) == 1
-    is_compiled = outside is None or session.plan.grid > 0
+    plan = session.plan
+    is_compiled = outside is None or plan.grid > 0 or plan.step_rows > 0
     if is_compiled or (is_alone and not outside.problem.wants_one_thread):
         yield
         return

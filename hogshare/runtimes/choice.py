@@ -39,6 +39,8 @@ MOMENT_NS = 10_000_000
 # the others twice, and for who takes it: networks of MNIST by two threads (80,000 numbers) are
 # level with one at 0.8 ms a step.
 SHARED_STEP_NS = 450_000
+# The same where a call takes many steps, in which workers wait for each other without Python.
+TEAM_STEP_NS = 40_000
 MOST_JOBS = 1 << 22  # threads and processes that Linux has numbers for
 WORTHWHILE_EXCHANGES = 4  # per worker and epoch, below which copies drift apart
 EXPECTED_EPOCHS = 10  # where only a limit is known
@@ -87,7 +89,7 @@ def worthwhile_workers(work: Work) -> int:
     costs = PROCESS_COSTS if work.by_processes else THREAD_COSTS
     by_time = int(work.nanoseconds / (costs * (machine.load().thread_wake_ns + WORKER_NS)))
     by_exchange = int(work.n_rows / max(1, WORTHWHILE_EXCHANGES * max(1, work.interval)))
-    by_step = by_time if work.step_ns is None else max(1, int(work.step_ns / SHARED_STEP_NS))
+    by_step = by_time if work.step_ns is None else max(1, int(work.step_ns / work.least_step_ns))
     return max(work.least_workers, min(by_time, by_exchange, by_step))
 
 
@@ -105,6 +107,7 @@ class Work(NamedTuple):
     by_threads : why threads may
     least_workers : that the plane needs, whether they pay or not
     step_ns : of one step, where workers compute each together; None: each has steps of its own
+    least_step_ns : of a step that are worth another worker
     """
 
     nanoseconds: float
@@ -114,11 +117,17 @@ class Work(NamedTuple):
     by_threads: str = "the rows need no copy then"
     least_workers: int = 1
     step_ns: float | None = None
+    least_step_ns: float = SHARED_STEP_NS
 
-    def shared(self, n_epochs: int, n_rows: int) -> Work:
-        """The same, of steps of so many rows that workers compute together."""
+    def shared(self, n_epochs: int, n_rows: int, in_calls: bool) -> Work:
+        """The same, of steps of so many rows that workers compute together.
+
+        in_calls : whether a call takes many steps
+        """
         visits = self.n_rows * min(n_epochs, EXPECTED_EPOCHS)
-        return self._replace(step_ns=self.nanoseconds / visits * min(n_rows, self.n_rows))
+        step_ns = self.nanoseconds / visits * min(n_rows, self.n_rows)
+        least = TEAM_STEP_NS if in_calls else SHARED_STEP_NS
+        return self._replace(step_ns=step_ns, least_step_ns=least)
 
 
 def work_of(problem: Problem, stop: Stop, plane: Plane, start: Model | None) -> Work:

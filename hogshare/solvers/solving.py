@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from hogshare.barriers import BSP, Barrier, BuiltIn, barrier_of, is_bsp
 from hogshare.engine.checkpoints import Checkpoint, OneFile, Saved, facts_of
-from hogshare.engine.choices import Choices, may_split, rows_of_step
+from hogshare.engine.choices import Choices, may_split, rows_of_step, takes_steps_in_calls
 from hogshare.engine.description import fitted
 from hogshare.engine.epochends import EpochEnds
 from hogshare.engine.stops import Stop
@@ -224,7 +224,8 @@ def solve(
     work = work_of(problem, stop, plane, first)
     splits = n_workers != 1 and may_split(problem, rule, plane, block)  # may try the gradient
     if splits and (not named_barrier or is_bsp(barrier, 2)):
-        work = work.shared(stop.epochs, rows_of_step(rule, block))
+        in_calls = takes_steps_in_calls(problem, rule, plane.mode(2))
+        work = work.shared(stop.epochs, rows_of_step(rule, block), in_calls)
     workers, runner, notes = choose(work, runtime, n_workers)
     if runner.has_clock:
         rule.check_simulated(plane)

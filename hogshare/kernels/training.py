@@ -1,0 +1,545 @@
+"""Many mini-batches of a network of dense layers in one call: forward, back and a step for each.
+
+A worker computes with its slice of the network (`hogshare.kernels.slices`), for all rows of a
+mini-batch. Several are a *team*: each has some of the units of every hidden layer. What of a row's
+sums comes from others' units, and of its derivatives goes to them, is exchanged at one place of
+each later layer; so two workers with one hidden layer meet once in a mini-batch, and exchange as
+many numbers as there are outputs. Whoever computes, a step is one worker's, to rounding.
+
+Sparse rows are read where they are, as places and values; zeros take no time. For the way back the
+mini-batch is sorted by columns, so that each row of coefficients is read and written once.
+
+Who writes: a worker its slice and its memory; its own part of `exchange`, which others read once
+it has raised its number in `words` (releasing); at a block's end, once all have come there, its
+numbers of the vector. A part is written anew two mini-batches later, when all have met in between.
+Who frees: `exchange` and `words` are the session's.
+
+Source of the partition: Shoeybi et al. 2019, Megatron-LM, section 3, whose layers come in pairs;
+here every later layer is cut by its inputs.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.atomics import load as load_word
+from hogshare.kernels.atomics import prefetch
+from hogshare.kernels.atomics import store as store_word
+from hogshare.kernels.dense import LOGISTIC, RELU, TANH, logistic, tanh
+from hogshare.kernels.host import yield_core
+from hogshare.kernels.jit import JIT_DISABLED, helper, kernel
+from hogshare.kernels.outputs import end_row
+from hogshare.kernels.slices import (
+    ACTIVATION,
+    BIASES,
+    COEFS,
+    DECAY,
+    FACTOR,
+    FIRST,
+    GATHERED,
+    OUTPUTS,
+    OWN,
+    OWN_WIDTH,
+    PARTS,
+    ROWS,
+    SLOPES,
+    SQUARES,
+    WEIGHTS,
+    WIDTH,
+    is_finite,
+    load,
+    move_part,
+    refresh,
+    store,
+)
+from hogshare.kernels.tiles import product, sum_rows
+
+AHEAD = 2  # rows whose memory is asked for before they are read
+LINE = 64
+LOOKS = 20 if JIT_DISABLED else 2_000  # polls of a word between two times that the core is given up
+
+
+class Inputs(NamedTuple):
+    """Rows, as `hogshare.kernels.rows.Rows` has them, and what is wanted of them."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+
+
+class Net(NamedTuple):
+    """A network, as a worker of a team has it.
+
+    layers : int64 (n_layers, N_COLUMNS), see `hogshare.kernels.slices`
+    n_inputs : of a row
+    is_lazy : 1: rows of the first layer are loaded and moved when a mini-batch touches them
+    strip : rows of coefficients whose derivatives are computed at once; `slopes` has as many
+    loss : see `hogshare.kernels.outputs`
+    alpha : strength of the penalty
+    rule : kind of a step, one of `hogshare.kernels.momentum`
+    spare : place of a row of the first layer in a slice, for a moment
+    """
+
+    layers: np.ndarray
+    n_inputs: int
+    is_lazy: int
+    strip: int
+    loss: int
+    alpha: float
+    rule: int
+    spare: int
+
+
+class Memory(NamedTuple):
+    """What a worker computes in.
+
+    numbers : inputs, outputs and derivatives of a mini-batch's rows
+    slopes, flipped : derivatives in a strip of coefficients; a layer's coefficients, transposed
+    nothing : zeros
+    stamps : int64 (n_inputs,), up to which step a row of the first layer has come, if they are lazy
+    counts, starts : int64 (n_inputs,), zeros before a mini-batch, and where a column's values end
+    touched : int64, the columns that a mini-batch has
+    who, values : rows and values of a mini-batch, by columns
+    """
+
+    numbers: np.ndarray
+    slopes: np.ndarray
+    flipped: np.ndarray
+    nothing: np.ndarray
+    stamps: np.ndarray
+    counts: np.ndarray
+    starts: np.ndarray
+    touched: np.ndarray
+    who: np.ndarray
+    values: np.ndarray
+
+
+class Team(NamedTuple):
+    """The workers that compute mini-batches together.
+
+    me, size : this one's number among them, and how many there are
+    words : int64 (size * layout.WORD,), how far each has come
+    exchange : float (size * stride,), what they exchange: each worker's part for mini-batches of
+        even numbers, and that for odd ones
+    part, stride : numbers of a part, and from one worker to the next
+    table, control : the run's
+    """
+
+    me: int
+    size: int
+    words: np.ndarray
+    exchange: np.ndarray
+    part: int
+    stride: int
+    table: np.ndarray
+    control: np.ndarray
+
+
+@helper
+def meet(team, number, may_leave):
+    """Come to a point, and wait until all of the team have; False if somebody will not come.
+
+    number : of the point, in a run
+    may_leave : whether somebody may not have come at all, because the run is stopped
+    """
+    store_word(team.words, team.me * layout.WORD, number)
+    for k in range(team.size):
+        polls = 0
+        while load_word(team.words, k * layout.WORD) < number:
+            polls += 1
+            if polls % LOOKS == 0:
+                state = load_word(team.table[k], layout.T_STATE)
+                if state == layout.DEAD or state == layout.DONE:
+                    return False
+                if may_leave and load_word(team.control, layout.STOP) != layout.RUNNING:
+                    return False
+                yield_core()
+    return True
+
+
+@helper
+def ask_for(rows, i, inputs, n_inputs):
+    """Have a row fetched."""
+    if i >= rows.shape[0]:
+        return
+    data, indices = inputs.data, inputs.indices
+    if inputs.indptr.shape[0] == 0:
+        for j in range(0, n_inputs, LINE // data.itemsize):
+            prefetch(data, rows[i] * n_inputs + j)
+        return
+    begin, end = inputs.indptr[rows[i]], inputs.indptr[rows[i] + 1]
+    for place in range(begin, end, LINE // data.itemsize):
+        prefetch(data, place)
+    for place in range(begin, end, LINE // indices.itemsize):
+        prefetch(indices, place)
+
+
+@helper
+def gather(rows, inputs, n_inputs, out):
+    """Lay dense rows one after another."""
+    for i in range(min(AHEAD, rows.shape[0])):
+        ask_for(rows, i, inputs, n_inputs)
+    for i in range(rows.shape[0]):
+        ask_for(rows, i + AHEAD, inputs, n_inputs)
+        source = inputs.data[rows[i] * n_inputs : rows[i] * n_inputs + n_inputs]
+        into = out[i * n_inputs : i * n_inputs + n_inputs]
+        for j in range(n_inputs):
+            into[j] = source[j]
+
+
+@helper
+def sort_by_columns(rows, inputs, memory):
+    """Sort a mini-batch's values by columns; returns how many columns it has."""
+    indices, counts, starts, n_touched = inputs.indices, memory.counts, memory.starts, 0
+    for i in range(rows.shape[0]):
+        ask_for(rows, i + AHEAD, inputs, 0)
+        for place in range(inputs.indptr[rows[i]], inputs.indptr[rows[i] + 1]):
+            column = np.int64(indices[place])
+            memory.touched[n_touched] = column  # which stands if the column is new
+            n_touched += counts[column] == 0
+            counts[column] += 1
+    end = 0
+    for k in range(n_touched):
+        starts[memory.touched[k]] = end
+        end += counts[memory.touched[k]]
+    for i in range(rows.shape[0]):
+        for place in range(inputs.indptr[rows[i]], inputs.indptr[rows[i] + 1]):
+            column = np.int64(indices[place])
+            k = starts[column]
+            starts[column] = k + 1
+            memory.who[k] = i
+            memory.values[k] = inputs.data[place]
+    return n_touched
+
+
+@helper
+def finish(numbers, at, n, width, count, biases, first, kind):
+    """Add the biases to n rows of sums, and apply the activation.
+
+    width, count : from a row to the next, and numbers of each
+    """
+    zero = numbers.dtype.type(0.0)
+    bias = biases[first : first + count]
+    for i in range(n):
+        row = numbers[at + i * width : at + i * width + count]
+        if kind == RELU:
+            for j in range(count):
+                value = row[j] + bias[j]
+                row[j] = zero if value < zero else value  # NaN stays NaN
+        elif kind == TANH:
+            for j in range(count):
+                row[j] = tanh(np.float64(row[j] + bias[j]))
+        elif kind == LOGISTIC:
+            for j in range(count):
+                row[j] = logistic(np.float64(row[j] + bias[j]))
+        else:
+            for j in range(count):
+                row[j] += bias[j]
+
+
+@helper
+def through_activation(numbers, outputs, own_width, slopes, width, n, count, kind):
+    """From derivatives in what an activation gives to those in what it takes, of n rows."""
+    zero, one = numbers.dtype.type(0.0), numbers.dtype.type(1.0)
+    for i in range(n):
+        a = numbers[outputs + i * own_width : outputs + i * own_width + count]
+        delta = numbers[slopes + i * width : slopes + i * width + count]
+        if kind == RELU:
+            for j in range(count):
+                delta[j] = delta[j] if a[j] > zero else zero
+        elif kind == TANH:
+            for j in range(count):
+                delta[j] *= one - a[j] * a[j]
+        elif kind == LOGISTIC:
+            for j in range(count):
+                delta[j] *= a[j] * (one - a[j])
+
+
+@helper
+def part_of(team, worker, parity):
+    """Where a worker's part of what is exchanged begins."""
+    return worker * team.stride + parity * team.part
+
+
+@helper
+def go_forward(net, own, memory, team, inputs, rows, is_sparse, step, point):
+    """Every layer's outputs of a mini-batch, of the last one its sums; False if somebody is lost.
+
+    point : number of the first point at which the team meets in this mini-batch
+    """
+    layers, numbers, n = net.layers, memory.numbers, rows.shape[0]
+    last = layers.shape[0] - 1
+    layer = layers[0]
+    width, out = layer[WIDTH], layer[OUTPUTS]
+    if is_sparse:
+        numbers[out : out + n * width] = numbers.dtype.type(0.0)
+        for i in range(n):
+            begin, end = inputs.indptr[rows[i]], inputs.indptr[rows[i] + 1]
+            values = end - begin, inputs.data, begin, inputs.indices, begin
+            sum_rows(*values, own.w, layer[WEIGHTS], width, width, numbers, out + i * width)
+    else:
+        n_inputs = net.n_inputs
+        factors = numbers, 0, n_inputs, 1, own.w, layer[WEIGHTS], width
+        product(n, n_inputs, width, *factors, numbers, out, width, 0)
+    finish(numbers, out, n, width, layer[OWN], own.w, layer[BIASES], layer[ACTIVATION])
+    for index in range(1, last + 1):
+        before, layer = layers[index - 1], layers[index]
+        width, out, own_width = layer[WIDTH], layer[OUTPUTS], layer[OWN_WIDTH]
+        left = numbers, before[OUTPUTS], before[OWN_WIDTH], 1
+        right = own.w, layer[WEIGHTS], width
+        if team.size == 1:
+            product(n, layer[ROWS], width, *left, *right, numbers, out, width, 0)
+        else:
+            at = part_of(team, team.me, step % 2) + layer[PARTS]
+            product(n, layer[ROWS], width, *left, *right, team.exchange, at, width, 0)
+            if not meet(team, point + index - 1, False):
+                return False
+            add_parts(team, step % 2, layer, n, numbers)
+        kind = layer[ACTIVATION]
+        finish(numbers, out, n, own_width, layer[OWN], own.w, layer[BIASES], kind)
+    return True
+
+
+@helper
+def add_parts(team, parity, layer, n, numbers):
+    """Overwrite the sums of this worker's units with the sum of all workers' parts, in order."""
+    width, count = layer[WIDTH], layer[OWN]
+    for i in range(n):
+        begin = layer[OUTPUTS] + i * layer[OWN_WIDTH]
+        into = numbers[begin : begin + count]
+        into[:] = numbers.dtype.type(0.0)
+        for k in range(team.size):
+            at = part_of(team, k, parity) + layer[PARTS] + i * width + layer[FIRST]
+            part = team.exchange[at : at + count]
+            for j in range(count):
+                into[j] += part[j]
+
+
+@helper
+def exchange_slopes(team, parity, layer, n, numbers, point):
+    """Have all derivatives in a hidden layer's sums, of which each worker has its units'.
+
+    In a worker's part those of others' units are zeros, always: the parts are added up.
+    """
+    width, count, first = layer[WIDTH], layer[OWN], layer[FIRST]
+    begin = part_of(team, team.me, parity) + layer[GATHERED]
+    for i in range(n):
+        at = i * width + first
+        own = numbers[layer[SLOPES] + at : layer[SLOPES] + at + count]
+        into = team.exchange[begin + at : begin + at + count]
+        for j in range(count):
+            into[j] = own[j]
+    if not meet(team, point, False):
+        return False
+    out = numbers[layer[SLOPES] : layer[SLOPES] + n * width]
+    out[:] = numbers.dtype.type(0.0)
+    for k in range(team.size):
+        at = part_of(team, k, parity) + layer[GATHERED]
+        part = team.exchange[at : at + n * width]
+        for j in range(n * width):
+            out[j] += part[j]
+    return True
+
+
+@helper
+def move_biases(layer, own, memory, n, kind, numbers):
+    """Take a step of the biases that this worker has."""
+    count = layer[OWN]
+    sums = memory.slopes[:count]
+    sums[:] = sums.dtype.type(0.0)
+    for i in range(n):
+        begin = layer[SLOPES] + i * layer[WIDTH] + layer[FIRST]
+        row = memory.numbers[begin : begin + count]
+        for j in range(count):
+            sums[j] += row[j]
+    decay, numbers[DECAY] = numbers[DECAY], 0.0
+    move_part(own, layer[BIASES], count, sums, 0, kind, numbers)
+    numbers[DECAY] = decay
+
+
+@helper
+def move_dense(net, layer, own, memory, n, left, left_width, numbers):
+    """Take a step of a layer's coefficients, a strip of their rows after the other.
+
+    left, left_width : where what the layer takes stands in memory, and how long its rows are
+    """
+    width, slopes = layer[WIDTH], memory.slopes
+    for low in range(0, layer[ROWS], net.strip):
+        count = min(net.strip, layer[ROWS] - low)
+        factors = memory.numbers, left + low, 1, left_width, memory.numbers, layer[SLOPES], width
+        product(count, n, width, *factors, slopes, 0, width, 0)
+        at = layer[WEIGHTS] + low * width
+        squares = move_part(own, at, count * width, slopes, 0, net.rule, numbers)
+        numbers[SQUARES] += squares
+
+
+@helper
+def move_sparse(net, layer, own, memory, n_touched, numbers, step):
+    """As `move_dense`, for the first layer and a mini-batch that is sorted by columns."""
+    width, slopes, counts, starts = layer[WIDTH], memory.slopes, memory.counts, memory.starts
+    strip = 1 if net.is_lazy else net.strip
+    n_columns = n_touched if net.is_lazy else layer[ROWS]
+    for low in range(0, n_columns, strip):
+        n_strip = min(strip, n_columns - low)
+        slopes[: n_strip * width] = slopes.dtype.type(0.0)
+        first = memory.touched[low] if net.is_lazy else low
+        for k in range(n_strip):
+            count = counts[first + k]
+            if count > 0:
+                begin = starts[first + k] - count
+                counts[first + k] = 0
+                values = count, memory.values, begin, memory.who, begin
+                rows = memory.numbers, layer[SLOPES], width, width
+                sum_rows(*values, *rows, slopes, k * width)
+        at = layer[WEIGHTS] + first * width
+        squares = move_part(own, at, n_strip * width, slopes, 0, net.rule, numbers)
+        numbers[SQUARES] += squares
+        if net.is_lazy:
+            memory.stamps[first] = step + 1
+
+
+@helper
+def flip(w, at, n_rows, width, count, out, out_width):
+    """Write a layer's coefficients by columns, each a padded row."""
+    for j in range(count):
+        into = out[j * out_width : (j + 1) * out_width]
+        for i in range(n_rows):
+            into[i] = w[at + i * width + j]
+        into[n_rows:] = w.dtype.type(0.0)  # another layer's may stand there
+
+
+@helper
+def go_back(net, own, memory, team, n, is_sparse, n_touched, numbers, step, point):
+    """Take a step of all layers, from the derivatives in the last sums; False: somebody is lost."""
+    layers = net.layers
+    for index in range(layers.shape[0] - 1, 0, -1):
+        before, layer = layers[index - 1], layers[index]
+        width, into, into_width = layer[WIDTH], before[SLOPES], before[WIDTH]
+        n_sums = layer[COEFS]
+        flip(own.w, layer[WEIGHTS], layer[ROWS], width, n_sums, memory.flipped, before[OWN_WIDTH])
+        left = memory.numbers, layer[SLOPES], width, 1
+        right = memory.flipped, 0, before[OWN_WIDTH]
+        first = into + before[FIRST]
+        product(n, n_sums, before[OWN_WIDTH], *left, *right, memory.numbers, first, into_width, 0)
+        ends = before[OUTPUTS], before[OWN_WIDTH], first, into_width
+        through_activation(memory.numbers, *ends, n, before[OWN], before[ACTIVATION])
+        if team.size > 1 and index > 1:
+            if not exchange_slopes(team, step % 2, before, n, memory.numbers, point):
+                return False
+            point += 1
+        move_dense(net, layer, own, memory, n, before[OUTPUTS], before[OWN_WIDTH], numbers)
+        move_biases(layer, own, memory, n, net.rule, numbers)
+    layer = layers[0]
+    if is_sparse:
+        move_sparse(net, layer, own, memory, n_touched, numbers, step)
+    else:
+        move_dense(net, layer, own, memory, n, 0, net.n_inputs, numbers)
+    move_biases(layer, own, memory, n, net.rule, numbers)
+    return True
+
+
+@helper
+def end_rows(net, memory, inputs, rows):
+    """The rows' losses, summed, and derivatives in the last sums."""
+    layer = net.layers[net.layers.shape[0] - 1]
+    total, n_targets, count = 0.0, inputs.targets.shape[1], layer[OWN]
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        weight = np.float64(inputs.weights[row]) if inputs.weights.shape[0] else 1.0
+        at, slopes = layer[OUTPUTS] + i * layer[OWN_WIDTH], layer[SLOPES] + i * layer[WIDTH]
+        z, delta = memory.numbers[at : at + count], memory.numbers[slopes : slopes + count]
+        total += end_row(z, inputs.targets[row, :n_targets], net.loss, weight, delta)
+    return total
+
+
+@helper
+def weigh(net, inputs, order, batch, numbers):
+    """Settle by what each mini-batch's sums are divided: by its rows, or what they weigh."""
+    for step in range(numbers.shape[0]):
+        first, end = step * batch, min(order.shape[0], (step + 1) * batch)
+        weight = np.float64(end - first)
+        if inputs.weights.shape[0]:
+            weight = 0.0
+            for i in range(first, end):
+                weight += np.float64(inputs.weights[order[i]])
+        share = 1.0 / weight if weight > 0.0 else 0.0
+        numbers[step, FACTOR], numbers[step, DECAY] = share, net.alpha * share
+        numbers[step, SQUARES] = 0.0
+
+
+@helper
+def one_step(net, own, vectors, memory, team, inputs, rows, numbers, step, point):
+    """Take a mini-batch's step; the sum of its rows' losses, and whether all of the team are here.
+
+    Without a step where the losses are no number.
+    """
+    is_sparse, n_touched = inputs.indptr.shape[0] > 0, 0
+    if is_sparse:
+        n_touched = sort_by_columns(rows, inputs, memory)
+        if net.is_lazy:
+            side = net.rule, vectors, own, memory.stamps, memory.nothing, numbers, step
+            for k in range(n_touched):
+                refresh(net.layers[0], memory.touched[k], *side)
+    else:
+        gather(rows, inputs, net.n_inputs, memory.numbers)
+    if not go_forward(net, own, memory, team, inputs, rows, is_sparse, step, point):
+        return 0.0, False
+    total = end_rows(net, memory, inputs, rows)
+    if not math.isfinite(total):
+        return total, True
+    of_batch = rows.shape[0], is_sparse, n_touched, numbers[step], step
+    all_here = go_back(net, own, memory, team, *of_batch, point + net.layers.shape[0] - 1)
+    return total, all_here
+
+
+@kernel
+def train(net, vectors, own, memory, team, inputs, order, batch, numbers, point):
+    """Take the steps of a block's mini-batches; the sum of their losses, and whether that is so.
+
+    Nothing is written where somebody of the team is lost, or where the losses, which are then no
+    number, or the numbers have left the range.
+
+    vectors : `Vectors`, the run's; `own` as many numbers, in a slice's order
+    order : int64, the rows of the mini-batches
+    batch : rows of each; the last may have fewer
+    numbers : float64 (n_steps, N_NUMBERS), the steps'; all but the rule's four are written
+    point : number of the first point at which the team meets: `points_of` a block are its own
+
+    The loss is the worker's share of the team's: the penalty of its own coefficients, and of the
+    first worker also the rows' losses.
+    """
+    n_steps, n_points = numbers.shape[0], 2 * net.layers.shape[0]
+    if team.size > 1 and not meet(team, point, True):
+        return 0.0, False
+    load(net.layers, net.is_lazy, net.rule, vectors, own, memory.stamps)
+    weigh(net, inputs, order, batch, numbers)
+    total = 0.0
+    for step in range(n_steps):
+        rows = order[step * batch : min(order.shape[0], (step + 1) * batch)]
+        at = point + 1 + step * n_points
+        of_step = inputs, rows, numbers, step, at
+        loss, all_here = one_step(net, own, vectors, memory, team, *of_step)
+        if not all_here:
+            return 0.0, False
+        if not math.isfinite(loss):
+            return loss, True
+        if team.me == 0:
+            share = numbers[step, FACTOR] * rows.shape[0]
+            total += loss * share if share > 0.0 else loss
+    is_whole = is_finite(net.layers, net.is_lazy, own, memory.stamps)
+    if team.size > 1 and not meet(team, point + 1 + n_steps * n_points, False):
+        return 0.0, False
+    if not is_whole:
+        return math.nan, True
+    side = memory.stamps, net.spare, memory.nothing, numbers, n_steps
+    store(net.layers, net.is_lazy, net.rule, vectors, own, *side)
+    for step in range(n_steps):
+        rows = min(batch, order.shape[0] - step * batch)
+        share = numbers[step, FACTOR] * rows
+        penalty = 0.5 * net.alpha * numbers[step, SQUARES]
+        total += penalty * share if share > 0.0 else penalty
+    return total, True

@@ -1,0 +1,245 @@
+"""Steps of a network of dense layers, many mini-batches in a call: a worker's slice and memory.
+
+Who writes: a `Trainer` its own memory, and the vector through its kernel
+(`hogshare.kernels.training`). Who frees: it belongs to one worker, and ends with it; a team's
+`exchange` and `words` are the session's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hogshare.kernels import layout, momentum, network, slices, training
+from hogshare.kernels.slices import Vectors
+from hogshare.kernels.tiles import TALLEST, VECTOR_BYTES, padded
+from hogshare.problems.arrays import frozen
+from hogshare.problems.layers import Plan
+
+STRIP_BYTES = 1 << 14  # derivatives that stay in the nearest cache from their sum to their step
+LATE_BYTES = 1 << 20  # of a first layer, from which on rows that no mini-batch touches are left
+LATE_SHARE = 0.25  # the largest share of its rows that a mini-batch touches then
+# rows in a block, so that to copy a slice is a small share of their work, and calls are few
+LOAD_SHARE, FEWEST_STEPS, MOST_STEPS = 0.03, 8, 1 << 12
+CALL_PRODUCTS = 4e8  # of a block, which take some five milliseconds, beside which a call is short
+Descents = Sequence[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class SliceLayout:
+    """Where a worker of a team has its slice of a network, and how much memory it needs.
+
+    layers : int64 (n_layers, slices.N_COLUMNS)
+    n_own : numbers of the slice
+    spare : place in it of one row more of the first layer
+    n_numbers : of a mini-batch, in memory
+    n_part : of what each worker of the team exchanges, in one mini-batch
+    strip : rows of coefficients whose derivatives are computed at once
+    n_slopes, n_flipped : numbers of those, and of a layer's transposed coefficients
+    """
+
+    layers: np.ndarray
+    n_own: int
+    spare: int
+    n_numbers: int
+    n_part: int
+    strip: int
+    n_slopes: int
+    n_flipped: int
+
+
+def is_trained(plan: Plan) -> bool:
+    """Whether a network is one of dense layers alone, as `Trainer` steps through."""
+    return all(row[network.KIND] == network.DENSE for row in plan.rows)
+
+
+def may_team(plan: Plan, size: int, itemsize: int) -> bool:
+    """Whether each of so many workers would have some units of every hidden layer."""
+    vectors = [row[network.N_OUT] * itemsize / VECTOR_BYTES for row in plan.rows[:-1]]
+    return bool(vectors) and min(vectors) > size - 1
+
+
+def _spans(n_units: int, size: int, itemsize: int) -> list[tuple[int, int]]:
+    """Which units of a layer each worker has: whole vectors, as many as every other or one more."""
+    lanes = VECTOR_BYTES // itemsize
+    n_vectors = -(-n_units // lanes)
+    ends = [min(n_units, k * n_vectors // size * lanes) for k in range(size + 1)]
+    return list(pairwise(ends))
+
+
+def layout_of(
+    plan: Plan, me: int, size: int, batch: int, itemsize: int, is_sparse: bool
+) -> SliceLayout:
+    """Lay out the slice of worker `me`, and memory for mini-batches of so many rows."""
+    last = len(plan.rows) - 1
+    layers = np.zeros((last + 1, slices.N_COLUMNS), np.int64)
+    n_own = n_part = n_flipped = 0
+    n_numbers = padded(0 if is_sparse else batch * plan.rows[0][network.N_IN], itemsize)
+    span = 0, plan.rows[0][network.N_IN]  # of what the layer takes
+    for index, row in enumerate(plan.rows):
+        layer, n_out = layers[index], row[network.N_OUT]
+        taken = span
+        span = (0, n_out) if index == last else _spans(n_out, size, itemsize)[me]
+        n_units = span[1] - span[0]
+        first = span[0] if index == 0 else 0  # the first layer is cut by columns
+        n_coefs = n_units if index == 0 else n_out
+        width = padded(n_coefs, itemsize)
+        layer[slices.ACTIVATION] = row[network.ACTIVATION]
+        layer[slices.ROWS] = taken[1] - taken[0]
+        layer[slices.WIDTH], layer[slices.COEFS] = width, n_coefs
+        layer[slices.VECTOR_WIDTH] = n_out
+        begin = 0 if index == 0 else taken[0]
+        layer[slices.VECTOR_WEIGHTS] = row[network.WEIGHTS] + begin * n_out + first
+        layer[slices.VECTOR_BIASES] = row[network.BIASES] + span[0]
+        layer[slices.IS_MINE] = index < last or me == 0
+        layer[slices.WEIGHTS] = n_own
+        n_own += int(layer[slices.ROWS]) * width
+        layer[slices.BIASES] = n_own
+        own_width = padded(n_units, itemsize)
+        n_own += own_width
+        layer[slices.OWN], layer[slices.OWN_WIDTH] = n_units, own_width
+        layer[slices.FIRST] = span[0] - first
+        layer[slices.OUTPUTS] = n_numbers
+        layer[slices.SLOPES] = n_numbers + batch * own_width
+        n_numbers += batch * (own_width + width)
+        if index > 0:
+            layer[slices.PARTS], layer[slices.GATHERED] = n_part, n_part + batch * width
+            n_part += 2 * batch * width
+            n_flipped = max(n_flipped, n_out * int(layers[index - 1, slices.OWN_WIDTH]))
+    widest = int(layers[:, slices.WIDTH].max())
+    strip = max(1, STRIP_BYTES // (TALLEST * widest * itemsize)) * TALLEST
+    return SliceLayout(layers, n_own, n_own, n_numbers, n_part, strip, strip * widest, n_flipped)
+
+
+def steps_of_block(plan: Plan, values: float, batch: int) -> int:
+    """Mini-batches in a block, so that loading and storing the slices takes a small share.
+
+    values : numbers of a row that are read
+    """
+    first, rest = plan.rows[0], plan.rows[1:]
+    hidden = sum(row[network.N_IN] * row[network.N_OUT] for row in rest)
+    products = batch * (values * first[network.N_OUT] + hidden)
+    # a number is copied in about the time of ten products, and moved by a step in another two
+    loads = 10.0 * plan.n_params / (LOAD_SHARE * (3.0 * products + 2.0 * plan.n_params))
+    return int(min(MOST_STEPS, max(FEWEST_STEPS, loads, CALL_PRODUCTS / products)))
+
+
+class Shared(NamedTuple):
+    """What a team shares, the session's.
+
+    words : int64 (size * layout.WORD,)
+    exchange : the vector's type (size, 2 * n_part or more), zeros when the run begins
+    table, control : the run's
+    """
+
+    words: np.ndarray
+    exchange: np.ndarray
+    table: np.ndarray
+    control: np.ndarray
+
+
+class Trainer:
+    """A worker's steps on a network: calls of it are blocks.
+
+    plan : of dense layers
+    inputs : the problem's rows, as kernels have them
+    loss, alpha : of the problem
+    batch : rows of a mini-batch, at most
+    me, size : which worker of how many
+    shared : what a team shares; None: there is one worker
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        inputs: training.Inputs,
+        loss: int,
+        alpha: float,
+        batch: int,
+        me: int = 0,
+        size: int = 1,
+        shared: Shared | None = None,
+    ) -> None:
+        kind = inputs.data.dtype
+        n_inputs, is_sparse = plan.rows[0][network.N_IN], len(inputs.indptr) > 0
+        found = layout_of(plan, me, size, batch, kind.itemsize, is_sparse)
+        width = int(found.layers[0, slices.WIDTH])
+        most, touched = 0, 0.0
+        if is_sparse:
+            most = int(np.diff(inputs.indptr).max(initial=0)) * batch
+            touched = len(inputs.data) / (len(inputs.indptr) - 1) * batch
+        is_wide = n_inputs * width * kind.itemsize > LATE_BYTES
+        is_lazy = is_sparse and is_wide and touched < LATE_SHARE * n_inputs
+        of_net = n_inputs, int(is_lazy), found.strip, loss, alpha, momentum.NONE, found.spare
+        self._net = training.Net(found.layers, *of_net)
+        self._n_own = found.spare + width
+        self._own = [_zeros(self._n_own, kind)]
+        n_columns = n_inputs if is_sparse else 0
+        self._memory = training.Memory(
+            _zeros(found.n_numbers, kind),
+            _zeros(found.n_slopes, kind),
+            _zeros(found.n_flipped, kind),
+            _zeros(width, kind),
+            np.zeros(n_inputs if is_lazy else 0, np.int64),
+            np.zeros(n_columns, np.int64),
+            np.zeros(n_columns, np.int64),
+            np.zeros(most + 1, np.int64),
+            np.zeros(most, np.uint32),
+            np.zeros(most, kind),
+        )
+        if shared is None:
+            nothing = np.zeros((1, layout.N_TABLE), np.int64)
+            shared = Shared(nothing[0], np.zeros((1, 0), kind), nothing, nothing[0])
+        words, exchange, table, control = shared
+        places = exchange.reshape(-1), found.n_part, exchange.shape[1]
+        self._team = training.Team(me, size, words, *places, table, control)
+        self._inputs = inputs
+
+    def __call__(
+        self, w: np.ndarray, rows: np.ndarray, descents: Descents, batch: int, block: int
+    ) -> float | None:
+        """Take the steps of a block; the sum of the mini-batches' losses, or None.
+
+        w : shape (n_params,), written
+        rows : int64, those of the mini-batches, in their order
+        descents : of each step, as `Rule.descent` has them
+        batch : rows of a mini-batch; the last may have fewer
+        block : number of the block in the run, the same for all of the team
+
+        None: somebody of the team is gone, and nothing is written. NaN: the numbers have left the
+        range, and nothing is written.
+        """
+        kind, first, second = descents[0][:3]
+        numbers = np.zeros((len(descents), slices.N_NUMBERS))
+        numbers[:, : slices.FACTOR] = [descent[3:] for descent in descents]
+        n_vectors = {momentum.PLAIN: 1, momentum.ADAM: 3}.get(kind, 2)
+        while len(self._own) < n_vectors:
+            self._own.append(_zeros(self._n_own, w.dtype))
+        own = self._own[:n_vectors]
+        own += own[:1] * (3 - n_vectors)
+        given = [w if array is None else array for array in (first, second)]
+        point = block * (2 + len(self._net.layers) * 2 * MOST_STEPS)
+        loss, is_whole = training.train(
+            self._net._replace(rule=kind),
+            Vectors(w, *given),
+            Vectors(*own),
+            self._memory,
+            self._team,
+            self._inputs,
+            frozen(rows) if rows.flags.writeable else rows,
+            batch,
+            numbers,
+            point + 1,
+        )
+        return float(loss) if is_whole else None
+
+
+def _zeros(n: int, kind: np.dtype) -> np.ndarray:
+    """Zeros that begin where a cache line does, so that no vector lies on two."""
+    memory = np.zeros(n + VECTOR_BYTES // kind.itemsize, kind)
+    first = -memory.ctypes.data % VECTOR_BYTES // kind.itemsize
+    return memory[first : first + n]
