@@ -1,32 +1,54 @@
 """The gradient of a network of layers, in one call for a mini-batch.
 
 Layers are a table of numbers, whose columns are below. A worker's memory holds, for the n rows in
-hand, their inputs, every layer's outputs, derivatives twice (in a layer's outputs and in its
-inputs, in turn) and scratch of one image; nothing is allocated.
+hand, their inputs, every layer's outputs, the derivatives in those of connected layers twice (in a
+layer's outputs and in its inputs, in turn), and scratch: padded coefficients and derivatives, and
+what one image needs. Layers that take images come first, and are taken image by image, each through
+all of them: it stays in a cache. Nothing is allocated.
+
+What a convolution gives that is pooled by its largest numbers is not stored: activations rise, so
+that they come after the pooling, and their derivatives are those at the largest.
 
 Who writes: the caller's worker its own memory, marks and `out`. The vector `w` is read; on one
 without locks others write it meanwhile, so that the layers may see it at different moments.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from hogshare.kernels.atomics import prefetch
 from hogshare.kernels.dense import (
+    RELU,
     activate,
-    dense_backward,
+    coefs_back,
     dense_forward,
+    finish,
+    inputs_back,
     sparse_backward,
     sparse_forward,
     sum_rows,
     through_activation,
 )
-from hogshare.kernels.gemm import gemm
-from hogshare.kernels.images import convolve, convolve_back, pool, pool_back, respond, respond_back
+from hogshare.kernels.images import (
+    convolve,
+    fill,
+    filters_back,
+    flip_filters,
+    image_back,
+    pool,
+    pool_back,
+    respond,
+    respond_back,
+    with_borders,
+)
 from hogshare.kernels.jit import helper, kernel
+from hogshare.kernels.matrices import pad_rows, unpad_rows
 from hogshare.kernels.momentum import NONE, descend
 from hogshare.kernels.outputs import end_row, predict_row
+from hogshare.kernels.tiles import padded
+from hogshare.kernels.windows import CUTS
 
 KIND, ACTIVATION = 0, 1  # what a layer does, and what it makes of its sums
 WEIGHTS, BIASES, END = 2, 3, 4  # where its numbers lie in the vector, and where they end
@@ -34,17 +56,50 @@ N_IN, N_OUT = 5, 6  # of a row
 AT = 7  # numbers of a row that lie in memory before its outputs
 MARKS = 8  # numbers of a row whose places are marked before its own
 SHAPE = 9  # height, width, channels, down, across, filters, size, stride, padding
-COLUMNS = 18
+WIDTH = 18  # numbers from a row of outputs to the next
+IN_WIDTH = 19  # and from a row of inputs
+IS_FUSED = 20  # whether a convolution is pooled by its largest numbers next
+PLACES = 21  # where a convolution's places begin: see `hogshare.kernels.images`
+FILTERS, SLOPES, FLIPPED = 22, 23, 24  # in scratch: padded filters, derivatives, filters by columns
+COLUMNS = 25
 
 DENSE, CONVOLUTION, LARGEST, MEAN, RESPONSE = range(5)
 SHAPELESS = 9
 AHEAD = 2  # rows asked for before they are copied
 
+# what scratch has, and what there is to know of it: where a 1 stands; a convolution's padded sums;
+# an image with borders; a line of windows; three images; two images' derivatives; padded coefficients
+# of a connected layer, and how many rows of their derivatives are computed at once
+ONE, SUMS, BORDERED, LINE, RESPONSES, FIRST, SECOND, COEFS, STRIP = range(9)
+SPACE, N_REGIONS = 9, 10  # numbers from one of the three images to the next
+
+
+class Net(NamedTuple):
+    """A network, and how a worker's memory is laid out.
+
+    layers : int64 (n_layers, COLUMNS)
+    numbers : float64 (n_layers, 3), of local responses
+    places : int64, of convolutions
+    regions : int64 (N_REGIONS,), where things stand in scratch
+    n_images : how many layers, the first ones, take images
+    deltas_at, space, scratch_at : numbers of a row before the derivatives, of the derivatives in
+        one layer's outputs, and before the scratch
+    """
+
+    layers: np.ndarray
+    numbers: np.ndarray
+    places: np.ndarray
+    regions: np.ndarray
+    n_images: int
+    deltas_at: int
+    space: int
+    scratch_at: int
+
 
 @helper
 def shape_of(layer):
     """A layer's geometry, as `hogshare.kernels.images` has it."""
-    s = layer[SHAPE:COLUMNS]
+    s = layer[SHAPE:WIDTH]
     return s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8]
 
 
@@ -57,8 +112,8 @@ def ask_for(row, data, indptr, n_in):
 
 
 @helper
-def gather(rows, data, indices, indptr, n_in, memory):
-    """Lay the rows of a mini-batch one after another at the beginning of memory.
+def gather(rows, data, indices, indptr, n_in, width, memory):
+    """Lay the rows of a mini-batch `width` numbers apart at the beginning of memory.
 
     They are wherever shuffling has them from: the memory's answer for one is awaited while others
     are copied.
@@ -68,7 +123,7 @@ def gather(rows, data, indices, indptr, n_in, memory):
     for i in range(rows.shape[0]):
         if i + AHEAD < rows.shape[0]:
             ask_for(rows[i + AHEAD], data, indptr, n_in)
-        into = memory[i * n_in : i * n_in + n_in]
+        into = memory[i * width : i * width + n_in]
         if indptr.shape[0]:
             into[:] = memory.dtype.type(0.0)
             for place in range(indptr[rows[i]], indptr[rows[i] + 1]):
@@ -86,104 +141,203 @@ def is_read_in_place(layers, indptr):
 
 
 @helper
-def image_layer_forward(layer, numbers, n, memory, at, w, out_at, marks, scratch_at):
-    """A layer that takes images one by one."""
-    shape, kind = shape_of(layer), layer[KIND]
-    n_in, n_out = layer[N_IN], layer[N_OUT]
-    for i in range(n):
-        here, there = at + i * n_in, out_at + i * n_out
-        image, into = memory[here : here + n_in], memory[there : there + n_out]
+def prepare_filters(net, w, memory, scratch, goes_back):
+    """Lay out the filters, padded, and by columns where the way back needs them."""
+    memory[scratch + net.regions[ONE]] = memory.dtype.type(1.0)
+    for index in range(net.n_images):
+        layer = net.layers[index]
+        if layer[KIND] == CONVOLUTION:
+            shape = shape_of(layer)
+            filters, length = shape[5], shape[6] * shape[6] * shape[2]
+            at, width = scratch + layer[FILTERS], padded(filters, memory.itemsize)
+            pad_rows(w, layer[WEIGHTS], length + 1, filters, memory, at, width)  # and the biases
+            if goes_back and index > 0:
+                flip_filters(shape, memory, at, scratch + layer[FLIPPED])
+
+
+@helper
+def convolve_image(net, index, memory, at, out_at, scratch):
+    """Sums of a convolution, and its activation unless that is for after the pooling.
+
+    Returns where they are: at `out_at`, or, if they are pooled next, in scratch, padded.
+    """
+    layer, regions = net.layers[index], net.regions
+    shape = shape_of(layer)
+    bordered = with_borders(shape, memory, at, scratch + regions[BORDERED])
+    filters, n_places = shape[5], shape[3] * shape[4]
+    width, kind = padded(filters, memory.itemsize), layer[ACTIVATION]
+    is_direct = width == filters and not layer[IS_FUSED]
+    into = out_at if is_direct else scratch + regions[SUMS]
+    ends = net.places, layer[PLACES], scratch + layer[FILTERS], CUTS if kind == RELU else 0, into
+    convolve(shape, memory, bordered, *ends)
+    if layer[IS_FUSED]:
+        return into
+    if not is_direct:
+        unpad_rows(memory, into, n_places, filters, width, memory, out_at)
+    if kind != RELU:
+        activate(memory[out_at : out_at + layer[N_OUT]], kind)
+    return out_at
+
+
+@helper
+def image_forward(net, n, i, memory, marks, scratch):
+    """One image, the i-th of n, through all layers that take images."""
+    at, index = i * net.layers[0, IN_WIDTH], 0
+    while index < net.n_images:
+        layer = net.layers[index]
+        shape, kind = shape_of(layer), layer[KIND]
+        out_at, place = layer[AT] * n + i * layer[WIDTH], shape[2]
         if kind == CONVOLUTION:
-            convolve(shape, memory, here, w, layer[WEIGHTS], there, scratch_at)
+            at = convolve_image(net, index, memory, at, out_at, scratch)
         elif kind == RESPONSE:
-            respond(shape, numbers, image, memory[scratch_at : scratch_at + 2 * n_in], into)
+            spots = scratch + net.regions[RESPONSES], net.regions[SPACE], out_at
+            respond(shape, net.numbers[index], memory, at, *spots)
+            at = out_at
         else:
-            first = layer[MARKS] * n + i * n_out
-            pool(shape, image, kind == LARGEST, into, marks[first : first + n_out])
+            before = net.layers[max(index - 1, 0)]
+            is_fused = index > 0 and before[IS_FUSED] == 1
+            if is_fused:
+                place = padded(shape[2], memory.itemsize)
+            marked = marks, layer[MARKS] * n + i * layer[WIDTH]
+            pool(shape, kind == LARGEST, memory, at, place, out_at, *marked)
+            if is_fused and before[ACTIVATION] != RELU:
+                activate(memory[out_at : out_at + layer[N_OUT]], before[ACTIVATION])
+            at = out_at
+        index += 1
 
 
 @helper
-def image_layer_backward(
-    layer, numbers, n, memory, at, delta_at, w, out, inward, inward_at, marks, scratch_at
-):
-    """The way back of a layer that takes images one by one."""
-    shape, kind = shape_of(layer), layer[KIND]
-    n_in, n_out = layer[N_IN], layer[N_OUT]
-    for i in range(n):
-        here, slopes_at, there = at + i * n_in, delta_at + i * n_out, inward_at + i * n_in
+def convolve_back(net, index, memory, at, delta_at, adds, inward_at, scratch):
+    """The way back of a convolution, from the derivatives in its sums, padded."""
+    layer, regions = net.layers[index], net.regions
+    shape, places = shape_of(layer), (net.places, layer[PLACES])
+    bordered = with_borders(shape, memory, at, scratch + regions[BORDERED])
+    ends = scratch + regions[ONE], adds, scratch + layer[SLOPES]
+    filters_back(shape, memory, bordered, *places, delta_at, *ends)
+    if index > 0:
+        line = scratch + regions[LINE]
+        image_back(shape, memory, delta_at, *places, scratch + layer[FLIPPED], line, inward_at)
+
+
+@helper
+def image_back_through(net, n, i, memory, marks, delta_at, scratch):
+    """The way back of one image, the i-th of n, from the derivatives in the last outputs."""
+    regions = net.regions
+    here, there = scratch + regions[FIRST], scratch + regions[SECOND]
+    sums_at, index = scratch + regions[SUMS], net.n_images - 1
+    while index >= 0:
+        layer = net.layers[index]
+        shape, kind = shape_of(layer), layer[KIND]
+        out_at = layer[AT] * n + i * layer[WIDTH]
+        at = i * layer[IN_WIDTH]
+        if index > 0:
+            at += net.layers[index - 1, AT] * n
         if kind == CONVOLUTION:
-            kept = 0.0 if i == 0 else 1.0
-            ends = w, layer[WEIGHTS], kept, out
-            convolve_back(shape, memory, here, slopes_at, *ends, inward, there, scratch_at)
-        elif inward:
-            slopes, into = memory[slopes_at : slopes_at + n_out], memory[there : there + n_in]
-            if kind == RESPONSE:
-                image = memory[here : here + n_in]
-                scratch = memory[scratch_at : scratch_at + 2 * n_in]
-                respond_back(shape, numbers, image, slopes, scratch, into)
-            else:
-                first = layer[MARKS] * n + i * n_out
-                pool_back(shape, slopes, kind == LARGEST, marks[first : first + n_out], into)
+            filters, n_places = shape[5], shape[3] * shape[4]
+            width = padded(filters, memory.itemsize)
+            if not layer[IS_FUSED]:
+                slopes = memory[delta_at : delta_at + layer[N_OUT]]
+                through_activation(memory[out_at : out_at + layer[N_OUT]], slopes, layer[ACTIVATION])
+                if width != filters:
+                    pad_rows(memory, delta_at, n_places, filters, memory, sums_at, width)
+                    delta_at = sums_at
+            convolve_back(net, index, memory, at, delta_at, i > 0, here, scratch)
+        elif index > 0 and net.layers[index - 1, IS_FUSED]:
+            slopes = memory[delta_at : delta_at + layer[N_OUT]]
+            outputs = memory[out_at : out_at + layer[N_OUT]]
+            through_activation(outputs, slopes, net.layers[index - 1, ACTIVATION])
+            marked = marks, layer[MARKS] * n + i * layer[WIDTH]
+            width = padded(shape[2], memory.itemsize)
+            pool_back(shape, True, memory, delta_at, *marked, sums_at, width)
+            delta_at = sums_at
+            index -= 1
+            continue
+        elif index > 0 and kind == RESPONSE:
+            spots = scratch + regions[RESPONSES], regions[SPACE], here
+            respond_back(shape, net.numbers[index], memory, at, delta_at, *spots)
+        elif index > 0:
+            marked = marks, layer[MARKS] * n + i * layer[WIDTH]
+            pool_back(shape, kind == LARGEST, memory, delta_at, *marked, here, shape[2])
+        delta_at = here
+        here, there = there, here
+        index -= 1
 
 
 @helper
-def go_forward(layers, numbers, w, rows, data, indices, indptr, memory, marks, scratch_at):
+def go_forward(net, w, rows, data, indices, indptr, memory, marks, goes_back):
     """Every layer's outputs; the last one's are sums yet. Returns where those lie."""
-    n, at = rows.shape[0], 0
+    layers, n, at = net.layers, rows.shape[0], 0
+    scratch = net.scratch_at * n
     sparse = is_read_in_place(layers, indptr)
     if not sparse:
-        gather(rows, data, indices, indptr, layers[0, N_IN], memory)
-    for index in range(layers.shape[0]):
+        gather(rows, data, indices, indptr, layers[0, N_IN], layers[0, IN_WIDTH], memory)
+    if net.n_images:
+        prepare_filters(net, w, memory, scratch, goes_back)
+        for i in range(n):
+            image_forward(net, n, i, memory, marks, scratch)
+        at = layers[net.n_images - 1, AT] * n
+    for index in range(net.n_images, layers.shape[0]):
         layer = layers[index]
-        out_at, n_out = layer[AT] * n, layer[N_OUT]
-        if layer[KIND] != DENSE:
-            side = memory, at, w, out_at, marks, scratch_at
-            image_layer_forward(layer, numbers[index], n, *side)
-        elif sparse and index == 0:
-            coefs, sums = w[layer[WEIGHTS] : layer[BIASES]], memory[out_at : out_at + n * n_out]
-            sparse_forward(rows, data, indices, indptr, coefs, sums, n_out)
+        out_at, n_out, width = layer[AT] * n, layer[N_OUT], layer[WIDTH]
+        if sparse and index == 0:
+            ends = w, layer[WEIGHTS], memory, out_at, n_out, width
+            sparse_forward(rows, data, indices, indptr, *ends)
         else:
-            dense_forward(n, layer[N_IN], n_out, memory, at, w, layer[WEIGHTS], out_at)
-        n_biases = layer[END] - layer[BIASES]
-        if n_biases:
-            biases, sums = w[layer[BIASES] : layer[END]], memory[out_at : out_at + n * n_out]
-            activate(sums, biases, n * n_out // n_biases, layer[ACTIVATION])
+            sizes, spot = (n, layer[N_IN], n_out), scratch + net.regions[COEFS]
+            ends = w, layer[WEIGHTS], spot, out_at, width
+            dense_forward(sizes, memory, at, layer[IN_WIDTH], *ends)
+        biases = w[layer[BIASES] : layer[END]]
+        finish(memory, out_at, n, width, biases, layer[ACTIVATION])
         at = out_at
     return at
 
 
 @helper
-def go_back(
-    layers, numbers, w, rows, data, indices, indptr, memory, marks, out, deltas, scratch_at
-):
+def go_back(net, w, rows, data, indices, indptr, memory, marks, out, here):
     """From the derivatives in the last sums to those in all coefficients and biases.
 
-    deltas : (int, int), where the derivatives lie, and where there is space for as many
+    here : where the derivatives lie
     """
-    n = rows.shape[0]
+    layers, n, space = net.layers, rows.shape[0], net.space * rows.shape[0]
+    scratch, there = net.scratch_at * n, here + space
+    spot, strip = scratch + net.regions[COEFS], net.regions[STRIP]
     sparse = is_read_in_place(layers, indptr)
-    here, there = deltas
-    for index in range(layers.shape[0] - 1, -1, -1):
+    for index in range(layers.shape[0] - 1, net.n_images - 1, -1):
         layer = layers[index]
-        n_in, n_out, out_at = layer[N_IN], layer[N_OUT], layer[AT] * n
+        n_out, out_at, width = layer[N_OUT], layer[AT] * n, layer[WIDTH]
         at = layers[index - 1, AT] * n if index else 0
-        slopes = memory[here : here + n * n_out]
-        through_activation(memory[out_at : out_at + n * n_out], slopes, layer[ACTIVATION])
-        n_biases = layer[END] - layer[BIASES]
-        if n_biases:
-            sum_rows(slopes, n * n_out // n_biases, out[layer[BIASES] : layer[END]])
-        if layer[KIND] != DENSE:
-            side = here, w, out, index > 0, there, marks, scratch_at
-            image_layer_backward(layer, numbers[index], n, memory, at, *side)
-        elif sparse and index == 0:
+        slopes = memory[here : here + n * width]
+        through_activation(memory[out_at : out_at + n * width], slopes, layer[ACTIVATION])
+        sum_rows(memory, here, n, width, out[layer[BIASES] : layer[END]])
+        sizes = n, layer[N_IN], n_out
+        if sparse and index == 0:
             sums = out[layer[WEIGHTS] : layer[BIASES]]
-            sparse_backward(rows, data, indices, indptr, slopes, sums, n_out)
+            sparse_backward(rows, data, indices, indptr, memory, here, width, sums, n_out)
         else:
-            dense_backward(n, n_in, n_out, memory, at, here, out, layer[WEIGHTS])
-            if index:
-                begins = here, w, layer[WEIGHTS], 0.0, memory, there
-                gemm(0, 1, n, n_in, n_out, memory, *begins)
+            ends = spot, strip, out, layer[WEIGHTS]
+            coefs_back(sizes, memory, at, layer[IN_WIDTH], here, width, *ends)
+        if index:
+            inputs_back(sizes, memory, here, width, w, layer[WEIGHTS], spot, there, layer[IN_WIDTH])
         here, there = there, here
+    if net.n_images:
+        row = layers[net.n_images - 1, WIDTH]
+        for i in range(n):
+            image_back_through(net, n, i, memory, marks, here + i * row, scratch)
+        store_filters(net, n, memory, scratch, out)
+
+
+@helper
+def store_filters(net, n, memory, scratch, out):
+    """Overwrite the derivatives in filters and biases with what the images' are in sum."""
+    for index in range(net.n_images):
+        layer = net.layers[index]
+        if layer[KIND] == CONVOLUTION:
+            shape = shape_of(layer)
+            filters, length = shape[5], shape[6] * shape[6] * shape[2]
+            width, at = padded(filters, memory.itemsize), scratch + layer[SLOPES]
+            if n == 0:
+                fill(memory, at, (length + 1) * width, 0.0)
+            unpad_rows(memory, at, length + 1, filters, width, out, layer[WEIGHTS])
 
 
 @helper
@@ -219,13 +373,14 @@ def scale_and_penalise(layers, w, out, alpha, share):
 
 
 @helper
-def end_rows(rows, targets, weights, kind, memory, at, n_outputs, deltas_at):
+def end_rows(rows, targets, weights, kind, memory, at, last, deltas_at):
     """The rows' losses, and derivatives in the last sums: two sums, of losses and of weights."""
+    n_outputs, row = last[N_OUT], last[WIDTH]
     total, weight_sum, width = 0.0, 0.0, targets.shape[1]
     for i in range(rows.shape[0]):
         weight = np.float64(weights[rows[i]]) if weights.shape[0] else 1.0
-        z = memory[at + i * n_outputs : at + (i + 1) * n_outputs]
-        delta = memory[deltas_at + i * n_outputs : deltas_at + (i + 1) * n_outputs]
+        z = memory[at + i * row : at + i * row + n_outputs]
+        delta = memory[deltas_at + i * row : deltas_at + i * row + n_outputs]
         total += end_row(z, targets[rows[i], :width], kind, weight, delta)
         weight_sum += weight
     return total, weight_sum
@@ -233,8 +388,7 @@ def end_rows(rows, targets, weights, kind, memory, at, n_outputs, deltas_at):
 
 @kernel
 def gradient(
-    layers,
-    numbers,
+    net,
     w,
     rows,
     data,
@@ -247,9 +401,6 @@ def gradient(
     mean,
     memory,
     marks,
-    deltas_at,
-    space,
-    scratch_at,
     out,
     moved,
     first,
@@ -265,8 +416,7 @@ def gradient(
     And take a step by it, if `kind` is one of `hogshare.kernels.momentum`, and the value a number:
     `moved` is then the vector, as who may write it has it, and `out` is the step.
 
-    layers : int64 [n_layers, COLUMNS]
-    numbers : float64 [n_layers, 3], of local responses
+    net : see `Net`
     w, out : float [n_params]
     rows : int64 [n]
     data, indices, indptr : the inputs, as `hogshare.kernels.rows.Rows` has them
@@ -275,18 +425,16 @@ def gradient(
     mean : 0.0 leaves `out` a sum; else it is divided by the rows' weights and multiplied by this,
         1.0 or what they are of a mini-batch's, and the value divided by their mean; it is a sum in
         any case
-    deltas_at, space, scratch_at : numbers of a row before the derivatives, of the derivatives in
-        one layer's outputs, and before the scratch
     """
     n = rows.shape[0]
-    here, scratch = deltas_at * n, scratch_at * n
+    here = net.deltas_at * n
     inputs = rows, data, indices, indptr, memory, marks
-    at = go_forward(layers, numbers, w, *inputs, scratch)
-    n_outputs = layers[layers.shape[0] - 1, N_OUT]
-    total, weight = end_rows(rows, targets, weights, loss, memory, at, n_outputs, here)
-    go_back(layers, numbers, w, *inputs, out, (here, here + space * n), scratch)
+    at = go_forward(net, w, *inputs, True)
+    last = net.layers[net.layers.shape[0] - 1]
+    total, weight = end_rows(rows, targets, weights, loss, memory, at, last, here)
+    go_back(net, w, *inputs, out, here)
     share = 1.0 if mean == 0.0 else mean / weight if weight > 0.0 else 0.0
-    value = total + scale_and_penalise(layers, w, out, alpha, share)
+    value = total + scale_and_penalise(net.layers, w, out, alpha, share)
     if mean != 0.0 and weights.shape[0] and weight > 0.0:
         value *= n / weight
     if kind != NONE and math.isfinite(value):
@@ -295,40 +443,21 @@ def gradient(
 
 
 @kernel
-def predict(
-    layers, numbers, w, rows, data, indices, indptr, loss, memory, marks, scratch_at, predictions
-):
+def predict(net, w, rows, data, indices, indptr, loss, memory, marks, predictions):
     """Overwrite `predictions` with the network's outputs for some rows, float [n * n_outputs]."""
-    n = rows.shape[0]
-    inputs = rows, data, indices, indptr, memory, marks
-    at = go_forward(layers, numbers, w, *inputs, scratch_at * n)
-    k = layers[layers.shape[0] - 1, N_OUT]
-    for i in range(n):
-        predict_row(memory[at + i * k : at + i * k + k], loss)
-    for j in range(n * k):
-        predictions[j] = memory[at + j]
+    at = go_forward(net, w, rows, data, indices, indptr, memory, marks, False)
+    last = net.layers[net.layers.shape[0] - 1]
+    k, width = last[N_OUT], last[WIDTH]
+    for i in range(rows.shape[0]):
+        outputs = memory[at + i * width : at + i * width + k]
+        predict_row(outputs, loss)
+        for j in range(k):
+            predictions[i * k + j] = outputs[j]
 
 
 @kernel
-def loss_of(
-    layers,
-    numbers,
-    w,
-    rows,
-    data,
-    indices,
-    indptr,
-    targets,
-    weights,
-    loss,
-    memory,
-    marks,
-    deltas_at,
-    scratch_at,
-):
+def loss_of(net, w, rows, data, indices, indptr, targets, weights, loss, memory, marks):
     """Sum of some rows' losses, and of their weights, without a way back."""
-    n = rows.shape[0]
-    inputs = rows, data, indices, indptr, memory, marks
-    at = go_forward(layers, numbers, w, *inputs, scratch_at * n)
-    k = layers[layers.shape[0] - 1, N_OUT]
-    return end_rows(rows, targets, weights, loss, memory, at, k, deltas_at * n)
+    at = go_forward(net, w, rows, data, indices, indptr, memory, marks, False)
+    last, deltas_at = net.layers[net.layers.shape[0] - 1], net.deltas_at * rows.shape[0]
+    return end_rows(rows, targets, weights, loss, memory, at, last, deltas_at)

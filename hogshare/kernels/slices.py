@@ -125,10 +125,14 @@ def copy_vectors(kind, source, begin, into, at, count):
 
 
 @helper
-def copy_rows(layer, kind, vectors, own, loads):
-    """Copy a layer's coefficients from the vector into a slice, or back."""
-    for r in range(layer[ROWS]):
-        outer = layer[VECTOR_WEIGHTS] + r * layer[VECTOR_WIDTH]
+def copy_rows(layer, count, order, kind, vectors, own, loads):
+    """Copy the first rows of a layer's coefficients from the vector into a slice, or back.
+
+    order : which row of the vector each is, of the first layer; empty: the rows have their order
+    """
+    for r in range(count):
+        row = order[r] if order.shape[0] > 0 else r
+        outer = layer[VECTOR_WEIGHTS] + row * layer[VECTOR_WIDTH]
         inner = layer[WEIGHTS] + r * layer[WIDTH]
         if loads:
             copy_vectors(kind, vectors, outer, own, inner, layer[COEFS])
@@ -137,16 +141,19 @@ def copy_rows(layer, kind, vectors, own, loads):
 
 
 @helper
-def load(layers, is_lazy, kind, vectors, own, stamps):
-    """Fill a slice from the vector; of a first layer whose rows are loaded late, nothing yet."""
-    if is_lazy:
-        stamps[:] = UNKNOWN
+def rows_at_once(layers, index, stamps):
+    """How many of a layer's rows are loaded and stored with the slice: all but those by stamps."""
+    return layers[index, ROWS] - (stamps.shape[0] if index == 0 else 0)
+
+
+@helper
+def load(layers, order, kind, vectors, own, stamps):
+    """Fill a slice from the vector, but for rows of the first layer that have stamps."""
+    stamps[:] = UNKNOWN
     for index in range(layers.shape[0]):
-        layer = layers[index]
-        if index > 0 or not is_lazy:
-            copy_rows(layer, kind, vectors, own, True)
-        count = layer[OWN]
-        copy_vectors(kind, vectors, layer[VECTOR_BIASES], own, layer[BIASES], count)
+        layer, count = layers[index], rows_at_once(layers, index, stamps)
+        copy_rows(layer, count, order if index == 0 else order[:0], kind, vectors, own, True)
+        copy_vectors(kind, vectors, layer[VECTOR_BIASES], own, layer[BIASES], layer[OWN])
 
 
 @helper
@@ -157,11 +164,21 @@ def take_missed(row, width, kind, own, nothing, numbers, since, until):
 
 
 @helper
-def refresh(layer, column, kind, vectors, own, stamps, nothing, numbers, step):
+def place_of(layer, order, stamps, column):
+    """Where a row with a stamp stands, in the vector and in the slice."""
+    row = layer[ROWS] - stamps.shape[0] + column
+    return (
+        layer[VECTOR_WEIGHTS] + order[row] * layer[VECTOR_WIDTH],
+        layer[WEIGHTS] + row * layer[WIDTH],
+    )
+
+
+@helper
+def refresh(layer, order, column, kind, vectors, own, stamps, nothing, numbers, step):
     """Have a row of the first layer as it is before a step: load it, and take what it missed."""
-    row, since = layer[WEIGHTS] + column * layer[WIDTH], stamps[column]
+    outer, row = place_of(layer, order, stamps, column)
+    since = stamps[column]
     if since == UNKNOWN:
-        outer = layer[VECTOR_WEIGHTS] + column * layer[VECTOR_WIDTH]
         copy_vectors(kind, vectors, outer, own, row, layer[COEFS])
         since = 0
     take_missed(row, layer[WIDTH], kind, own, nothing, numbers, since, step)
@@ -169,14 +186,14 @@ def refresh(layer, column, kind, vectors, own, stamps, nothing, numbers, step):
 
 
 @helper
-def is_finite(layers, is_lazy, own, stamps):
+def is_finite(layers, own, stamps):
     """Whether all numbers of a slice are numbers."""
     zero = own.w.dtype.type(0.0)
     total = zero
     for index in range(layers.shape[0]):
-        layer = layers[index]
+        layer, n_loaded = layers[index], rows_at_once(layers, index, stamps)
         for r in range(layer[ROWS]):
-            if is_lazy and index == 0 and stamps[r] == UNKNOWN:
+            if r >= n_loaded and stamps[r - n_loaded] == UNKNOWN:
                 continue
             at = layer[WEIGHTS] + r * layer[WIDTH]
             row = own.w[at : at + layer[WIDTH]]
@@ -189,27 +206,26 @@ def is_finite(layers, is_lazy, own, stamps):
 
 
 @helper
-def store(layers, is_lazy, kind, vectors, own, stamps, spare, nothing, numbers, n_steps):
+def store(layers, order, kind, vectors, own, stamps, spare, nothing, numbers):
     """Write a slice into the vector; rows that no mini-batch has touched take their steps there.
 
     spare : place of the slice where such a row may stand for a moment
     """
+    n_steps, first = numbers.shape[0], layers[0]
     for index in range(layers.shape[0]):
-        layer = layers[index]
-        if index > 0 or not is_lazy:
-            copy_rows(layer, kind, vectors, own, False)
-        else:
-            # without a velocity and a penalty such a row stays as it is
-            moves = kind != PLAIN or numbers[0, DECAY] != 0.0
-            for column in range(layer[ROWS]):
-                inner, since = layer[WEIGHTS] + column * layer[WIDTH], stamps[column]
-                outer = layer[VECTOR_WEIGHTS] + column * layer[VECTOR_WIDTH]
-                if since == UNKNOWN:
-                    if not moves:
-                        continue
-                    inner, since = spare, 0
-                    copy_vectors(kind, vectors, outer, own, inner, layer[COEFS])
-                take_missed(inner, layer[WIDTH], kind, own, nothing, numbers, since, n_steps)
-                copy_vectors(kind, own, inner, vectors, outer, layer[COEFS])
+        layer, count = layers[index], rows_at_once(layers, index, stamps)
+        copy_rows(layer, count, order if index == 0 else order[:0], kind, vectors, own, False)
         if layer[IS_MINE]:
             copy_vectors(kind, own, layer[BIASES], vectors, layer[VECTOR_BIASES], layer[OWN])
+    # without a velocity and a penalty such a row stays as it is
+    moves = kind != PLAIN or numbers[0, DECAY] != 0.0
+    for column in range(stamps.shape[0]):
+        since = stamps[column]
+        outer, inner = place_of(first, order, stamps, column)
+        if since == UNKNOWN:
+            if not moves:
+                continue
+            inner, since = spare, 0
+            copy_vectors(kind, vectors, outer, own, inner, first[COEFS])
+        take_missed(inner, first[WIDTH], kind, own, nothing, numbers, since, n_steps)
+        copy_vectors(kind, own, inner, vectors, outer, first[COEFS])

@@ -42,13 +42,14 @@ WORD, LANE = ir.IntType(64), ir.IntType(32)
 LOOSE = ("contract", "nsz")  # a product and its sum are rounded once, where the processor can
 
 
+@helper
 def padded(n: int, itemsize: int) -> int:
     """Numbers of a row of n columns that is whole vectors long."""
     lanes = VECTOR_BYTES // itemsize
     return -(-n // lanes) * lanes
 
 
-class _Vectors:
+class VectorCode:
     """What an intrinsic builds vector code with.
 
     kind : the numbers' type
@@ -56,6 +57,7 @@ class _Vectors:
 
     def __init__(self, context: Any, builder: Any, signature: Any, args: Any, kind: Any) -> None:
         self.context, self.builder, self.signature, self.args = context, builder, signature, args
+        self.kind = kind
         self.align = kind.bitwidth // 8
         self.lanes = VECTOR_BYTES // self.align
         self.vector = ir.VectorType(FLOATS[kind], self.lanes)
@@ -64,6 +66,12 @@ class _Vectors:
         """An argument as a word."""
         given = self.args[place], self.signature.args[place]
         return self.context.cast(self.builder, *given, types.intp)
+
+    def words(self, place: int) -> list[Any]:
+        """The numbers of an argument that is a tuple of them."""
+        kinds = enumerate(self.signature.args[place])
+        each = [(self.builder.extract_value(self.args[place], k), kind) for k, kind in kinds]
+        return [self.context.cast(self.builder, *one, types.intp) for one in each]
 
     def begin(self, place: int, first: Any) -> Any:
         """An array's memory, from a number of it on."""
@@ -93,6 +101,12 @@ class _Vectors:
 
     def sum_up(self, count: Any, totals: list[Any], summand: Callable[[Any], Any]) -> list[Any]:
         """Run a loop of `count` rounds, which adds to vectors: ``summand(k)(totals)``."""
+        return self.repeat(count, totals, lambda k, now: summand(k)(now))
+
+    def repeat(
+        self, count: Any, totals: list[Any], body_of: Callable[[Any, list[Any]], list[Any]]
+    ) -> list[Any]:
+        """Run a loop of `count` rounds, each of which makes new vectors of those before."""
         builder = self.builder
         before = builder.block
         head, body, after = (builder.append_basic_block(name) for name in ("head", "body", "after"))
@@ -102,13 +116,14 @@ class _Vectors:
         k.add_incoming(WORD(0), before)
         running = []
         for total in totals:
-            running.append(builder.phi(self.vector))
+            running.append(builder.phi(total.type))
             running[-1].add_incoming(total, before)
         builder.cbranch(builder.icmp_signed("<", k, count), body, after)
         builder.position_at_end(body)
-        for now, later in zip(running, summand(k)(running), strict=True):
-            now.add_incoming(later, body)
-        k.add_incoming(builder.add(k, WORD(1)), body)
+        made = body_of(k, running)
+        for now, later in zip(running, made, strict=True):
+            now.add_incoming(later, builder.block)  # which a loop within has left behind
+        k.add_incoming(builder.add(k, WORD(1)), builder.block)
         builder.branch(head)
         builder.position_at_end(after)
         return running
@@ -164,7 +179,7 @@ else:
             return None
 
         def codegen(context, builder, signature, args):
-            v = _Vectors(context, builder, signature, args, a.dtype)
+            v = VectorCode(context, builder, signature, args, a.dtype)
             depth, row, step = v.word(2), v.word(5), v.word(6)
             left, above = v.begin(3, v.word(4)), v.begin(7, v.word(8))
             b_row, into, c_row = v.word(9), v.begin(10, v.word(11)), v.word(12)
@@ -223,7 +238,7 @@ else:
             return None
 
         def codegen(context, builder, signature, args):
-            v = _Vectors(context, builder, signature, args, m.dtype)
+            v = VectorCode(context, builder, signature, args, m.dtype)
             count, m_row = v.word(1), v.word(8)
             values, which = v.begin(2, v.word(3)), v.begin(4, v.word(5))
             first, into = v.begin(6, v.word(7)), v.begin(9, v.word(10))

@@ -62,11 +62,19 @@ LOOKS = 20 if JIT_DISABLED else 2_000  # polls of a word between two times that 
 
 
 class Inputs(NamedTuple):
-    """Rows, as `hogshare.kernels.rows.Rows` has them, and what is wanted of them."""
+    """Rows by columns, and what is wanted of them.
 
+    dense : float (n_rows * n_dense,), the columns that are mostly nonzero
+    data, indices, indptr : CSR rows of the others, numbered from 0; empty if there are none
+    order : int64 (n_inputs,), which input each column is: first the dense ones
+    targets, weights : of the rows
+    """
+
+    dense: np.ndarray
     data: np.ndarray
     indices: np.ndarray
     indptr: np.ndarray
+    order: np.ndarray
     targets: np.ndarray
     weights: np.ndarray
 
@@ -75,8 +83,7 @@ class Net(NamedTuple):
     """A network, as a worker of a team has it.
 
     layers : int64 (n_layers, N_COLUMNS), see `hogshare.kernels.slices`
-    n_inputs : of a row
-    is_lazy : 1: rows of the first layer are loaded and moved when a mini-batch touches them
+    n_dense : columns of the inputs that are read densely
     strip : rows of coefficients whose derivatives are computed at once; `slopes` has as many
     loss : see `hogshare.kernels.outputs`
     alpha : strength of the penalty
@@ -85,8 +92,7 @@ class Net(NamedTuple):
     """
 
     layers: np.ndarray
-    n_inputs: int
-    is_lazy: int
+    n_dense: int
     strip: int
     loss: int
     alpha: float
@@ -100,8 +106,9 @@ class Memory(NamedTuple):
     numbers : inputs, outputs and derivatives of a mini-batch's rows
     slopes, flipped : derivatives in a strip of coefficients; a layer's coefficients, transposed
     nothing : zeros
-    stamps : int64 (n_inputs,), up to which step a row of the first layer has come, if they are lazy
-    counts, starts : int64 (n_inputs,), zeros before a mini-batch, and where a column's values end
+    stamps : int64, up to which step the first layer's row of each sparse column has come, where
+        such rows are loaded when a mini-batch touches them; else empty
+    counts, starts : int64, of sparse columns, zeros before a mini-batch, and where the values end
     touched : int64, the columns that a mini-batch has
     who, values : rows and values of a mini-batch, by columns
     """
@@ -162,15 +169,19 @@ def meet(team, number, may_leave):
 
 
 @helper
-def ask_for(rows, i, inputs, n_inputs):
-    """Have a row fetched."""
+def ask_for_dense(rows, i, dense, n_dense):
+    """Have the dense part of a row fetched."""
+    if i < rows.shape[0]:
+        for j in range(0, n_dense, LINE // dense.itemsize):
+            prefetch(dense, rows[i] * n_dense + j)
+
+
+@helper
+def ask_for_sparse(rows, i, inputs):
+    """Have the sparse part of a row fetched."""
     if i >= rows.shape[0]:
         return
     data, indices = inputs.data, inputs.indices
-    if inputs.indptr.shape[0] == 0:
-        for j in range(0, n_inputs, LINE // data.itemsize):
-            prefetch(data, rows[i] * n_inputs + j)
-        return
     begin, end = inputs.indptr[rows[i]], inputs.indptr[rows[i] + 1]
     for place in range(begin, end, LINE // data.itemsize):
         prefetch(data, place)
@@ -179,15 +190,15 @@ def ask_for(rows, i, inputs, n_inputs):
 
 
 @helper
-def gather(rows, inputs, n_inputs, out):
-    """Lay dense rows one after another."""
-    for i in range(min(AHEAD, rows.shape[0])):
-        ask_for(rows, i, inputs, n_inputs)
+def gather(rows, dense, n_dense, out):
+    """Lay the dense parts of rows one after another."""
+    for i in range(AHEAD):
+        ask_for_dense(rows, i, dense, n_dense)
     for i in range(rows.shape[0]):
-        ask_for(rows, i + AHEAD, inputs, n_inputs)
-        source = inputs.data[rows[i] * n_inputs : rows[i] * n_inputs + n_inputs]
-        into = out[i * n_inputs : i * n_inputs + n_inputs]
-        for j in range(n_inputs):
+        ask_for_dense(rows, i + AHEAD, dense, n_dense)
+        source = dense[rows[i] * n_dense : rows[i] * n_dense + n_dense]
+        into = out[i * n_dense : i * n_dense + n_dense]
+        for j in range(n_dense):
             into[j] = source[j]
 
 
@@ -196,7 +207,7 @@ def sort_by_columns(rows, inputs, memory):
     """Sort a mini-batch's values by columns; returns how many columns it has."""
     indices, counts, starts, n_touched = inputs.indices, memory.counts, memory.starts, 0
     for i in range(rows.shape[0]):
-        ask_for(rows, i + AHEAD, inputs, 0)
+        ask_for_sparse(rows, i + AHEAD, inputs)
         for place in range(inputs.indptr[rows[i]], inputs.indptr[rows[i] + 1]):
             column = np.int64(indices[place])
             memory.touched[n_touched] = column  # which stands if the column is new
@@ -250,7 +261,8 @@ def through_activation(numbers, outputs, own_width, slopes, width, n, count, kin
         delta = numbers[slopes + i * width : slopes + i * width + count]
         if kind == RELU:
             for j in range(count):
-                delta[j] = delta[j] if a[j] > zero else zero
+                slope = delta[j]  # read in any case, or half of the branches would be foreseen wrong
+                delta[j] = slope if a[j] > zero else zero
         elif kind == TANH:
             for j in range(count):
                 delta[j] *= one - a[j] * a[j]
@@ -266,7 +278,7 @@ def part_of(team, worker, parity):
 
 
 @helper
-def go_forward(net, own, memory, team, inputs, rows, is_sparse, step, point):
+def go_forward(net, own, memory, team, inputs, rows, step, point):
     """Every layer's outputs of a mini-batch, of the last one its sums; False if somebody is lost.
 
     point : number of the first point at which the team meets in this mini-batch
@@ -275,16 +287,15 @@ def go_forward(net, own, memory, team, inputs, rows, is_sparse, step, point):
     last = layers.shape[0] - 1
     layer = layers[0]
     width, out = layer[WIDTH], layer[OUTPUTS]
-    if is_sparse:
-        numbers[out : out + n * width] = numbers.dtype.type(0.0)
+    n_dense = net.n_dense
+    factors = numbers, 0, n_dense, 1, own.w, layer[WEIGHTS], width
+    product(n, n_dense, width, *factors, numbers, out, width, 0)
+    if inputs.indptr.shape[0] > 0:
+        first = layer[WEIGHTS] + n_dense * width
         for i in range(n):
             begin, end = inputs.indptr[rows[i]], inputs.indptr[rows[i] + 1]
             values = end - begin, inputs.data, begin, inputs.indices, begin
-            sum_rows(*values, own.w, layer[WEIGHTS], width, width, numbers, out + i * width)
-    else:
-        n_inputs = net.n_inputs
-        factors = numbers, 0, n_inputs, 1, own.w, layer[WEIGHTS], width
-        product(n, n_inputs, width, *factors, numbers, out, width, 0)
+            sum_rows(*values, own.w, first, width, width, numbers, out + i * width)
     finish(numbers, out, n, width, layer[OWN], own.w, layer[BIASES], layer[ACTIVATION])
     for index in range(1, last + 1):
         before, layer = layers[index - 1], layers[index]
@@ -362,31 +373,36 @@ def move_biases(layer, own, memory, n, kind, numbers):
 
 
 @helper
-def move_dense(net, layer, own, memory, n, left, left_width, numbers):
-    """Take a step of a layer's coefficients, a strip of their rows after the other.
+def move_dense(net, layer, own, memory, n, count, left, left_width, numbers):
+    """Take a step of a layer's first coefficients, a strip of their rows after the other.
 
-    left, left_width : where what the layer takes stands in memory, and how long its rows are
+    count : of the rows
+    left, left_width : where what these take stands in memory, and how long its rows are
     """
     width, slopes = layer[WIDTH], memory.slopes
-    for low in range(0, layer[ROWS], net.strip):
-        count = min(net.strip, layer[ROWS] - low)
+    for low in range(0, count, net.strip):
+        n_strip = min(net.strip, count - low)
         factors = memory.numbers, left + low, 1, left_width, memory.numbers, layer[SLOPES], width
-        product(count, n, width, *factors, slopes, 0, width, 0)
+        product(n_strip, n, width, *factors, slopes, 0, width, 0)
         at = layer[WEIGHTS] + low * width
-        squares = move_part(own, at, count * width, slopes, 0, net.rule, numbers)
+        squares = move_part(own, at, n_strip * width, slopes, 0, net.rule, numbers)
         numbers[SQUARES] += squares
 
 
 @helper
 def move_sparse(net, layer, own, memory, n_touched, numbers, step):
-    """As `move_dense`, for the first layer and a mini-batch that is sorted by columns."""
+    """Take a step of the first layer's rows for sparse columns, by which the values are sorted.
+
+    Of all of them, or if they have stamps, of those that the mini-batch has touched.
+    """
     width, slopes, counts, starts = layer[WIDTH], memory.slopes, memory.counts, memory.starts
-    strip = 1 if net.is_lazy else net.strip
-    n_columns = n_touched if net.is_lazy else layer[ROWS]
+    is_late = memory.stamps.shape[0] > 0
+    strip = 1 if is_late else net.strip
+    n_columns = n_touched if is_late else counts.shape[0]
     for low in range(0, n_columns, strip):
         n_strip = min(strip, n_columns - low)
         slopes[: n_strip * width] = slopes.dtype.type(0.0)
-        first = memory.touched[low] if net.is_lazy else low
+        first = memory.touched[low] if is_late else low
         for k in range(n_strip):
             count = counts[first + k]
             if count > 0:
@@ -395,10 +411,10 @@ def move_sparse(net, layer, own, memory, n_touched, numbers, step):
                 values = count, memory.values, begin, memory.who, begin
                 rows = memory.numbers, layer[SLOPES], width, width
                 sum_rows(*values, *rows, slopes, k * width)
-        at = layer[WEIGHTS] + first * width
+        at = layer[WEIGHTS] + (net.n_dense + first) * width
         squares = move_part(own, at, n_strip * width, slopes, 0, net.rule, numbers)
         numbers[SQUARES] += squares
-        if net.is_lazy:
+        if is_late:
             memory.stamps[first] = step + 1
 
 
@@ -413,7 +429,7 @@ def flip(w, at, n_rows, width, count, out, out_width):
 
 
 @helper
-def go_back(net, own, memory, team, n, is_sparse, n_touched, numbers, step, point):
+def go_back(net, own, memory, team, n, n_touched, numbers, step, point):
     """Take a step of all layers, from the derivatives in the last sums; False: somebody is lost."""
     layers = net.layers
     for index in range(layers.shape[0] - 1, 0, -1):
@@ -431,13 +447,12 @@ def go_back(net, own, memory, team, n, is_sparse, n_touched, numbers, step, poin
             if not exchange_slopes(team, step % 2, before, n, memory.numbers, point):
                 return False
             point += 1
-        move_dense(net, layer, own, memory, n, before[OUTPUTS], before[OWN_WIDTH], numbers)
+        left = layer[ROWS], before[OUTPUTS], before[OWN_WIDTH]
+        move_dense(net, layer, own, memory, n, *left, numbers)
         move_biases(layer, own, memory, n, net.rule, numbers)
     layer = layers[0]
-    if is_sparse:
-        move_sparse(net, layer, own, memory, n_touched, numbers, step)
-    else:
-        move_dense(net, layer, own, memory, n, 0, net.n_inputs, numbers)
+    move_dense(net, layer, own, memory, n, net.n_dense, 0, net.n_dense, numbers)
+    move_sparse(net, layer, own, memory, n_touched, numbers, step)
     move_biases(layer, own, memory, n, net.rule, numbers)
     return True
 
@@ -477,21 +492,21 @@ def one_step(net, own, vectors, memory, team, inputs, rows, numbers, step, point
 
     Without a step where the losses are no number.
     """
-    is_sparse, n_touched = inputs.indptr.shape[0] > 0, 0
-    if is_sparse:
+    n_touched = 0
+    gather(rows, inputs.dense, net.n_dense, memory.numbers)
+    if inputs.indptr.shape[0] > 0:
         n_touched = sort_by_columns(rows, inputs, memory)
-        if net.is_lazy:
-            side = net.rule, vectors, own, memory.stamps, memory.nothing, numbers, step
-            for k in range(n_touched):
-                refresh(net.layers[0], memory.touched[k], *side)
-    else:
-        gather(rows, inputs, net.n_inputs, memory.numbers)
-    if not go_forward(net, own, memory, team, inputs, rows, is_sparse, step, point):
+    if memory.stamps.shape[0] > 0:
+        late = memory.stamps, memory.nothing, numbers, step
+        for k in range(n_touched):
+            of_row = inputs.order, memory.touched[k], net.rule
+            refresh(net.layers[0], *of_row, vectors, own, *late)
+    if not go_forward(net, own, memory, team, inputs, rows, step, point):
         return 0.0, False
     total = end_rows(net, memory, inputs, rows)
     if not math.isfinite(total):
         return total, True
-    of_batch = rows.shape[0], is_sparse, n_touched, numbers[step], step
+    of_batch = rows.shape[0], n_touched, numbers[step], step
     all_here = go_back(net, own, memory, team, *of_batch, point + net.layers.shape[0] - 1)
     return total, all_here
 
@@ -515,7 +530,7 @@ def train(net, vectors, own, memory, team, inputs, order, batch, numbers, point)
     n_steps, n_points = numbers.shape[0], 2 * net.layers.shape[0]
     if team.size > 1 and not meet(team, point, True):
         return 0.0, False
-    load(net.layers, net.is_lazy, net.rule, vectors, own, memory.stamps)
+    load(net.layers, inputs.order, net.rule, vectors, own, memory.stamps)
     weigh(net, inputs, order, batch, numbers)
     total = 0.0
     for step in range(n_steps):
@@ -530,13 +545,13 @@ def train(net, vectors, own, memory, team, inputs, order, batch, numbers, point)
         if team.me == 0:
             share = numbers[step, FACTOR] * rows.shape[0]
             total += loss * share if share > 0.0 else loss
-    is_whole = is_finite(net.layers, net.is_lazy, own, memory.stamps)
+    is_whole = is_finite(net.layers, own, memory.stamps)
     if team.size > 1 and not meet(team, point + 1 + n_steps * n_points, False):
         return 0.0, False
     if not is_whole:
         return math.nan, True
-    side = memory.stamps, net.spare, memory.nothing, numbers, n_steps
-    store(net.layers, net.is_lazy, net.rule, vectors, own, *side)
+    late = memory.stamps, net.spare, memory.nothing, numbers
+    store(net.layers, inputs.order, net.rule, vectors, own, *late)
     for step in range(n_steps):
         rows = min(batch, order.shape[0] - step * batch)
         share = numbers[step, FACTOR] * rows

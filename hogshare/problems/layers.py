@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hogshare.kernels import dense, network
+from hogshare.kernels.tiles import TALLEST, VECTOR_BYTES, padded
 from hogshare.system import ranges
 from hogshare.system.messages import nearest
 
+STRIP_BYTES = 1 << 17  # derivatives of a dense layer that are computed at once, and stay in L2
 POOLS = {"max": network.LARGEST, "average": network.MEAN}
 
 
@@ -102,13 +104,12 @@ class Convolution:
                 f"A Convolution's size must fit into the image before it, {height} x {width} with "
                 f"padding {self.padding}; got {self.size}."
             )
-        n_in, length = height * width * channels, self.size**2 * channels
+        n_in = height * width * channels
         image = down, across, self.filters
         shape = (height, width, channels, *image, self.size, self.stride, self.padding)
         coefs = self.size, self.size, channels, self.filters
         ends = n_in, down * across * self.filters
         plan.add(network.CONVOLUTION, ends, self.activation, coefs, shape)
-        plan.scratch = max(plan.scratch, down * across * length)
         plan.image = image
 
 
@@ -196,10 +197,23 @@ class LocalResponse:
         shape = (*image, *image, self.size, 1, self.size // 2)
         plan.add(network.RESPONSE, (n, n), "identity", None, shape)
         plan.numbers[-1] = self.alpha, self.beta, self.k
-        plan.scratch = max(plan.scratch, 2 * n)
 
 
 Layer = Dense | Convolution | Pooling | LocalResponse
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A worker's memory for a network.
+
+    net : what kernels know of it
+    n_marks : marks of a row
+    n_scratch : numbers of scratch, whatever number of rows there are
+    """
+
+    net: network.Net
+    n_marks: int
+    n_scratch: int
 
 
 @dataclass
@@ -218,8 +232,6 @@ class Plan:
     numbers: list[tuple[float, float, float]] = field(default_factory=list)
     shapes: list[tuple[int, ...]] = field(default_factory=list)
     n_params: int = 0
-    n_marks: int = 0
-    scratch: int = 0
 
     def take_image(self, who: str) -> tuple[int, int, int]:
         """What the next layer takes, if that is an image."""
@@ -252,22 +264,134 @@ class Plan:
             end = biases + coefs[-1]
             self.shapes.append(coefs)
         code = dense.ACTIVATIONS[self.activation if activation is None else activation]
-        self.rows.append([kind, code, first, biases, end, n_in, n_out, 0, self.n_marks, *shape])
+        self.rows.append([kind, code, first, biases, end, n_in, n_out, 0, 0, *shape])
         self.numbers.append((0.0, 0.0, 0.0))
         self.n_params, self.n_now = end, n_out
-        if kind == network.LARGEST:
-            self.n_marks += n_out
 
-    def table(self, in_place: bool) -> np.ndarray:
-        """What kernels read, once all layers are there.
+    def table(self, in_place: bool, itemsize: int) -> np.ndarray:
+        """What kernels read, once all layers are there; but for places and scratch.
 
         in_place : whether the rows stay where they are, and lie not in a worker's memory
         """
-        table = np.array(self.rows, np.int64)
-        before = 0 if in_place else int(table[0, network.N_IN])
-        outputs = table[:, network.N_OUT]
-        table[:, network.AT] = before + np.cumsum(outputs) - outputs
+        known = np.array(self.rows, np.int64)
+        table = np.zeros((len(known), network.COLUMNS), np.int64)
+        table[:, : known.shape[1]] = known
+        kinds = known[:, network.KIND]
+        spare = np.where(kinds == network.DENSE, 0, VECTOR_BYTES // itemsize)  # behind an image
+        widths = [padded(int(n), itemsize) for n in known[:, network.N_OUT] + spare]
+        fused = table[:-1, network.IS_FUSED]
+        fused[:] = (kinds[:-1] == network.CONVOLUTION) & (kinds[1:] == network.LARGEST)
+        table[:, network.WIDTH] = np.where(table[:, network.IS_FUSED], 0, widths)
+        first = padded(int(known[0, network.N_IN] + spare[0]), itemsize)
+        table[:, network.IN_WIDTH] = first, *table[:-1, network.WIDTH]
+        before = 0 if in_place else first
+        table[:, network.AT] = before + _before(table[:, network.WIDTH])
+        marks = np.where(kinds == network.LARGEST, table[:, network.WIDTH], 0)
+        table[:, network.MARKS] = _before(marks)
         return table
+
+    def layout(self, in_place: bool, itemsize: int) -> Layout:
+        """How a worker's memory is laid out."""
+        table, scratch = self.table(in_place, itemsize), _Scratch(itemsize)
+        n_images = sum(row[network.KIND] != network.DENSE for row in self.rows)
+        places: list[np.ndarray] = []
+        for index, layer in enumerate(table[:n_images]):
+            if layer[network.KIND] == network.CONVOLUTION:
+                layer[network.PLACES] = sum(map(len, places))
+                places.append(_places(layer, itemsize))
+                scratch.add_filters(layer, index > 0)
+        dense = table[n_images:]
+        images = int(table[: max(0, n_images), network.WIDTH].max(initial=0))
+        junction = [int(dense[0, network.IN_WIDTH])] if n_images else []
+        space = max([int(dense[:, network.WIDTH].max()), *junction])
+        deltas_at = int(table[-1, network.AT] + table[-1, network.WIDTH])
+        regions = scratch.regions(table[:n_images], images, dense, n_images > 0)
+        marks = table[table[:, network.KIND] == network.LARGEST, network.WIDTH]
+        known = np.concatenate([*places, np.zeros(1, np.int64)])
+        numbers = np.array(self.numbers)
+        ends = n_images, deltas_at, space, deltas_at + 2 * space
+        net = network.Net(table, numbers, known, regions, *ends)
+        return Layout(net, int(marks.sum()), scratch.end)
+
+
+def _before(counts: np.ndarray) -> np.ndarray:
+    return np.cumsum(counts) - counts
+
+
+def _places(layer: np.ndarray, itemsize: int) -> np.ndarray:
+    """Where windows begin in an image with borders, their numbers in them, and those of a line."""
+    _, wide, channels, down, across, filters, size, stride, padding = layer[
+        network.SHAPE : network.WIDTH
+    ]
+    line = (wide + 2 * padding) * channels
+    windows = np.add.outer(np.arange(down) * line, np.arange(across) * channels) * stride
+    runs = np.add.outer(np.arange(size) * line, np.arange(size * channels))
+    along = np.arange(across) * padded(int(filters), itemsize)
+    return np.concatenate([one.reshape(-1) for one in (windows, runs, along)])
+
+
+class _Scratch:
+    """Regions of memory one after another, each of whole vectors and one more.
+
+    end : of all of them, in numbers
+    """
+
+    def __init__(self, itemsize: int) -> None:
+        self.itemsize = itemsize
+        self.end = 0
+
+    def take(self, n: int) -> int:
+        """Where a region of n numbers begins."""
+        begin = self.end
+        self.end += padded(int(n), self.itemsize) + VECTOR_BYTES // self.itemsize
+        return begin
+
+    def add_filters(self, layer: np.ndarray, goes_back: bool) -> None:
+        """Memory for a convolution's filters, derivatives, and filters by columns."""
+        channels, filters, size = (int(layer[network.SHAPE + k]) for k in (2, 5, 6))
+        n = (size * size * channels + 1) * padded(filters, self.itemsize)
+        layer[network.FILTERS], layer[network.SLOPES] = self.take(n), self.take(n)
+        if goes_back:
+            layer[network.FLIPPED] = self.take(
+                size * filters * padded(size * channels, self.itemsize)
+            )
+
+    def regions(
+        self, images: np.ndarray, largest: int, dense: np.ndarray, goes_back: bool
+    ) -> np.ndarray:
+        """Where everything else stands.
+
+        images, dense : the layers of either kind
+        largest : numbers of an image, at most
+        goes_back : whether the first dense layer's way back goes on
+        """
+        sums = bordered = line = 0
+        for layer in images[images[:, network.KIND] == network.CONVOLUTION].tolist():
+            height, wide, channels, down, across, filters, size, _, padding = layer[
+                network.SHAPE : network.WIDTH
+            ]
+            whole = (wide + 2 * padding) * channels
+            sums = max(sums, down * across * padded(filters, self.itemsize))
+            bordered = max(bordered, (height + 2 * padding) * whole)
+            run = padded(size * channels, self.itemsize)
+            line = max(line, (across + 1) * run + whole)
+        found = np.zeros(network.N_REGIONS, np.int64)
+        found[network.SPACE] = largest
+        found[network.ONE], found[network.SUMS] = self.take(1), self.take(sums)
+        found[network.BORDERED], found[network.LINE] = self.take(bordered), self.take(line)
+        responds = bool((images[:, network.KIND] == network.RESPONSE).any())
+        found[network.RESPONSES] = self.take(3 * largest * responds)
+        found[network.FIRST], found[network.SECOND] = self.take(largest), self.take(largest)
+        widest = int(dense[:, network.WIDTH].max())
+        found[network.STRIP] = max(1, STRIP_BYTES // (TALLEST * widest * self.itemsize)) * TALLEST
+        coefs = int(found[network.STRIP]) * widest
+        for index, layer in enumerate(dense.tolist()):
+            n_in, n_out = layer[network.N_IN], layer[network.N_OUT]
+            coefs = max(coefs, n_in * layer[network.WIDTH])
+            if index > 0 or goes_back:
+                coefs = max(coefs, n_out * padded(n_in, self.itemsize))
+        found[network.COEFS] = self.take(coefs)
+        return found
 
 
 def plan_of(

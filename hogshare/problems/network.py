@@ -17,7 +17,7 @@ import numpy as np
 from hogshare.kernels import dense, gemm, momentum, outputs
 from hogshare.kernels import network as kernels
 from hogshare.kernels.parts import Each
-from hogshare.kernels.training import Inputs
+from hogshare.kernels.tiles import VECTOR_BYTES
 from hogshare.problems.arrays import frozen
 from hogshare.problems.gradient import NOBODY, PASS_ROWS, SAMPLE_ROWS, GradientProblem, Whole
 from hogshare.problems.layers import Dense, Layer, Plan, activation_refused, plan_of
@@ -31,6 +31,7 @@ from hogshare.problems.linear.rows import (
 )
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
+from hogshare.problems.sparsity import Columns, by_columns
 from hogshare.problems.training import (
     Shared,
     Trainer,
@@ -153,19 +154,24 @@ class NetworkProblem(GradientProblem):
 
     def steps_of_block(self, batch: int) -> int:
         """Mini-batches in a call, of so many rows."""
-        return steps_of_block(self.plan, len(self.inputs[0]) / self.n_rows, batch)
+        columns = self.columns  # which every process then has, without doing it again
+        return steps_of_block(self.plan, columns.n_dense + len(columns.data) / self.n_rows, batch)
+
+    @once
+    def columns(self) -> Columns:
+        """The inputs as steps read them."""
+        return by_columns(self.inputs, self.n_inputs, self.plan.rows[0][kernels.N_OUT])
 
     def numbers_of_part(self, batch: int, size: int) -> int:
         """How many numbers a worker of a team shows to the others."""
-        is_in_place = len(self.inputs[2]) > 0
-        found = layout_of(self.plan, 0, size, batch, self.dtype.itemsize, is_in_place)
+        found = layout_of(self.plan, 0, size, batch, self.dtype.itemsize, self.columns.n_dense)
         return 2 * found.n_part
 
     def trainer(
         self, batch: int, me: int = 0, size: int = 1, shared: tuple[np.ndarray, ...] | None = None
     ) -> Trainer:
         """What takes a worker's steps, with memory of its own; see `Trainer`."""
-        terms = Inputs(*self.inputs, self.targets, self.weights), self.loss, self.alpha
+        terms = self.columns, self.targets, self.weights, self.loss, self.alpha
         team = None if shared is None else Shared(*shared)
         return Trainer(self.plan, *terms, batch, me, size, team)
 
@@ -363,13 +369,10 @@ class Replica:
         plan = problem.plan
         self.inputs = problem.inputs if inputs is None else inputs
         in_place = len(self.inputs[2]) > 0 and plan.rows[0][kernels.KIND] == kernels.DENSE
-        table = plan.table(in_place)
-        self.layers = table, np.array(plan.numbers)
+        found = plan.layout(in_place, problem.dtype.itemsize)
+        self.net = found.net
+        self.n_marks, self.n_scratch = found.n_marks, found.n_scratch
         self.dtype = problem.dtype
-        self.n_marks, self.n_scratch = plan.n_marks, plan.scratch
-        self.deltas_at = int(table[-1, kernels.AT] + table[-1, kernels.N_OUT])
-        self.space = int(table[:, kernels.N_OUT].max())
-        self.scratch_at = self.deltas_at + 2 * self.space
         self.ends = problem.targets, problem.weights, problem.loss
         self.alpha = float(problem.alpha if alpha is None else alpha)
         self.mean = float(mean)
@@ -380,7 +383,7 @@ class Replica:
     def _make_space(self, n: int) -> None:
         if n <= self.capacity:
             return
-        self.memory = np.empty(n * self.scratch_at + self.n_scratch, self.dtype)
+        self.memory = _aligned(n * self.net.scratch_at + self.n_scratch, self.dtype)
         self.marks = np.empty(n * self.n_marks, np.int32)
         self.capacity = n
 
@@ -421,7 +424,7 @@ class Replica:
     def _run(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray, *step: Any) -> float:
         self._make_space(len(rows))
         value: float = kernels.gradient(
-            *self.layers,
+            self.net,
             _read_only(w),
             _read_only(rows),
             *self.inputs,
@@ -430,9 +433,6 @@ class Replica:
             self.mean,
             self.memory,
             self.marks,
-            self.deltas_at,
-            self.space,
-            self.scratch_at,
             out,
             *step,
         )
@@ -441,15 +441,21 @@ class Replica:
     def loss(self, w: np.ndarray, rows: np.ndarray) -> float:
         """Sum of some rows' losses."""
         self._make_space(len(rows))
-        places = self.deltas_at, self.scratch_at
-        run = *self.inputs, *self.ends, self.memory, self.marks, *places
-        return float(kernels.loss_of(*self.layers, w, frozen(rows), *run)[0])
+        run = *self.inputs, *self.ends, self.memory, self.marks
+        return float(kernels.loss_of(self.net, w, frozen(rows), *run)[0])
 
     def predict(self, w: np.ndarray, rows: np.ndarray, predictions: np.ndarray) -> None:
         """Overwrite the predictions of some rows."""
         self._make_space(len(rows))
-        run = *self.inputs, self.ends[2], self.memory, self.marks, self.scratch_at, predictions
-        kernels.predict(*self.layers, w, frozen(rows), *run)
+        run = *self.inputs, self.ends[2], self.memory, self.marks, predictions
+        kernels.predict(self.net, w, frozen(rows), *run)
+
+
+def _aligned(n: int, kind: np.dtype) -> np.ndarray:
+    """Memory that begins where a vector may, so that none lies on two cache lines."""
+    memory = np.empty(n + VECTOR_BYTES // kind.itemsize, kind)
+    first = -memory.ctypes.data % VECTOR_BYTES // kind.itemsize
+    return memory[first : first + n]
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

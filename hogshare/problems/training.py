@@ -19,6 +19,7 @@ from hogshare.kernels.slices import Vectors
 from hogshare.kernels.tiles import TALLEST, VECTOR_BYTES, padded
 from hogshare.problems.arrays import frozen
 from hogshare.problems.layers import Plan
+from hogshare.problems.sparsity import Columns
 
 STRIP_BYTES = 1 << 14  # derivatives that stay in the nearest cache from their sum to their step
 LATE_BYTES = 1 << 20  # of a first layer, from which on rows that no mini-batch touches are left
@@ -72,13 +73,16 @@ def _spans(n_units: int, size: int, itemsize: int) -> list[tuple[int, int]]:
 
 
 def layout_of(
-    plan: Plan, me: int, size: int, batch: int, itemsize: int, is_sparse: bool
+    plan: Plan, me: int, size: int, batch: int, itemsize: int, n_dense: int
 ) -> SliceLayout:
-    """Lay out the slice of worker `me`, and memory for mini-batches of so many rows."""
+    """Lay out the slice of worker `me`, and memory for mini-batches of so many rows.
+
+    n_dense : columns of the inputs that are read densely
+    """
     last = len(plan.rows) - 1
     layers = np.zeros((last + 1, slices.N_COLUMNS), np.int64)
     n_own = n_part = n_flipped = 0
-    n_numbers = padded(0 if is_sparse else batch * plan.rows[0][network.N_IN], itemsize)
+    n_numbers = padded(batch * n_dense, itemsize)
     span = 0, plan.rows[0][network.N_IN]  # of what the layer takes
     for index, row in enumerate(plan.rows):
         layer, n_out = layers[index], row[network.N_OUT]
@@ -146,8 +150,8 @@ class Trainer:
     """A worker's steps on a network: calls of it are blocks.
 
     plan : of dense layers
-    inputs : the problem's rows, as kernels have them
-    loss, alpha : of the problem
+    inputs : the problem's rows
+    targets, weights, loss, alpha : of the problem
     batch : rows of a mini-batch, at most
     me, size : which worker of how many
     shared : what a team shares; None: there is one worker
@@ -156,7 +160,9 @@ class Trainer:
     def __init__(
         self,
         plan: Plan,
-        inputs: training.Inputs,
+        inputs: Columns,
+        targets: np.ndarray,
+        weights: np.ndarray,
         loss: int,
         alpha: float,
         batch: int,
@@ -164,29 +170,27 @@ class Trainer:
         size: int = 1,
         shared: Shared | None = None,
     ) -> None:
-        kind = inputs.data.dtype
-        n_inputs, is_sparse = plan.rows[0][network.N_IN], len(inputs.indptr) > 0
-        found = layout_of(plan, me, size, batch, kind.itemsize, is_sparse)
-        width = int(found.layers[0, slices.WIDTH])
+        kind, n_dense = inputs.dense.dtype, inputs.n_dense
+        found = layout_of(plan, me, size, batch, kind.itemsize, n_dense)
+        width, n_sparse = int(found.layers[0, slices.WIDTH]), len(inputs.order) - n_dense
         most, touched = 0, 0.0
-        if is_sparse:
-            most = int(np.diff(inputs.indptr).max(initial=0)) * batch
+        if len(inputs.indptr) > 1:
+            most = int(np.diff(inputs.indptr).max()) * batch
             touched = len(inputs.data) / (len(inputs.indptr) - 1) * batch
-        is_wide = n_inputs * width * kind.itemsize > LATE_BYTES
-        is_lazy = is_sparse and is_wide and touched < LATE_SHARE * n_inputs
-        of_net = n_inputs, int(is_lazy), found.strip, loss, alpha, momentum.NONE, found.spare
+        is_wide = n_sparse * width * kind.itemsize > LATE_BYTES
+        is_late = is_wide and touched < LATE_SHARE * n_sparse
+        of_net = n_dense, found.strip, loss, alpha, momentum.NONE, found.spare
         self._net = training.Net(found.layers, *of_net)
         self._n_own = found.spare + width
         self._own = [_zeros(self._n_own, kind)]
-        n_columns = n_inputs if is_sparse else 0
         self._memory = training.Memory(
             _zeros(found.n_numbers, kind),
             _zeros(found.n_slopes, kind),
             _zeros(found.n_flipped, kind),
             _zeros(width, kind),
-            np.zeros(n_inputs if is_lazy else 0, np.int64),
-            np.zeros(n_columns, np.int64),
-            np.zeros(n_columns, np.int64),
+            np.zeros(n_sparse if is_late else 0, np.int64),
+            np.zeros(n_sparse, np.int64),
+            np.zeros(n_sparse, np.int64),
             np.zeros(most + 1, np.int64),
             np.zeros(most, np.uint32),
             np.zeros(most, kind),
@@ -197,7 +201,7 @@ class Trainer:
         words, exchange, table, control = shared
         places = exchange.reshape(-1), found.n_part, exchange.shape[1]
         self._team = training.Team(me, size, words, *places, table, control)
-        self._inputs = inputs
+        self._inputs = training.Inputs(*inputs[:-1], targets, weights)
 
     def __call__(
         self, w: np.ndarray, rows: np.ndarray, descents: Descents, batch: int, block: int

@@ -1,0 +1,209 @@
+"""Many mini-batches in a call: the steps of the gradient's kernel, alone and as a team."""
+
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from hogshare import SGD, Adam, problems, solve
+from hogshare.kernels import layout
+from hogshare.problems import sparsity, training
+
+BATCH, N_ROWS, N_INPUTS = 20, 203, 37
+RULES = {
+    "plain": SGD(batch=BATCH),
+    "heavy": SGD(batch=BATCH, momentum=0.9),
+    "ahead": SGD(batch=BATCH, momentum=0.9, nesterov=True),
+    "adam": Adam(batch=BATCH),
+}
+NETS = {
+    "one": ((20,), "relu", "log_loss"),
+    "narrow": ((3, 17, 1), "tanh", "squared_error"),
+    "none": ((), "relu", "log_loss"),
+    "deep": ((40, 30), "logistic", "poisson"),
+}
+TEAMS = {"one": ((70,), "relu", "log_loss"), "deep": ((64, 70, 50), "tanh", "squared_error")}
+
+
+def network(net, dtype="float64", share=0.3, sparse=False, weighted=False, alpha=1e-2):
+    """A problem of which so much of the inputs is not zero, and less of some columns."""
+    hidden, activation, loss = net
+    draws = np.random.default_rng(0)
+    X = draws.normal(size=(N_ROWS, N_INPUTS))
+    X *= draws.random(X.shape) < share * np.linspace(0.1, 1.9, N_INPUTS)
+    y = {
+        "log_loss": draws.integers(0, 4, N_ROWS),
+        "squared_error": draws.normal(size=(N_ROWS, 2)),
+        "poisson": draws.poisson(2.0, N_ROWS).astype(float),
+    }[loss]
+    weight = draws.random(N_ROWS) if weighted else None
+    X = X.astype(dtype)
+    settings = {"activation": activation, "loss": loss, "alpha": alpha, "sample_weight": weight}
+    return problems.network(sp.csr_array(X) if sparse else X, y, hidden, **settings)
+
+
+def state_of(rule, problem):
+    shapes = rule.state(problem.n_params).items()
+    state = {
+        name: np.zeros(shape, problem.dtype if kind == "vector" else kind)
+        for name, (shape, kind) in shapes
+    }
+    return (state,) if state else ()
+
+
+def batches(epochs=3):
+    """The rows of a few epochs' mini-batches."""
+    orders = [np.random.default_rng(k).permutation(N_ROWS) for k in range(epochs)]
+    return [order[k : k + BATCH] for order in orders for k in range(0, N_ROWS, BATCH)]
+
+
+def one_by_one(problem, rule):
+    """Vector, state and sum of losses after a step for each mini-batch."""
+    w, state, total = problem.start(), state_of(rule, problem), 0.0
+    replica, out = problem.for_worker(0), np.empty(problem.n_params, problem.dtype)
+    for rows in batches():
+        total += replica.descend(w.view(), rows, out, w, rule.descent(0.05, *state))
+    return w, state, total
+
+
+def in_blocks(problem, rule, trainers):
+    """The same by trainers, each in a thread, in blocks of an epoch's mini-batches."""
+    w, state, total = problem.start(), state_of(rule, problem), 0.0
+    rows, n = batches(), -(-N_ROWS // BATCH)
+    for block in range(len(rows) // n):
+        part = np.concatenate(rows[block * n : (block + 1) * n])
+        descents = [rule.descent(0.05, *state) for _ in range(n)]
+        answers = [None] * len(trainers)
+
+        def go(k, part=part, descents=descents, block=block, answers=answers):
+            answers[k] = trainers[k](w, part, descents, BATCH, block)
+
+        threads = [threading.Thread(target=go, args=(k,)) for k in range(len(trainers))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        total += sum(answers)
+    return w, state, total
+
+
+def assert_same(problem, found, wanted):
+    tolerance = 1e-10 if problem.dtype == np.float64 else 1e-4
+    largest = np.abs(wanted[0]).max()
+    np.testing.assert_allclose(found[0], wanted[0], atol=tolerance * largest)
+    for mine, theirs in zip(found[1], wanted[1], strict=True):
+        for name, numbers in theirs.items():
+            np.testing.assert_allclose(
+                mine[name], numbers, atol=tolerance * (np.abs(numbers).max() + 1e-30)
+            )
+    assert found[2] == pytest.approx(wanted[2], rel=1e-10 if tolerance < 1e-5 else 1e-5)
+
+
+def team(problem, size):
+    shared = (
+        np.zeros(size * layout.WORD, np.int64),
+        np.zeros((size, problem.numbers_of_part(BATCH, size)), problem.dtype),
+        np.zeros((size, layout.N_TABLE), np.int64),
+        np.zeros(layout.N_CONTROL * layout.WORD, np.int64),
+    )
+    return shared, [problem.trainer(BATCH, k, size, shared) for k in range(size)]
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("net", NETS)
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rows", ["dense", "sparse", "float32"])
+def test_steps_in_a_call_are_those_one_by_one(rule, net, rows, late, monkeypatch):
+    if late:  # rows of the first layer are loaded when a mini-batch touches them
+        monkeypatch.setattr(training, "LATE_BYTES", 0)
+        monkeypatch.setattr(training, "LATE_SHARE", np.inf)
+        monkeypatch.setattr(sparsity, "MOST_SHARE", 10.0)
+    kind = "float32" if rows == "float32" else "float64"
+    problem = network(NETS[net], kind, 0.05, rows == "sparse", weighted=net == "narrow")
+    trainer = problem.trainer(BATCH)
+    assert bool(len(trainer._memory.stamps)) == late
+    found = in_blocks(problem, RULES[rule], [trainer])
+    assert_same(problem, found, one_by_one(problem, RULES[rule]))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-2])
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.3, 10.0])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_columns_are_read_densely_or_by_their_values(share, sparse, alpha, monkeypatch):
+    monkeypatch.setattr(sparsity, "LEAST_BYTES", 0)
+    problem = network(NETS["one"], share=share, sparse=sparse, alpha=alpha)
+    columns = problem.columns
+    assert sorted(columns.order) == list(range(N_INPUTS))
+    if share in (0.0, 10.0):
+        assert columns.n_dense == (0 if share == 0.0 else N_INPUTS) or sparse
+    elif not sparse:
+        assert 0 < columns.n_dense < N_INPUTS
+    found = in_blocks(problem, RULES["ahead"], [problem.trainer(BATCH)])
+    assert_same(problem, found, one_by_one(problem, RULES["ahead"]))
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("net", TEAMS)
+@pytest.mark.parametrize("rule", ["ahead", "adam"])
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+def test_a_team_takes_the_steps_of_one(size, net, rule, rows):
+    problem = network(TEAMS[net], share=0.2, sparse=rows == "sparse", weighted=True)
+    assert problem.may_team(size)
+    found = in_blocks(problem, RULES[rule], team(problem, size)[1])
+    assert_same(problem, found, one_by_one(problem, RULES[rule]))
+
+
+def test_narrow_layers_have_no_team():
+    assert not network(NETS["one"]).may_team(20)
+    assert not network(NETS["none"]).may_team(2)
+
+
+@pytest.mark.parametrize("state", [layout.DEAD, layout.DONE])
+def test_a_team_that_has_lost_a_worker_writes_nothing(state):
+    problem = network(TEAMS["deep"])
+    shared, (first, _) = team(problem, 2)
+    shared[2][1, layout.T_STATE] = state
+    w = problem.start()
+    descents = [(1, None, None, 0.1, 0.0, 0.0, 0.0)]
+    assert first(w, np.arange(BATCH), descents, BATCH, 0) is None
+    np.testing.assert_array_equal(w, problem.start())
+
+
+def test_a_team_does_not_wait_for_who_has_seen_a_stop():
+    problem = network(TEAMS["one"])
+    shared, (first, _) = team(problem, 2)
+    shared[3][layout.STOP] = layout.STOPPED_BY_CALLER
+    descents = [(1, None, None, 0.1, 0.0, 0.0, 0.0)]
+    assert first(problem.start(), np.arange(BATCH), descents, BATCH, 0) is None
+
+
+@pytest.mark.parametrize("eta", [1e200, 1e308])
+@pytest.mark.parametrize("size", [1, 2])
+def test_numbers_out_of_range_are_not_written(size, eta):
+    """Whether a loss shows it or the last step."""
+    problem = network(TEAMS["one"])
+    trainers = team(problem, 2)[1] if size == 2 else [problem.trainer(BATCH)]
+    for n_steps in (1, 3):
+        w, answers = problem.start(), [None] * size
+        descents = [(1, None, None, eta, 0.0, 0.0, 0.0)] * n_steps
+
+        def go(k, w=w, answers=answers, descents=descents, n=n_steps):
+            answers[k] = trainers[k](w, np.arange(n * BATCH), descents, BATCH, n)
+
+        threads = [threading.Thread(target=go, args=(k,)) for k in range(size)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if any(np.isnan(answers)):
+            assert np.isfinite(w).all()
+    assert any(np.isnan(answers))
+
+
+def test_blocks_of_any_length_have_the_same_bits():
+    problem = network(NETS["deep"])
+    run = {"rule": Adam(batch=BATCH), "step": 0.01, "stop": 3, "seed": 0, "runtime": "caller"}
+    whole = solve(problem, **run).model.params
+    for block in (BATCH, 3 * BATCH):
+        np.testing.assert_array_equal(solve(problem, block=block, **run).model.params, whole)
