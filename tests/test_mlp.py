@@ -60,10 +60,12 @@ def quietly(method, *args, **others):
 
 
 def assert_alike(ours, theirs, near=1e-9):
+    """That networks, relative to their largest, and what is said of their fits, are equal."""
+    largest = max(np.abs(part).max() for part in theirs.coefs_ + theirs.intercepts_)
     for name in ("coefs_", "intercepts_"):
         for mine, other in zip(getattr(ours, name), getattr(theirs, name), strict=True):
             assert mine.dtype == other.dtype
-            np.testing.assert_allclose(mine, other, rtol=near, atol=near)
+            np.testing.assert_allclose(mine, other, atol=near * largest)
     for name in LEFT:
         mine, other = getattr(ours, name), getattr(theirs, name)
         assert (mine is None) == (other is None), name
@@ -99,9 +101,23 @@ def test_one_worker_follows_scikit_learn(kind, settings, capsys):
     told = capsys.readouterr().out
     quietly(ours.fit, X, TARGETS[kind])
     assert capsys.readouterr().out == told
-    assert_alike(ours, theirs)
+    assert_alike(ours, theirs, 1e-12)
     assert ours._optimizer.learning_rate == pytest.approx(theirs._optimizer.learning_rate)
     np.testing.assert_array_equal(ours.predict(X).shape, theirs.predict(X).shape)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("solver", ["sgd", "adam"])
+@pytest.mark.parametrize("batch", [1, 16, 1000])
+@pytest.mark.parametrize("layers", [(), (1,), (3,), (17,), (17, 3, 1)], ids=str)
+@pytest.mark.filterwarnings("ignore:Got `batch_size`")
+def test_layers_of_any_width_follow_scikit_learn(layers, batch, solver, dtype):
+    activation = "relu" if len(layers) < 2 else "tanh"
+    settings = {"hidden_layer_sizes": layers, "batch_size": batch, "activation": activation}
+    theirs, ours = pair("many", **settings, solver=solver, max_iter=2)
+    for model in (theirs, ours):
+        quietly(model.fit, X.astype(dtype), TARGETS["many"])
+    assert_alike(ours, theirs, 1e-12 if dtype is np.float64 else 1e-5)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.csc_array])
