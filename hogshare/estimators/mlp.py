@@ -21,7 +21,7 @@ class MLPClassifier(Accuracy, Network, _MLPClassifier):
 
     A drop-in replacement of `sklearn.neural_network.MLPClassifier`, and a subclass of it: the same
     parameters, defaults and attributes, plus `n_jobs`, `plane`, `barrier`, `runtime` and
-    `report_`. Gradients are computed by compiled kernels with BLAS, and several workers take steps
+    `report_`. Gradients are computed by compiled kernels, and several workers take steps
     together; any number of them takes scikit-learn's steps, to rounding.
 
     Attributes
@@ -106,7 +106,7 @@ class MLPRegressor(Network, _MLPRegressor):
 
     A drop-in replacement of `sklearn.neural_network.MLPRegressor`, and a subclass of it: the same
     parameters, defaults and attributes, plus `n_jobs`, `plane`, `barrier`, `runtime` and
-    `report_`. Gradients are computed by compiled kernels with BLAS, and several workers take steps
+    `report_`. Gradients are computed by compiled kernels, and several workers take steps
     together; any number of them takes scikit-learn's steps, to rounding.
 
     Parameters

@@ -191,7 +191,10 @@ def pool_back(shape, takes_largest, memory, delta_at, marks, marks_at, at, place
             rows, columns = bottom - top, right - left
             share = 1.0 / (rows * columns)
             for c in range(0, channels, lanes):
-                window, slopes = (first + c, rows, columns, wide * place, place), delta_at + spot + c
+                window, slopes = (
+                    (first + c, rows, columns, wide * place, place),
+                    delta_at + spot + c,
+                )
                 if takes_largest:
                     marked = marks, marks_at + spot + c
                     spread_largest(window, channels - c, memory, slopes, *marked, memory, at)

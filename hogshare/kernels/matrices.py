@@ -30,7 +30,12 @@ else:
 
         def codegen(context, builder, signature, args):
             v = VectorCode(context, builder, signature, args, a.dtype)
-            source, row, into, out_row = v.begin(0, v.word(1)), v.word(2), v.begin(3, v.word(4)), v.word(5)
+            source, row, into, out_row = (
+                v.begin(0, v.word(1)),
+                v.word(2),
+                v.begin(3, v.word(4)),
+                v.word(5),
+            )
             n = v.lanes
             rows = [v.load(builder.gep(source, [builder.mul(row, WORD(i))]), 0) for i in range(n)]
             half = n // 2

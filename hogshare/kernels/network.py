@@ -68,8 +68,8 @@ SHAPELESS = 9
 AHEAD = 2  # rows asked for before they are copied
 
 # what scratch has, and what there is to know of it: where a 1 stands; a convolution's padded sums;
-# an image with borders; a line of windows; three images; two images' derivatives; padded coefficients
-# of a connected layer, and how many rows of their derivatives are computed at once
+# an image with borders; a line of windows; three images; two images' derivatives; coefficients of
+# a connected layer, padded, and how many rows of their derivatives are computed at once
 ONE, SUMS, BORDERED, LINE, RESPONSES, FIRST, SECOND, COEFS, STRIP = range(9)
 SPACE, N_REGIONS = 9, 10  # numbers from one of the three images to the next
 
@@ -237,7 +237,9 @@ def image_back_through(net, n, i, memory, marks, delta_at, scratch):
             width = padded(filters, memory.itemsize)
             if not layer[IS_FUSED]:
                 slopes = memory[delta_at : delta_at + layer[N_OUT]]
-                through_activation(memory[out_at : out_at + layer[N_OUT]], slopes, layer[ACTIVATION])
+                through_activation(
+                    memory[out_at : out_at + layer[N_OUT]], slopes, layer[ACTIVATION]
+                )
                 if width != filters:
                     pad_rows(memory, delta_at, n_places, filters, memory, sums_at, width)
                     delta_at = sums_at

@@ -13,7 +13,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from hogshare.kernels.jit import JIT_DISABLED
-from hogshare.kernels.tiles import FLOATS, LANE, VECTOR_BYTES, WORD, VectorCode
+from hogshare.kernels.tiles import FLOATS, LANE, VECTOR_BYTES, VectorCode
 
 
 def lanes_of(array):

@@ -16,6 +16,7 @@ from hogshare.kernels.jit import JIT_DISABLED, helper
 from hogshare.kernels.tiles import FLOATS, TALLEST, VECTOR_BYTES, WIDEST, WORD, VectorCode
 
 WRITES, ADDS, BEGINS = 0, 1, 2  # a sum: it alone; and what stands there; and the row of a start
+NEAR_BYTES = 1 << 20  # of a matrix, which stay in the nearest cache while rows go by
 CUTS = 4  # besides: sums below zero are zero; NaN stays
 
 if JIT_DISABLED:
@@ -142,15 +143,24 @@ def product(m, width, how, a, places, b, start, c, numbers):
     at, places_at, outer, inner, a_outer, a_inner = numbers[:6]
     b_at, b_outer, b_row, start_at, c_at, c_row = numbers[6:]
     lanes = VECTOR_BYTES // c.itemsize
-    n_vectors, j = width // lanes, 0
-    while j < n_vectors:
-        # as alike as may be: of four and one vectors the one would wait for its sums
-        part = -(-(n_vectors - j) // -(-(n_vectors - j) // WIDEST))
-        first, i = j * lanes, 0
-        while i < m:
-            height = -(-(m - i) // -(-(m - i) // TALLEST))
-            ends = b_at + first, b_outer, b_row, start_at + first, c_at + first + i * c_row, c_row
-            now = at, places_at + i, outer, inner, a_outer, a_inner, *ends
-            _tile(height, part, how, now, a, places, b, start, c)
-            i += height
-        j += part
+    n_vectors = width // lanes
+    depth = max(1, NEAR_BYTES // (max(1, inner) * min(n_vectors, WIDEST) * VECTOR_BYTES))
+    for low in range(0, max(outer, 1), depth):
+        rounds = min(depth, outer - low)
+        how_now = how if low == 0 else (how & CUTS) | ADDS
+        if low + rounds < outer:
+            how_now &= ~CUTS
+        j, begin = 0, at + low * a_outer
+        while j < n_vectors:
+            # as alike as may be: of four and one vectors the one would wait for its sums
+            part = -(-(n_vectors - j) // -(-(n_vectors - j) // WIDEST))
+            i, first = 0, j * lanes
+            above = b_at + first + low * b_outer
+            while i < m:
+                height = -(-(m - i) // -(-(m - i) // TALLEST))
+                into = c_at + first + i * c_row
+                ends = above, b_outer, b_row, start_at + first, into, c_row
+                now = begin, places_at + i, rounds, inner, a_outer, a_inner, *ends
+                _tile(height, part, how_now, now, a, places, b, start, c)
+                i += height
+            j += part

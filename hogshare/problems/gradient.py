@@ -153,8 +153,6 @@ class GradientProblem:
     # whether the gradient of some rows is put together from those of any parts of them; not where
     # rows see each other, as in a batch normalisation that is trained
     is_separable: bool = True
-    # whether linear algebra has one thread beside one worker, too, as it has beside each of several
-    wants_one_thread: ClassVar[bool] = False
     # the pass of rows that stand in cells; None where they do not
     cells: CompiledPass | None = None
     # what this is a part of, if other processes have more of its rows

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare.kernels import dense, gemm, momentum, outputs
+from hogshare.kernels import dense, momentum, outputs
 from hogshare.kernels import network as kernels
 from hogshare.kernels.parts import Each
 from hogshare.kernels.tiles import VECTOR_BYTES
@@ -101,8 +101,6 @@ class NetworkProblem(GradientProblem):
 
     by_mean = True
     overwrites: ClassVar[bool] = True
-    # two, of products as small as these, are many times slower where others use the cores
-    wants_one_thread: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -132,11 +130,6 @@ class NetworkProblem(GradientProblem):
         self.loss = loss
         self.alpha = alpha
         self.seed = seed
-        gemm.load_blas()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        gemm.load_blas()  # before a worker's linear algebra is limited to one thread
 
     @property
     def name(self) -> str:
@@ -378,12 +371,12 @@ class Replica:
         self.mean = float(mean)
         self.memory = np.empty(0, self.dtype)
         self.marks = np.empty(0, np.int32)
-        self.capacity = 0
+        self.capacity = -1  # no rows need memory too
 
     def _make_space(self, n: int) -> None:
         if n <= self.capacity:
             return
-        self.memory = _aligned(n * self.net.scratch_at + self.n_scratch, self.dtype)
+        self.memory = _zeros(n * self.net.scratch_at + self.n_scratch, self.dtype)
         self.marks = np.empty(n * self.n_marks, np.int32)
         self.capacity = n
 
@@ -451,9 +444,9 @@ class Replica:
         kernels.predict(self.net, w, frozen(rows), *run)
 
 
-def _aligned(n: int, kind: np.dtype) -> np.ndarray:
-    """Memory that begins where a vector may, so that none lies on two cache lines."""
-    memory = np.empty(n + VECTOR_BYTES // kind.itemsize, kind)
+def _zeros(n: int, kind: np.dtype) -> np.ndarray:
+    """Zeros, which ends of rows are; vectors begin where a cache line does."""
+    memory = np.zeros(n + VECTOR_BYTES // kind.itemsize, kind)
     first = -memory.ctypes.data % VECTOR_BYTES // kind.itemsize
     return memory[first : first + n]
 
@@ -518,7 +511,7 @@ channels)
     Notes
     -----
     A step is by the *mean* over the mini-batch, so that `step` is scikit-learn's
-    ``learning_rate_init``, and torch's ``lr``. Each worker computes with one thread of BLAS.
+    ``learning_rate_init``, and torch's ``lr``.
 
     Examples
     --------

@@ -16,15 +16,10 @@ from hogshare.engine.session import Session
 
 @contextlib.contextmanager
 def one_thread_each(session: Session) -> Iterator[None]:
-    """Have linear algebra use one thread, where several workers take steps outside of kernels.
-
-    And where one worker does, of a problem that asks for it.
-    """
-    outside = session.outside
-    is_alone = len(session.here) == 1
+    """Have linear algebra use one thread, where several workers take steps outside of kernels."""
     plan = session.plan
-    is_compiled = outside is None or plan.grid > 0 or plan.step_rows > 0
-    if is_compiled or (is_alone and not outside.problem.wants_one_thread):
+    is_compiled = session.outside is None or plan.grid > 0 or plan.step_rows > 0
+    if is_compiled or len(session.here) == 1:
         yield
         return
     # imported here: it looks at all libraries there are, for a millisecond or two

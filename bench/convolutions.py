@@ -1,0 +1,144 @@
+"""Networks with images: seconds per pass, beside torch with one thread.
+
+LENET on rows of MNIST, and CIFAR10-FULL's net, with and without its local responses, on images that
+are made; mini-batches of `batch`, momentum 0.9, float32. Ours with one worker and with two threads,
+torch with images by channels (NCHW) and by places (`channels_last`). Each takes `passes` passes in a
+process where all have run once, everybody in turn; medians of the rounds. Asked: one worker no
+slower than the faster of torch's two; two workers at least 1.6 times one. Usage, where torch is::
+
+    HOGSHARE_DATA=FOLDER python bench/convolutions.py --json bench/results/convolutions.json
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import script
+from threadpoolctl import threadpool_limits
+
+from hogshare import SGD, datasets, problems, solve
+from hogshare.lab.studies import networks
+from hogshare.problems.layers import Convolution, Dense, Layer, LocalResponse, Pooling
+
+STEP, MOMENTUM = 0.001, 0.9
+CIFAR = networks.CIFAR10_FULL
+NETS: dict[str, tuple[tuple[Layer, ...], tuple[int, int, int]]] = {
+    "lenet": (networks.LENET, (28, 28, 1)),
+    "cifar": (tuple(one for one in CIFAR if not isinstance(one, LocalResponse)), (32, 32, 3)),
+    "cifar10-full": (CIFAR, (32, 32, 3)),
+}
+WORKERS = {"one worker": (1, "caller"), "two threads": (2, "threads")}
+
+
+def rows_of(name: str, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Images (NHWC) and labels."""
+    shape = NETS[name][1]
+    if name == "lenet":
+        X, y = datasets.load("mnist-digits", dtype="float32")
+        chosen = np.random.default_rng(0).permutation(len(y))[:n_rows]
+        return (X[chosen] / np.float32(X.max())).reshape(-1, *shape), np.asarray(y)[chosen]
+    draws = np.random.default_rng(0)
+    return draws.random((n_rows, *shape), dtype=np.float32), draws.integers(0, 10, n_rows)
+
+
+def ours(problem: Any, who: str, options: Any) -> float:
+    """By `solve`: the run's own seconds."""
+    n_workers, runtime = WORKERS[who]
+    rule = SGD(batch=options.batch, momentum=MOMENTUM)
+    settings = {"step": STEP, "runtime": runtime, "n_workers": n_workers, "seed": 0}
+    report = solve(problem, rule=rule, stop=options.passes, **settings)
+    return report.seconds["run"] / options.passes
+
+
+def module_of(layers: tuple[Layer, ...], image: tuple[int, int, int]) -> Any:
+    """The network in torch, for images by channels."""
+    from torch import nn
+
+    class Response(nn.Module):
+        """Local response within each channel, which torch has none of."""
+
+        def __init__(self, layer: LocalResponse) -> None:
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x: Any) -> Any:
+            layer = self.layer
+            squares = nn.functional.avg_pool2d(x * x, layer.size, 1, layer.size // 2)
+            return x * (layer.k + layer.alpha * squares) ** -layer.beta
+
+    found: list[Any] = []
+    plan = problems.layers.plan_of((), int(np.prod(image)), image, "relu")
+    for layer in layers:
+        before, n_before = plan.image, plan.n_now
+        layer.add_to(plan)
+        if isinstance(layer, Dense):
+            found += [nn.Flatten()] * (before is not None) + [nn.Linear(n_before, layer.units)]
+        elif isinstance(layer, Convolution):
+            sizes = before[2], layer.filters, layer.size  # type: ignore[index]
+            found.append(nn.Conv2d(*sizes, layer.stride, layer.padding))
+        elif isinstance(layer, Pooling):
+            kind = nn.MaxPool2d if layer.kind == "max" else nn.AvgPool2d
+            found.append(kind(layer.size, layer.stride, ceil_mode=True))
+        else:
+            found.append(Response(layer))
+        if isinstance(layer, Dense | Convolution) and layer.activation != "identity":
+            found.append(nn.ReLU())
+    found += [nn.Flatten()] * (plan.image is not None) + [nn.Linear(plan.n_now, 10)]
+    return nn.Sequential(*found)
+
+
+def torchs(name: str, rows: tuple[np.ndarray, np.ndarray], by_places: bool, options: Any) -> float:
+    """By torch, from tensors in memory."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    X, y = map(torch.from_numpy, rows)
+    X = X.permute(0, 3, 1, 2)
+    module = module_of(*NETS[name])
+    kind = torch.channels_last if by_places else torch.contiguous_format
+    X, module = X.contiguous(memory_format=kind), module.to(memory_format=kind)
+    optimiser = torch.optim.SGD(module.parameters(), lr=STEP, momentum=MOMENTUM)
+    began = time.perf_counter()
+    for _ in range(options.passes):
+        for part in torch.randperm(len(X)).split(options.batch):
+            optimiser.zero_grad()
+            images = X[part].contiguous(memory_format=kind)
+            torch.nn.functional.cross_entropy(module(images), y[part]).backward()
+            optimiser.step()
+    return (time.perf_counter() - began) / options.passes
+
+
+def measure(options: Any) -> dict[str, Any]:
+    """Seconds per pass of everybody."""
+    contestants: dict[tuple[str, str], Callable[[int], float]] = {}
+    for name in options.nets:
+        images, labels = rows_of(name, options.rows)
+        flat = images.reshape(len(images), -1)
+        stated = {"layers": NETS[name][0], "shape": NETS[name][1]}
+        problem = problems.network(flat, labels, **stated)
+        for who in WORKERS:
+            contestants[name, who] = lambda k, p=problem, w=who: ours(p, w, options)
+        for who, by_places in (("torch", False), ("torch, channels last", True)):
+            contestants[name, who] = lambda k, n=name, r=(images, labels), b=by_places: torchs(
+                n, r, b, options
+            )
+    with threadpool_limits(limits=1):
+        taken = script.in_rounds(contestants, options.rounds)
+    table = []
+    for (name, who), seconds in taken.items():
+        median = statistics.median(seconds)
+        base = statistics.median(taken[name, "one worker"])
+        cell = {"net": name, "who": who, "seconds a pass": median, "of one worker's": median / base}
+        table.append(cell)
+    script.show(table, "seconds of a pass")
+    names = ("rounds", "passes", "rows", "batch")
+    return {"settings": {one: getattr(options, one) for one in names}, "results": table}
+
+
+if __name__ == "__main__":
+    script.run(__doc__, measure, nets=tuple(NETS), rounds=5, passes=2, rows=2000, batch=100)
