@@ -122,7 +122,7 @@ def test_steps_in_a_call_are_those_one_by_one(rule, net, rows, late, monkeypatch
     kind = "float32" if rows == "float32" else "float64"
     problem = network(NETS[net], kind, 0.05, rows == "sparse", weighted=net == "narrow")
     trainer = problem.trainer(BATCH)
-    assert bool(len(trainer._memory.stamps)) == late
+    assert bool(len(trainer._memory.late.stamps)) == late
     found = in_blocks(problem, RULES[rule], [trainer])
     assert_same(problem, found, one_by_one(problem, RULES[rule]))
 

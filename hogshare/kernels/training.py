@@ -30,6 +30,7 @@ from hogshare.kernels.atomics import store as store_word
 from hogshare.kernels.dense import LOGISTIC, RELU, TANH, logistic, tanh
 from hogshare.kernels.host import yield_core
 from hogshare.kernels.jit import JIT_DISABLED, helper, kernel
+from hogshare.kernels.momentum import ADAM
 from hogshare.kernels.outputs import end_row
 from hogshare.kernels.slices import (
     ACTIVATION,
@@ -46,17 +47,21 @@ from hogshare.kernels.slices import (
     ROWS,
     SLOPES,
     SQUARES,
+    WEIGHT,
     WEIGHTS,
     WIDTH,
+    Late,
+    count_step,
     is_finite,
     load,
-    move_part,
+    move,
     refresh,
     store,
 )
 from hogshare.kernels.tiles import product, sum_rows
 
 AHEAD = 2  # rows whose memory is asked for before they are read
+FAR = 6  # rows of coefficients ahead of the one that is brought up to date
 LINE = 64
 LOOKS = 20 if JIT_DISABLED else 2_000  # polls of a word between two times that the core is given up
 
@@ -106,8 +111,7 @@ class Memory(NamedTuple):
     numbers : inputs, outputs and derivatives of a mini-batch's rows
     slopes, flipped : derivatives in a strip of coefficients; a layer's coefficients, transposed
     nothing : zeros
-    stamps : int64, up to which step the first layer's row of each sparse column has come, where
-        such rows are loaded when a mini-batch touches them; else empty
+    late : `hogshare.kernels.slices.Late`, by sparse columns
     counts, starts : int64, of sparse columns, zeros before a mini-batch, and where the values end
     touched : int64, the columns that a mini-batch has
     who, values : rows and values of a mini-batch, by columns
@@ -117,7 +121,7 @@ class Memory(NamedTuple):
     slopes: np.ndarray
     flipped: np.ndarray
     nothing: np.ndarray
-    stamps: np.ndarray
+    late: Late
     counts: np.ndarray
     starts: np.ndarray
     touched: np.ndarray
@@ -187,6 +191,15 @@ def ask_for_sparse(rows, i, inputs):
         prefetch(data, place)
     for place in range(begin, end, LINE // indices.itemsize):
         prefetch(indices, place)
+
+
+@helper
+def ask_for_row(layer, column, own, stamps):
+    """Have a row of the first layer fetched, and its velocity."""
+    at = layer[WEIGHTS] + (layer[ROWS] - stamps.shape[0] + column) * layer[WIDTH]
+    for j in range(0, layer[WIDTH], LINE // own.w.itemsize):
+        prefetch(own.w, at + j)
+        prefetch(own.first, at + j)
 
 
 @helper
@@ -261,7 +274,7 @@ def through_activation(numbers, outputs, own_width, slopes, width, n, count, kin
         delta = numbers[slopes + i * width : slopes + i * width + count]
         if kind == RELU:
             for j in range(count):
-                slope = delta[j]  # read in any case, or half of the branches would be foreseen wrong
+                slope = delta[j]  # always read: half of the branches would be predicted wrong
                 delta[j] = slope if a[j] > zero else zero
         elif kind == TANH:
             for j in range(count):
@@ -368,7 +381,7 @@ def move_biases(layer, own, memory, n, kind, numbers):
         for j in range(count):
             sums[j] += row[j]
     decay, numbers[DECAY] = numbers[DECAY], 0.0
-    move_part(own, layer[BIASES], count, sums, 0, kind, numbers)
+    move(own, layer[BIASES], memory.late.together, 0, 1, count, sums, kind, numbers)
     numbers[DECAY] = decay
 
 
@@ -385,8 +398,8 @@ def move_dense(net, layer, own, memory, n, count, left, left_width, numbers):
         factors = memory.numbers, left + low, 1, left_width, memory.numbers, layer[SLOPES], width
         product(n_strip, n, width, *factors, slopes, 0, width, 0)
         at = layer[WEIGHTS] + low * width
-        squares = move_part(own, at, n_strip * width, slopes, 0, net.rule, numbers)
-        numbers[SQUARES] += squares
+        together = memory.late.together, 0, 1, n_strip * width
+        numbers[SQUARES] += move(own, at, *together, slopes, net.rule, numbers)
 
 
 @helper
@@ -396,26 +409,30 @@ def move_sparse(net, layer, own, memory, n_touched, numbers, step):
     Of all of them, or if they have stamps, of those that the mini-batch has touched.
     """
     width, slopes, counts, starts = layer[WIDTH], memory.slopes, memory.counts, memory.starts
-    is_late = memory.stamps.shape[0] > 0
-    strip = 1 if is_late else net.strip
+    touched, stamps = memory.touched, memory.late.stamps
+    is_late = stamps.shape[0] > 0
     n_columns = n_touched if is_late else counts.shape[0]
-    for low in range(0, n_columns, strip):
-        n_strip = min(strip, n_columns - low)
+    begin = layer[WEIGHTS] + net.n_dense * width
+    for low in range(0, n_columns, net.strip):
+        n_strip = min(net.strip, n_columns - low)
         slopes[: n_strip * width] = slopes.dtype.type(0.0)
-        first = memory.touched[low] if is_late else low
         for k in range(n_strip):
-            count = counts[first + k]
+            column = touched[low + k] if is_late else low + k
+            count = counts[column]
             if count > 0:
-                begin = starts[first + k] - count
-                counts[first + k] = 0
-                values = count, memory.values, begin, memory.who, begin
+                at = starts[column] - count
+                counts[column] = 0
+                values = count, memory.values, at, memory.who, at
                 rows = memory.numbers, layer[SLOPES], width, width
                 sum_rows(*values, *rows, slopes, k * width)
-        at = layer[WEIGHTS] + (net.n_dense + first) * width
-        squares = move_part(own, at, n_strip * width, slopes, 0, net.rule, numbers)
-        numbers[SQUARES] += squares
+            if is_late:
+                stamps[column] = step + 1
         if is_late:
-            memory.stamps[first] = step + 1
+            squares = move(own, begin, touched, low, n_strip, width, slopes, net.rule, numbers)
+        else:
+            together = memory.late.together, 0, 1, n_strip * width
+            squares = move(own, begin + low * width, *together, slopes, net.rule, numbers)
+        numbers[SQUARES] += squares
 
 
 @helper
@@ -473,7 +490,10 @@ def end_rows(net, memory, inputs, rows):
 
 @helper
 def weigh(net, inputs, order, batch, numbers):
-    """Settle by what each mini-batch's sums are divided: by its rows, or what they weigh."""
+    """Settle by what each mini-batch's sums are divided: by its rows, or what they weigh.
+
+    And WEIGHT, what its loss counts: as if its rows weighed one each, unless all are without.
+    """
     for step in range(numbers.shape[0]):
         first, end = step * batch, min(order.shape[0], (step + 1) * batch)
         weight = np.float64(end - first)
@@ -483,6 +503,7 @@ def weigh(net, inputs, order, batch, numbers):
                 weight += np.float64(inputs.weights[order[i]])
         share = 1.0 / weight if weight > 0.0 else 0.0
         numbers[step, FACTOR], numbers[step, DECAY] = share, net.alpha * share
+        numbers[step, WEIGHT] = share * (end - first) if share > 0.0 else 1.0
         numbers[step, SQUARES] = 0.0
 
 
@@ -496,9 +517,13 @@ def one_step(net, own, vectors, memory, team, inputs, rows, numbers, step, point
     gather(rows, inputs.dense, net.n_dense, memory.numbers)
     if inputs.indptr.shape[0] > 0:
         n_touched = sort_by_columns(rows, inputs, memory)
-    if memory.stamps.shape[0] > 0:
-        late = memory.stamps, memory.nothing, numbers, step
+    if memory.late.stamps.shape[0] > 0:
+        if net.rule != ADAM and step > 0:
+            count_step(memory.late.powers, step - 1, net.rule, numbers[step - 1])
+        late = memory.late, memory.nothing, numbers, step
         for k in range(n_touched):
+            if k + FAR < n_touched:
+                ask_for_row(net.layers[0], memory.touched[k + FAR], own, memory.late.stamps)
             of_row = inputs.order, memory.touched[k], net.rule
             refresh(net.layers[0], *of_row, vectors, own, *late)
     if not go_forward(net, own, memory, team, inputs, rows, step, point):
@@ -530,7 +555,7 @@ def train(net, vectors, own, memory, team, inputs, order, batch, numbers, point)
     n_steps, n_points = numbers.shape[0], 2 * net.layers.shape[0]
     if team.size > 1 and not meet(team, point, True):
         return 0.0, False
-    load(net.layers, inputs.order, net.rule, vectors, own, memory.stamps)
+    load(net.layers, inputs.order, net.rule, vectors, own, memory.late.stamps)
     weigh(net, inputs, order, batch, numbers)
     total = 0.0
     for step in range(n_steps):
@@ -543,18 +568,16 @@ def train(net, vectors, own, memory, team, inputs, order, batch, numbers, point)
         if not math.isfinite(loss):
             return loss, True
         if team.me == 0:
-            share = numbers[step, FACTOR] * rows.shape[0]
-            total += loss * share if share > 0.0 else loss
-    is_whole = is_finite(net.layers, own, memory.stamps)
+            total += loss * numbers[step, WEIGHT]
+    is_whole = is_finite(net.layers, own, memory.late.stamps)
     if team.size > 1 and not meet(team, point + 1 + n_steps * n_points, False):
         return 0.0, False
     if not is_whole:
         return math.nan, True
-    late = memory.stamps, net.spare, memory.nothing, numbers
+    late = memory.late, net.spare, memory.nothing, numbers
+    if memory.late.stamps.shape[0] > 0 and net.rule != ADAM:
+        count_step(memory.late.powers, n_steps - 1, net.rule, numbers[n_steps - 1])
     store(net.layers, inputs.order, net.rule, vectors, own, *late)
     for step in range(n_steps):
-        rows = min(batch, order.shape[0] - step * batch)
-        share = numbers[step, FACTOR] * rows
-        penalty = 0.5 * net.alpha * numbers[step, SQUARES]
-        total += penalty * share if share > 0.0 else penalty
+        total += 0.5 * net.alpha * numbers[step, SQUARES] * numbers[step, WEIGHT]
     return total, True

@@ -27,6 +27,7 @@ class Columns(NamedTuple):
     dense : float (n_rows * n_dense,)
     data, indices, indptr : CSR rows of the other columns, numbered from 0; empty if there are none
     order : int64 (n_inputs,), the inputs' numbers: the dense ones first, then the others
+    counts : int64, values of each sparse column
     n_dense : int
     """
 
@@ -35,7 +36,12 @@ class Columns(NamedTuple):
     indices: np.ndarray
     indptr: np.ndarray
     order: np.ndarray
+    counts: np.ndarray
     n_dense: int
+
+    def touched(self, n_rows: int, batch: int) -> float:
+        """How many sparse columns a mini-batch of some rows has values in, on the mean."""
+        return float(-np.expm1(-batch / n_rows * self.counts).sum())
 
 
 def dense_share(n_units: int, itemsize: int) -> float:
@@ -65,9 +71,9 @@ def by_columns(
     every = np.arange(n_inputs)
     nothing = frozen(np.empty(0, data.dtype))
     if is_dense.all() and not is_sparse:
-        return Columns(data, nothing, *_no_places(), frozen(every), n_inputs)
+        return Columns(data, nothing, *_no_places(), frozen(every), counts[:0], n_inputs)
     if is_sparse and len(data) - n_values < WORTH * len(data):
-        return Columns(nothing, data, indices, indptr, frozen(every), 0)
+        return Columns(nothing, data, indices, indptr, frozen(every), counts, 0)
     order = np.concatenate([every[is_dense], every[~is_dense]])
     n_dense = int(is_dense.sum())
     dense = np.zeros(n_rows * n_dense, data.dtype)
@@ -80,7 +86,7 @@ def by_columns(
     else:
         kernels.part_dense_rows(data, order, n_dense, *out)
     dense, values, places, pointers = map(frozen, out)
-    return Columns(dense, values, places, pointers, frozen(order), n_dense)
+    return Columns(dense, values, places, pointers, frozen(order), counts[~is_dense], n_dense)
 
 
 def _no_places() -> tuple[np.ndarray, np.ndarray]:

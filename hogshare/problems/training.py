@@ -176,7 +176,7 @@ class Trainer:
         most, touched = 0, 0.0
         if len(inputs.indptr) > 1:
             most = int(np.diff(inputs.indptr).max()) * batch
-            touched = len(inputs.data) / (len(inputs.indptr) - 1) * batch
+            touched = inputs.touched(len(inputs.indptr) - 1, batch)
         is_wide = n_sparse * width * kind.itemsize > LATE_BYTES
         is_late = is_wide and touched < LATE_SHARE * n_sparse
         of_net = n_dense, found.strip, loss, alpha, momentum.NONE, found.spare
@@ -188,7 +188,7 @@ class Trainer:
             _zeros(found.n_slopes, kind),
             _zeros(found.n_flipped, kind),
             _zeros(width, kind),
-            np.zeros(n_sparse if is_late else 0, np.int64),
+            _late(n_sparse if is_late else 0),
             np.zeros(n_sparse, np.int64),
             np.zeros(n_sparse, np.int64),
             np.zeros(most + 1, np.int64),
@@ -201,7 +201,7 @@ class Trainer:
         words, exchange, table, control = shared
         places = exchange.reshape(-1), found.n_part, exchange.shape[1]
         self._team = training.Team(me, size, words, *places, table, control)
-        self._inputs = training.Inputs(*inputs[:-1], targets, weights)
+        self._inputs = training.Inputs(*inputs[:-2], targets, weights)
 
     def __call__(
         self, w: np.ndarray, rows: np.ndarray, descents: Descents, batch: int, block: int
@@ -226,6 +226,10 @@ class Trainer:
         own = self._own[:n_vectors]
         own += own[:1] * (3 - n_vectors)
         given = [w if array is None else array for array in (first, second)]
+        late = self._memory.late
+        if len(late.stamps) and len(late.powers) <= len(descents):
+            late = late._replace(powers=_powers(len(descents)))
+            self._memory = self._memory._replace(late=late)
         point = block * (2 + len(self._net.layers) * 2 * MOST_STEPS)
         loss, is_whole = training.train(
             self._net._replace(rule=kind),
@@ -240,6 +244,14 @@ class Trainer:
             point + 1,
         )
         return float(loss) if is_whole else None
+
+
+def _late(n_columns: int) -> slices.Late:
+    return slices.Late(np.zeros(n_columns, np.int64), _powers(0), np.zeros(1, np.int64))
+
+
+def _powers(n_steps: int) -> np.ndarray:
+    return np.zeros((n_steps + 1, slices.N_POWERS))
 
 
 def _zeros(n: int, kind: np.dtype) -> np.ndarray:
