@@ -144,9 +144,10 @@ def torchs(rows: Any, solver: str, batch: int, passes: int, threads: int) -> flo
     return per_pass(run, passes)
 
 
-def contestants(name: str) -> dict[tuple[str, int, str, str], Callable[[int], float]]:
+def contestants(name: str) -> dict[Any, Callable[[int], float]]:
     """Everybody on a set."""
-    case, found = CASES[name], {}
+    case = CASES[name]
+    found: dict[Any, Callable[[int], float]] = {}
     rows = case.load()
     problem = problems.network(*rows, (HIDDEN,))
     others: dict[str, Callable[..., float]] = {"scikit-learn": theirs}
@@ -177,7 +178,7 @@ def _others(other: Callable[..., float], rows: Any, *run: Any) -> float:
 
 def measure(options: Any) -> dict[str, Any]:
     """Seconds of a pass of everybody."""
-    table = []
+    table: list[dict[str, Any]] = []
     for name in options.cases:
         taken = script.in_rounds(contestants(name), options.rounds, warm=False)
         medians = {key: statistics.median(seconds) for key, seconds in taken.items()}

@@ -73,7 +73,7 @@ def in_blocks(problem, rule, trainers):
     rows, n = batches(), -(-N_ROWS // BATCH)
     for block in range(len(rows) // n):
         part = np.concatenate(rows[block * n : (block + 1) * n])
-        descents = [rule.descent(0.05, *state) for _ in range(n)]
+        descents = rule.descents(np.full(n, 0.05), *state)
         answers = [None] * len(trainers)
 
         def go(k, part=part, descents=descents, block=block, answers=answers):
@@ -165,7 +165,7 @@ def test_a_team_that_has_lost_a_worker_writes_nothing(state):
     shared, (first, _) = team(problem, 2)
     shared[2][1, layout.T_STATE] = state
     w = problem.start()
-    descents = [(1, None, None, 0.1, 0.0, 0.0, 0.0)]
+    descents = 1, None, None, np.array([[0.1, 0.0, 0.0, 0.0]])
     assert first(w, np.arange(BATCH), descents, BATCH, 0) is None
     np.testing.assert_array_equal(w, problem.start())
 
@@ -174,7 +174,7 @@ def test_a_team_does_not_wait_for_who_has_seen_a_stop():
     problem = network(TEAMS["one"])
     shared, (first, _) = team(problem, 2)
     shared[3][layout.STOP] = layout.STOPPED_BY_CALLER
-    descents = [(1, None, None, 0.1, 0.0, 0.0, 0.0)]
+    descents = 1, None, None, np.array([[0.1, 0.0, 0.0, 0.0]])
     assert first(problem.start(), np.arange(BATCH), descents, BATCH, 0) is None
 
 
@@ -186,7 +186,7 @@ def test_numbers_out_of_range_are_not_written(size, eta):
     trainers = team(problem, 2)[1] if size == 2 else [problem.trainer(BATCH)]
     for n_steps in (1, 3):
         w, answers = problem.start(), [None] * size
-        descents = [(1, None, None, eta, 0.0, 0.0, 0.0)] * n_steps
+        descents = 1, None, None, np.array([[eta, 0.0, 0.0, 0.0]] * n_steps)
 
         def go(k, w=w, answers=answers, descents=descents, n=n_steps):
             answers[k] = trainers[k](w, np.arange(n * BATCH), descents, BATCH, n)

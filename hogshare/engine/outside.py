@@ -231,8 +231,8 @@ class BlockWorker(Worker):
             {name: array.copy() if array.size == 1 else array for name, array in state.items()}
             for state in self.kept
         ]
-        etas = [self._step_size(t + first) for first in range(0, len(rows), size)]
-        descents = [self.rule.descent(eta, *kept) for eta in etas]
+        etas = self._step_sizes(t + size * np.arange(-(-len(rows) // size)))
+        descents = self.rule.descents(etas, *kept)
         states = table[:, layout.T_STATE]
         loss = None
         if not self.is_split or not np.isin(states, (layout.DEAD, layout.DONE)).any():
@@ -377,6 +377,12 @@ class BlockWorker(Worker):
             # iterates of the block are the copy's, and later ones have what was added of it
             self._count_change(None, step - away, t)
             self._write_message(None, step)
+
+    def _step_sizes(self, times: np.ndarray) -> np.ndarray:
+        """Those of steps one after the other."""
+        if self.session.rule.schedule in (schedules.ADAPTIVE, schedules.CONSTANT):
+            return np.full(len(times), self._step_size(float(times[0])))
+        return np.array([self._step_size(float(t)) for t in times])
 
     def _step_size(self, t: float) -> float:
         rule, columns = self.session.rule, self.session.schedule.columns

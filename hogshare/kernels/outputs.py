@@ -70,7 +70,8 @@ def end_row(z, target, kind, weight, delta):
         if kind in (SQUARES, MEAN_SQUARES):
             loss += 0.5 * (sum_ - wanted) * (sum_ - wanted)
         elif kind == BINARY:
-            loss += max(sum_, 0.0) - wanted * sum_ + math.log1p(math.exp(-abs(sum_)))
+            e = exp_of_negative(-abs(sum_))
+            loss += max(sum_, 0.0) - wanted * sum_ + math.log1p(e)
         else:
             loss -= wanted * (sum_ + 1.0)
             if wanted > 0.0:

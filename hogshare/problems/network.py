@@ -183,7 +183,7 @@ class NetworkProblem(GradientProblem):
             return super().seconds_of_a_row(start)
         batch = min(self.n_rows, SAMPLE_ROWS)
         rows, w = np.arange(min(self.n_rows, SAMPLE_BATCHES * batch)), np.array(start, self.dtype)
-        nothing = [(momentum.PLAIN, None, None, 0.0, 0.0, 0.0, 0.0)] * -(-len(rows) // batch)
+        nothing = momentum.PLAIN, None, None, np.zeros((-(-len(rows) // batch), 4))
         train, spent = self.trainer(batch), 0.0
         for _ in range(2):  # the first may compile
             began = time.perf_counter()

@@ -7,7 +7,6 @@ Who writes: a `Trainer` its own memory, and the vector through its kernel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -27,7 +26,6 @@ LATE_SHARE = 0.25  # the largest share of its rows that a mini-batch touches the
 # rows in a block, so that to copy a slice is a small share of their work, and calls are few
 LOAD_SHARE, FEWEST_STEPS, MOST_STEPS = 0.03, 8, 1 << 12
 CALL_PRODUCTS = 4e8  # of a block, which take some five milliseconds, beside which a call is short
-Descents = Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -204,22 +202,22 @@ class Trainer:
         self._inputs = training.Inputs(*inputs[:-2], targets, weights)
 
     def __call__(
-        self, w: np.ndarray, rows: np.ndarray, descents: Descents, batch: int, block: int
+        self, w: np.ndarray, rows: np.ndarray, descents: tuple[Any, ...], batch: int, block: int
     ) -> float | None:
         """Take the steps of a block; the sum of the mini-batches' losses, or None.
 
         w : shape (n_params,), written
         rows : int64, those of the mini-batches, in their order
-        descents : of each step, as `Rule.descent` has them
+        descents : the steps, as `Rule.descents` has them
         batch : rows of a mini-batch; the last may have fewer
         block : number of the block in the run, the same for all of the team
 
         None: somebody of the team is gone, and nothing is written. NaN: the numbers have left the
         range, and nothing is written.
         """
-        kind, first, second = descents[0][:3]
-        numbers = np.zeros((len(descents), slices.N_NUMBERS))
-        numbers[:, : slices.FACTOR] = [descent[3:] for descent in descents]
+        kind, first, second, steps = descents
+        numbers = np.zeros((len(steps), slices.N_NUMBERS))
+        numbers[:, : slices.FACTOR] = steps
         n_vectors = {momentum.PLAIN: 1, momentum.ADAM: 3}.get(kind, 2)
         while len(self._own) < n_vectors:
             self._own.append(_zeros(self._n_own, w.dtype))
@@ -227,8 +225,8 @@ class Trainer:
         own += own[:1] * (3 - n_vectors)
         given = [w if array is None else array for array in (first, second)]
         late = self._memory.late
-        if len(late.stamps) and len(late.powers) <= len(descents):
-            late = late._replace(powers=_powers(len(descents)))
+        if len(late.stamps) and len(late.powers) <= len(steps):
+            late = late._replace(powers=_powers(len(steps)))
             self._memory = self._memory._replace(late=late)
         point = block * (2 + len(self._net.layers) * 2 * MOST_STEPS)
         loss, is_whole = training.train(

@@ -11,7 +11,7 @@ import numpy as np
 from hogshare.kernels import momentum
 from hogshare.rules.memories import Shapes
 from hogshare.rules.options import keep_options, shortened
-from hogshare.rules.protocol import Descent, Rule
+from hogshare.rules.protocol import Descent, Descents, Rule
 from hogshare.system import ranges
 
 
@@ -101,6 +101,18 @@ class Adam(Rule):
         size = eta * correction / (1.0 - self.beta_1**t)
         least = float(self.epsilon) * (1.0 if self.epsilon_hat else correction)
         return momentum.ADAM, own["mean"], own["square"], size, *betas, least
+
+    def descents(self, etas: np.ndarray, *state: Any) -> Descents:
+        """Those of steps of some sizes, all at once."""
+        (own,) = state
+        t = own["steps"][0] + np.arange(1.0, len(etas) + 1.0)
+        own["steps"] += len(etas)
+        table = np.empty((len(etas), 4))
+        corrections = np.sqrt(1.0 - self.beta_2**t)
+        table[:, 0] = etas * corrections / (1.0 - self.beta_1**t)
+        table[:, 1], table[:, 2] = self.beta_1, self.beta_2
+        table[:, 3] = self.epsilon * (1.0 if self.epsilon_hat else corrections)
+        return momentum.ADAM, own["mean"], own["square"], table
 
     def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
         """Overwrite the gradient with the step."""

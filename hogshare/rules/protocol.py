@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # what kernels are told of a step: the kind and the arrays of `hogshare.kernels.momentum`, the step
 # size and three numbers
 Descent = tuple[int, np.ndarray | None, np.ndarray | None, float, float, float, float]
+# the same of several steps, whose step size and three numbers are rows of an array
+Descents = tuple[int, np.ndarray | None, np.ndarray | None, np.ndarray]
 
 
 class Rule:
@@ -219,6 +221,10 @@ class Rule:
 
     def descent(self, eta: float, *state: Any) -> Descent:
         """What a kernel that takes the step itself is told; the rule counts it as taken."""
+        raise NotImplementedError
+
+    def descents(self, etas: np.ndarray, *state: Any) -> Descents:
+        """The same of steps one after the other, of some sizes."""
         raise NotImplementedError
 
     def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:

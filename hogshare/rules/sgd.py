@@ -12,7 +12,7 @@ from hogshare.kernels import momentum as descents
 from hogshare.rules.chosen import Chosen
 from hogshare.rules.memories import Shapes
 from hogshare.rules.options import keep_options, shortened
-from hogshare.rules.protocol import Descent, Rule
+from hogshare.rules.protocol import Descent, Descents, Rule
 from hogshare.system import ranges
 from hogshare.system.messages import nearest
 
@@ -115,6 +115,13 @@ class SGD(Rule):
         velocity = state[0]["velocity"]
         kind = descents.AHEAD if self.nesterov else descents.HEAVY
         return kind, velocity, velocity, self.gain * eta, float(self.momentum), 0.0, 0.0
+
+    def descents(self, etas: np.ndarray, *state: Any) -> Descents:
+        """Those of steps of some sizes, all at once."""
+        table = np.zeros((len(etas), 4))
+        kind, first, second, gain, *others = self.descent(1.0, *state)
+        table[:, 0], table[:, 1:] = gain * etas, others
+        return kind, first, second, table
 
     def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
         """The gradient times the step size, or the velocity that it changes."""
