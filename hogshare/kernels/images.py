@@ -1,4 +1,4 @@
-"""Layers of a network that look at neighbours: convolution, pooling, local response normalisation.
+"""Layers of a network that see neighbours: convolution, pooling, local response normalisation.
 
 An image is a row of numbers: its lines one after another, in a line its places, at a place its
 channels. So of a window each line is one run of memory, and what a convolution leaves is an image

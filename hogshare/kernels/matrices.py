@@ -1,7 +1,8 @@
 """Copies of matrices: with padded rows, without, and by columns.
 
-Square blocks are transposed in vector registers. A block is as many vectors as a vector has numbers. In each pass pairs of them exchange halves of
-their chunks, of ever shorter ones: after the last each vector is a column.
+Square blocks are transposed in vector registers. A block is as many vectors as a vector has
+numbers. In each pass pairs of them exchange halves of their chunks, of ever shorter ones: after the
+last each vector is a column.
 """
 
 from llvmlite import ir

@@ -79,7 +79,6 @@ class Net(NamedTuple):
 
     layers : int64 (n_layers, COLUMNS)
     numbers : float64 (n_layers, 3), of local responses
-    places : int64, of convolutions
     regions : int64 (N_REGIONS,), where things stand in scratch
     n_images : how many layers, the first ones, take images
     deltas_at, space, scratch_at : numbers of a row before the derivatives, of the derivatives in
@@ -88,7 +87,6 @@ class Net(NamedTuple):
 
     layers: np.ndarray
     numbers: np.ndarray
-    places: np.ndarray
     regions: np.ndarray
     n_images: int
     deltas_at: int
@@ -156,7 +154,7 @@ def prepare_filters(net, w, memory, scratch, goes_back):
 
 
 @helper
-def convolve_image(net, index, memory, at, out_at, scratch):
+def convolve_image(net, places, index, memory, at, out_at, scratch):
     """Sums of a convolution, and its activation unless that is for after the pooling.
 
     Returns where they are: at `out_at`, or, if they are pooled next, in scratch, padded.
@@ -168,7 +166,7 @@ def convolve_image(net, index, memory, at, out_at, scratch):
     width, kind = padded(filters, memory.itemsize), layer[ACTIVATION]
     is_direct = width == filters and not layer[IS_FUSED]
     into = out_at if is_direct else scratch + regions[SUMS]
-    ends = net.places, layer[PLACES], scratch + layer[FILTERS], CUTS if kind == RELU else 0, into
+    ends = places, layer[PLACES], scratch + layer[FILTERS], CUTS if kind == RELU else 0, into
     convolve(shape, memory, bordered, *ends)
     if layer[IS_FUSED]:
         return into
@@ -180,7 +178,7 @@ def convolve_image(net, index, memory, at, out_at, scratch):
 
 
 @helper
-def image_forward(net, n, i, memory, marks, scratch):
+def image_forward(net, places, n, i, memory, marks, scratch):
     """One image, the i-th of n, through all layers that take images."""
     at, index = i * net.layers[0, IN_WIDTH], 0
     while index < net.n_images:
@@ -188,7 +186,7 @@ def image_forward(net, n, i, memory, marks, scratch):
         shape, kind = shape_of(layer), layer[KIND]
         out_at, place = layer[AT] * n + i * layer[WIDTH], shape[2]
         if kind == CONVOLUTION:
-            at = convolve_image(net, index, memory, at, out_at, scratch)
+            at = convolve_image(net, places, index, memory, at, out_at, scratch)
         elif kind == RESPONSE:
             spots = scratch + net.regions[RESPONSES], net.regions[SPACE], out_at
             respond(shape, net.numbers[index], memory, at, *spots)
@@ -207,23 +205,23 @@ def image_forward(net, n, i, memory, marks, scratch):
 
 
 @helper
-def convolve_back(net, index, memory, at, delta_at, adds, inward_at, scratch):
+def convolve_back(net, places, index, memory, at, delta_at, adds, inward_at, scratch):
     """The way back of a convolution, from the derivatives in its sums, padded."""
     layer, regions = net.layers[index], net.regions
-    shape, places = shape_of(layer), (net.places, layer[PLACES])
+    shape, spots = shape_of(layer), (places, layer[PLACES])
     bordered = with_borders(shape, memory, at, scratch + regions[BORDERED])
     ends = scratch + regions[ONE], adds, scratch + layer[SLOPES]
-    filters_back(shape, memory, bordered, *places, delta_at, *ends)
+    filters_back(shape, memory, bordered, *spots, delta_at, *ends)
     if index > 0:
         line = scratch + regions[LINE]
-        image_back(shape, memory, delta_at, *places, scratch + layer[FLIPPED], line, inward_at)
+        image_back(shape, memory, delta_at, *spots, scratch + layer[FLIPPED], line, inward_at)
 
 
 @helper
-def image_back_through(net, n, i, memory, marks, delta_at, scratch):
+def image_back_through(net, places, n, i, memory, marks, delta_at, scratch):
     """The way back of one image, the i-th of n, from the derivatives in the last outputs."""
     regions = net.regions
-    here, there = scratch + regions[FIRST], scratch + regions[SECOND]
+    inward_at, spare_at = scratch + regions[FIRST], scratch + regions[SECOND]
     sums_at, index = scratch + regions[SUMS], net.n_images - 1
     while index >= 0:
         layer = net.layers[index]
@@ -243,7 +241,7 @@ def image_back_through(net, n, i, memory, marks, delta_at, scratch):
                 if width != filters:
                     pad_rows(memory, delta_at, n_places, filters, memory, sums_at, width)
                     delta_at = sums_at
-            convolve_back(net, index, memory, at, delta_at, i > 0, here, scratch)
+            convolve_back(net, places, index, memory, at, delta_at, i > 0, inward_at, scratch)
         elif index > 0 and net.layers[index - 1, IS_FUSED]:
             slopes = memory[delta_at : delta_at + layer[N_OUT]]
             outputs = memory[out_at : out_at + layer[N_OUT]]
@@ -255,28 +253,28 @@ def image_back_through(net, n, i, memory, marks, delta_at, scratch):
             index -= 1
             continue
         elif index > 0 and kind == RESPONSE:
-            spots = scratch + regions[RESPONSES], regions[SPACE], here
+            spots = scratch + regions[RESPONSES], regions[SPACE], inward_at
             respond_back(shape, net.numbers[index], memory, at, delta_at, *spots)
         elif index > 0:
             marked = marks, layer[MARKS] * n + i * layer[WIDTH]
-            pool_back(shape, kind == LARGEST, memory, delta_at, *marked, here, shape[2])
-        delta_at = here
-        here, there = there, here
+            pool_back(shape, kind == LARGEST, memory, delta_at, *marked, inward_at, shape[2])
+        delta_at = inward_at
+        inward_at, spare_at = spare_at, inward_at
         index -= 1
 
 
 @helper
-def go_forward(net, w, rows, data, indices, indptr, memory, marks, goes_back):
+def go_forward(net, places, w, rows, data, indices, indptr, memory, marks, goes_back):
     """Every layer's outputs; the last one's are sums yet. Returns where those lie."""
     layers, n, at = net.layers, rows.shape[0], 0
     scratch = net.scratch_at * n
     sparse = is_read_in_place(layers, indptr)
     if not sparse:
         gather(rows, data, indices, indptr, layers[0, N_IN], layers[0, IN_WIDTH], memory)
-    if net.n_images:
+    if places is not None:
         prepare_filters(net, w, memory, scratch, goes_back)
         for i in range(n):
-            image_forward(net, n, i, memory, marks, scratch)
+            image_forward(net, places, n, i, memory, marks, scratch)
         at = layers[net.n_images - 1, AT] * n
     for index in range(net.n_images, layers.shape[0]):
         layer = layers[index]
@@ -295,36 +293,38 @@ def go_forward(net, w, rows, data, indices, indptr, memory, marks, goes_back):
 
 
 @helper
-def go_back(net, w, rows, data, indices, indptr, memory, marks, out, here):
+def go_back(net, places, w, rows, data, indices, indptr, memory, marks, out, delta_at):
     """From the derivatives in the last sums to those in all coefficients and biases.
 
-    here : where the derivatives lie
+    delta_at : where the derivatives lie
     """
     layers, n, space = net.layers, rows.shape[0], net.space * rows.shape[0]
-    scratch, there = net.scratch_at * n, here + space
+    scratch, inward_at = net.scratch_at * n, delta_at + space
     spot, strip = scratch + net.regions[COEFS], net.regions[STRIP]
     sparse = is_read_in_place(layers, indptr)
     for index in range(layers.shape[0] - 1, net.n_images - 1, -1):
         layer = layers[index]
         n_out, out_at, width = layer[N_OUT], layer[AT] * n, layer[WIDTH]
         at = layers[index - 1, AT] * n if index else 0
-        slopes = memory[here : here + n * width]
+        slopes = memory[delta_at : delta_at + n * width]
         through_activation(memory[out_at : out_at + n * width], slopes, layer[ACTIVATION])
-        sum_rows(memory, here, n, width, out[layer[BIASES] : layer[END]])
+        sum_rows(memory, delta_at, n, width, out[layer[BIASES] : layer[END]])
         sizes = n, layer[N_IN], n_out
         if sparse and index == 0:
             sums = out[layer[WEIGHTS] : layer[BIASES]]
-            sparse_backward(rows, data, indices, indptr, memory, here, width, sums, n_out)
+            sparse_backward(rows, data, indices, indptr, memory, delta_at, width, sums, n_out)
         else:
             ends = spot, strip, out, layer[WEIGHTS]
-            coefs_back(sizes, memory, at, layer[IN_WIDTH], here, width, *ends)
+            coefs_back(sizes, memory, at, layer[IN_WIDTH], delta_at, width, *ends)
         if index:
-            inputs_back(sizes, memory, here, width, w, layer[WEIGHTS], spot, there, layer[IN_WIDTH])
-        here, there = there, here
-    if net.n_images:
+            inputs_back(
+                sizes, memory, delta_at, width, w, layer[WEIGHTS], spot, inward_at, layer[IN_WIDTH]
+            )
+        delta_at, inward_at = inward_at, delta_at
+    if places is not None:
         row = layers[net.n_images - 1, WIDTH]
         for i in range(n):
-            image_back_through(net, n, i, memory, marks, here + i * row, scratch)
+            image_back_through(net, places, n, i, memory, marks, delta_at + i * row, scratch)
         store_filters(net, n, memory, scratch, out)
 
 
@@ -391,6 +391,7 @@ def end_rows(rows, targets, weights, kind, memory, at, last, deltas_at):
 @kernel
 def gradient(
     net,
+    places,
     w,
     rows,
     data,
@@ -419,6 +420,8 @@ def gradient(
     `moved` is then the vector, as who may write it has it, and `out` is the step.
 
     net : see `Net`
+    places : int64, of convolutions (`hogshare.kernels.images`); None where no layer takes images,
+        for which a kernel has no code then
     w, out : float [n_params]
     rows : int64 [n]
     data, indices, indptr : the inputs, as `hogshare.kernels.rows.Rows` has them
@@ -429,12 +432,12 @@ def gradient(
         any case
     """
     n = rows.shape[0]
-    here = net.deltas_at * n
+    delta_at = net.deltas_at * n
     inputs = rows, data, indices, indptr, memory, marks
-    at = go_forward(net, w, *inputs, True)
+    at = go_forward(net, places, w, *inputs, True)
     last = net.layers[net.layers.shape[0] - 1]
-    total, weight = end_rows(rows, targets, weights, loss, memory, at, last, here)
-    go_back(net, w, *inputs, out, here)
+    total, weight = end_rows(rows, targets, weights, loss, memory, at, last, delta_at)
+    go_back(net, places, w, *inputs, out, delta_at)
     share = 1.0 if mean == 0.0 else mean / weight if weight > 0.0 else 0.0
     value = total + scale_and_penalise(net.layers, w, out, alpha, share)
     if mean != 0.0 and weights.shape[0] and weight > 0.0:
@@ -445,9 +448,9 @@ def gradient(
 
 
 @kernel
-def predict(net, w, rows, data, indices, indptr, loss, memory, marks, predictions):
+def predict(net, places, w, rows, data, indices, indptr, loss, memory, marks, predictions):
     """Overwrite `predictions` with the network's outputs for some rows, float [n * n_outputs]."""
-    at = go_forward(net, w, rows, data, indices, indptr, memory, marks, False)
+    at = go_forward(net, places, w, rows, data, indices, indptr, memory, marks, False)
     last = net.layers[net.layers.shape[0] - 1]
     k, width = last[N_OUT], last[WIDTH]
     for i in range(rows.shape[0]):
@@ -458,8 +461,8 @@ def predict(net, w, rows, data, indices, indptr, loss, memory, marks, prediction
 
 
 @kernel
-def loss_of(net, w, rows, data, indices, indptr, targets, weights, loss, memory, marks):
+def loss_of(net, places, w, rows, data, indices, indptr, targets, weights, loss, memory, marks):
     """Sum of some rows' losses, and of their weights, without a way back."""
-    at = go_forward(net, w, rows, data, indices, indptr, memory, marks, False)
+    at = go_forward(net, places, w, rows, data, indices, indptr, memory, marks, False)
     last, deltas_at = net.layers[net.layers.shape[0] - 1], net.deltas_at * rows.shape[0]
     return end_rows(rows, targets, weights, loss, memory, at, last, deltas_at)

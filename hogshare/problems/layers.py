@@ -207,11 +207,13 @@ class Layout:
     """A worker's memory for a network.
 
     net : what kernels know of it
+    places : of its convolutions; None where no layer takes images
     n_marks : marks of a row
     n_scratch : numbers of scratch, whatever number of rows there are
     """
 
     net: network.Net
+    places: np.ndarray | None
     n_marks: int
     n_scratch: int
 
@@ -301,17 +303,17 @@ class Plan:
                 places.append(_places(layer, itemsize))
                 scratch.add_filters(layer, index > 0)
         dense = table[n_images:]
-        images = int(table[: max(0, n_images), network.WIDTH].max(initial=0))
+        images = int(table[:n_images, network.WIDTH].max(initial=0))
         junction = [int(dense[0, network.IN_WIDTH])] if n_images else []
         space = max([int(dense[:, network.WIDTH].max()), *junction])
         deltas_at = int(table[-1, network.AT] + table[-1, network.WIDTH])
         regions = scratch.regions(table[:n_images], images, dense, n_images > 0)
         marks = table[table[:, network.KIND] == network.LARGEST, network.WIDTH]
-        known = np.concatenate([*places, np.zeros(1, np.int64)])
         numbers = np.array(self.numbers)
         ends = n_images, deltas_at, space, deltas_at + 2 * space
-        net = network.Net(table, numbers, known, regions, *ends)
-        return Layout(net, int(marks.sum()), scratch.end)
+        net = network.Net(table, numbers, regions, *ends)
+        known = np.concatenate([*places, np.zeros(1, np.int64)]) if n_images else None
+        return Layout(net, known, int(marks.sum()), scratch.end)
 
 
 def _before(counts: np.ndarray) -> np.ndarray:

@@ -363,7 +363,7 @@ class Replica:
         self.inputs = problem.inputs if inputs is None else inputs
         in_place = len(self.inputs[2]) > 0 and plan.rows[0][kernels.KIND] == kernels.DENSE
         found = plan.layout(in_place, problem.dtype.itemsize)
-        self.net = found.net
+        self.net, self.places = found.net, found.places
         self.n_marks, self.n_scratch = found.n_marks, found.n_scratch
         self.dtype = problem.dtype
         self.ends = problem.targets, problem.weights, problem.loss
@@ -418,6 +418,7 @@ class Replica:
         self._make_space(len(rows))
         value: float = kernels.gradient(
             self.net,
+            self.places,
             _read_only(w),
             _read_only(rows),
             *self.inputs,
@@ -435,13 +436,13 @@ class Replica:
         """Sum of some rows' losses."""
         self._make_space(len(rows))
         run = *self.inputs, *self.ends, self.memory, self.marks
-        return float(kernels.loss_of(self.net, w, frozen(rows), *run)[0])
+        return float(kernels.loss_of(self.net, self.places, w, frozen(rows), *run)[0])
 
     def predict(self, w: np.ndarray, rows: np.ndarray, predictions: np.ndarray) -> None:
         """Overwrite the predictions of some rows."""
         self._make_space(len(rows))
         run = *self.inputs, self.ends[2], self.memory, self.marks, predictions
-        kernels.predict(self.net, w, frozen(rows), *run)
+        kernels.predict(self.net, self.places, w, frozen(rows), *run)
 
 
 def _zeros(n: int, kind: np.dtype) -> np.ndarray:
