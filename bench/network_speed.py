@@ -29,7 +29,7 @@ import scipy.sparse as sp
 import script
 
 from hogshare import problems
-from hogshare.kernels import momentum, slices, tiles, training
+from hogshare.kernels import dense, momentum, slices, tiles, training
 from hogshare.kernels.jit import kernel
 
 UNITS = networks.HIDDEN
@@ -91,9 +91,9 @@ def far_moves(loops, own, slopes, places, kind, numbers):
 def units(loops, memory, n, width, biases):
     """What is done with a unit's sum, and on the way back."""
     for _ in range(loops):
-        training.finish(memory, 0, n, width, width, biases, 0, training.RELU)
+        dense.finish(memory, 0, n, width, biases, dense.RELU)
         at = n * width
-        training.through_activation(memory, 0, width, at, width, n, width, training.RELU)
+        dense.through_activation(memory[:at], memory[at:], dense.RELU)
 
 
 @kernel

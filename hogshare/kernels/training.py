@@ -27,9 +27,10 @@ from hogshare.kernels import layout
 from hogshare.kernels.atomics import load as load_word
 from hogshare.kernels.atomics import prefetch
 from hogshare.kernels.atomics import store as store_word
-from hogshare.kernels.dense import LOGISTIC, RELU, TANH, logistic, tanh
+from hogshare.kernels.dense import finish, through_activation
 from hogshare.kernels.host import yield_core
 from hogshare.kernels.jit import JIT_DISABLED, helper, kernel
+from hogshare.kernels.matrices import flip
 from hogshare.kernels.momentum import ADAM
 from hogshare.kernels.outputs import end_row
 from hogshare.kernels.slices import (
@@ -241,53 +242,16 @@ def sort_by_columns(rows, inputs, memory):
 
 
 @helper
-def finish(numbers, at, n, width, count, biases, first, kind):
-    """Add the biases to n rows of sums, and apply the activation.
-
-    width, count : from a row to the next, and numbers of each
-    """
-    zero = numbers.dtype.type(0.0)
-    bias = biases[first : first + count]
-    for i in range(n):
-        row = numbers[at + i * width : at + i * width + count]
-        if kind == RELU:
-            for j in range(count):
-                value = row[j] + bias[j]
-                row[j] = zero if value < zero else value  # NaN stays NaN
-        elif kind == TANH:
-            for j in range(count):
-                row[j] = tanh(np.float64(row[j] + bias[j]))
-        elif kind == LOGISTIC:
-            for j in range(count):
-                row[j] = logistic(np.float64(row[j] + bias[j]))
-        else:
-            for j in range(count):
-                row[j] += bias[j]
-
-
-@helper
-def through_activation(numbers, outputs, own_width, slopes, width, n, count, kind):
-    """From derivatives in what an activation gives to those in what it takes, of n rows."""
-    zero, one = numbers.dtype.type(0.0), numbers.dtype.type(1.0)
-    for i in range(n):
-        a = numbers[outputs + i * own_width : outputs + i * own_width + count]
-        delta = numbers[slopes + i * width : slopes + i * width + count]
-        if kind == RELU:
-            for j in range(count):
-                slope = delta[j]  # always read: half of the branches would be predicted wrong
-                delta[j] = slope if a[j] > zero else zero
-        elif kind == TANH:
-            for j in range(count):
-                delta[j] *= one - a[j] * a[j]
-        elif kind == LOGISTIC:
-            for j in range(count):
-                delta[j] *= a[j] * (one - a[j])
-
-
-@helper
 def part_of(team, worker, parity):
     """Where a worker's part of what is exchanged begins."""
     return worker * team.stride + parity * team.part
+
+
+@helper
+def finish_layer(layer, own, numbers, n):
+    """Add the biases to the sums of this worker's units, and apply the activation."""
+    biases = own.w[layer[BIASES] : layer[BIASES] + layer[OWN]]
+    finish(numbers, layer[OUTPUTS], n, layer[OWN_WIDTH], biases, layer[ACTIVATION])
 
 
 @helper
@@ -309,10 +273,10 @@ def go_forward(net, own, memory, team, inputs, rows, step, point):
             begin, end = inputs.indptr[rows[i]], inputs.indptr[rows[i] + 1]
             values = end - begin, inputs.data, begin, inputs.indices, begin
             sum_rows(*values, own.w, first, width, width, numbers, out + i * width)
-    finish(numbers, out, n, width, layer[OWN], own.w, layer[BIASES], layer[ACTIVATION])
+    finish_layer(layer, own, numbers, n)
     for index in range(1, last + 1):
         before, layer = layers[index - 1], layers[index]
-        width, out, own_width = layer[WIDTH], layer[OUTPUTS], layer[OWN_WIDTH]
+        width, out = layer[WIDTH], layer[OUTPUTS]
         left = numbers, before[OUTPUTS], before[OWN_WIDTH], 1
         right = own.w, layer[WEIGHTS], width
         if team.size == 1:
@@ -323,8 +287,7 @@ def go_forward(net, own, memory, team, inputs, rows, step, point):
             if not meet(team, point + index - 1, False):
                 return False
             add_parts(team, step % 2, layer, n, numbers)
-        kind = layer[ACTIVATION]
-        finish(numbers, out, n, own_width, layer[OWN], own.w, layer[BIASES], kind)
+        finish_layer(layer, own, numbers, n)
     return True
 
 
@@ -436,13 +399,14 @@ def move_sparse(net, layer, own, memory, n_touched, numbers, step):
 
 
 @helper
-def flip(w, at, n_rows, width, count, out, out_width):
-    """Write a layer's coefficients by columns, each a padded row."""
-    for j in range(count):
-        into = out[j * out_width : (j + 1) * out_width]
-        for i in range(n_rows):
-            into[i] = w[at + i * width + j]
-        into[n_rows:] = w.dtype.type(0.0)  # another layer's may stand there
+def through_own_units(layer, numbers, n):
+    """From derivatives in what this worker's units give to those in their sums."""
+    count = layer[OWN]
+    for i in range(n):
+        outputs = layer[OUTPUTS] + i * layer[OWN_WIDTH]
+        slopes = layer[SLOPES] + i * layer[WIDTH] + layer[FIRST]
+        a, delta = numbers[outputs : outputs + count], numbers[slopes : slopes + count]
+        through_activation(a, delta, layer[ACTIVATION])
 
 
 @helper
@@ -453,13 +417,13 @@ def go_back(net, own, memory, team, n, n_touched, numbers, step, point):
         before, layer = layers[index - 1], layers[index]
         width, into, into_width = layer[WIDTH], before[SLOPES], before[WIDTH]
         n_sums = layer[COEFS]
-        flip(own.w, layer[WEIGHTS], layer[ROWS], width, n_sums, memory.flipped, before[OWN_WIDTH])
+        coefs = own.w, layer[WEIGHTS], width
+        flip(layer[ROWS], n_sums, *coefs, memory.flipped, 0, before[OWN_WIDTH])
         left = memory.numbers, layer[SLOPES], width, 1
         right = memory.flipped, 0, before[OWN_WIDTH]
         first = into + before[FIRST]
         product(n, n_sums, before[OWN_WIDTH], *left, *right, memory.numbers, first, into_width, 0)
-        ends = before[OUTPUTS], before[OWN_WIDTH], first, into_width
-        through_activation(memory.numbers, *ends, n, before[OWN], before[ACTIVATION])
+        through_own_units(before, memory.numbers, n)
         if team.size > 1 and index > 1:
             if not exchange_slopes(team, step % 2, before, n, memory.numbers, point):
                 return False
