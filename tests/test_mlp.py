@@ -248,6 +248,17 @@ def test_losses_of_several_workers_are_those_of_one(plane):
     np.testing.assert_allclose(three.loss_curve_, one.loss_curve_, rtol=1e-9)
 
 
+def test_mini_batches_without_weight_have_one_penalty():
+    weight = (np.arange(N) % 3 > 0).astype(float)
+    settings = {"batch_size": 1, "alpha": 5.0, "max_iter": 3, "hidden_layer_sizes": (5,)}
+    losses = []
+    for n_jobs in (1, 2):
+        _, model = pair("many", **settings, n_jobs=n_jobs, runtime="threads")
+        quietly(model.fit, X, TARGETS["many"], sample_weight=weight)
+        losses.append(model.loss_curve_)
+    np.testing.assert_allclose(*losses, rtol=1e-9)
+
+
 @pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
 def test_losses_of_workers_with_steps_of_their_own_are_those_of_the_networks(plane):
     _, model = pair("number", solver="sgd", n_jobs=3, plane=plane, runtime="threads")

@@ -67,6 +67,19 @@ def one_by_one(problem, rule):
     return w, state, total
 
 
+def run_block(trainers, answers, w, rows, descents, block):
+    """Have trainers take a block's steps, each in a thread."""
+
+    def go(k):
+        answers[k] = trainers[k](w, rows, descents, BATCH, block)
+
+    threads = [threading.Thread(target=go, args=(k,)) for k in range(len(trainers))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def in_blocks(problem, rule, trainers):
     """The same by trainers, each in a thread, in blocks of an epoch's mini-batches."""
     w, state, total = problem.start(), state_of(rule, problem), 0.0
@@ -75,15 +88,7 @@ def in_blocks(problem, rule, trainers):
         part = np.concatenate(rows[block * n : (block + 1) * n])
         descents = rule.descents(np.full(n, 0.05), *state)
         answers = [None] * len(trainers)
-
-        def go(k, part=part, descents=descents, block=block, answers=answers):
-            answers[k] = trainers[k](w, part, descents, BATCH, block)
-
-        threads = [threading.Thread(target=go, args=(k,)) for k in range(len(trainers))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_block(trainers, answers, w, part, descents, block)
         total += sum(answers)
     return w, state, total
 
@@ -100,12 +105,15 @@ def assert_same(problem, found, wanted):
     assert found[2] == pytest.approx(wanted[2], rel=1e-10 if tolerance < 1e-5 else 1e-5)
 
 
-def team(problem, size):
-    shared = (
-        np.zeros(size * layout.WORD, np.int64),
+def team(problem, size, saves=False):
+    shared = training.Shared(
+        np.zeros((size, layout.WORD), np.int64),
         np.zeros((size, problem.numbers_of_part(BATCH, size)), problem.dtype),
+        np.zeros((3, problem.n_params), problem.dtype),
         np.zeros((size, layout.N_TABLE), np.int64),
         np.zeros(layout.N_CONTROL * layout.WORD, np.int64),
+        problem.n_layers,
+        saves,
     )
     return shared, [problem.trainer(BATCH, k, size, shared) for k in range(size)]
 
@@ -150,7 +158,7 @@ def test_columns_are_read_densely_or_by_their_values(share, sparse, alpha, monke
 def test_a_team_takes_the_steps_of_one(size, net, rule, rows):
     problem = network(TEAMS[net], share=0.2, sparse=rows == "sparse", weighted=True)
     assert problem.may_team(size)
-    found = in_blocks(problem, RULES[rule], team(problem, size)[1])
+    found = in_blocks(problem, RULES[rule], team(problem, size, saves=rows == "dense")[1])
     assert_same(problem, found, one_by_one(problem, RULES[rule]))
 
 
@@ -163,17 +171,39 @@ def test_narrow_layers_have_no_team():
 def test_a_team_that_has_lost_a_worker_writes_nothing(state):
     problem = network(TEAMS["deep"])
     shared, (first, _) = team(problem, 2)
-    shared[2][1, layout.T_STATE] = state
+    shared.table[1, layout.T_STATE] = state
     w = problem.start()
     descents = 1, None, None, np.array([[0.1, 0.0, 0.0, 0.0]])
     assert first(w, np.arange(BATCH), descents, BATCH, 0) is None
     np.testing.assert_array_equal(w, problem.start())
 
 
+def test_what_some_have_written_of_a_block_is_put_back():
+    problem = network(TEAMS["deep"])
+    shared, trainers = team(problem, 2, saves=True)
+    state = {"velocity": np.zeros(problem.n_params)}
+    w = problem.start()
+    for block in range(2):
+        before = w.copy(), state["velocity"].copy()
+        descents, answers = RULES["ahead"].descents(np.full(2, 0.05), state), [None] * 2
+        run_block(trainers, answers, w, np.arange(2 * BATCH), descents, block)
+    assert not np.array_equal(w, before[0])
+    assert shared.is_through(1, 2) and shared.is_through(0, 2)
+    shared.words[1, 0] -= 1  # the second has died while it wrote
+    assert not shared.is_through(1, 2) and shared.is_through(0, 2)
+    shared.put_back(2, [w, state["velocity"]])  # of which nobody has written anything
+    assert not np.array_equal(w, before[0])
+    shared.put_back(1, [w, state["velocity"]])
+    np.testing.assert_array_equal(w, before[0])
+    np.testing.assert_array_equal(state["velocity"], before[1])
+    shared.note_through(1, 2)
+    assert shared.is_through(1, 2)
+
+
 def test_a_team_does_not_wait_for_who_has_seen_a_stop():
     problem = network(TEAMS["one"])
     shared, (first, _) = team(problem, 2)
-    shared[3][layout.STOP] = layout.STOPPED_BY_CALLER
+    shared.control[layout.STOP] = layout.STOPPED_BY_CALLER
     descents = 1, None, None, np.array([[0.1, 0.0, 0.0, 0.0]])
     assert first(problem.start(), np.arange(BATCH), descents, BATCH, 0) is None
 
@@ -187,18 +217,37 @@ def test_numbers_out_of_range_are_not_written(size, eta):
     for n_steps in (1, 3):
         w, answers = problem.start(), [None] * size
         descents = 1, None, None, np.array([[eta, 0.0, 0.0, 0.0]] * n_steps)
-
-        def go(k, w=w, answers=answers, descents=descents, n=n_steps):
-            answers[k] = trainers[k](w, np.arange(n * BATCH), descents, BATCH, n)
-
-        threads = [threading.Thread(target=go, args=(k,)) for k in range(size)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_block(trainers, answers, w, np.arange(n_steps * BATCH), descents, n_steps)
         if any(np.isnan(answers)):
             assert np.isfinite(w).all()
     assert any(np.isnan(answers))
+
+
+def test_rows_that_no_mini_batch_touches_shrink_in_every_step_that_has_a_weight():
+    draws = np.random.default_rng(0)
+    X = sp.random_array((64, 5000), density=0.001, format="csr", rng=draws)
+    weight = np.ones(64)
+    weight[:8] = 0.0  # all of the first mini-batch
+    y = draws.integers(0, 2, 64)
+    problem = problems.network(X, y, (100,), alpha=1.0, sample_weight=weight)
+    assert len(problem.trainer(8)._memory.late.stamps)
+    run = {"rule": SGD(batch=8), "step": 0.05, "stop": 2, "shuffle": False}
+    w, out = problem.start(), np.empty(problem.n_params)
+    replica = problem.for_worker(0)
+    for k in range(16):
+        rows = np.arange(k % 8 * 8, k % 8 * 8 + 8)
+        replica.descend(w.view(), rows, out, w, SGD().descent(0.05))
+    found = solve(problem, runtime="caller", **run).model.params
+    np.testing.assert_allclose(found, w, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_a_mini_batch_may_be_larger_than_the_rows(n_workers):
+    problem = network(TEAMS["one"])
+    run = {"step": 0.1, "stop": 2, "runtime": "threads", "n_workers": n_workers, "seed": 0}
+    wanted = solve(problem, rule=SGD(batch=N_ROWS), **run).model.params
+    found = solve(problem, rule=SGD(batch=10**9), **run).model.params
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_blocks_of_any_length_have_the_same_bits():

@@ -106,7 +106,7 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         first=c.world.first,
         everywhere=c.n_workers if shares else 0,
         split=c.split,
-        step_rows=rows_of_step(rule, c.block) if not problem.has_rows and c.steps_in_call else 0,
+        step_rows=step_rows(c),
         grid=n_groups,
         copied=int(c.plane.steps_on_copies(problem, c.batch, pace.block_rows)),
     )
@@ -123,6 +123,13 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
     if in_sites:  # what a site's change is weighed by, whatever its workers do
         found["curvature"] = ((settings.n_features,), "float32")
     return settings, found
+
+
+def step_rows(c: Choices) -> int:
+    """Rows of a mini-batch, where one call takes a block's steps; else 0."""
+    if c.problem.has_rows or not c.steps_in_call:
+        return 0
+    return min(c.n_all, rows_of_step(c.rule, c.block))
 
 
 def is_one_step(c: Choices, block_rows: int) -> bool:

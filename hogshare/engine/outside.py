@@ -41,7 +41,8 @@ from hogshare.kernels.mailbox import next_slot
 from hogshare.kernels.shares import rows_before, span_of
 from hogshare.problems.arrays import sealed
 from hogshare.problems.gradient import Caller, Claim, GradientProblem, NotFinite, Stepper
-from hogshare.rules.protocol import Rule
+from hogshare.problems.training import Shared
+from hogshare.rules.protocol import Descents, Rule
 from hogshare.shm.mailbox import NO_PLACES
 
 OF_A_GRADIENT = ("descend", "part")  # what a compiled gradient has besides its call
@@ -59,14 +60,18 @@ class Outside:
     """What a run's steps are made of, as it travels to every worker.
 
     around : what the gradient is called within, by workers that begin from now on
+    travels : whether some workers are processes, to which it has gone before any of them begins
     """
 
     problem: GradientProblem
     rule: Rule
     around: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = field(default_factory=list)
+    travels: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"problem": self.problem.for_process(), "rule": self.rule, "around": []}
+        self.travels = True
+        sent = {"problem": self.problem.for_process(), "rule": self.rule, "around": []}
+        return {**sent, "travels": True}
 
     def for_worker(self, me: int) -> tuple[Callable[..., Any], Callable[[Claim], object] | None]:
         """What worker `me` calls for rows, and what it announces blocks to, if anything."""
@@ -102,6 +107,11 @@ def trains(problem: GradientProblem) -> bool:
 def is_known(rule: Rule) -> bool:
     """Whether kernels know a rule's steps, and nothing has to be done besides."""
     return rule.descends and not rule.average and not rule.weight_decay and rule.clip is None
+
+
+def _counts(state: State) -> dict[str, np.ndarray]:
+    """Copies of what a rule's state has one number of."""
+    return {name: array.copy() for name, array in state.items() if array.size == 1}
 
 
 class BlockWorker(Worker):
@@ -140,18 +150,18 @@ class BlockWorker(Worker):
         self.local = self.private.local[:, 0]
         self.order = sealed(session.schedule.order)
         self.outside = outside
-        self.trainer = self._trainer() if plan.step_rows else None
+        self.team = self._team() if plan.step_rows and self.is_split else None
+        of_team = () if self.team is None else (self.me, plan.split, self.team)
+        self.trainer = outside.trainer(plan.step_rows, *of_team) if plan.step_rows else None
         self.trainer_alone: Callable[..., Any] | None = None  # of who goes on without the team
+        self.counted: tuple[int, list[dict[str, np.ndarray]]] = -1, []
 
-    def _trainer(self, alone: bool = False) -> Callable[..., Any]:
-        """What takes a block's steps: as one of the team, or alone."""
-        session, plan, outside = self.session, self.session.plan, self.outside
-        if alone or not self.is_split:
-            return outside.trainer(plan.step_rows)
-        arrays = session.arrays
-        words, parts = arrays["team_words"].reshape(-1), arrays["parts"]
-        run = session.schedule.table, session.schedule.control
-        return outside.trainer(plan.step_rows, self.me, plan.split, (words, parts, *run))
+    def _team(self) -> Shared:
+        """What workers share who compute mini-batches together."""
+        arrays, schedule = self.session.arrays, self.session.schedule
+        own = arrays["team_words"], arrays["parts"], arrays["team_before"]
+        n_layers = self.outside.problem.n_layers
+        return Shared(*own, schedule.table, schedule.control, n_layers, self.outside.travels)
 
     def first_turn(self, nanoseconds: int) -> int:
         """One block: nobody knows yet how long one takes."""
@@ -226,10 +236,13 @@ class BlockWorker(Worker):
         plan, table = self.session.plan, self.session.schedule.table
         block, part = divmod(ticket, max(1, plan.split))
         size = plan.step_rows
-        # what is counted in steps, such as Adam's, others of the team read meanwhile
+        # What is counted in steps, such as Adam's, others of the team read meanwhile; and whoever
+        # does a block again counts from where it began.
+        if self.counted[0] != block:
+            self.counted = block, [_counts(state) for state in self.kept]
         kept = [
-            {name: array.copy() if array.size == 1 else array for name, array in state.items()}
-            for state in self.kept
+            {**state, **{name: count.copy() for name, count in counts.items()}}
+            for state, counts in zip(self.kept, self.counted[1], strict=True)
         ]
         etas = self._step_sizes(t + size * np.arange(-(-len(rows) // size)))
         descents = self.rule.descents(etas, *kept)
@@ -238,8 +251,7 @@ class BlockWorker(Worker):
         if not self.is_split or not np.isin(states, (layout.DEAD, layout.DONE)).any():
             loss = trainer(self.w, rows, descents, size, block)
         if loss is None and part == 0:
-            self.trainer_alone = self.trainer_alone or self._trainer(alone=True)
-            loss = self.trainer_alone(self.w, rows, descents, size, block)
+            loss = self._train_alone(rows, descents, size, block)
         if loss is not None and not np.isfinite(loss):
             self._is_divergence(surely=True)
             loss = 0.0
@@ -251,6 +263,21 @@ class BlockWorker(Worker):
         self.local[layout.L_CRITERION] += loss or 0.0
         if self.is_split:
             self.table[layout.T_PART] = 0 if part else rounds.STEPPED
+
+    def _train_alone(self, rows: np.ndarray, descents: Descents, size: int, block: int) -> float:
+        """Take the steps of a block in the place of a team of which somebody is gone."""
+        assert self.team is not None
+        plan, (_, first, second, numbers) = self.session.plan, descents
+        vectors = [one for one in (self.w, first, second) if one is not None]
+        of_block = block, len(numbers)
+        if self.team.is_through(*of_block):
+            return 0.0  # who is gone had come to the end of it
+        self.team.put_back(block, vectors)
+        self.trainer_alone = self.trainer_alone or self.outside.trainer(plan.step_rows)
+        self.team.save(self.me, block, vectors)
+        loss: float = self.trainer_alone(self.w, rows, descents, size, block)
+        self.team.note_through(*of_block)
+        return loss
 
     def _part(self, call: Caller, rows: np.ndarray, batch: np.ndarray) -> None:
         if not len(rows):

@@ -92,7 +92,9 @@ OWNED = {
         ),
         MADE,
     ),
-    **dict.fromkeys(("scratch", "team_words"), SCRATCH),  # a team is on one site
+    # a team is on one site
+    **dict.fromkeys(("scratch", "team_words"), SCRATCH),
+    "team_before": Owned(By.ALL, Seen.NEVER),
 }
 
 # of a worker's row in the table, what computing a block writes

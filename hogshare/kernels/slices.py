@@ -151,6 +151,20 @@ def copy_rows(layer, count, order, kind, vectors, own, loads):
 
 
 @helper
+def save(layers, order, kind, vectors, before):
+    """Copy what of the vector a slice will be written to, so that it can be put back."""
+    for index in range(layers.shape[0]):
+        layer = layers[index]
+        for r in range(layer[ROWS]):
+            row = order[r] if index == 0 else r
+            at = layer[VECTOR_WEIGHTS] + row * layer[VECTOR_WIDTH]
+            copy_vectors(kind, vectors, at, before, at, layer[COEFS])
+        if layer[IS_MINE]:
+            at = layer[VECTOR_BIASES]
+            copy_vectors(kind, vectors, at, before, at, layer[OWN])
+
+
+@helper
 def rows_at_once(layers, index, stamps):
     """How many of a layer's rows are loaded and stored with the slice: all but those by stamps."""
     return layers[index, ROWS] - (stamps.shape[0] if index == 0 else 0)
@@ -290,7 +304,9 @@ def store(layers, order, kind, vectors, own, late, spare, nothing, numbers):
         if layer[IS_MINE]:
             copy_vectors(kind, own, layer[BIASES], vectors, layer[VECTOR_BIASES], layer[OWN])
     # without a velocity and a penalty such a row stays as it is
-    moves = kind != PLAIN or numbers[0, DECAY] != 0.0
+    moves = kind != PLAIN
+    for step in range(n_steps):
+        moves = moves or numbers[step, DECAY] != 0.0
     for column in range(stamps.shape[0]):
         since = stamps[column]
         outer, inner = place_of(first, order, stamps, column)

@@ -12,7 +12,11 @@ mini-batch is sorted by columns, so that each row of coefficients is read and wr
 Who writes: a worker its slice and its memory; its own part of `exchange`, which others read once
 it has raised its number in `words` (releasing); at a block's end, once all have come there, its
 numbers of the vector. A part is written anew two mini-batches later, when all have met in between.
-Who frees: `exchange` and `words` are the session's.
+A process may die while it writes the vector. So where workers are processes each first copies what
+it will write over to `before`, and nobody writes until all have; then it notes in `words` that it
+begins, and all meet when they are through. Who goes on alone puts `before` back if somebody has
+begun and not all are through (`hogshare.problems.training`).
+Who frees: `exchange`, `words` and `before` are the session's.
 
 Source of the partition: Shoeybi et al. 2019, Megatron-LM, section 3, whose layers come in pairs;
 here every later layer is cut by its inputs.
@@ -57,6 +61,7 @@ from hogshare.kernels.slices import (
     load,
     move,
     refresh,
+    save,
     store,
 )
 from hogshare.kernels.tiles import product, sum_rows
@@ -64,6 +69,7 @@ from hogshare.kernels.tiles import product, sum_rows
 AHEAD = 2  # rows whose memory is asked for before they are read
 FAR = 6  # rows of coefficients ahead of the one that is brought up to date
 LINE = 64
+HOW_FAR, WRITES = 0, 1  # of a worker's words
 LOOKS = 20 if JIT_DISABLED else 2_000  # polls of a word between two times that the core is given up
 
 
@@ -134,7 +140,8 @@ class Team(NamedTuple):
     """The workers that compute mini-batches together.
 
     me, size : this one's number among them, and how many there are
-    words : int64 (size * layout.WORD,), how far each has come
+    saves : 1: what is written over is copied first
+    words : int64 (size * layout.WORD,), how far each has come, and the block that it writes
     exchange : float (size * stride,), what they exchange: each worker's part for mini-batches of
         even numbers, and that for odd ones
     part, stride : numbers of a part, and from one worker to the next
@@ -143,6 +150,7 @@ class Team(NamedTuple):
 
     me: int
     size: int
+    saves: int
     words: np.ndarray
     exchange: np.ndarray
     part: int
@@ -501,17 +509,19 @@ def one_step(net, own, vectors, memory, team, inputs, rows, numbers, step, point
 
 
 @kernel
-def train(net, vectors, own, memory, team, inputs, order, batch, numbers, point):
+def train(net, vectors, before, own, memory, team, inputs, order, batch, numbers, point, block):
     """Take the steps of a block's mini-batches; the sum of their losses, and whether that is so.
 
     Nothing is written where somebody of the team is lost, or where the losses, which are then no
     number, or the numbers have left the range.
 
-    vectors : `Vectors`, the run's; `own` as many numbers, in a slice's order
+    vectors, before : `Vectors`, the run's, and as many numbers; `own` in a slice's order
     order : int64, the rows of the mini-batches
     batch : rows of each; the last may have fewer
     numbers : float64 (n_steps, N_NUMBERS), the steps'; all but the rule's four are written
-    point : number of the first point at which the team meets: `points_of` a block are its own
+    point : number of the first point at which the team meets; there are twice the number of layers
+        for each mini-batch, and three at the end
+    block : its number in the run
 
     The loss is the worker's share of the team's: the penalty of its own coefficients, and of the
     first worker also the rows' losses.
@@ -534,14 +544,23 @@ def train(net, vectors, own, memory, team, inputs, order, batch, numbers, point)
         if team.me == 0:
             total += loss * numbers[step, WEIGHT]
     is_whole = is_finite(net.layers, own, memory.late.stamps)
-    if team.size > 1 and not meet(team, point + 1 + n_steps * n_points, False):
+    end = point + 1 + n_steps * n_points
+    if team.size > 1 and not meet(team, end, False):
         return 0.0, False
-    if not is_whole:
-        return math.nan, True
+    if team.saves:
+        save(net.layers, inputs.order, net.rule, vectors, before)
+        if not meet(team, end + 1, False):
+            return 0.0, False
+        store_word(team.words, team.me * layout.WORD + WRITES, block + 1)
     late = memory.late, net.spare, memory.nothing, numbers
     if memory.late.stamps.shape[0] > 0 and net.rule != ADAM:
         count_step(memory.late.powers, n_steps - 1, net.rule, numbers[n_steps - 1])
-    store(net.layers, inputs.order, net.rule, vectors, own, *late)
+    if is_whole:
+        store(net.layers, inputs.order, net.rule, vectors, own, *late)
+    if team.saves and not meet(team, end + 2, False):
+        return 0.0, False
+    if not is_whole:
+        return math.nan, True
     for step in range(n_steps):
         total += 0.5 * net.alpha * numbers[step, SQUARES] * numbers[step, WEIGHT]
     return total, True

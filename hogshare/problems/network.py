@@ -141,6 +141,11 @@ class NetworkProblem(GradientProblem):
         """Whether a worker's steps may be taken many mini-batches in a call, see `trainer`."""
         return is_trained(self.plan)
 
+    @property
+    def n_layers(self) -> int:
+        """Layers that have sums: those of the inputs are none."""
+        return len(self.plan.rows)
+
     def may_team(self, size: int) -> bool:
         """Whether so many workers can compute mini-batches together, each with some units."""
         return self.trains and may_team(self.plan, size, self.dtype.itemsize)
@@ -161,12 +166,11 @@ class NetworkProblem(GradientProblem):
         return 2 * found.n_part
 
     def trainer(
-        self, batch: int, me: int = 0, size: int = 1, shared: tuple[np.ndarray, ...] | None = None
+        self, batch: int, me: int = 0, size: int = 1, shared: Shared | None = None
     ) -> Trainer:
         """What takes a worker's steps, with memory of its own; see `Trainer`."""
         terms = self.columns, self.targets, self.weights, self.loss, self.alpha
-        team = None if shared is None else Shared(*shared)
-        return Trainer(self.plan, *terms, batch, me, size, team)
+        return Trainer(self.plan, *terms, batch, me, size, shared)
 
     @property
     def releases_interpreter(self) -> bool:
@@ -192,11 +196,13 @@ class NetworkProblem(GradientProblem):
         return spent / len(rows)
 
     def share_of(self, rows: np.ndarray, batch: np.ndarray) -> float:
-        """Which share of a mini-batch's weight some of its rows have; 0 where it has none."""
+        """Which share of a mini-batch's weight some of its rows have; of none as many as rows."""
         if not len(self.weights):
             return len(rows) / len(batch)
         weight = float(self.weights[batch].sum(dtype=float))
-        return float(self.weights[rows].sum(dtype=float)) / weight if weight > 0.0 else 0.0
+        if weight == 0.0:  # of the penalty alone, which counts once
+            return len(rows) / len(batch)
+        return float(self.weights[rows].sum(dtype=float)) / weight
 
     def gradient(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
         """Overwrite `out` with the sum of the rows' gradients and ``alpha`` times coefficients.

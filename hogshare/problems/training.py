@@ -7,6 +7,7 @@ Who writes: a `Trainer` its own memory, and the vector through its kernel
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -133,15 +134,53 @@ def steps_of_block(plan: Plan, values: float, batch: int) -> int:
 class Shared(NamedTuple):
     """What a team shares, the session's.
 
-    words : int64 (size * layout.WORD,)
+    words : int64 (size, layout.WORD)
     exchange : the vector's type (size, 2 * n_part or more), zeros when the run begins
+    before : the vector's type (3 or fewer, n_params), what workers have written over
     table, control : the run's
+    n_layers : of the network
+    saves : whether workers are processes, of which one may die while it writes
     """
 
     words: np.ndarray
     exchange: np.ndarray
+    before: np.ndarray
     table: np.ndarray
     control: np.ndarray
+    n_layers: int
+    saves: bool = False
+
+    def _last_point(self, block: int, n_steps: int) -> int:
+        return _first_point(block, self.n_layers) + _points(self.n_layers, n_steps) - 1
+
+    def is_through(self, block: int, n_steps: int) -> bool:
+        """Whether all have written a block's steps."""
+        return bool((self.words[:, training.HOW_FAR] >= self._last_point(block, n_steps)).all())
+
+    def put_back(self, block: int, vectors: Sequence[np.ndarray]) -> None:
+        """Undo what some have written of a block that not all have."""
+        if (self.words[:, training.WRITES] == block + 1).any():
+            for vector, before in zip(vectors, self.before, strict=False):
+                vector[:] = before
+
+    def save(self, me: int, block: int, vectors: Sequence[np.ndarray]) -> None:
+        """Copy what one worker alone will write over."""
+        for vector, before in zip(vectors, self.before, strict=False):
+            before[:] = vector
+        self.words[me, training.WRITES] = block + 1
+
+    def note_through(self, block: int, n_steps: int) -> None:
+        """Say that a block's steps are written, by one worker alone."""
+        self.words[:, training.HOW_FAR] = self._last_point(block, n_steps)
+
+
+def _points(n_layers: int, n_steps: int) -> int:
+    """Points at which a block's team meets: at its begin, in mini-batches, three at its end."""
+    return 4 + 2 * n_layers * n_steps
+
+
+def _first_point(block: int, n_layers: int) -> int:
+    return 1 + block * _points(n_layers, MOST_STEPS)
 
 
 class Trainer:
@@ -194,11 +233,11 @@ class Trainer:
             np.zeros(most, kind),
         )
         if shared is None:
-            nothing = np.zeros((1, layout.N_TABLE), np.int64)
-            shared = Shared(nothing[0], np.zeros((1, 0), kind), nothing, nothing[0])
-        words, exchange, table, control = shared
-        places = exchange.reshape(-1), found.n_part, exchange.shape[1]
-        self._team = training.Team(me, size, words, *places, table, control)
+            nothing, empty = np.zeros((1, layout.N_TABLE), np.int64), np.zeros((1, 0), kind)
+            shared = Shared(nothing[:, : layout.WORD], empty, empty, nothing, nothing[0], 1)
+        words, exchange, self._before, table, control, _, saves = shared
+        places = words.reshape(-1), exchange.reshape(-1), found.n_part, exchange.shape[1]
+        self._team = training.Team(me, size, int(saves), *places, table, control)
         self._inputs = training.Inputs(*inputs[:-2], targets, weights)
 
     def __call__(
@@ -228,10 +267,11 @@ class Trainer:
         if len(late.stamps) and len(late.powers) <= len(steps):
             late = late._replace(powers=_powers(len(steps)))
             self._memory = self._memory._replace(late=late)
-        point = block * (2 + len(self._net.layers) * 2 * MOST_STEPS)
+        before = [self._before[min(k, len(self._before) - 1)] for k in range(3)]
         loss, is_whole = training.train(
             self._net._replace(rule=kind),
             Vectors(w, *given),
+            Vectors(*before),
             Vectors(*own),
             self._memory,
             self._team,
@@ -239,7 +279,8 @@ class Trainer:
             frozen(rows) if rows.flags.writeable else rows,
             batch,
             numbers,
-            point + 1,
+            _first_point(block, len(self._net.layers)),
+            block,
         )
         return float(loss) if is_whole else None
 
