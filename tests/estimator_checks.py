@@ -128,8 +128,9 @@ def check_all_rows_networks_ratings_and_topics_have_the_bits_of_threads():
         return MLPClassifier((10,), max_iter=4, random_state=0, **where)
 
     ours, theirs = threads_and_ranks(network, DIGITS, WORDS_OF_DIGITS, names=("loss_",))
-    assert np.array_equal(ours.coefs_[0], theirs.coefs_[0])
-    assert ours.loss_curve_ == theirs.loss_curve_
+    # to rounding: threads compute a mini-batch by units, and ranks by rows
+    np.testing.assert_allclose(ours.coefs_[0], theirs.coefs_[0], atol=1e-9)
+    np.testing.assert_allclose(ours.loss_curve_, theirs.loss_curve_, rtol=1e-9)
 
     def topics(**where):
         settings = {"learning_method": "online", "max_iter": 2, "random_state": 0}

@@ -33,6 +33,7 @@ class Choices:
     track : as of `kernels.sgd.Rule`: whether losses are counted
     sleeps, parts : as of `Plan`
     orderly : whether BSP may keep workers in their order, for which all have to be there
+    has_teams : whether workers may wait within a block for each other, see `Runtime`
     empty : whether a rule that remembers rows remembers none when the run begins; of a resumed run,
         when the one began that was interrupted
     iterate : as of `kernels.sgd.Rule`
@@ -63,6 +64,7 @@ class Choices:
     sleeps: int = 0
     parts: int = 0
     orderly: bool = True
+    has_teams: bool = False
     empty: bool = True
     iterate: float = 1.0
     n_far: int = 0
@@ -144,8 +146,8 @@ class Choices:
             return 0
         if self.mode == epochs.EXCHANGE:
             return 0
-        if self.is_simulated and self.n_workers > 1:
-            return 0  # a team's workers wait for each other, and these are one thread
+        if self.n_workers > 1 and not self.has_teams:
+            return 0
         if not (problem.may_team(self.split) if self.split else self.n_workers == 1):
             return 0
         rows = rows_of_step(self.rule, self.block)

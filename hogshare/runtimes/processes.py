@@ -52,6 +52,7 @@ class Processes(Runtime):
     """The runtime of processes."""
 
     name = "processes"
+    has_teams = True
     is_private = False  # the arena is used again
 
     def __init__(self) -> None:

@@ -67,12 +67,16 @@ class Runtime:
     has_clock : bool, default=False
         Whether time is its own: workers then come to it with every block, between its claim and its
         computing.
+    has_teams : bool, default=False
+        Whether all workers run at the same time, each in a thread or a process of its own, and in
+        one memory, so that one may wait within a block for what another computes of it.
     """
 
     name: str
     is_private: bool = True
     is_inside: ClassVar[bool] = False
     has_clock: ClassVar[bool] = False
+    has_teams: ClassVar[bool] = False
 
     def check(self) -> None:
         """Refuse one that lacks something.

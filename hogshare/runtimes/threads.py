@@ -266,6 +266,7 @@ class Threads(Runtime):
     """The runtime of threads."""
 
     name = "threads"
+    has_teams = True
 
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None

@@ -262,6 +262,7 @@ def solve(
         sleeps=epochs.SIMULATED if runner.has_clock else int(stragglers is not None),
         parts=runner.parts(plane),
         orderly=runner.is_orderly,
+        has_teams=runner.has_teams,
         waits_at_ends=isinstance(on_epoch, EpochEnds),
         names_barrier=named_barrier,
         empty=rule.remembers and begins_empty(first),
