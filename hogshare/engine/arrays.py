@@ -16,7 +16,7 @@ from hogshare.engine.choices import Choices
 from hogshare.engine.homes import PREFIX
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
-from hogshare.engine.workerstates import VECTOR, go_on_with, state_shapes
+from hogshare.engine.workerstates import go_on_with, state_shapes
 from hogshare.engine.workspace import ROW_ARRAYS, Settings
 from hogshare.kernels import (
     barriers,
@@ -155,13 +155,14 @@ def split_shapes(
     Then the run has one state. A part is a gradient, or what one of a team shows to the others.
     """
     problem, split, rows = c.problem, plan["split"], plan["step_rows"]
-    n_vectors = 1 + sum(of == VECTOR for _, of in c.rule.state(problem.n_params).values())
     kind, n_teammates = problem.dtype.name, split if rows else 0
+    states = state_shapes(c.rule, problem.n_params, 1 if split else own_workers, kind)
+    n_vectors = 1 + sum(shape[1:] == (problem.n_params,) for shape, _ in states.values())
     if n_teammates:
         n_numbers = problem.numbers_of_part(rows, split)
         padded = _padded(n_numbers, problem.dtype.itemsize, apart)
     return {
-        **state_shapes(c.rule, problem.n_params, 1 if split else own_workers, kind),
+        **states,
         "parts": ((split, padded if split else 0), kind),
         "team_words": ((n_teammates, layout.WORD), "int64"),
         "team_before": ((n_vectors if n_teammates else 0, problem.n_params), kind),
