@@ -104,10 +104,10 @@ def ends(loops, net, memory, inputs, rows):
 
 
 @kernel
-def gathers(rows, dense, n_dense, out):
+def gathers(rows, numbers, n_dense, out):
     """Rows that are wherever the order has them."""
     for first in range(0, rows.shape[0], 50):
-        training.gather(rows[first : first + 50], dense, n_dense, out)
+        dense.gather_dense(rows[first : first + 50], numbers, n_dense, n_dense, out)
 
 
 def nanoseconds(run: Callable[[int], object], things: float, loops: int = LOOPS) -> float:

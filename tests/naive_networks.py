@@ -6,6 +6,9 @@ All in float64, a window and a place at a time, with matrices in place of offset
 import numpy as np
 from scipy.special import expit, logsumexp, xlogy
 
+from hogshare import problems
+from hogshare.problems import Convolution, LocalResponse, Pooling
+
 FORWARD = {
     "identity": lambda z: z,
     "relu": lambda z: np.maximum(z, 0.0),
@@ -90,6 +93,26 @@ def respond(image, size, alpha, beta, k):
             around = np.square(seen).sum(axis=(0, 1))
             out[y, x] = image[y, x] * (k + alpha / size**2 * around) ** -beta
     return out
+
+
+def outputs(problem, vector, layers, image, activation):
+    """The sums of a network's last layer, of one image."""
+    known = problems.NetworkParams(vector, shapes=problem.shapes)
+    weights = iter(zip(known.coefs, known.intercepts, strict=True))
+    for layer in layers:
+        if isinstance(layer, Pooling):
+            image = pool(image, layer.size, layer.stride or layer.size, layer.kind)
+        elif isinstance(layer, LocalResponse):
+            image = respond(image, layer.size, layer.alpha, layer.beta, layer.k)
+        else:
+            W, b = next(weights)
+            if isinstance(layer, Convolution):
+                z = convolve(image, W, b, layer.stride, layer.padding)
+            else:
+                z = image.reshape(-1) @ W + b
+            image = FORWARD[layer.activation or activation](z)
+    W, b = next(weights)
+    return image.reshape(-1) @ W + b
 
 
 def plain(g, kept, eta, t):

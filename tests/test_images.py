@@ -39,26 +39,6 @@ def stack(filters, stride, padding):
     }
 
 
-def outputs(problem, vector, layers, image, activation):
-    """A plain twin's."""
-    known = problems.NetworkParams(vector, shapes=problem.shapes)
-    weights = iter(zip(known.coefs, known.intercepts, strict=True))
-    for layer in layers:
-        if isinstance(layer, Pooling):
-            image = naive.pool(image, layer.size, layer.stride or layer.size, layer.kind)
-        elif isinstance(layer, LocalResponse):
-            image = naive.respond(image, layer.size, layer.alpha, layer.beta, layer.k)
-        else:
-            W, b = next(weights)
-            if isinstance(layer, Convolution):
-                z = naive.convolve(image, W, b, layer.stride, layer.padding)
-            else:
-                z = image.reshape(-1) @ W + b
-            image = naive.FORWARD[activation](z)
-    W, b = next(weights)
-    return image.reshape(-1) @ W + b
-
-
 KINDS = list(stack(1, 1, 0))
 GEOMETRY = list(product([1, 3, 17], [1, 3], [(1, 0), (2, 1), (2, 0), (1, 2)]))
 
@@ -70,7 +50,7 @@ def test_outputs_and_gradient_of_shapes_that_fill_no_vector(kind, filters, chann
     layers = stack(filters, *steps)[kind]
     problem = problems.network(X, y, layers=layers, activation="tanh", alpha=0.1)
     vector = problem.start()
-    expected = [outputs(problem, vector, layers, image, "tanh") for image in X]
+    expected = [naive.outputs(problem, vector, layers, image, "tanh") for image in X]
     expected = np.exp(expected) / np.exp(expected).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(problem.scores(vector, X), expected, rtol=1e-10, atol=1e-12)
     along = DRAWS.standard_normal((4, len(vector))) / np.sqrt(len(vector))
@@ -93,7 +73,7 @@ def test_every_activation_is_the_twins(activation, kind):
     settings = {"loss": "squared_error", "activation": activation}
     problem = problems.network(X, DRAWS.standard_normal(N), layers=layers, **settings)
     vector = problem.start()
-    expected = [outputs(problem, vector, layers, image, activation) for image in X]
+    expected = [naive.outputs(problem, vector, layers, image, activation) for image in X]
     np.testing.assert_allclose(problem.scores(vector, X), expected, rtol=1e-10, atol=1e-12)
     off = check_grad(lambda w: problem.evaluate(w)[0], lambda w: problem.evaluate(w)[1], vector)
     assert off < 1e-5

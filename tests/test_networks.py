@@ -124,24 +124,7 @@ def test_outputs_of_images_are_the_twins(stack):
     settings = {"loss": "squared_error", "activation": "tanh"}
     problem = problems.network(IMAGES, y, layers=STACKS[stack], **settings)
     vector = problem.start()
-    layers = problems.NetworkParams(vector, shapes=problem.shapes)
-    expected = []
-    for image in IMAGES:
-        weights = iter(zip(layers.coefs, layers.intercepts, strict=True))
-        for layer in STACKS[stack]:
-            if isinstance(layer, Pooling):
-                image = naive.pool(image, layer.size, layer.stride or layer.size, layer.kind)
-            elif isinstance(layer, LocalResponse):
-                image = naive.respond(image, layer.size, layer.alpha, layer.beta, layer.k)
-            else:
-                W, b = next(weights)
-                if isinstance(layer, Convolution):
-                    z = naive.convolve(image, W, b, layer.stride, layer.padding)
-                else:
-                    z = image.reshape(-1) @ W + b
-                image = naive.FORWARD[layer.activation or "tanh"](z)
-        W, b = next(weights)
-        expected.append(image.reshape(-1) @ W + b)
+    expected = [naive.outputs(problem, vector, STACKS[stack], image, "tanh") for image in IMAGES]
     np.testing.assert_allclose(problem.scores(vector, IMAGES), expected, rtol=1e-10, atol=1e-12)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hogshare import SGD, Adam, problems, solve
+from hogshare import SGD, Adam, Rule, problems, solve
 from hogshare.kernels import layout
 from hogshare.problems import sparsity, training
 
@@ -71,7 +71,7 @@ def run_block(trainers, answers, w, rows, descents, block):
     """Have trainers take a block's steps, each in a thread."""
 
     def go(k):
-        answers[k] = trainers[k](w, rows, descents, BATCH, block)
+        answers[k] = trainers[k](w, rows, descents, block)
 
     threads = [threading.Thread(target=go, args=(k,)) for k in range(len(trainers))]
     for thread in threads:
@@ -162,6 +162,17 @@ def test_a_team_takes_the_steps_of_one(size, net, rule, rows):
     assert_same(problem, found, one_by_one(problem, RULES[rule]))
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_steps_that_are_settled_at_once_are_those_one_by_one(rule):
+    problem, etas = network(NETS["one"]), np.linspace(0.01, 0.1, 7)
+    mine, theirs = state_of(RULES[rule], problem), state_of(RULES[rule], problem)
+    for _ in range(2):
+        found = RULES[rule].descents(etas, *mine)
+        wanted = Rule.descents(RULES[rule], etas, *theirs)
+        assert found[0] == wanted[0]
+        np.testing.assert_allclose(found[3], wanted[3], rtol=1e-13)
+
+
 def test_narrow_layers_have_no_team():
     assert not network(NETS["one"]).may_team(20)
     assert not network(NETS["none"]).may_team(2)
@@ -174,7 +185,7 @@ def test_a_team_that_has_lost_a_worker_writes_nothing(state):
     shared.table[1, layout.T_STATE] = state
     w = problem.start()
     descents = 1, None, None, np.array([[0.1, 0.0, 0.0, 0.0]])
-    assert first(w, np.arange(BATCH), descents, BATCH, 0) is None
+    assert first(w, np.arange(BATCH), descents, 0) is None
     np.testing.assert_array_equal(w, problem.start())
 
 
@@ -205,7 +216,7 @@ def test_a_team_does_not_wait_for_who_has_seen_a_stop():
     shared, (first, _) = team(problem, 2)
     shared.control[layout.STOP] = layout.STOPPED_BY_CALLER
     descents = 1, None, None, np.array([[0.1, 0.0, 0.0, 0.0]])
-    assert first(problem.start(), np.arange(BATCH), descents, BATCH, 0) is None
+    assert first(problem.start(), np.arange(BATCH), descents, 0) is None
 
 
 @pytest.mark.parametrize("eta", [1e200, 1e308])

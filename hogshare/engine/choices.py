@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import Barrier, is_bsp
-from hogshare.engine.outside import is_known, takes_passes, trains
+from hogshare.engine.outside import is_known, takes_passes
 from hogshare.engine.stops import Stop
 from hogshare.engine.world import World
 from hogshare.kernels import epochs, tracking
@@ -186,7 +186,7 @@ def rows_of_step(rule: Rule, block: int | None) -> int:
 
 def takes_steps_in_calls(problem: Any, rule: Rule, mode: int) -> bool:
     """Whether workers that take one step after the other take many of them in a call."""
-    return mode != epochs.MASTER and is_known(rule) and trains(problem)
+    return mode != epochs.MASTER and is_known(rule) and problem.trains
 
 
 def may_split(problem: Any, rule: Rule, plane: Plane, block: int | None) -> bool:

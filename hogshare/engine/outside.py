@@ -60,7 +60,7 @@ class Outside:
     """What a run's steps are made of, as it travels to every worker.
 
     around : what the gradient is called within, by workers that begin from now on
-    travels : whether some workers are processes, to which it has gone before any of them begins
+    travels : whether some workers are processes, as the runtime says before any of them begins
     """
 
     problem: GradientProblem
@@ -69,9 +69,8 @@ class Outside:
     travels: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
-        self.travels = True
         sent = {"problem": self.problem.for_process(), "rule": self.rule, "around": []}
-        return {**sent, "travels": True}
+        return {**sent, "travels": self.travels}
 
     def for_worker(self, me: int) -> tuple[Callable[..., Any], Callable[[Claim], object] | None]:
         """What worker `me` calls for rows, and what it announces blocks to, if anything."""
@@ -97,11 +96,6 @@ class Outside:
     def users(self) -> tuple[Any, ...]:
         """What is not ours in it."""
         return *getattr(self.problem, "users", (self.problem,)), self.rule
-
-
-def trains(problem: GradientProblem) -> bool:
-    """Whether a problem takes the steps of many mini-batches in one call."""
-    return bool(getattr(problem, "trains", False))
 
 
 def is_known(rule: Rule) -> bool:
@@ -249,9 +243,9 @@ class BlockWorker(Worker):
         states = table[:, layout.T_STATE]
         loss = None
         if not self.is_split or not np.isin(states, (layout.DEAD, layout.DONE)).any():
-            loss = trainer(self.w, rows, descents, size, block)
+            loss = trainer(self.w, rows, descents, block)
         if loss is None and part == 0:
-            loss = self._train_alone(rows, descents, size, block)
+            loss = self._train_alone(rows, descents, block)
         if loss is not None and not np.isfinite(loss):
             self._is_divergence(surely=True)
             loss = 0.0
@@ -264,7 +258,7 @@ class BlockWorker(Worker):
         if self.is_split:
             self.table[layout.T_PART] = 0 if part else rounds.STEPPED
 
-    def _train_alone(self, rows: np.ndarray, descents: Descents, size: int, block: int) -> float:
+    def _train_alone(self, rows: np.ndarray, descents: Descents, block: int) -> float:
         """Take the steps of a block in the place of a team of which somebody is gone."""
         assert self.team is not None
         plan, (_, first, second, numbers) = self.session.plan, descents
@@ -275,7 +269,7 @@ class BlockWorker(Worker):
         self.team.put_back(block, vectors)
         self.trainer_alone = self.trainer_alone or self.outside.trainer(plan.step_rows)
         self.team.save(self.me, block, vectors)
-        loss: float = self.trainer_alone(self.w, rows, descents, size, block)
+        loss: float = self.trainer_alone(self.w, rows, descents, block)
         self.team.note_through(*of_block)
         return loss
 

@@ -13,13 +13,41 @@ import math
 
 import numpy as np
 
+from hogshare.kernels.atomics import prefetch
 from hogshare.kernels.exponential import exp_of_negative
 from hogshare.kernels.jit import helper, inlined
 from hogshare.kernels.matrices import flip, pad_rows, unpad_rows
 from hogshare.kernels.tiles import padded, product
 
+AHEAD = 2  # rows asked for before they are copied
+LINE = 64  # bytes
 IDENTITY, RELU, TANH, LOGISTIC = range(4)
 ACTIVATIONS = {"identity": IDENTITY, "relu": RELU, "tanh": TANH, "logistic": LOGISTIC}
+
+
+@helper
+def ask_for_dense(rows, i, data, n_in):
+    """Have a dense row fetched."""
+    if i < rows.shape[0]:
+        for j in range(0, n_in, LINE // data.itemsize):
+            prefetch(data, rows[i] * n_in + j)
+
+
+@helper
+def gather_dense(rows, data, n_in, width, memory):
+    """Lay dense rows `width` numbers apart at the beginning of memory.
+
+    They are wherever shuffling has them from: the memory's answer for one is awaited while others
+    are copied.
+    """
+    for i in range(AHEAD):
+        ask_for_dense(rows, i, data, n_in)
+    for i in range(rows.shape[0]):
+        ask_for_dense(rows, i + AHEAD, data, n_in)
+        source = data[rows[i] * n_in : rows[i] * n_in + n_in]
+        into = memory[i * width : i * width + n_in]
+        for j in range(n_in):
+            into[j] = source[j]
 
 
 @inlined

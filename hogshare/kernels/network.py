@@ -2,9 +2,9 @@
 
 Layers are a table of numbers, whose columns are below. A worker's memory holds, for the n rows in
 hand, their inputs, every layer's outputs, the derivatives in those of connected layers twice (in a
-layer's outputs and in its inputs, in turn), and scratch: padded coefficients and derivatives, and
-what one image needs. Layers that take images come first, and are taken image by image, each through
-all of them: it stays in a cache. Nothing is allocated.
+layer's outputs and in its inputs, alternately), and scratch: padded coefficients and derivatives,
+and what one image needs. Layers that take images come first, and are taken image by image, each
+through all of them: it stays in a cache. Nothing is allocated.
 
 What a convolution gives that is pooled by its largest numbers is not stored: activations rise, so
 that they come after the pooling, and their derivatives are those at the largest.
@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hogshare.kernels.atomics import prefetch
 from hogshare.kernels.dense import (
     RELU,
     activate,
     coefs_back,
     dense_forward,
     finish,
+    gather_dense,
     inputs_back,
     sparse_backward,
     sparse_forward,
@@ -65,7 +65,6 @@ COLUMNS = 25
 
 DENSE, CONVOLUTION, LARGEST, MEAN, RESPONSE = range(5)
 SHAPELESS = 9
-AHEAD = 2  # rows asked for before they are copied
 
 # what scratch has, and what there is to know of it: where a 1 stands; a convolution's padded sums;
 # an image with borders; a line of windows; three images; two images' derivatives; coefficients of
@@ -102,34 +101,16 @@ def shape_of(layer):
 
 
 @helper
-def ask_for(row, data, indptr, n_in):
-    """Have a dense row fetched."""
-    if indptr.shape[0] == 0:
-        for j in range(0, n_in, 64 // data.itemsize):
-            prefetch(data, row * n_in + j)
-
-
-@helper
 def gather(rows, data, indices, indptr, n_in, width, memory):
-    """Lay the rows of a mini-batch `width` numbers apart at the beginning of memory.
-
-    They are wherever shuffling has them from: the memory's answer for one is awaited while others
-    are copied.
-    """
-    for i in range(min(AHEAD, rows.shape[0])):
-        ask_for(rows[i], data, indptr, n_in)
+    """Lay the rows of a mini-batch `width` numbers apart at the beginning of memory."""
+    if indptr.shape[0] == 0:
+        gather_dense(rows, data, n_in, width, memory)
+        return
     for i in range(rows.shape[0]):
-        if i + AHEAD < rows.shape[0]:
-            ask_for(rows[i + AHEAD], data, indptr, n_in)
         into = memory[i * width : i * width + n_in]
-        if indptr.shape[0]:
-            into[:] = memory.dtype.type(0.0)
-            for place in range(indptr[rows[i]], indptr[rows[i] + 1]):
-                into[indices[place]] = data[place]
-        else:
-            source = data[rows[i] * n_in : rows[i] * n_in + n_in]
-            for j in range(n_in):
-                into[j] = source[j]
+        into[:] = memory.dtype.type(0.0)
+        for place in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            into[indices[place]] = data[place]
 
 
 @helper

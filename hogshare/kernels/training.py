@@ -31,7 +31,8 @@ from hogshare.kernels import layout
 from hogshare.kernels.atomics import load as load_word
 from hogshare.kernels.atomics import prefetch
 from hogshare.kernels.atomics import store as store_word
-from hogshare.kernels.dense import finish, through_activation
+from hogshare.kernels.dense import AHEAD, LINE, finish, gather_dense, through_activation
+from hogshare.kernels.dense import sum_rows as add_up
 from hogshare.kernels.host import yield_core
 from hogshare.kernels.jit import JIT_DISABLED, helper, kernel
 from hogshare.kernels.matrices import flip
@@ -66,11 +67,9 @@ from hogshare.kernels.slices import (
 )
 from hogshare.kernels.tiles import product, sum_rows
 
-AHEAD = 2  # rows whose memory is asked for before they are read
 FAR = 6  # rows of coefficients ahead of the one that is brought up to date
-LINE = 64
 HOW_FAR, WRITES = 0, 1  # of a worker's words
-LOOKS = 20 if JIT_DISABLED else 2_000  # polls of a word between two times that the core is given up
+POLLS = 20 if JIT_DISABLED else 2_000  # polls of a word between two times that the core is given up
 
 
 class Inputs(NamedTuple):
@@ -141,7 +140,8 @@ class Team(NamedTuple):
 
     me, size : this one's number among them, and how many there are
     saves : 1: what is written over is copied first
-    words : int64 (size * layout.WORD,), how far each has come, and the block that it writes
+    words : int64 (size * layout.WORD,), how far each has come, and of which block, by its first
+        point, it writes the numbers
     exchange : float (size * stride,), what they exchange: each worker's part for mini-batches of
         even numbers, and that for odd ones
     part, stride : numbers of a part, and from one worker to the next
@@ -171,7 +171,7 @@ def meet(team, number, may_leave):
         polls = 0
         while load_word(team.words, k * layout.WORD) < number:
             polls += 1
-            if polls % LOOKS == 0:
+            if polls % POLLS == 0:
                 state = load_word(team.table[k], layout.T_STATE)
                 if state == layout.DEAD or state == layout.DONE:
                     return False
@@ -179,14 +179,6 @@ def meet(team, number, may_leave):
                     return False
                 yield_core()
     return True
-
-
-@helper
-def ask_for_dense(rows, i, dense, n_dense):
-    """Have the dense part of a row fetched."""
-    if i < rows.shape[0]:
-        for j in range(0, n_dense, LINE // dense.itemsize):
-            prefetch(dense, rows[i] * n_dense + j)
 
 
 @helper
@@ -209,19 +201,6 @@ def ask_for_row(layer, column, own, stamps):
     for j in range(0, layer[WIDTH], LINE // own.w.itemsize):
         prefetch(own.w, at + j)
         prefetch(own.first, at + j)
-
-
-@helper
-def gather(rows, dense, n_dense, out):
-    """Lay the dense parts of rows one after another."""
-    for i in range(AHEAD):
-        ask_for_dense(rows, i, dense, n_dense)
-    for i in range(rows.shape[0]):
-        ask_for_dense(rows, i + AHEAD, dense, n_dense)
-        source = dense[rows[i] * n_dense : rows[i] * n_dense + n_dense]
-        into = out[i * n_dense : i * n_dense + n_dense]
-        for j in range(n_dense):
-            into[j] = source[j]
 
 
 @helper
@@ -345,12 +324,7 @@ def move_biases(layer, own, memory, n, kind, numbers):
     """Take a step of the biases that this worker has."""
     count = layer[OWN]
     sums = memory.slopes[:count]
-    sums[:] = sums.dtype.type(0.0)
-    for i in range(n):
-        begin = layer[SLOPES] + i * layer[WIDTH] + layer[FIRST]
-        row = memory.numbers[begin : begin + count]
-        for j in range(count):
-            sums[j] += row[j]
+    add_up(memory.numbers, layer[SLOPES] + layer[FIRST], n, layer[WIDTH], sums)
     decay, numbers[DECAY] = numbers[DECAY], 0.0
     move(own, layer[BIASES], memory.late.together, 0, 1, count, sums, kind, numbers)
     numbers[DECAY] = decay
@@ -486,7 +460,7 @@ def one_step(net, own, vectors, memory, team, inputs, rows, numbers, step, point
     Without a step where the losses are no number.
     """
     n_touched = 0
-    gather(rows, inputs.dense, net.n_dense, memory.numbers)
+    gather_dense(rows, inputs.dense, net.n_dense, net.n_dense, memory.numbers)
     if inputs.indptr.shape[0] > 0:
         n_touched = sort_by_columns(rows, inputs, memory)
     if memory.late.stamps.shape[0] > 0:
@@ -509,7 +483,7 @@ def one_step(net, own, vectors, memory, team, inputs, rows, numbers, step, point
 
 
 @kernel
-def train(net, vectors, before, own, memory, team, inputs, order, batch, numbers, point, block):
+def train(net, vectors, before, own, memory, team, inputs, order, batch, numbers, point):
     """Take the steps of a block's mini-batches; the sum of their losses, and whether that is so.
 
     Nothing is written where somebody of the team is lost, or where the losses, which are then no
@@ -521,7 +495,6 @@ def train(net, vectors, before, own, memory, team, inputs, order, batch, numbers
     numbers : float64 (n_steps, N_NUMBERS), the steps'; all but the rule's four are written
     point : number of the first point at which the team meets; there are twice the number of layers
         for each mini-batch, and three at the end
-    block : its number in the run
 
     The loss is the worker's share of the team's: the penalty of its own coefficients, and of the
     first worker also the rows' losses.
@@ -551,7 +524,7 @@ def train(net, vectors, before, own, memory, team, inputs, order, batch, numbers
         save(net.layers, inputs.order, net.rule, vectors, before)
         if not meet(team, end + 1, False):
             return 0.0, False
-        store_word(team.words, team.me * layout.WORD + WRITES, block + 1)
+        store_word(team.words, team.me * layout.WORD + WRITES, point)
     late = memory.late, net.spare, memory.nothing, numbers
     if memory.late.stamps.shape[0] > 0 and net.rule != ADAM:
         count_step(memory.late.powers, n_steps - 1, net.rule, numbers[n_steps - 1])

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+LINE_BYTES = 64  # of a cache, where the longest vectors begin
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
+
+
+def line_zeros(n: int, kind: np.dtype) -> np.ndarray:
+    """Zeros that begin where a cache line does, so that no vector lies on two."""
+    memory = np.zeros(n + LINE_BYTES // kind.itemsize, kind)
+    first = -memory.ctypes.data % LINE_BYTES // kind.itemsize
+    return memory[first : first + n]
 
 
 def frozen(array: np.ndarray) -> np.ndarray:

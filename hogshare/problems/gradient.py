@@ -153,6 +153,8 @@ class GradientProblem:
     # whether the gradient of some rows is put together from those of any parts of them; not where
     # rows see each other, as in a batch normalisation that is trained
     is_separable: bool = True
+    # whether `trainer` makes what takes the steps of many mini-batches in a call
+    trains: bool = False
     # the pass of rows that stand in cells; None where they do not
     cells: CompiledPass | None = None
     # what this is a part of, if other processes have more of its rows

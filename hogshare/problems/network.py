@@ -17,8 +17,7 @@ import numpy as np
 from hogshare.kernels import dense, momentum, outputs
 from hogshare.kernels import network as kernels
 from hogshare.kernels.parts import Each
-from hogshare.kernels.tiles import VECTOR_BYTES
-from hogshare.problems.arrays import frozen
+from hogshare.problems.arrays import frozen, line_zeros
 from hogshare.problems.gradient import NOBODY, PASS_ROWS, SAMPLE_ROWS, GradientProblem, Whole
 from hogshare.problems.layers import Dense, Layer, Plan, activation_refused, plan_of
 from hogshare.problems.linear.labels import distinct, own_type
@@ -136,8 +135,8 @@ class NetworkProblem(GradientProblem):
         """What it is called in reports and errors."""
         return "network"
 
-    @once
-    def trains(self) -> bool:
+    @property
+    def trains(self) -> bool:  # type: ignore[override]
         """Whether a worker's steps may be taken many mini-batches in a call, see `trainer`."""
         return is_trained(self.plan)
 
@@ -191,7 +190,7 @@ class NetworkProblem(GradientProblem):
         train, spent = self.trainer(batch), 0.0
         for _ in range(2):  # the first may compile
             began = time.perf_counter()
-            train(w, frozen(rows), nothing, batch, 0)
+            train(w, frozen(rows), nothing, 0)
             spent = time.perf_counter() - began
         return spent / len(rows)
 
@@ -382,7 +381,7 @@ class Replica:
     def _make_space(self, n: int) -> None:
         if n <= self.capacity:
             return
-        self.memory = _zeros(n * self.net.scratch_at + self.n_scratch, self.dtype)
+        self.memory = line_zeros(n * self.net.scratch_at + self.n_scratch, self.dtype)
         self.marks = np.empty(n * self.n_marks, np.int32)
         self.capacity = n
 
@@ -449,13 +448,6 @@ class Replica:
         self._make_space(len(rows))
         run = *self.inputs, self.ends[2], self.memory, self.marks, predictions
         kernels.predict(self.net, self.places, w, frozen(rows), *run)
-
-
-def _zeros(n: int, kind: np.dtype) -> np.ndarray:
-    """Zeros, which ends of rows are; vectors begin where a cache line does."""
-    memory = np.zeros(n + VECTOR_BYTES // kind.itemsize, kind)
-    first = -memory.ctypes.data % VECTOR_BYTES // kind.itemsize
-    return memory[first : first + n]
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

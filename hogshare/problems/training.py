@@ -17,7 +17,7 @@ import numpy as np
 from hogshare.kernels import layout, momentum, network, slices, training
 from hogshare.kernels.slices import Vectors
 from hogshare.kernels.tiles import TALLEST, VECTOR_BYTES, padded
-from hogshare.problems.arrays import frozen
+from hogshare.problems.arrays import frozen, line_zeros
 from hogshare.problems.layers import Plan
 from hogshare.problems.sparsity import Columns
 
@@ -26,7 +26,7 @@ LATE_BYTES = 1 << 20  # of a first layer, from which on rows that no mini-batch 
 LATE_SHARE = 0.25  # the largest share of its rows that a mini-batch touches then
 # rows in a block, so that to copy a slice is a small share of their work, and calls are few
 LOAD_SHARE, FEWEST_STEPS, MOST_STEPS = 0.03, 8, 1 << 12
-CALL_PRODUCTS = 4e8  # of a block, which take some five milliseconds, beside which a call is short
+CALL_PRODUCTS = 4e8  # of a block: some five milliseconds, so that calls take a small share
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Shared(NamedTuple):
 
     def put_back(self, block: int, vectors: Sequence[np.ndarray]) -> None:
         """Undo what some have written of a block that not all have."""
-        if (self.words[:, training.WRITES] == block + 1).any():
+        if (self.words[:, training.WRITES] == _first_point(block, self.n_layers)).any():
             for vector, before in zip(vectors, self.before, strict=False):
                 vector[:] = before
 
@@ -167,7 +167,7 @@ class Shared(NamedTuple):
         """Copy what one worker alone will write over."""
         for vector, before in zip(vectors, self.before, strict=False):
             before[:] = vector
-        self.words[me, training.WRITES] = block + 1
+        self.words[me, training.WRITES] = _first_point(block, self.n_layers)
 
     def note_through(self, block: int, n_steps: int) -> None:
         """Say that a block's steps are written, by one worker alone."""
@@ -189,7 +189,7 @@ class Trainer:
     plan : of dense layers
     inputs : the problem's rows
     targets, weights, loss, alpha : of the problem
-    batch : rows of a mini-batch, at most
+    batch : rows of a mini-batch; a block's last may have fewer
     me, size : which worker of how many
     shared : what a team shares; None: there is one worker
     """
@@ -207,6 +207,7 @@ class Trainer:
         size: int = 1,
         shared: Shared | None = None,
     ) -> None:
+        self._batch = batch
         kind, n_dense = inputs.dense.dtype, inputs.n_dense
         found = layout_of(plan, me, size, batch, kind.itemsize, n_dense)
         width, n_sparse = int(found.layers[0, slices.WIDTH]), len(inputs.order) - n_dense
@@ -219,12 +220,12 @@ class Trainer:
         of_net = n_dense, found.strip, loss, alpha, momentum.NONE, found.spare
         self._net = training.Net(found.layers, *of_net)
         self._n_own = found.spare + width
-        self._own = [_zeros(self._n_own, kind)]
+        self._own = [line_zeros(self._n_own, kind)]
         self._memory = training.Memory(
-            _zeros(found.n_numbers, kind),
-            _zeros(found.n_slopes, kind),
-            _zeros(found.n_flipped, kind),
-            _zeros(width, kind),
+            line_zeros(found.n_numbers, kind),
+            line_zeros(found.n_slopes, kind),
+            line_zeros(found.n_flipped, kind),
+            line_zeros(width, kind),
             _late(n_sparse if is_late else 0),
             np.zeros(n_sparse, np.int64),
             np.zeros(n_sparse, np.int64),
@@ -241,14 +242,13 @@ class Trainer:
         self._inputs = training.Inputs(*inputs[:-2], targets, weights)
 
     def __call__(
-        self, w: np.ndarray, rows: np.ndarray, descents: tuple[Any, ...], batch: int, block: int
+        self, w: np.ndarray, rows: np.ndarray, descents: tuple[Any, ...], block: int
     ) -> float | None:
         """Take the steps of a block; the sum of the mini-batches' losses, or None.
 
         w : shape (n_params,), written
         rows : int64, those of the mini-batches, in their order
         descents : the steps, as `Rule.descents` has them
-        batch : rows of a mini-batch; the last may have fewer
         block : number of the block in the run, the same for all of the team
 
         None: somebody of the team is gone, and nothing is written. NaN: the numbers have left the
@@ -259,7 +259,7 @@ class Trainer:
         numbers[:, : slices.FACTOR] = steps
         n_vectors = {momentum.PLAIN: 1, momentum.ADAM: 3}.get(kind, 2)
         while len(self._own) < n_vectors:
-            self._own.append(_zeros(self._n_own, w.dtype))
+            self._own.append(line_zeros(self._n_own, w.dtype))
         own = self._own[:n_vectors]
         own += own[:1] * (3 - n_vectors)
         given = [w if array is None else array for array in (first, second)]
@@ -277,10 +277,9 @@ class Trainer:
             self._team,
             self._inputs,
             frozen(rows) if rows.flags.writeable else rows,
-            batch,
+            self._batch,
             numbers,
             _first_point(block, len(self._net.layers)),
-            block,
         )
         return float(loss) if is_whole else None
 
@@ -291,10 +290,3 @@ def _late(n_columns: int) -> slices.Late:
 
 def _powers(n_steps: int) -> np.ndarray:
     return np.zeros((n_steps + 1, slices.N_POWERS))
-
-
-def _zeros(n: int, kind: np.dtype) -> np.ndarray:
-    """Zeros that begin where a cache line does, so that no vector lies on two."""
-    memory = np.zeros(n + VECTOR_BYTES // kind.itemsize, kind)
-    first = -memory.ctypes.data % VECTOR_BYTES // kind.itemsize
-    return memory[first : first + n]

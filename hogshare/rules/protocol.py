@@ -224,8 +224,9 @@ class Rule:
         raise NotImplementedError
 
     def descents(self, etas: np.ndarray, *state: Any) -> Descents:
-        """The same of steps one after the other, of some sizes."""
-        raise NotImplementedError
+        """The same of steps one after the other, of some sizes; a rule may do it at once."""
+        found = [self.descent(float(eta), *state) for eta in etas]
+        return *found[0][:3], np.array([one[3:] for one in found])
 
     def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
         """What kernels are told of how it remembers rows, and of its own steps.

@@ -73,6 +73,8 @@ class Processes(Runtime):
 
     def prepare(self, session: Session) -> None:
         """Pack what is the user's, before the run's time begins."""
+        if session.outside is not None:
+            session.outside.travels = True
         self.assignment.pack(session)
 
     def run(
