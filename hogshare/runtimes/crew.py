@@ -115,6 +115,11 @@ class Member:
         return self._sock.fileno()
 
     @property
+    def is_sending(self) -> bool:
+        """Whether a part of a task waits until the member, which is up, has read what was sent."""
+        return self._up and bool(self._outgoing)
+
+    @property
     def alive(self) -> bool:
         """Whether the process runs, or is about to."""
         return not self._lost and self._sock is not None

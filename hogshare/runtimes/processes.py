@@ -40,6 +40,7 @@ from hogshare.system.callers import users_line
 from hogshare.system.interrupts import Holding
 
 TICK_SECONDS = 0.02
+SENDING_SECONDS = 0.001  # where a member has not read all of its task, which its socket is full of
 LOOK_SECONDS = 0.005  # where workers rest until they are told to go on
 GRACE_SECONDS = 0.3  # for members to see the stop word after Ctrl-C
 
@@ -185,6 +186,8 @@ class Watch:
     def look(self, seconds: float) -> None:
         """Wait for news from members or from worker 0, or that long, and act on them."""
         alive = {m.fileno(): k for k, m in self.members.items() if m.alive}
+        if any(member.is_sending for member in self.members.values()):
+            seconds = min(seconds, SENDING_SECONDS)
         wait_for([*alive, self.news.fileno()], seconds)
         self.news.clear()
         for k in alive.values():

@@ -32,7 +32,7 @@ from hogshare.barriers import name_of
 from hogshare.shm.arena import Arena
 from hogshare.system.interrupts import Holding
 
-LARGE = 1 << 20  # bytes of an array that is worth memory of its own
+LARGE = 1 << 16  # bytes of an array that is worth memory of its own: a socket takes some 200,000
 _lock = threading.RLock()  # again by the same thread: to pickle may be to fit, and a handler may
 _entered: list[ModuleType] = []
 
