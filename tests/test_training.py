@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from hogshare import SGD, Adam, Rule, problems, solve
 from hogshare.kernels import layout
+from hogshare.kernels.training import Values
 from hogshare.problems import sparsity, training
 
 BATCH, N_ROWS, N_INPUTS = 20, 203, 37
@@ -110,6 +111,7 @@ def team(problem, size, saves=False):
         np.zeros((size, layout.WORD), np.int64),
         np.zeros((size, problem.numbers_of_part(BATCH, size)), problem.dtype),
         np.zeros((3, problem.n_params), problem.dtype),
+        Values(*(np.zeros(*made) for made in problem.shared_values(BATCH, size).values())),
         np.zeros((size, layout.N_TABLE), np.int64),
         np.zeros(layout.N_CONTROL * layout.WORD, np.int64),
         problem.n_layers,

@@ -161,8 +161,10 @@ def split_shapes(
     if n_teammates:
         n_numbers = problem.numbers_of_part(rows, split)
         padded = _padded(n_numbers, problem.dtype.itemsize, apart)
+    values = problem.shared_values(rows, split).items() if n_teammates else ()
     return {
         **states,
+        **{f"team_{name}": shape for name, shape in values},
         "parts": ((split, padded if split else 0), kind),
         "team_words": ((n_teammates, layout.WORD), "int64"),
         "team_before": ((n_vectors if n_teammates else 0, problem.n_params), kind),

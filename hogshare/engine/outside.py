@@ -39,6 +39,7 @@ from hogshare.kernels import blocks, epochs, layout, momentum, rounds, schedules
 from hogshare.kernels.exchange import exchange_weight
 from hogshare.kernels.mailbox import next_slot
 from hogshare.kernels.shares import rows_before, span_of
+from hogshare.kernels.training import Values
 from hogshare.problems.arrays import sealed
 from hogshare.problems.gradient import Caller, Claim, GradientProblem, NotFinite, Stepper
 from hogshare.problems.training import Shared
@@ -154,8 +155,11 @@ class BlockWorker(Worker):
         """What workers share who compute mini-batches together."""
         arrays, schedule = self.session.arrays, self.session.schedule
         own = arrays["team_words"], arrays["parts"], arrays["team_before"]
+        values = Values(*(arrays[f"team_{name}"] for name in Values._fields))
         n_layers = self.outside.problem.n_layers
-        return Shared(*own, schedule.table, schedule.control, n_layers, self.outside.travels)
+        return Shared(
+            *own, values, schedule.table, schedule.control, n_layers, self.outside.travels
+        )
 
     def first_turn(self, nanoseconds: int) -> int:
         """One block: nobody knows yet how long one takes."""

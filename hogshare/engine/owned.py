@@ -93,7 +93,10 @@ OWNED = {
         MADE,
     ),
     # a team is on one site
-    **dict.fromkeys(("scratch", "team_words"), SCRATCH),
+    **dict.fromkeys(
+        ("scratch", "team_words", "team_ends", "team_rows", "team_values"),
+        SCRATCH,
+    ),
     "team_before": Owned(By.ALL, Seen.NEVER),
 }
 

@@ -7,16 +7,19 @@ each later layer; so two workers with one hidden layer meet once in a mini-batch
 many numbers as there are outputs. Whoever computes, a step is one worker's, to rounding.
 
 Sparse rows are read where they are, as places and values; zeros take no time. For the way back the
-mini-batch is sorted by columns, so that each row of coefficients is read and written once.
+mini-batch is sorted by columns, so that each row of coefficients is read and written once. The
+first worker sorts for the team, as it has the fewest units; unless a wide first layer's rows are
+late, which each worker must know before it can begin.
 
-Who writes: a worker its slice and its memory; its own part of `exchange`, which others read once
-it has raised its number in `words` (releasing); at a block's end, once all have come there, its
-numbers of the vector. A part is written anew two mini-batches later, when all have met in between.
+Who writes: a worker its slice and its memory; its own part of `exchange`, and the first the sorted
+values, which others read once it has raised its number in `words` (releasing); at a block's end,
+once all have come there, its numbers of the vector. A part, and the values, are written anew two
+mini-batches later, when all have met in between.
 A process may die while it writes the vector. So where workers are processes each first copies what
 it will write over to `before`, and nobody writes until all have; then it notes in `words` that it
 begins, and all meet when they are through. Who goes on alone puts `before` back if somebody has
 begun and not all are through (`hogshare.problems.training`).
-Who frees: `exchange`, `words` and `before` are the session's.
+Who frees: `exchange`, `words`, `before` and a team's sorted values are the session's.
 
 Source of the partition: Shoeybi et al. 2019, Megatron-LM, section 3, whose layers come in pairs;
 here every later layer is cut by its inputs.
@@ -31,7 +34,13 @@ from hogshare.kernels import layout
 from hogshare.kernels.atomics import load as load_word
 from hogshare.kernels.atomics import prefetch
 from hogshare.kernels.atomics import store as store_word
-from hogshare.kernels.dense import AHEAD, LINE, finish, gather_dense, through_activation
+from hogshare.kernels.dense import (
+    AHEAD,
+    LINE,
+    finish,
+    gather_dense,
+    through_activation,
+)
 from hogshare.kernels.dense import sum_rows as add_up
 from hogshare.kernels.host import yield_core
 from hogshare.kernels.jit import JIT_DISABLED, helper, kernel
@@ -111,6 +120,19 @@ class Net(NamedTuple):
     spare: int
 
 
+class Values(NamedTuple):
+    """The values of a mini-batch's sparse rows, by columns; of a team's even and odd ones.
+
+    ends : int64 (2 or 1, n_sparse), where each column's values end; of late columns zeros between
+        two mini-batches
+    rows, values : uint32 and float (2 or 1, most), which of the mini-batch's rows, and the values
+    """
+
+    ends: np.ndarray
+    rows: np.ndarray
+    values: np.ndarray
+
+
 class Memory(NamedTuple):
     """What a worker computes in.
 
@@ -118,9 +140,8 @@ class Memory(NamedTuple):
     slopes, flipped : derivatives in a strip of coefficients; a layer's coefficients, transposed
     nothing : zeros
     late : `hogshare.kernels.slices.Late`, by sparse columns
-    counts, starts : int64, of sparse columns, zeros before a mini-batch, and where the values end
-    touched : int64, the columns that a mini-batch has
-    who, values : rows and values of a mini-batch, by columns
+    touched : int64, the columns that a mini-batch has, where those are late; or empty
+    sorted : `Values`, of the mini-batch; a team's are one
     """
 
     numbers: np.ndarray
@@ -128,11 +149,8 @@ class Memory(NamedTuple):
     flipped: np.ndarray
     nothing: np.ndarray
     late: Late
-    counts: np.ndarray
-    starts: np.ndarray
     touched: np.ndarray
-    who: np.ndarray
-    values: np.ndarray
+    sorted: Values
 
 
 class Team(NamedTuple):
@@ -204,28 +222,46 @@ def ask_for_row(layer, column, own, stamps):
 
 
 @helper
-def sort_by_columns(rows, inputs, memory):
-    """Sort a mini-batch's values by columns; returns how many columns it has."""
-    indices, counts, starts, n_touched = inputs.indices, memory.counts, memory.starts, 0
+def count_by_columns(rows, inputs, touched, ends):
+    """Count a mini-batch's values by columns; returns how many columns are to be gone through.
+
+    touched : those that have values, if they are late; otherwise all are gone through
+    """
+    indices, n_touched = inputs.indices, 0
+    if touched.shape[0] == 0:
+        ends[:] = 0
     for i in range(rows.shape[0]):
         ask_for_sparse(rows, i + AHEAD, inputs)
-        for place in range(inputs.indptr[rows[i]], inputs.indptr[rows[i] + 1]):
+        begin, end = inputs.indptr[rows[i]], inputs.indptr[rows[i] + 1]
+        if touched.shape[0] == 0:
+            for place in range(begin, end):
+                ends[indices[place]] += 1
+            continue
+        for place in range(begin, end):
             column = np.int64(indices[place])
-            memory.touched[n_touched] = column  # which stands if the column is new
-            n_touched += counts[column] == 0
-            counts[column] += 1
-    end = 0
-    for k in range(n_touched):
-        starts[memory.touched[k]] = end
-        end += counts[memory.touched[k]]
+            touched[n_touched] = column  # which stands if the column is new
+            n_touched += ends[column] == 0
+            ends[column] += 1
+    return n_touched if touched.shape[0] > 0 else ends.shape[0]
+
+
+@helper
+def sort_by_columns(rows, inputs, touched, ends, who, values):
+    """Sort a mini-batch's values by columns; returns how many columns are to be gone through."""
+    n_columns, end = count_by_columns(rows, inputs, touched, ends), 0
+    for k in range(n_columns):
+        column = touched[k] if touched.shape[0] > 0 else k
+        count = ends[column]
+        ends[column] = end
+        end += count
     for i in range(rows.shape[0]):
         for place in range(inputs.indptr[rows[i]], inputs.indptr[rows[i] + 1]):
-            column = np.int64(indices[place])
-            k = starts[column]
-            starts[column] = k + 1
-            memory.who[k] = i
-            memory.values[k] = inputs.data[place]
-    return n_touched
+            column = np.int64(inputs.indices[place])
+            k = ends[column]
+            ends[column] = k + 1
+            who[k] = i
+            values[k] = inputs.data[place]
+    return n_columns
 
 
 @helper
@@ -348,29 +384,28 @@ def move_dense(net, layer, own, memory, n, count, left, left_width, numbers):
 
 
 @helper
-def move_sparse(net, layer, own, memory, n_touched, numbers, step):
+def move_sparse(net, layer, own, memory, n_columns, numbers, step):
     """Take a step of the first layer's rows for sparse columns, by which the values are sorted.
 
-    Of all of them, or if they have stamps, of those that the mini-batch has touched.
+    n_columns : those that the mini-batch has touched if they are late, otherwise all
     """
-    width, slopes, counts, starts = layer[WIDTH], memory.slopes, memory.counts, memory.starts
-    touched, stamps = memory.touched, memory.late.stamps
-    is_late = stamps.shape[0] > 0
-    n_columns = n_touched if is_late else counts.shape[0]
+    width, slopes, stamps, touched = layer[WIDTH], memory.slopes, memory.late.stamps, memory.touched
+    by_columns, is_late = memory.sorted, stamps.shape[0] > 0
+    copy, at = step % by_columns.ends.shape[0], 0
+    ends, who, values = by_columns.ends[copy], by_columns.rows[copy], by_columns.values[copy]
     begin = layer[WEIGHTS] + net.n_dense * width
     for low in range(0, n_columns, net.strip):
         n_strip = min(net.strip, n_columns - low)
         slopes[: n_strip * width] = slopes.dtype.type(0.0)
         for k in range(n_strip):
             column = touched[low + k] if is_late else low + k
-            count = counts[column]
-            if count > 0:
-                at = starts[column] - count
-                counts[column] = 0
-                values = count, memory.values, at, memory.who, at
+            end = ends[column]
+            if end > at:
                 rows = memory.numbers, layer[SLOPES], width, width
-                sum_rows(*values, *rows, slopes, k * width)
+                sum_rows(end - at, values, at, who, at, *rows, slopes, k * width)
+                at = end
             if is_late:
+                ends[column] = 0
                 stamps[column] = step + 1
         if is_late:
             squares = move(own, begin, touched, low, n_strip, width, slopes, net.rule, numbers)
@@ -392,8 +427,11 @@ def through_own_units(layer, numbers, n):
 
 
 @helper
-def go_back(net, own, memory, team, n, n_touched, numbers, step, point):
-    """Take a step of all layers, from the derivatives in the last sums; False: somebody is lost."""
+def go_back(net, own, memory, team, n, n_columns, numbers, step, point):
+    """Take a step of all layers, from the derivatives in the last sums; False: somebody is lost.
+
+    n_columns : as `move_sparse` has it
+    """
     layers = net.layers
     for index in range(layers.shape[0] - 1, 0, -1):
         before, layer = layers[index - 1], layers[index]
@@ -415,7 +453,7 @@ def go_back(net, own, memory, team, n, n_touched, numbers, step, point):
         move_biases(layer, own, memory, n, net.rule, numbers)
     layer = layers[0]
     move_dense(net, layer, own, memory, n, net.n_dense, 0, net.n_dense, numbers)
-    move_sparse(net, layer, own, memory, n_touched, numbers, step)
+    move_sparse(net, layer, own, memory, n_columns, numbers, step)
     move_biases(layer, own, memory, n, net.rule, numbers)
     return True
 
@@ -459,16 +497,18 @@ def one_step(net, own, vectors, memory, team, inputs, rows, numbers, step, point
 
     Without a step where the losses are no number.
     """
-    n_touched = 0
+    by_columns, is_late = memory.sorted, memory.late.stamps.shape[0] > 0
+    copy, n_columns = step % by_columns.ends.shape[0], by_columns.ends.shape[1]
     gather_dense(rows, inputs.dense, net.n_dense, net.n_dense, memory.numbers)
-    if inputs.indptr.shape[0] > 0:
-        n_touched = sort_by_columns(rows, inputs, memory)
-    if memory.late.stamps.shape[0] > 0:
+    if inputs.indptr.shape[0] > 0 and (team.me == 0 or is_late):
+        into = by_columns.ends[copy], by_columns.rows[copy], by_columns.values[copy]
+        n_columns = sort_by_columns(rows, inputs, memory.touched, *into)
+    if is_late:
         if net.rule != ADAM and step > 0:
             count_step(memory.late.powers, step - 1, net.rule, numbers[step - 1])
         late = memory.late, memory.nothing, numbers, step
-        for k in range(n_touched):
-            if k + FAR < n_touched:
+        for k in range(n_columns):
+            if k + FAR < n_columns:
                 ask_for_row(net.layers[0], memory.touched[k + FAR], own, memory.late.stamps)
             of_row = inputs.order, memory.touched[k], net.rule
             refresh(net.layers[0], *of_row, vectors, own, *late)
@@ -477,7 +517,7 @@ def one_step(net, own, vectors, memory, team, inputs, rows, numbers, step, point
     total = end_rows(net, memory, inputs, rows)
     if not math.isfinite(total):
         return total, True
-    of_batch = rows.shape[0], n_touched, numbers[step], step
+    of_batch = rows.shape[0], n_columns, numbers[step], step
     all_here = go_back(net, own, memory, team, *of_batch, point + net.layers.shape[0] - 1)
     return total, all_here
 
@@ -517,12 +557,12 @@ def train(net, vectors, before, own, memory, team, inputs, order, batch, numbers
         if team.me == 0:
             total += loss * numbers[step, WEIGHT]
     is_whole = is_finite(net.layers, own, memory.late.stamps)
-    end = point + 1 + n_steps * n_points
-    if team.size > 1 and not meet(team, end, False):
+    at = point + 1 + n_steps * n_points
+    if team.size > 1 and not meet(team, at, False):
         return 0.0, False
     if team.saves:
         save(net.layers, inputs.order, net.rule, vectors, before)
-        if not meet(team, end + 1, False):
+        if not meet(team, at + 1, False):
             return 0.0, False
         store_word(team.words, team.me * layout.WORD + WRITES, point)
     late = memory.late, net.spare, memory.nothing, numbers
@@ -530,7 +570,7 @@ def train(net, vectors, before, own, memory, team, inputs, order, batch, numbers
         count_step(memory.late.powers, n_steps - 1, net.rule, numbers[n_steps - 1])
     if is_whole:
         store(net.layers, inputs.order, net.rule, vectors, own, *late)
-    if team.saves and not meet(team, end + 2, False):
+    if team.saves and not meet(team, at + 2, False):
         return 0.0, False
     if not is_whole:
         return math.nan, True

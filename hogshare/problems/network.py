@@ -37,6 +37,7 @@ from hogshare.problems.training import (
     is_trained,
     layout_of,
     may_team,
+    shared_values,
     steps_of_block,
 )
 from hogshare.problems.weights import row_weights
@@ -163,6 +164,10 @@ class NetworkProblem(GradientProblem):
         """How many numbers a worker of a team shows to the others."""
         found = layout_of(self.plan, 0, size, batch, self.dtype.itemsize, self.columns.n_dense)
         return 2 * found.n_part
+
+    def shared_values(self, batch: int, size: int) -> dict[str, tuple[tuple[int, int], str]]:
+        """What a team shares of a mini-batch: see `hogshare.kernels.training.Values`."""
+        return shared_values(self.plan, self.columns, batch, size)
 
     def trainer(
         self, batch: int, me: int = 0, size: int = 1, shared: Shared | None = None

@@ -39,6 +39,15 @@ class Columns(NamedTuple):
     counts: np.ndarray
     n_dense: int
 
+    @property
+    def n_sparse(self) -> int:
+        """Columns that are read by their values."""
+        return len(self.order) - self.n_dense
+
+    def most_values(self, n_rows: int) -> int:
+        """Values that so many rows have in sparse columns, at most."""
+        return int(np.diff(self.indptr).max()) * n_rows if len(self.indptr) > 1 else 0
+
     def touched(self, n_rows: int, batch: int) -> float:
         """How many sparse columns a mini-batch of some rows has values in, on the mean."""
         return float(-np.expm1(-batch / n_rows * self.counts).sum())

@@ -17,6 +17,7 @@ import numpy as np
 from hogshare.kernels import layout, momentum, network, slices, training
 from hogshare.kernels.slices import Vectors
 from hogshare.kernels.tiles import TALLEST, VECTOR_BYTES, padded
+from hogshare.kernels.training import Values
 from hogshare.problems.arrays import frozen, line_zeros
 from hogshare.problems.layers import Plan
 from hogshare.problems.sparsity import Columns
@@ -26,7 +27,7 @@ LATE_BYTES = 1 << 20  # of a first layer, from which on rows that no mini-batch 
 LATE_SHARE = 0.25  # the largest share of its rows that a mini-batch touches then
 # rows in a block, so that to copy a slice is a small share of their work, and calls are few
 LOAD_SHARE, FEWEST_STEPS, MOST_STEPS = 0.03, 8, 1 << 12
-CALL_PRODUCTS = 4e8  # of a block: some five milliseconds, so that calls take a small share
+CALL_PRODUCTS = 1.6e9  # of a block: some 20 milliseconds, so that calls take a small share
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,7 @@ class Shared(NamedTuple):
     words : int64 (size, layout.WORD)
     exchange : the vector's type (size, 2 * n_part or more), zeros when the run begins
     before : the vector's type (3 or fewer, n_params), what workers have written over
+    sorted : of mini-batches; of `shared_values`
     table, control : the run's
     n_layers : of the network
     saves : whether workers are processes, of which one may die while it writes
@@ -145,6 +147,7 @@ class Shared(NamedTuple):
     words: np.ndarray
     exchange: np.ndarray
     before: np.ndarray
+    sorted: Values
     table: np.ndarray
     control: np.ndarray
     n_layers: int
@@ -210,13 +213,10 @@ class Trainer:
         self._batch = batch
         kind, n_dense = inputs.dense.dtype, inputs.n_dense
         found = layout_of(plan, me, size, batch, kind.itemsize, n_dense)
-        width, n_sparse = int(found.layers[0, slices.WIDTH]), len(inputs.order) - n_dense
-        most, touched = 0, 0.0
-        if len(inputs.indptr) > 1:
-            most = int(np.diff(inputs.indptr).max()) * batch
-            touched = inputs.touched(len(inputs.indptr) - 1, batch)
-        is_wide = n_sparse * width * kind.itemsize > LATE_BYTES
-        is_late = is_wide and touched < LATE_SHARE * n_sparse
+        width = int(found.layers[0, slices.WIDTH])
+        is_late = are_late(inputs, width, batch)
+        n_late = inputs.n_sparse if is_late else 0
+        values = Values(*(np.zeros(*made) for made in values_of(inputs, batch).values()))
         of_net = n_dense, found.strip, loss, alpha, momentum.NONE, found.spare
         self._net = training.Net(found.layers, *of_net)
         self._n_own = found.spare + width
@@ -226,17 +226,15 @@ class Trainer:
             line_zeros(found.n_slopes, kind),
             line_zeros(found.n_flipped, kind),
             line_zeros(width, kind),
-            _late(n_sparse if is_late else 0),
-            np.zeros(n_sparse, np.int64),
-            np.zeros(n_sparse, np.int64),
-            np.zeros(most + 1, np.int64),
-            np.zeros(most, np.uint32),
-            np.zeros(most, kind),
+            _late(n_late),
+            np.zeros(inputs.most_values(batch) + 1 if is_late else 0, np.int64),
+            values if shared is None or is_late else shared.sorted,
         )
         if shared is None:
             nothing, empty = np.zeros((1, layout.N_TABLE), np.int64), np.zeros((1, 0), kind)
-            shared = Shared(nothing[:, : layout.WORD], empty, empty, nothing, nothing[0], 1)
-        words, exchange, self._before, table, control, _, saves = shared
+            of_run = self._memory.sorted, nothing, nothing[0], 1
+            shared = Shared(nothing[:, : layout.WORD], empty, empty, *of_run)
+        words, exchange, self._before, _, table, control, _, saves = shared
         places = words.reshape(-1), exchange.reshape(-1), found.n_part, exchange.shape[1]
         self._team = training.Team(me, size, int(saves), *places, table, control)
         self._inputs = training.Inputs(*inputs[:-2], targets, weights)
@@ -282,6 +280,39 @@ class Trainer:
             _first_point(block, len(self._net.layers)),
         )
         return float(loss) if is_whole else None
+
+
+def are_late(inputs: Columns, width: int, batch: int) -> bool:
+    """Whether a mini-batch touches so few of a wide first layer's rows that others are left.
+
+    width : of a row of this worker's slice
+    """
+    if len(inputs.indptr) < 2:
+        return False
+    is_wide = inputs.n_sparse * width * inputs.dense.itemsize > LATE_BYTES
+    touched = inputs.touched(len(inputs.indptr) - 1, batch)
+    return is_wide and touched < LATE_SHARE * inputs.n_sparse
+
+
+def values_of(
+    inputs: Columns, batch: int, copies: int = 1
+) -> dict[str, tuple[tuple[int, int], str]]:
+    """Shapes and types of `Values`, for mini-batches of so many rows."""
+    most = inputs.most_values(batch)
+    return {
+        "ends": ((copies, inputs.n_sparse), "int64"),
+        "rows": ((copies, most), "uint32"),
+        "values": ((copies, most), inputs.dense.dtype.name),
+    }
+
+
+def shared_values(
+    plan: Plan, inputs: Columns, batch: int, size: int
+) -> dict[str, tuple[tuple[int, int], str]]:
+    """As `values_of`, of a team: none if rows are late for all, as for who has the fewest units."""
+    first = layout_of(plan, 0, size, batch, inputs.dense.itemsize, inputs.n_dense).layers[0]
+    late = are_late(inputs, int(first[slices.WIDTH]), batch)
+    return values_of(inputs, batch, 0 if late else 2)
 
 
 def _late(n_columns: int) -> slices.Late:
