@@ -25,6 +25,7 @@ from hogshare.runtimes import crew as crew_module
 from hogshare.runtimes import fork_helper, processes
 from hogshare.runtimes.crew import Crew, TaskFailed, current_crew
 from hogshare.runtimes.fork_helper import Frames, encode
+from hogshare.runtimes.user_objects import Parcel
 from hogshare.shm.arena import Arena
 
 ROOT = Path(crew_module.__file__).parents[2]
@@ -318,6 +319,26 @@ def test_large_messages_pass_both_ways(crew):
     assert ask(member, "big", data=data) == data[::-1]
     with pytest.raises(BufferError, match="arena"):
         member.post(("crew_tasks:big", {"data": bytes(70 << 20)}))
+
+
+def test_what_a_member_has_not_read_is_known_to_wait(crew):
+    (member,) = crew.hire(1)
+    assert not member.is_sending
+    assert ask(member, "big", data=b"1") == b"1"
+    assert not member.is_sending, "a small task is sent at once"
+    os.kill(member.pid, signal.SIGSTOP)
+    member.post(("crew_tasks:big", {"data": bytes(3_000_000)}))
+    assert member.is_sending, "more than its socket takes"
+    os.kill(member.pid, signal.SIGCONT)
+    assert messages(member) == [bytes(3_000_000)]
+    assert not member.is_sending
+
+
+def test_a_problems_arrays_travel_in_memory_not_in_the_message():
+    parcel = Parcel.of("gradient", {"small": np.zeros(9), "large": np.arange(20_000.0)})
+    assert len(parcel.content) < 1000 and parcel.arena is not None
+    files = iter([parcel.arena.fileno()])
+    assert parcel.opened(files)["large"].tolist() == list(range(20_000))
 
 
 def test_dismissed_members_end_in_the_middle_of_a_task(crew):
