@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any
 
-from hogshare.cli import console, kinds, options, outputs, ranks, ratings, rows
+from hogshare.cli import console, kinds, options, outputs, ranks, ratings, rows, scales
 from hogshare.io.tables import cell
 
 CHECKPOINT_SECONDS = 1.0
@@ -21,6 +21,8 @@ DESCRIPTION = """\
 Train a model on every usable core and store it.
 
 estimators:
+  auto           logistic for classes, ridge for numbers; sgd where an option is named that
+                 only it has, such as --loss or --learning-rate
   sgd            SGDClassifier or SGDRegressor: any loss, a rough model in a few epochs
   logistic       LogisticRegression: classes with probabilities, to a tolerance
   ridge          RidgeClassifier or Ridge: least squares with an l2 penalty
@@ -59,7 +61,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("data", metavar="DATA", help=options.DATA_HELP)
     parser.add_argument("--model", metavar="OUT.npz", required=True, help="model file to write")
     parser.add_argument(
-        "--estimator", choices=kinds.KINDS, default="sgd", help="(default: %(default)s)"
+        "--estimator", choices=kinds.KINDS, default=kinds.AUTO, help="(default: %(default)s)"
     )
     parser.add_argument(
         "--task",
@@ -224,6 +226,7 @@ def fit(args: Any, gathered: Any = None) -> int:
     else:
         loaded = rows.load(args, args.data, kinds.KINDS[args.estimator].labelled, gathered)
         task, *given = checked(args, loaded)
+        say_what(args, task, loaded)
     began = time.perf_counter()
     estimator = fitted(task, args, *given)
     seconds = time.perf_counter() - began
@@ -264,6 +267,24 @@ def checked(args: Any, loaded: rows.Loaded) -> tuple[str, Any, Any]:
     n_topics = kinds.parameters(args).get("n_components", 10)
     check_memory(args.data, X.shape[1], n_topics, "topics")
     return kinds.task_of(args, None, whose), X, None
+
+
+def say_what(args: Any, task: str, loaded: rows.Loaded) -> None:
+    """Say which estimator was chosen, and if the rows do not suit its steps."""
+    name = kinds.KINDS[args.estimator].classes[task]
+    if args.estimator == kinds.AUTO:
+        what = "classes" if task == "classification" else "numbers"
+        console.say(f"the labels are {what}: fitting {name}; --estimator names another")
+    if args.estimator != "sgd" or kinds.given(args).get("learning_rate") == "auto":
+        return
+    if (found := scales.unlike(loaded.X)) is not None:
+        ratio, *places = found
+        large, small = (repr(loaded.names[k]) if loaded.names else k + 1 for k in places)
+        other = "logistic" if task == "classification" else "ridge"
+        console.say(
+            f"columns {large} and {small} differ {ratio:,.0f} times in scale, which steps of one "
+            f"size do not suit: scale the columns, or take --learning-rate auto, or {other}"
+        )
 
 
 def check_memory(data: str, n_features: int, n_vectors: int, called: str = "classes") -> None:

@@ -26,7 +26,12 @@ class Kind:
     losses: tuple[str, ...] = ()  # of --loss, if not those of the task
 
 
+AUTO = "auto"
 KINDS = {
+    AUTO: Kind(
+        {"classification": "LogisticRegression", "regression": "Ridge"},
+        ("C", "l1_ratio", "epochs", "tol", "class_weight"),
+    ),
     "sgd": Kind(
         {"classification": "SGDClassifier", "regression": "SGDRegressor"},
         (
@@ -59,6 +64,7 @@ KINDS = {
         losses=options.RATINGS_LOSSES,
     ),
 }
+NEEDS_SGD = ("checkpoint", "resume")  # options besides an estimator's own that only it has
 # what to take instead of an option that an estimator does not have
 SQUARED = "its loss is the squared error; --estimator sgd has others"
 INSTEAD = {
@@ -93,9 +99,23 @@ def given(args: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(args).items() if name in every}
 
 
+def settled(estimator: str, named: dict[str, Any], args: Any) -> str:
+    """The estimator of a command line: that of auto is sgd, if an option is named that only it has.
+
+    What else auto is depends on the labels: logistic for classes, ridge for numbers.
+    """
+    own, of_sgd = KINDS[AUTO].options, KINDS["sgd"].options
+    needs_sgd = any(name in of_sgd and name not in own for name in named)
+    needs_sgd |= "tol" in named and named["tol"] is None
+    needs_sgd |= any(getattr(args, name) for name in NEEDS_SGD)
+    return "sgd" if estimator == AUTO and needs_sgd else estimator
+
+
 def check(args: Any) -> None:
     """Refuse a command line that makes no sense, whatever the rows are."""
-    kind, named = KINDS[args.estimator], given(args)
+    named = given(args)
+    args.estimator = settled(args.estimator, named, args)
+    kind = KINDS[args.estimator]
     for name, value in named.items():
         flag = options.flag_of(name)
         if name not in kind.options:
@@ -155,6 +175,13 @@ def check_task(args: Any, task: str) -> None:
     named = given(args)
     if task == "regression" and "class_weight" in named:
         raise options.WrongCommandLine("--class-weight is for classes, and this is a regression")
+    if task == "regression" and args.estimator == AUTO:
+        for name, instead in (("C", "--alpha"), ("l1_ratio", "--estimator elastic-net")):
+            if name in named:
+                raise options.WrongCommandLine(
+                    f"{options.flag_of(name)} is for classes, and this is a regression; "
+                    f"take {instead}"
+                )
     own = KINDS[args.estimator].losses
     losses = own or options.LOSSES.get(task, ())
     if "loss" in named and named["loss"] not in losses:
@@ -224,6 +251,6 @@ def parameters(args: Any) -> dict[str, Any]:
     params |= KINDS[args.estimator].always
     if args.estimator == "sgd" and params.get("penalty") == "none":
         params["penalty"] = None
-    if args.estimator == "logistic" and params.get("l1_ratio"):
+    if args.estimator in ("logistic", AUTO) and params.get("l1_ratio"):
         params["solver"] = "saga"  # the name by which scikit-learn accepts l1
     return params
