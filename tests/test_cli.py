@@ -193,9 +193,11 @@ def test_a_wrong_command_line_is_2(capsys, arguments):
 )
 def test_a_wrong_command_line_names_what_was_probably_meant(capsys, arguments, near):
     code, _, err = run(capsys, *arguments)
-    assert code == 2 and f"Did you mean {near}?" in err
+    wrong, meant, helps = err.splitlines()
+    assert code == 2 and "error: " in wrong and meant.startswith(f"Did you mean {near}?")
+    assert helps.startswith("hogshare ") and helps.endswith(" --help lists every option")
     code, _, err = run(capsys, "predict", "m", "x", "--n-features", "3")
-    assert code == 2 and "--n-features 3. It is for another command." in err
+    assert code == 2 and "--n-features 3\nIt is for another command.\n" in err
 
 
 @pytest.mark.parametrize(

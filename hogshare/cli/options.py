@@ -9,7 +9,6 @@ import argparse
 import importlib
 import math
 import re
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
@@ -41,19 +40,24 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**{"formatter_class": HelpFormatter, **settings})
 
     def error(self, message: str) -> NoReturn:
-        """Print what is wrong and leave."""
-        if sys.stderr is None:  # or the usage would go to standard output
-            self.exit(2)
+        """Print what is wrong, what was probably meant, and where the help is, and leave."""
+        from hogshare.cli import console
         from hogshare.system.messages import nearest
 
-        meant = ""
+        message, mark, name = message.partition(" Did you mean ")  # by who knows the names
+        meant = f"{mark}{name}"
         if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
             meant = nearest(found[1], re.findall(r"[^\s',]+", found[2]))
         elif found := re.match(r"unrecognized arguments: (--[\w-]+)", message):
             known = _flags(self)
             of_another = found[1] in known
             meant = " It is for another command." if of_another else nearest(found[1], known)
-        super().error(f"{message}.{meant}" if meant else message)
+        console.say(f"{self.prog}: error: {message.removesuffix('.')}")
+        if meant:
+            console.say(meant.strip())
+        command = self.prog if self._subparsers is None else f"{self.prog} COMMAND"
+        console.say(f"{command} --help lists every option")
+        self.exit(2)
 
 
 def _flags(parser: argparse.ArgumentParser) -> set[str]:
