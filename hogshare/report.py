@@ -411,7 +411,10 @@ class Report(Document):
 
     def facts(self) -> list[tuple[str, Any]]:
         """Name and value of what a reader wants first: settings, times, loss, staleness."""
-        rows: list[tuple[str, Any]] = [(str(k), _short(v)) for k, v in self.settings.items()]
+        settings = {k: v for k, v in self.settings.items() if v is not None}
+        if "random_state" in settings:
+            del settings["seed"]  # which was drawn from it
+        rows: list[tuple[str, Any]] = [(str(k), _short(v)) for k, v in settings.items()]
         rows += [(f"seconds: {name}", float(value)) for name, value in self.seconds.items()]
         if self.last_loss is not None:
             rows.append(("mean loss of the last epoch", self.last_loss))
@@ -420,7 +423,7 @@ class Report(Document):
         rows += [(f"{k} at the end", v) for k, v in at_the_end.items() if v is not None]
         rows.append(
             (
-                "staleness mean, p95, max",
+                "staleness mean, p95, max, in pushes",
                 f"{self.staleness_mean:.3g}, {self.staleness_p95}, {self.staleness_max}",
             )
         )
@@ -513,9 +516,10 @@ def _as_text(rows: list[tuple[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _short(value: Any) -> Any:
-    """A setting as one cell: an inner dictionary as ``name=value`` pairs."""
+    """A setting as one cell: an inner dictionary as ``name=value`` pairs of what is set."""
     if isinstance(value, dict):
-        return ", ".join(f"{k}={tables.cell(v)}" for k, v in value.items()) or "-"
+        each = [f"{k}={tables.cell(v)}" for k, v in value.items() if v is not None]
+        return ", ".join(each) or "-"
     return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
 
 

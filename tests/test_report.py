@@ -4,7 +4,7 @@ import re
 import numpy as np
 import pytest
 
-from hogshare import Stop, asysg_incon, problems, solve
+from hogshare import SGDClassifier, SGDRegressor, Stop, asysg_incon, problems, solve
 from hogshare.io.tables import cell
 from hogshare.report import Report, Trace, _short
 
@@ -178,7 +178,7 @@ def attribute(report, label):
         return report.last_loss
     if label.endswith(" at the end"):
         return getattr(report, label.removesuffix(" at the end"))
-    if label == "staleness mean, p95, max":
+    if label == "staleness mean, p95, max, in pushes":
         mean, p95, largest = report.staleness_mean, report.staleness_p95, report.staleness_max
         return f"{mean:.3g}, {p95}, {largest}"
     if label.endswith(" messages, bytes"):
@@ -207,7 +207,7 @@ def test_every_figure_that_is_printed_is_an_attribute(name):
     problem = problems.linear(X, (X[:, 0] > 0.0).astype(int), alpha=0.05)
     report = solve(problem, seed=0, **RUNS[name])
     facts = dict(report.facts())
-    assert set(report.settings) <= set(facts)
+    assert {k for k, value in report.settings.items() if value is not None} <= set(facts)
     for label, value in facts.items():
         assert attribute(report, label) == value, label
     lines = str(report).splitlines()
@@ -247,3 +247,16 @@ def test_what_a_bare_report_lacks_is_none():
     assert report.n_workers == 0
     assert report.runtime is report.rule is report.run_seconds is None
     assert report.last_loss is report.objective is report.gradient is report.gap is None
+
+
+def test_a_report_shows_what_was_given_and_nothing_that_is_not_set():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    run = {"max_iter": 3, "tol": None}
+    facts = SGDClassifier(random_state=7, **run).fit(X, X[:, 0] > 0).report_.facts()
+    shown = dict(facts)
+    assert shown["random_state"] == 7 and "seed" not in shown
+    assert "l1_ratio" not in shown["problem"] and "=-" not in " ".join(map(str, shown.values()))
+    assert "stragglers" not in shown
+    model = SGDRegressor(penalty="elasticnet", l1_ratio=0.3, **run).fit(X, X[:, 0])
+    shown = dict(model.report_.facts())
+    assert "l1_ratio=0.3" in shown["problem"] and "random_state" not in shown and "seed" in shown

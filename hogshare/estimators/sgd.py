@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -477,6 +478,9 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
     def _keep(self, report: Report, attributes: Callable[[Model], dict[str, Any]]) -> None:
         model = report.model
         self.__dict__.update(attributes(model), n_iter_=report.n_epochs)
+        if isinstance(self.random_state, Integral):  # the run's own seed is drawn from it
+            settings = {**report.settings, "random_state": int(self.random_state)}
+            report = dataclasses.replace(report, settings=settings)
         self.report_ = report.without_memory()
         self._run_by = id(self)
         if getattr(self, "average", 0):
