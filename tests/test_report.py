@@ -186,7 +186,8 @@ def attribute(report, label):
         return f"{counted['messages']:,}, {counted['bytes']:,}"
     value = getattr(report, label)
     if isinstance(value, dict):
-        return ", ".join(f"{k}={cell(v)}" for k, v in value.items()) or "-"
+        each = (f"{k}={cell(v)}" for k, v in value.items() if v is not None)
+        return ", ".join(each) or "-"
     return value
 
 
