@@ -393,6 +393,16 @@ for rows, n_jobs in ((X, 1), (sp.csr_matrix(X), 2)):
     hogshare.SGDRegressor(**run).fit(rows, z)
     hogshare.Ridge(fit_intercept=False, **run).fit(rows, z)
     hogshare.Lasso(alpha=0.01, **run).fit(rows, z)
+    for more in ({}, {"solver": "sgd", "early_stopping": True}, {"hidden_layer_sizes": (20, 20)}):
+        for labels in (y, classes):
+            hogshare.MLPClassifier(max_iter=2, **more, **run).fit(rows, labels)
+        hogshare.MLPRegressor(max_iter=2, **more, **run).fit(rows, z)
+    for method in ("batch", "online"):
+        topics = hogshare.LatentDirichletAllocation(3, learning_method=method, **run)
+        topics.fit(abs(rows)).transform(abs(rows))
+    pairs = rng.integers(9, size=(2, 300))
+    hogshare.MatrixFactorization(**run).fit(*pairs, z)
+    hogshare.MatrixFactorization(loss="bpr", **run).fit(*pairs)
 text = sp.random_array((80, 400), density=0.1, format="csr", rng=rng, dtype="float32")
 text = sp.csr_array((text.data[::-1], text.indices, text.indptr), text.shape)
 text.indices[:2] = text.indices[1::-1].copy()
@@ -1631,3 +1641,10 @@ def test_messages_name_the_options_of_the_command():
     assert bench("n_workers=3 and max_iter") == "--workers 3 and --epochs"
     info = words_of(build_parser().parse_args(["info"]))
     assert info("n_workers") == "n_workers"
+
+
+def test_every_estimator_can_be_warmed():
+    import hogshare
+
+    public = (getattr(hogshare, name) for name in hogshare.__all__)
+    assert {one.__name__ for one in public if hasattr(one, "fit")} == set(warm.ESTIMATORS)

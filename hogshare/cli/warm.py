@@ -23,6 +23,7 @@ DONE = "warm.json"  # in the folder of kernels: what has been warmed, and the fi
 
 AUTO = {"learning_rate": "auto"}
 MEAN = {"average": True}
+BRIEFLY = {"max_iter": 2}
 # settings of estimators, one for each rule, and for what goes on from a model
 ESTIMATORS: dict[str, tuple[dict[str, Any], ...]] = {
     "SGDClassifier": ({}, MEAN, {"loss": "log_loss", **AUTO}),
@@ -33,8 +34,12 @@ ESTIMATORS: dict[str, tuple[dict[str, Any], ...]] = {
     "RidgeClassifier": ({}, {"alpha": 0.0}),
     "Lasso": ({"alpha": 0.01},),
     "ElasticNet": ({"alpha": 0.01},),
+    "MLPClassifier": (BRIEFLY, {"solver": "sgd", **BRIEFLY}),
+    "MLPRegressor": (BRIEFLY, {"solver": "sgd", **BRIEFLY}),
+    "LatentDirichletAllocation": ({"learning_method": "online"}, {"learning_method": "batch"}),
+    "MatrixFactorization": ({}, {"loss": "bpr"}),
 }
-REGRESSIONS = ("SGDRegressor", "Ridge", "Lasso", "ElasticNet")
+REGRESSIONS = ("SGDRegressor", "Ridge", "Lasso", "ElasticNet", "MLPRegressor")
 
 Fit = tuple[str, Callable[[], Any]]
 Data = tuple[Any, tuple[Any, ...]]  # rows and several targets
@@ -241,6 +246,10 @@ def fit_all(name: str, data: list[Data], barrier: str | None = None) -> None:
     for X, targets in data:
         if hasattr(X, "indptr"):  # counted where features are many, and only for some rules
             moments.nonzeros_of(hogshare.problems.linear(X, targets[0]).rows, X.shape[1])
+    if name == "LatentDirichletAllocation":
+        data = [(abs(X), (None,)) for X, _ in data]  # counts, of no labels
+    elif name == "MatrixFactorization":
+        data = [ratings_of(X) for X, _ in data]
     kind = getattr(hogshare, name)
     two = {"n_jobs": 2, "runtime": "threads"}
     runs: list[dict[str, Any]] = [{}, two]
@@ -248,14 +257,27 @@ def fit_all(name: str, data: list[Data], barrier: str | None = None) -> None:
         runs.append({**two, "barrier": barrier})
     for settings, (X, targets), run in itertools.product(ESTIMATORS[name], data, runs):
         for y in targets:
+            if name == "MatrixFactorization":
+                kind(**settings, **run).fit(*X, *([] if "loss" in settings else [y]))
+                continue
             estimator = kind(**settings, **run).fit(X, y)
             if "warm_start" in settings:
                 estimator.fit(X, y)
             elif hasattr(kind, "partial_fit") and "learning_rate" not in settings:
                 estimator = kind(**settings, **run)
-                classes = () if name in REGRESSIONS else (np.unique(y),)
+                has_classes = y is not None and name not in REGRESSIONS
+                classes = {"classes": np.unique(y)} if has_classes else {}
                 for _ in range(2):
-                    estimator.partial_fit(X, y, *classes)
+                    estimator.partial_fit(X, y, **classes)
+
+
+def ratings_of(X: Any) -> Data:
+    """Users and items of some ratings, and the ratings, from rows of any form."""
+    import numpy as np
+
+    values = np.abs(X[:, [0]].toarray() if hasattr(X, "indptr") else X[:, :1])[:, 0]
+    places = np.arange(len(values))
+    return (places % 17, places // 17 % 11), (values,)
 
 
 def composition(args: Any) -> dict[str, Any]:
