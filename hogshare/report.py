@@ -412,6 +412,9 @@ class Report(Document):
     def facts(self) -> list[tuple[str, Any]]:
         """Name and value of what a reader wants first: settings, times, loss, staleness."""
         settings = {k: v for k, v in self.settings.items() if v is not None}
+        problem = settings.get("problem")
+        if isinstance(problem, dict) and problem.get("penalty") != "elasticnet":
+            settings["problem"] = {k: v for k, v in problem.items() if k != "l1_ratio"}
         if "random_state" in settings:
             del settings["seed"]  # which was drawn from it
         rows: list[tuple[str, Any]] = [(str(k), _short(v)) for k, v in settings.items()]

@@ -76,6 +76,7 @@ class Absent:
     """A member that is not up yet, and says nothing."""
 
     alive = True
+    is_sending = False
 
     def __init__(self):
         self.mine, self.theirs = socket.socketpair()

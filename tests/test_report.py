@@ -186,6 +186,8 @@ def attribute(report, label):
         return f"{counted['messages']:,}, {counted['bytes']:,}"
     value = getattr(report, label)
     if isinstance(value, dict):
+        if value.get("penalty") == "l2":
+            value = {k: v for k, v in value.items() if k != "l1_ratio"}
         each = (f"{k}={cell(v)}" for k, v in value.items() if v is not None)
         return ", ".join(each) or "-"
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.linear_model import ElasticNet as _ElasticNet
 from sklearn.linear_model import Lasso as _Lasso
 
 from hogshare.engine.stops import Stop
+from hogshare.estimators.coordinate_descent import descend
 from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.fits import fits
 from hogshare.estimators.solver_report import report_of
@@ -27,6 +29,7 @@ from hogshare.estimators.workers import (
 )
 from hogshare.kernels.survey import Survey
 from hogshare.optimum.condensed import Condensed
+from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import row_weights
@@ -176,7 +179,7 @@ class ElasticNet(LeastSquares, _ElasticNet):
         if reason := self._why_scikit_learn(X):
             if self.precompute is True and not sp.issparse(X) and np.ndim(X) == 2:
                 require_square(np.shape(X)[1], "precompute=True")
-            began = self._fit_by_scikit_learn(X, y, sample_weight, check_input=check_input)
+            began = self._fit_by_descent(X, y, sample_weight, check_input)
             self.solver_ = COORDINATE_DESCENT
             by = f"scikit-learn's coordinate descent ({COORDINATE_DESCENT!r})"
             converged = True if np.max(self.n_iter_) < self._most_epochs else None
@@ -185,6 +188,28 @@ class ElasticNet(LeastSquares, _ElasticNet):
         X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
         self._fit_by_workers(X, y, sample_weight, seen)
         return self
+
+    def _fit_by_descent(self, X: Any, y: Any, sample_weight: Any, check_input: bool) -> float:
+        """Leave it to scikit-learn's coordinate descent; returns when that began."""
+        check_sparse(X)
+        if sample_weight is not None:
+            row_weights(sample_weight, X)
+        began = time.perf_counter()
+        rows = for_scikit_learn(X)  # None: scikit-learn says what it does not take
+        theirs = self._theirs()
+        if self.warm_start and hasattr(self, "coef_"):
+            theirs.coef_ = np.array(self.coef_)
+        X = X if rows is None else rows
+        descend(theirs, X, y, sample_weight, self._on_epoch, check_input=check_input)
+        found = {name: value for name, value in vars(theirs).items() if name.endswith("_")}
+        if "feature_names_in_" not in found:  # of a fit before
+            self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(found)
+        return began
+
+    def _theirs(self) -> Any:
+        """scikit-learn's estimator with these parameters."""
+        return _ElasticNet(**{name: getattr(self, name) for name in _ElasticNet._get_param_names()})
 
     def _why_scikit_learn(self, X: Any) -> str:
         """Why scikit-learn's coordinate descent fits these rows; empty if the workers do."""
@@ -204,10 +229,9 @@ class ElasticNet(LeastSquares, _ElasticNet):
 
     def _few_rows(self, few: Condensed) -> Any:
         """scikit-learn's estimator for rows that stand for all."""
-        settings = {name: getattr(self, name) for name in _ElasticNet._get_param_names()}
         # the mean square is of as many rows as there are now
-        settings["alpha"] = self.alpha * few.moments.weight / len(few.X)
-        theirs = _ElasticNet(**{**settings, "fit_intercept": False, "precompute": False})
+        alpha = self.alpha * few.moments.weight / len(few.X)
+        theirs = self._theirs().set_params(alpha=alpha, fit_intercept=False, precompute=False)
         if self.warm_start and hasattr(self, "coef_"):
             theirs.coef_ = np.array(self.coef_, np.float64)
         return theirs
@@ -265,11 +289,9 @@ class ElasticNet(LeastSquares, _ElasticNet):
         self, failed: Report, X: Any, y: np.ndarray, sample_weight: Any, epochs: list[int]
     ) -> None:
         """Let scikit-learn's coordinate descent go on from the workers' model."""
-        settings = {name: getattr(self, name) for name in _ElasticNet._get_param_names()}
-        settings |= {"copy_X": True, "max_iter": self._most_epochs, "warm_start": True}
-        theirs = _ElasticNet(**settings)
+        theirs = self._theirs().set_params(max_iter=self._most_epochs, warm_start=True)
         theirs.coef_, theirs.intercept_ = np.array(self.coef_), self.intercept_
-        theirs.fit(X, y, sample_weight=sample_weight)
+        descend(theirs, X, y, sample_weight, self._on_epoch)
         self.coef_, self.intercept_ = theirs.coef_, theirs.intercept_
         self.dual_gap_ = theirs.dual_gap_
         counts = (np.array(epochs) + np.ravel(theirs.n_iter_)).tolist()

@@ -448,7 +448,7 @@ class LinearProblem:
             "loss": self.loss,
             "penalty": self.penalty,
             "alpha": self.alpha,
-            **({"l1_ratio": self.l1_ratio} if self.penalty == "elasticnet" else {}),
+            "l1_ratio": self.l1_ratio,
             "fit_intercept": self.fit_intercept,
             "rows": self.n_rows,
             "features": self.n_features,

@@ -1,0 +1,78 @@
+"""scikit-learn's coordinate descent in slices: what it comes to, and that it can be interrupted."""
+
+import os
+import signal
+import threading
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import ElasticNet as TheirElasticNet
+
+from hogshare import ElasticNet, Lasso
+from hogshare.estimators import coordinate_descent
+
+DRAWS = np.random.default_rng(0)
+X = DRAWS.standard_normal((300, 40)) + 0.5 * DRAWS.standard_normal((300, 1)) + 1.0
+Y = X @ DRAWS.standard_normal((40, 2)) + DRAWS.standard_normal((300, 2))
+SETTINGS = {"alpha": 1e-3, "l1_ratio": 0.7, "tol": 1e-12, "max_iter": 5_000}
+ROWS = {"dense": X, "Fortran": np.asfortranarray(X), "sparse": sp.csr_array(X * (abs(X) > 1.0))}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("targets", [Y[:, 0], Y])
+def test_slices_come_to_what_one_call_does(rows, targets, weighted, monkeypatch):
+    weight = DRAWS.random(300) + 0.1 if weighted else None
+    wanted = TheirElasticNet(**SETTINGS).fit(ROWS[rows], targets, weight)
+    assert np.min(wanted.n_iter_) > 20
+    calls = []
+    once = TheirElasticNet.fit
+    monkeypatch.setattr(coordinate_descent, "SLICE_SECONDS", 1e-9)  # one pass in each
+    monkeypatch.setattr(TheirElasticNet, "fit", lambda *a, **k: calls.append(1) or once(*a, **k))
+    before = ROWS[rows].copy()
+    found = ElasticNet(**SETTINGS, copy_X=False, runtime="auto").fit(ROWS[rows], targets, weight)
+    assert len(calls) > 20
+    assert abs(before - ROWS[rows]).max() == 0.0
+    np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(found.intercept_, wanted.intercept_, rtol=1e-8)
+    assert np.shape(found.n_iter_) == np.shape(wanted.n_iter_)
+    assert np.all(np.abs(np.subtract(found.n_iter_, wanted.n_iter_)) <= 12)
+
+
+def test_who_does_not_converge_is_warned_of_once(monkeypatch):
+    monkeypatch.setattr(coordinate_descent, "SLICE_SECONDS", 1e-9)
+    with pytest.warns(ConvergenceWarning) as said:
+        model = Lasso(alpha=1e-4, tol=1e-14, max_iter=7).fit(X, Y[:, 0])
+    assert len(said) == 1 and model.n_iter_ == 7
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Lasso(alpha=1e-2, max_iter=1_000).fit(X, Y[:, 0]).n_iter_ < 1_000
+
+
+def test_a_fit_before_leaves_no_names():
+    model = Lasso(alpha=0.1).fit(pd.DataFrame(X).add_prefix("c"), Y[:, 0])
+    assert model.feature_names_in_[1] == "c1"
+    assert not hasattr(model.fit(X, Y[:, 0]), "feature_names_in_")
+
+
+def test_a_descent_can_be_interrupted(monkeypatch):
+    monkeypatch.setattr(coordinate_descent, "SLICE_SECONDS", 1e-2)
+    model = Lasso(alpha=1e-9, tol=0.0, max_iter=10**9)  # which has no end
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y[:, 0])
+    assert not hasattr(model, "coef_")
+
+
+def test_passes_are_heard_of(monkeypatch):
+    monkeypatch.setattr(coordinate_descent, "SLICE_SECONDS", 1e-9)
+    heard = []
+    model = Lasso(alpha=1e-2)
+    model._on_epoch = lambda epoch, snapshot: heard.append(epoch)
+    model.fit(X, Y[:, 0])
+    assert heard == list(range(model.n_iter_)) and len(heard) > 3
