@@ -103,3 +103,16 @@ def test_rare_columns_are_no_smaller_than_others():
     ratio, largest, least = scales.unlike(words)
     assert largest == 400 and least < 400 and 400 < ratio < 2_000
     assert scales.unlike(np.zeros((5, 3))) is None
+
+
+def test_quiet_leaves_out_all_but_warnings_and_verbose_says_all(fit, capsys):
+    rows, bought, _ = people()
+    labels = np.where(bought, "yes", "no")
+    model, said, _ = fit(rows, labels, "--quiet")
+    assert model is not None and said == ""
+    assert "differ" in fit(rows, labels, "-q", "--estimator", "sgd")[1]
+    _, said, _ = fit(rows, labels, "-v")
+    assert "the labels are classes" in said and "relative_gap at the end" in said
+    assert fit(rows, labels, "-q", "-v")[2] == 2
+    model, said, _ = fit(rows, labels)
+    assert "rows, 2 columns" in said, "the next one in a process is not quiet"

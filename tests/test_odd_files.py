@@ -269,7 +269,7 @@ FITS = [
     ("missing.svm", None, [], 1, "missing.svm: No such file or directory"),
     ("-", None, ["--labels", "/dev/stdin"], 2, "DATA and --labels are one pipe"),
     ("ok.svm", SVM, ["--estimator", "logistic", "--penalty", "l1"], 2, "--l1-ratio 1 is an l1 pen"),
-    ("ok.svm", SVM, ["--C", "1"], 2, "--C is not for --estimator sgd, but for logistic; take --al"),
+    ("ok.svm", SVM, ["--estimator", "sgd", "--C", "1"], 2, "but for auto, logistic; take --al"),
     ("ok.svm", SVM, ["--estimator", "ridge", "--loss", "hinge"], 2, "its loss is the squared erro"),
     ("ok.svm", SVM, ["--runtime", "caller", "--n-jobs", "2"], 2, "--n-jobs 2 asks for others"),
     ("ok.svm", SVM, ["--learning-rate", "pa1", "--loss", "log_loss"], 2, "goes with --loss hinge"),
@@ -750,7 +750,7 @@ def test_through_a_shell(capsys):
     ],
 )
 def test_what_predict_says_of_a_pipe(capsys, stdin, content, arguments, code, words):
-    model_of(capsys, SVM)
+    model_of(capsys, SVM, "rows.svm", "--estimator", "sgd")
     stdin(content)
     found, _, err = run(capsys, "predict", *arguments)
     assert (found, words in err) == (code, True), err

@@ -47,7 +47,7 @@ def to_fit(args: Any, name: str, labelled: bool = True) -> Choose:
                     f"{'NAME' if names else 'NUMBER'} says it ({there})"
                 )
             label = names.index(plain[0])
-            console.say(f"{name}: the labels are column {label + 1} ({plain[0]!r}), by its name")
+            console.note(f"{name}: the labels are column {label + 1} ({plain[0]!r}), by its name")
         if width == 1:
             raise ValueError(f"{name}: one column, which has the labels; there are no others")
         return Choice([k for k in range(width) if k != label], label)
@@ -92,7 +92,7 @@ def _by_name(args: Any, name: str, expected: Expected, names: tuple[str, ...]) -
         )
     columns = [names.index(n) for n in wanted]
     if columns != sorted(columns):
-        console.say(f"{name}: columns in another order than the model's were found by their names")
+        console.note(f"{name}: columns in another order than the model's were found by their names")
     label = None
     if args.label_column is not None:
         label = _place(args.label_column, names, len(names), name)
@@ -122,7 +122,7 @@ def _by_order(
         elif len(plain) == 1:
             label = plain[0]
         if label is not None:
-            console.say(f"{name}: the labels are column {label + 1}")
+            console.note(f"{name}: the labels are column {label + 1}")
     columns = [k for k in range(width) if k != label]
     if len(columns) != expected.n_features:
         raise ValueError(

@@ -21,6 +21,7 @@ from hogshare.system.messages import escaped
 
 SECONDS_BETWEEN_LINES = 5.0
 OUTPUT = "standard output"  # the name of a file in errors
+_quiet = False  # written by `main`, before a command begins
 
 
 def is_debugged() -> bool:
@@ -36,6 +37,23 @@ def say(message: str) -> None:
     if sys.stderr is not None:  # or `print` would take standard output
         with contextlib.suppress(OSError, ValueError):
             print(escaped(message), file=sys.stderr, flush=True)
+
+
+def be_quiet(quiet: bool) -> None:
+    """Have notes and progress left out from now on, or not."""
+    global _quiet
+    _quiet = quiet
+
+
+def is_quiet() -> bool:
+    """Whether nothing is to be said but warnings and errors."""
+    return _quiet
+
+
+def note(message: str) -> None:
+    """As `say`, what a user need not know: nothing with --quiet."""
+    if not _quiet:
+        say(message)
 
 
 def out(text: str) -> None:
@@ -116,7 +134,7 @@ def progress(total: int, what: str) -> Iterator[Progress]:
 
     A bar where a terminal and rich are there, else a line every few seconds.
     """
-    if not _fancy(sys.stderr):
+    if _quiet or not _fancy(sys.stderr):
         yield _Lines(total, what)
         return
     from rich.console import Console
@@ -143,7 +161,7 @@ class _Lines:
     def advance(self, what: str = "") -> None:
         self.done += 1
         if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
-            say(f"{self.what}: {self.done} of {self.total} {what}".rstrip())
+            note(f"{self.what}: {self.done} of {self.total} {what}".rstrip())
             self.last = time.monotonic()
 
 

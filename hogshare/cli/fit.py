@@ -110,6 +110,7 @@ def add_parser(commands: Any) -> None:
         "--json", metavar="FILE", help="write the report of the run as JSON; -: print it"
     )
     options.add_data_options(parser)
+    options.add_quiet(parser, "and the whole report of the run")
     parser.set_defaults(run=run, lent={}, prints=lambda args: args.json == outputs.PRINT)
 
 
@@ -239,8 +240,12 @@ def fit(args: Any, gathered: Any = None) -> int:
     modelfile.save(args.model, saved)
     if args.json:
         outputs.tell_json(args.json, report_of(estimator))
-    if args.json != outputs.PRINT:
+    if args.json != outputs.PRINT and not args.quiet:
         outputs.show_fit(args, summary(estimator, task, seconds, given))
+    if args.verbose:
+        for report in reports_of(estimator):
+            for line in str(report).splitlines():
+                console.say(line)
     return 0
 
 
@@ -274,7 +279,7 @@ def say_what(args: Any, task: str, loaded: rows.Loaded) -> None:
     name = kinds.KINDS[args.estimator].classes[task]
     if args.estimator == kinds.AUTO:
         what = "classes" if task == "classification" else "numbers"
-        console.say(f"the labels are {what}: fitting {name}; --estimator names another")
+        console.note(f"the labels are {what}: fitting {name}; --estimator names another")
     if args.estimator != "sgd" or kinds.given(args).get("learning_rate") == "auto":
         return
     if (found := scales.unlike(loaded.X)) is not None:

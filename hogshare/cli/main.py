@@ -44,7 +44,7 @@ class _SayHandler(logging.Handler):
     """Messages of the library, such as that kernels are being compiled, on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        console.say(f"hogshare: {record.getMessage()}")
+        console.note(f"hogshare: {record.getMessage()}")
 
     def __eq__(self, other: object) -> bool:
         # a second call of `main` in one process adds no second handler
@@ -79,6 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = build_parser().parse_args(argv)
     except SystemExit as leaving:  # --help, --version, or a command line that is wrong
         return leaving.code if isinstance(leaving.code, int) else 2
+    console.be_quiet(getattr(args, "quiet", False))
     in_words = options.words_of(args)
 
     def say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

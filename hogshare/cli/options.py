@@ -358,6 +358,16 @@ def workers(args: Any) -> dict[str, Any]:
     return {"n_jobs": jobs, "runtime": args.runtime}
 
 
+def add_quiet(parser: Any, more: str = "") -> None:
+    """Add -q, and -v if there is more to say."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "-q", "--quiet", action="store_true", help="say nothing but warnings and errors"
+    )
+    if more:
+        group.add_argument("-v", "--verbose", action="store_true", help=f"say what is done {more}")
+
+
 def flag_of(name: str, value: Any = None) -> str:
     """The option that gives a value to a name of the parsed command line."""
     if name == "zero_based" and value is False:

@@ -48,6 +48,7 @@ def add_parser(commands: Any) -> None:
         "as in the file that the model was fitted to",
         "as in that file, if it is there; labels are only compared",
     )
+    options.add_quiet(parser)
     parser.set_defaults(run=run, prints=lambda args: args.out == outputs.PRINT)
 
 
@@ -80,7 +81,7 @@ def run(args: Any) -> int:
         for lines in parts:
             write("".join(f"{line}\n" for line in lines))
     if (said := score.in_words()) is not None:
-        console.say(said)
+        console.note(said)
     return 0
 
 

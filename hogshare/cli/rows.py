@@ -195,10 +195,10 @@ def opened(args: Any, expected: Expected | None = None) -> Iterator[Source | Non
             return
         with sources.Source(path) as source:
             if source.size is not None and source.size > LARGE_FILE:
-                console.say(f"reading {path} ({source.size / 1e6:,.0f} MB)")
+                console.note(f"reading {path} ({source.size / 1e6:,.0f} MB)")
             is_terminal = sys.stdin is not None and sys.stdin.isatty()
             if source.size is None and args.data == STDIN and is_terminal:
-                console.say("reading rows from the terminal, up to Ctrl-D")
+                console.note("reading rows from the terminal, up to Ctrl-D")
             yield source
 
 
@@ -328,7 +328,7 @@ def _say_found(args: Any, found: Rows, rows: int, nonzeros: int | None) -> None:
     cells = f", {mark} between cells" if mark else ""
     name = "standard input" if args.data == STDIN else args.data
     width = counted(found.X.shape[1], "column")
-    console.say(f"{name}: {counted(rows, 'row')}, {width}{values}, {found.X.dtype}{cells}")
+    console.note(f"{name}: {counted(rows, 'row')}, {width}{values}, {found.X.dtype}{cells}")
 
 
 def _say_doubts(name: str, found: Rows, expected: Expected | None) -> None:
