@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from hogshare import SGD, Adam, Rule, problems, solve
 from hogshare.kernels import layout
+from hogshare.kernels import training as kernels
 from hogshare.kernels.training import Values
 from hogshare.problems import sparsity, training
 
@@ -269,3 +270,34 @@ def test_blocks_of_any_length_have_the_same_bits():
     whole = solve(problem, **run).model.params
     for block in (BATCH, 3 * BATCH):
         np.testing.assert_array_equal(solve(problem, block=block, **run).model.params, whole)
+
+
+def test_who_has_not_seen_that_the_team_is_no_more_writes_nothing():
+    X, y = np.random.default_rng(0).standard_normal((40, 6)), np.arange(40) % 3
+    problem = problems.network(X, y, (32,))
+    shared, trainers = team(problem, 2)
+    descents = SGD(batch=BATCH).descents(np.full(2, 0.1))
+    rows = np.arange(2 * BATCH) % 40
+    shared.words[1, kernels.HOW_FAR] = 1 << 60  # as who goes on alone says for one that is gone
+    w = problem.start()
+    assert trainers[0](w.copy(), rows, descents, 0) is not None
+    shared.words[0, kernels.BROKEN] = 1
+    before = w.copy()
+    assert trainers[0](w, rows, descents, 0) is None
+    assert w.tobytes() == before.tobytes()
+
+
+def test_who_goes_on_alone_waits_for_those_that_still_write():
+    X, y = np.random.default_rng(0).standard_normal((40, 6)), np.arange(40) % 3
+    shared, _ = team(problems.network(X, y, (32,)), 4)
+    block, first = 2, training._first_point(2, shared.n_layers)
+    shared.words[1, kernels.HOW_FAR] = first - 1  # has not begun
+    shared.words[2, kernels.HOW_FAR] = shared.words[3, kernels.HOW_FAR] = first + 1
+    shared.table[3, layout.T_STATE] = layout.DEAD
+    waits = threading.Thread(target=shared.break_up, args=(0, block, 5))
+    waits.start()
+    waits.join(0.2)
+    assert waits.is_alive() and shared.words[0, kernels.BROKEN] == 1
+    shared.words[2, kernels.LEFT] = first
+    waits.join(30)
+    assert not waits.is_alive()

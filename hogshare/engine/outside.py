@@ -268,6 +268,7 @@ class BlockWorker(Worker):
         plan, (_, first, second, numbers) = self.session.plan, descents
         vectors = [one for one in (self.w, first, second) if one is not None]
         of_block = block, len(numbers)
+        self.team.break_up(self.me, *of_block)
         if self.team.is_through(*of_block):
             return 0.0  # who is gone had come to the end of it
         self.team.put_back(block, vectors)

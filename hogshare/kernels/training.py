@@ -17,8 +17,10 @@ once all have come there, its numbers of the vector. A part, and the values, are
 mini-batches later, when all have met in between.
 A process may die while it writes the vector. So where workers are processes each first copies what
 it will write over to `before`, and nobody writes until all have; then it notes in `words` that it
-begins, and all meet when they are through. Who goes on alone puts `before` back if somebody has
-begun and not all are through (`hogshare.problems.training`).
+begins, and all meet when they are through. Who goes on alone first breaks the team up, and waits
+until each of it is dead, has left the block, or has not begun it and so will not: only then nobody
+writes any more, and the words may be raised for those that are gone. Then it puts `before` back if
+somebody has begun and not all are through (`hogshare.problems.training`).
 Who frees: `exchange`, `words`, `before` and a team's sorted values are the session's.
 
 Source of the partition: Shoeybi et al. 2019, Megatron-LM, section 3, whose layers come in pairs;
@@ -31,8 +33,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hogshare.kernels import layout
+from hogshare.kernels.atomics import fence, prefetch
 from hogshare.kernels.atomics import load as load_word
-from hogshare.kernels.atomics import prefetch
 from hogshare.kernels.atomics import store as store_word
 from hogshare.kernels.dense import (
     AHEAD,
@@ -77,7 +79,8 @@ from hogshare.kernels.slices import (
 from hogshare.kernels.tiles import product, sum_rows
 
 FAR = 6  # rows of coefficients ahead of the one that is brought up to date
-HOW_FAR, WRITES = 0, 1  # of a worker's words
+HOW_FAR, WRITES, LEFT = 0, 1, 2  # of a worker's words: points; LEFT that of the last block it left
+BROKEN = 3  # of the first worker's: 1 from when the team is no more
 POLLS = 20 if JIT_DISABLED else 2_000  # polls of a word between two times that the core is given up
 
 
@@ -185,18 +188,42 @@ def meet(team, number, may_leave):
     may_leave : whether somebody may not have come at all, because the run is stopped
     """
     store_word(team.words, team.me * layout.WORD, number)
+    if may_leave:
+        fence()  # either this sees BROKEN, or who breaks the team up sees that this has begun
     for k in range(team.size):
         polls = 0
         while load_word(team.words, k * layout.WORD) < number:
             polls += 1
             if polls % POLLS == 0:
+                if load_word(team.words, BROKEN) != 0:
+                    return False
                 state = load_word(team.table[k], layout.T_STATE)
                 if state == layout.DEAD or state == layout.DONE:
                     return False
                 if may_leave and load_word(team.control, layout.STOP) != layout.RUNNING:
                     return False
                 yield_core()
-    return True
+    # who goes on alone raises all words, of those that are gone, too
+    return load_word(team.words, BROKEN) == 0
+
+
+@kernel
+def break_up(words, table, me, point, last):
+    """End the team, and wait until none of the others computes or writes the numbers of a block.
+
+    point, last : the block's first point, and its last, at which everything is written
+    """
+    store_word(words, BROKEN, 1)
+    fence()  # before the others' words are read, see `meet`
+    for k in range(words.shape[0] // layout.WORD):
+        while k != me:
+            at, left = load_word(words, k * layout.WORD), load_word(words, k * layout.WORD + LEFT)
+            if at < point or at >= last or left >= point:
+                break
+            state = load_word(table[k], layout.T_STATE)
+            if state == layout.DEAD or state == layout.DONE:
+                break
+            yield_core()
 
 
 @helper
@@ -522,23 +549,9 @@ def one_step(net, own, vectors, memory, team, inputs, rows, numbers, step, point
     return total, all_here
 
 
-@kernel
-def train(net, vectors, before, own, memory, team, inputs, order, batch, numbers, point):
-    """Take the steps of a block's mini-batches; the sum of their losses, and whether that is so.
-
-    Nothing is written where somebody of the team is lost, or where the losses, which are then no
-    number, or the numbers have left the range.
-
-    vectors, before : `Vectors`, the run's, and as many numbers; `own` in a slice's order
-    order : int64, the rows of the mini-batches
-    batch : rows of each; the last may have fewer
-    numbers : float64 (n_steps, N_NUMBERS), the steps'; all but the rule's four are written
-    point : number of the first point at which the team meets; there are twice the number of layers
-        for each mini-batch, and three at the end
-
-    The loss is the worker's share of the team's: the penalty of its own coefficients, and of the
-    first worker also the rows' losses.
-    """
+@helper
+def take_steps(net, vectors, before, own, memory, team, inputs, order, batch, numbers, point):
+    """As `train`, without leaving the team."""
     n_steps, n_points = numbers.shape[0], 2 * net.layers.shape[0]
     if team.size > 1 and not meet(team, point, True):
         return 0.0, False
@@ -577,3 +590,26 @@ def train(net, vectors, before, own, memory, team, inputs, order, batch, numbers
     for step in range(n_steps):
         total += 0.5 * net.alpha * numbers[step, SQUARES] * numbers[step, WEIGHT]
     return total, True
+
+
+@kernel
+def train(net, vectors, before, own, memory, team, inputs, order, batch, numbers, point):
+    """Take the steps of a block's mini-batches; the sum of their losses, and whether that is so.
+
+    Nothing is written where somebody of the team is lost, or where the losses, which are then no
+    number, or the numbers have left the range.
+
+    vectors, before : `Vectors`, the run's, and as many numbers; `own` in a slice's order
+    order : int64, the rows of the mini-batches
+    batch : rows of each; the last may have fewer
+    numbers : float64 (n_steps, N_NUMBERS), the steps'; all but the rule's four are written
+    point : number of the first point at which the team meets; there are twice the number of layers
+        for each mini-batch, and three at the end
+
+    The loss is the worker's share of the team's: the penalty of its own coefficients, and of the
+    first worker also the rows' losses.
+    """
+    of_block = inputs, order, batch, numbers, point
+    total, is_so = take_steps(net, vectors, before, own, memory, team, *of_block)
+    store_word(team.words, team.me * layout.WORD + LEFT, point)
+    return total, is_so

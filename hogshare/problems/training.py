@@ -156,6 +156,11 @@ class Shared(NamedTuple):
     def _last_point(self, block: int, n_steps: int) -> int:
         return _first_point(block, self.n_layers) + _points(self.n_layers, n_steps) - 1
 
+    def break_up(self, me: int, block: int, n_steps: int) -> None:
+        """End the team; when this is over, nobody else writes a block's numbers any more."""
+        points = _first_point(block, self.n_layers), self._last_point(block, n_steps)
+        training.break_up(self.words.reshape(-1), self.table, me, *points)
+
     def is_through(self, block: int, n_steps: int) -> bool:
         """Whether all have written a block's steps."""
         return bool((self.words[:, training.HOW_FAR] >= self._last_point(block, n_steps)).all())
