@@ -1256,7 +1256,8 @@ def test_fit_and_predict_numbers_to_a_tolerance(capsys, tmp_path, seams, estimat
     )
     assert code == 0, err
     assert "training R2" in out
-    assert ("fit: 1 of 1000" in err) == (runtime == "caller")
+    # scikit-learn's coordinate descent is handed some passes at a time, and is heard of as well
+    assert ("fit: 1 of 1000" in err) == (runtime == "caller" or estimator != "ridge")
     code, out, err = run(capsys, "predict", model, tmp_path / "rows.npz")
     assert code == 0, err
     np.testing.assert_allclose(np.array(out.split(), float), y, atol=0.1)
