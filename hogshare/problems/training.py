@@ -129,7 +129,9 @@ def steps_of_block(plan: Plan, values: float, batch: int) -> int:
     products = batch * (values * first[network.N_OUT] + hidden)
     # a number is copied in about the time of ten products, and moved by a step in another two
     loads = 10.0 * plan.n_params / (LOAD_SHARE * (3.0 * products + 2.0 * plan.n_params))
-    return int(min(MOST_STEPS, max(FEWEST_STEPS, loads, CALL_PRODUCTS / products)))
+    # out of the caches a step, or one that a late row has missed, moves a number in ten products
+    calls = CALL_PRODUCTS / (products + 10.0 * plan.n_params)
+    return int(min(MOST_STEPS, max(FEWEST_STEPS, loads, calls)))
 
 
 class Shared(NamedTuple):
