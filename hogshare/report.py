@@ -416,7 +416,7 @@ class Report(Document):
         if isinstance(problem, dict) and problem.get("penalty") != "elasticnet":
             settings["problem"] = {k: v for k, v in problem.items() if k != "l1_ratio"}
         if "random_state" in settings:
-            del settings["seed"]  # which was drawn from it
+            settings.pop("seed", None)  # which was drawn from it
         rows: list[tuple[str, Any]] = [(str(k), _short(v)) for k, v in settings.items()]
         rows += [(f"seconds: {name}", float(value)) for name, value in self.seconds.items()]
         if self.last_loss is not None:

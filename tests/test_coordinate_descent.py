@@ -76,3 +76,10 @@ def test_passes_are_heard_of(monkeypatch):
     model._on_epoch = lambda epoch, snapshot: heard.append(epoch)
     model.fit(X, Y[:, 0])
     assert heard == list(range(model.n_iter_)) and len(heard) > 3
+
+
+def test_no_number_of_passes_is_the_default_one():
+    none, default = (
+        Lasso(alpha=1e-2, **given).fit(X, Y[:, 0]) for given in ({"max_iter": None}, {})
+    )
+    assert none.coef_.tobytes() == default.coef_.tobytes() and none.max_iter is None

@@ -45,11 +45,6 @@ def be_quiet(quiet: bool) -> None:
     _quiet = quiet
 
 
-def is_quiet() -> bool:
-    """Whether nothing is to be said but warnings and errors."""
-    return _quiet
-
-
 def note(message: str) -> None:
     """As `say`, what a user need not know: nothing with --quiet."""
     if not _quiet:

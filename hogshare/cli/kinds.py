@@ -64,7 +64,6 @@ KINDS = {
         losses=options.RATINGS_LOSSES,
     ),
 }
-NEEDS_SGD = ("checkpoint", "resume")  # options besides an estimator's own that only it has
 # what to take instead of an option that an estimator does not have
 SQUARED = "its loss is the squared error; --estimator sgd has others"
 INSTEAD = {
@@ -99,22 +98,21 @@ def given(args: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(args).items() if name in every}
 
 
-def settled(estimator: str, named: dict[str, Any], args: Any) -> str:
+def settled(args: Any, named: dict[str, Any]) -> str:
     """The estimator of a command line: that of auto is sgd, if an option is named that only it has.
 
     What else auto is depends on the labels: logistic for classes, ridge for numbers.
     """
     own, of_sgd = KINDS[AUTO].options, KINDS["sgd"].options
     needs_sgd = any(name in of_sgd and name not in own for name in named)
-    needs_sgd |= "tol" in named and named["tol"] is None
-    needs_sgd |= any(getattr(args, name) for name in NEEDS_SGD)
-    return "sgd" if estimator == AUTO and needs_sgd else estimator
+    needs_sgd |= named.get("tol", 0.0) is None or bool(args.checkpoint)
+    return "sgd" if args.estimator == AUTO and needs_sgd else str(args.estimator)
 
 
 def check(args: Any) -> None:
     """Refuse a command line that makes no sense, whatever the rows are."""
     named = given(args)
-    args.estimator = settled(args.estimator, named, args)
+    args.estimator = settled(args, named)
     kind = KINDS[args.estimator]
     for name, value in named.items():
         flag = options.flag_of(name)

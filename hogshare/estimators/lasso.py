@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,6 @@ from hogshare.estimators.workers import (
 )
 from hogshare.kernels.survey import Survey
 from hogshare.optimum.condensed import Condensed
-from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import row_weights
@@ -179,7 +177,7 @@ class ElasticNet(LeastSquares, _ElasticNet):
         if reason := self._why_scikit_learn(X):
             if self.precompute is True and not sp.issparse(X) and np.ndim(X) == 2:
                 require_square(np.shape(X)[1], "precompute=True")
-            began = self._fit_by_descent(X, y, sample_weight, check_input)
+            began = self._fit_by_scikit_learn(X, y, sample_weight, check_input=check_input)
             self.solver_ = COORDINATE_DESCENT
             by = f"scikit-learn's coordinate descent ({COORDINATE_DESCENT!r})"
             converged = True if np.max(self.n_iter_) < self._most_epochs else None
@@ -189,27 +187,21 @@ class ElasticNet(LeastSquares, _ElasticNet):
         self._fit_by_workers(X, y, sample_weight, seen)
         return self
 
-    def _fit_by_descent(self, X: Any, y: Any, sample_weight: Any, check_input: bool) -> float:
-        """Leave it to scikit-learn's coordinate descent; returns when that began."""
-        check_sparse(X)
-        if sample_weight is not None:
-            row_weights(sample_weight, X)
-        began = time.perf_counter()
-        rows = for_scikit_learn(X)  # None: scikit-learn says what it does not take
+    def _hand_over(self, X: Any, y: Any, **others: Any) -> None:
+        """Let scikit-learn's coordinate descent fit some passes at a time."""
         theirs = self._theirs()
         if self.warm_start and hasattr(self, "coef_"):
             theirs.coef_ = np.array(self.coef_)
-        X = X if rows is None else rows
-        descend(theirs, X, y, sample_weight, self._on_epoch, check_input=check_input)
+        descend(theirs, X, y, on_epoch=self._on_epoch, **others)
         found = {name: value for name, value in vars(theirs).items() if name.endswith("_")}
         if "feature_names_in_" not in found:  # of a fit before
             self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update(found)
-        return began
 
     def _theirs(self) -> Any:
         """scikit-learn's estimator with these parameters."""
-        return _ElasticNet(**{name: getattr(self, name) for name in _ElasticNet._get_param_names()})
+        settings = {name: getattr(self, name) for name in _ElasticNet._get_param_names()}
+        return _ElasticNet(**{**settings, "max_iter": self._most_epochs})
 
     def _why_scikit_learn(self, X: Any) -> str:
         """Why scikit-learn's coordinate descent fits these rows; empty if the workers do."""
@@ -289,7 +281,7 @@ class ElasticNet(LeastSquares, _ElasticNet):
         self, failed: Report, X: Any, y: np.ndarray, sample_weight: Any, epochs: list[int]
     ) -> None:
         """Let scikit-learn's coordinate descent go on from the workers' model."""
-        theirs = self._theirs().set_params(max_iter=self._most_epochs, warm_start=True)
+        theirs = self._theirs().set_params(warm_start=True)
         theirs.coef_, theirs.intercept_ = np.array(self.coef_), self.intercept_
         descend(theirs, X, y, sample_weight, self._on_epoch)
         self.coef_, self.intercept_ = theirs.coef_, theirs.intercept_

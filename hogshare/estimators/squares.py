@@ -201,15 +201,19 @@ class LeastSquares(ToTheOptimum):
         return most
 
     def _fit_by_scikit_learn(self, X: Any, y: Any, sample_weight: Any, **others: Any) -> float:
-        """Leave it to scikit-learn's own `fit`; returns when that began."""
+        """Leave it to scikit-learn's solver; returns when that began."""
         check_sparse(X)
         if sample_weight is not None:
             row_weights(sample_weight, X)
         began = time.perf_counter()
         theirs = for_scikit_learn(X)  # None: scikit-learn says what it does not take
         X = X if theirs is None else theirs
-        super().fit(X, y, sample_weight=sample_weight, **others)  # type: ignore[misc]
+        self._hand_over(X, y, sample_weight=sample_weight, **others)
         return began
+
+    def _hand_over(self, X: Any, y: Any, **others: Any) -> None:
+        """Call scikit-learn's own `fit`."""
+        super().fit(X, y, **others)  # type: ignore[misc]
 
     def _reads_parts(self, n_features: int) -> bool:
         """Whether ranks that share no memory need no rows of each other's."""

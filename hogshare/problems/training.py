@@ -223,7 +223,6 @@ class Trainer:
         width = int(found.layers[0, slices.WIDTH])
         is_late = are_late(inputs, width, batch)
         n_late = inputs.n_sparse if is_late else 0
-        values = Values(*(np.zeros(*made) for made in values_of(inputs, batch).values()))
         of_net = n_dense, found.strip, loss, alpha, momentum.NONE, found.spare
         self._net = training.Net(found.layers, *of_net)
         self._n_own = found.spare + width
@@ -235,7 +234,7 @@ class Trainer:
             line_zeros(width, kind),
             _late(n_late),
             np.zeros(inputs.most_values(batch) + 1 if is_late else 0, np.int64),
-            values if shared is None or is_late else shared.sorted,
+            _own_values(inputs, batch) if shared is None or is_late else shared.sorted,
         )
         if shared is None:
             nothing, empty = np.zeros((1, layout.N_TABLE), np.int64), np.zeros((1, 0), kind)
@@ -301,9 +300,7 @@ def are_late(inputs: Columns, width: int, batch: int) -> bool:
     return is_wide and touched < LATE_SHARE * inputs.n_sparse
 
 
-def values_of(
-    inputs: Columns, batch: int, copies: int = 1
-) -> dict[str, tuple[tuple[int, int], str]]:
+def values_of(inputs: Columns, batch: int, copies: int) -> dict[str, tuple[tuple[int, int], str]]:
     """Shapes and types of `Values`, for mini-batches of so many rows."""
     most = inputs.most_values(batch)
     return {
@@ -311,6 +308,10 @@ def values_of(
         "rows": ((copies, most), "uint32"),
         "values": ((copies, most), inputs.dense.dtype.name),
     }
+
+
+def _own_values(inputs: Columns, batch: int) -> Values:
+    return Values(*(np.zeros(*made) for made in values_of(inputs, batch, 1).values()))
 
 
 def shared_values(
