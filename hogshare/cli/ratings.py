@@ -6,6 +6,7 @@ refused. Cells beyond the third (a time, as a rule) are left out.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import re
@@ -23,6 +24,16 @@ REFUSED = {"labels": None, "label_column": None, "n_features": None, "zero_based
 # of a column of ids
 THINGS = "user|item|customer|product|movie|book|song|track|artist"
 NAME = re.compile(rf"(?i:([a-z]+[_ .-])?id|({THINGS})s?([_ .-]?(id|name))?)|[a-z]+I[dD]")
+
+# of the columns of a first line, and which of the three they must be; a time is none of them
+PLACES = {
+    "user": (re.compile(r"(?i)(user|customer|reviewer)s?([_ .-]?(id|name))?"), 0),
+    "rating": (re.compile(r"(?i)ratings?|[a-z]+[_ .-]ratings?|stars|score"), 2),
+    "time": (re.compile(r"(?i)time([_ .-]?stamp)?|date"), 3),
+}
+
+COLONS = b"::"  # between cells of MovieLens' older files, where CSV has a single character
+MARK = "\x1f"  # a character that separates, and is in no text, in their stead
 
 Line = tuple[str, list[str]]  # its place, and its cells
 
@@ -105,9 +116,25 @@ def _cells(args: Any) -> Iterator[Line]:
         if source is None:
             raise ValueError(f"{args.data}: no file of that name, and no data set of ratings")
         mark, blocks = csvrecords.opened(source, args.delimiter)
+        colons = None if args.delimiter is None else False
         for lines in blocks:
-            for number, cells in csvrecords.cells(lines, mark):
+            if colons is None:
+                *_, (_, second) = itertools.islice(csvrecords.records(lines, mark), 2)
+                colons = _has_colons(second, csvrecords.split(second, mark))
+            if colons:
+                lines = dataclasses.replace(lines, text=lines.text.replace(COLONS, MARK.encode()))
+            for number, cells in csvrecords.cells(lines, MARK if colons else mark):
                 yield f"{lines.name}, line {number}", cells
+
+
+def _has_colons(record: bytes, cells: list[str]) -> bool:
+    """Whether `::` separates: ids may have it too, in a line that has cells without it."""
+    from hogshare.io.sniffing import is_number
+
+    parts = record.split(COLONS)
+    if len(parts) < 2:
+        return False
+    return len(cells) < 2 or COLONS.decode() in cells or (len(parts) > 2 and is_number(parts[2]))
 
 
 def _without_names(args: Any, cells: Iterator[Line], known: Known) -> Iterator[Line]:
@@ -116,6 +143,8 @@ def _without_names(args: Any, cells: Iterator[Line], known: Known) -> Iterator[L
     names = args.header == "yes"
     if args.header == "auto" and first:
         names = _are_names(first[0][1], first[-1][1], known)
+    if names and first:
+        _check_names(*first[0])
     return itertools.chain(first[int(names) :], cells)
 
 
@@ -136,6 +165,22 @@ def _are_names(cells: list[str], others: list[str], known: Known) -> bool:
         return True
     alike = any(map(NAME.fullmatch, itertools.chain(known.users, known.items)))
     return all(map(NAME.fullmatch, cells)) and not alike
+
+
+def _check_names(place: str, names: list[str]) -> None:
+    """Refuse columns in another order, whose numbers would be fitted as well.
+
+    Raises
+    ------
+    ValueError
+    """
+    for k, name in enumerate(names):
+        for what, (pattern, wanted) in PLACES.items():
+            if pattern.fullmatch(name) and (k < wanted or (k > wanted and what != "time")):
+                raise ValueError(
+                    f"{place}: column {k + 1} is {name!r}, and the columns must be user, item and "
+                    "rating (or user and item alone), in this order: write them so, or rename it"
+                )
 
 
 def _number(text: str, place: str) -> float:
