@@ -132,6 +132,14 @@ def default_machine(tmp_path_factory):
             yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def workers_fit_few_rows():
+    """Workers fit what a user's few rows would be left to scikit-learn for: they are the matter."""
+    with pytest.MonkeyPatch.context() as patch:
+        Seams(patch).sizes.few = 0
+        yield
+
+
 @pytest.fixture
 def seams(monkeypatch):
     """Where a test reaches inside, as named in `seams.py`."""

@@ -32,6 +32,7 @@ PLACES = {
         "narrowed": f"{ROWS}.NARROWED_BYTES",
         "window": f"{ROWS}.WINDOW_BYTES",
         "saga": f"{ROWS}.SAGA_ROWS",
+        "few": "hogshare.estimators.few_rows.MOST_VALUES",
         "helped": f"{ROWS}.MANY",
         "surveyed": "hogshare.kernels.survey.PART_VALUES",
         "snapshots": "hogshare.engine.arrays.MAX_SNAPSHOT_BYTES",

@@ -9,6 +9,7 @@ from sklearn.linear_model import SGDClassifier as _SGDClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
+from hogshare.estimators import few_rows
 from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.fits import fits
 from hogshare.estimators.linear import LinearClassifier
@@ -156,6 +157,9 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
             coef_init = self.coef_ if coef_init is None else coef_init
             intercept_init = self.intercept_ if intercept_init is None else intercept_init
         init = coef_init, intercept_init
+        if few_rows.suit_sgd(self, X, y):
+            few_rows.fit_sgd(self, _SGDClassifier, X, y, init, sample_weight)
+            return self
         self._pass(X, y, sample_weight, self.max_iter, init, reset=True)
         return self
 

@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression as _LogisticRegression
 from sklearn.linear_model._logistic import _check_solver
 
 from hogshare.engine.stops import Stop
+from hogshare.estimators import few_rows
 from hogshare.estimators.epochs import EpochTasks
 from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.fits import fits
@@ -121,12 +122,14 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
 
     solver_ : str
         What fitted the model: 'sdca' or 'saga', and what finished it, as in
-        'saga, newton-cholesky'.
+        'saga, newton-cholesky'. Few dense rows with few features (up to 200 coefficients, and rows
+        times coefficients up to 100,000) are left to scikit-learn's 'newton-cholesky' alone, unless
+        `runtime`, `plane` or `barrier` say otherwise.
 
     report_ : Report or SolverReport
         How the workers' run went: workers, epochs, convergence checks, settings, notes.
         Its model, its last check and its end are those of the fit, whoever finished it. With
-        ``max_iter=0``, which runs nothing, a `SolverReport` that says so.
+        ``max_iter=0``, which runs nothing, and where scikit-learn fits, a `SolverReport`.
 
     See Also
     --------
@@ -152,8 +155,8 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
     >>> model = make_pipeline(StandardScaler(), LogisticRegression(n_jobs=-1, random_state=0))
     >>> bool(model.fit(X, y).score(X, y) > 0.98)
     True
-    >>> model[-1].solver_
-    'sdca'
+    >>> model[-1].solver_  # few rows: with runtime="threads" it is 'sdca'
+    'newton-cholesky'
     """
 
     _parameter_constraints = constraints_of(_LogisticRegression)
@@ -220,9 +223,13 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
 
             fit_logistic(self, X, y, sample_weight, penalty)
             return self
-        X, y, seen = check_rows(self, X, own_type(y), sizes=True)
+        few = few_rows.suit_newton(self, X, penalty)
+        X, y, seen = check_rows(self, X, own_type(y), sizes=not few)
         self.classes_ = everybody_of(self).labels(classes_of(y))
         self._check_classes()
+        few = few and few_rows.suit_newton(self, X, penalty, len(self.classes_))
+        if few and few_rows.fit_newton(self, X, y, sample_weight, penalty):
+            return self
         self._fit_rows(X, y, sample_weight, penalty, seen=seen)
         return self
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import SGDRegressor as _SGDRegressor
 
+from hogshare.estimators import few_rows
 from hogshare.estimators.fits import fits
 from hogshare.estimators.parameters import MAX_INT, generator_of
 from hogshare.estimators.sgd import LEARNING_RATES, SGDMixin
@@ -142,6 +143,9 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
             coef_init = coef if coef_init is None else coef_init
             intercept_init = intercept if intercept_init is None else intercept_init
         init = coef_init, intercept_init
+        if few_rows.suit_sgd(self, X, y):
+            few_rows.fit_sgd(self, _SGDRegressor, X, y, init, sample_weight)
+            return self
         self._pass(X, y, sample_weight, self.max_iter, init, reset=not warm)
         return self
 

@@ -116,11 +116,16 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
     t_ : float
         Step counter: 1 plus rows times epochs.
 
-    report_ : Report
-        How the last fit (or `partial_fit`) went: workers, staleness, seconds, settings.
+    report_ : Report or SolverReport
+        How the last fit (or `partial_fit`) went: workers, staleness, seconds, settings. A
+        `SolverReport` where scikit-learn's own epochs fit few rows, see the notes.
 
     Notes
     -----
+    - `fit` leaves few rows (values times classes up to 100,000) to scikit-learn's class of that
+      name, which is as quick there and compiles nothing: the same model, with its bits. Not so with
+      early stopping, averages, ``learning_rate='auto'`` and callbacks, nor where `runtime`, `plane`
+      or `barrier` ask for workers.
     - With more than one worker a fit is not reproducible: workers meet as they are scheduled. The
       tag ``non_deterministic`` says so.
     - Rows of more than 16 MB are shuffled by windows: eight neighbours from each of eight random

@@ -1,0 +1,185 @@
+"""Rows so few that scikit-learn's own solver fits them as soon as workers would.
+
+Who fits is settled by the rows' shape and the parameters, never by whether kernels are compiled: a
+call gives the same bits the first time and later. And where it is scikit-learn, a first fit
+compiles nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_classifier
+from sklearn.linear_model import LogisticRegression as _LogisticRegression
+
+from hogshare.estimators.everybody import everybody_of
+from hogshare.estimators.solver_report import report_of
+from hogshare.estimators.validation import for_scikit_learn
+from hogshare.estimators.workers import chooses_runtime
+from hogshare.problems.linear.labels import own_type
+from hogshare.problems.linear.rows import check_sparse
+from hogshare.problems.weights import row_weights
+
+MOST_VALUES = 100_000  # of rows; either solver takes milliseconds for an estimator's defaults
+MOST_VISITED = 2e8  # values in all epochs together, a second or two: scikit-learn does not stop
+MOST_PARAMS = 200  # of Newton's method, which factors a matrix of their products
+NEWTON = "newton-cholesky"
+NEWTON_SOLVERS = ("lbfgs", "newton-cg", NEWTON)
+TIGHTER = 0.01  # in units of `tol`: one step of Newton's more, and the duality gap is small as well
+FITTED = ("coef_", "intercept_", "n_iter_", "t_", "classes_", "n_features_in_", "feature_names_in_")
+STATES = (  # of an earlier fit by workers: what `partial_fit` goes on from
+    "_standard_coef",
+    "_standard_intercept",
+    "_average_coef",
+    "_average_intercept",
+    "_run_by",
+)
+
+
+def _shape(X: Any) -> tuple[int, int] | None:
+    """Rows and features of what may be rows; None if nobody asked for their number can say."""
+    shape = getattr(X, "shape", None)
+    if shape is None and isinstance(X, list | tuple):
+        try:
+            shape = np.shape(X)
+        except ValueError:  # of unequal lengths, which the checks refuse
+            return None
+    return shape if isinstance(shape, tuple) and len(shape) == 2 else None
+
+
+def _n_values(X: Any, shape: tuple[int, int]) -> int:
+    return int(X.nnz) if sp.issparse(X) else shape[0] * shape[1]
+
+
+def _n_columns(y: Any) -> int:
+    """Columns of coefficients that labels ask for; 1 of what are no labels."""
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        return 1
+    n_classes = len(set(labels.tolist()))
+    return 1 if n_classes <= 2 else n_classes
+
+
+def _is_ours_to_choose(estimator: Any) -> bool:
+    """Whether nothing was asked for that only workers have."""
+    return (
+        chooses_runtime(estimator)
+        and estimator.plane in (None, "shared")
+        and estimator.barrier is None
+        and everybody_of(estimator).is_one
+        and not getattr(estimator, "_skl_callbacks", None)
+    )
+
+
+def suit_sgd(estimator: Any, X: Any, y: Any) -> bool:
+    """Whether scikit-learn's epochs are as quick, and its model the one that one worker fits.
+
+    It is another where a score decides or iterates are averaged: there the estimators depart.
+    """
+    shape = _shape(X)
+    if shape is None or not _is_ours_to_choose(estimator):
+        return False
+    if estimator.early_stopping or estimator.average or estimator.learning_rate == "auto":
+        return False
+    if estimator._checkpoint is not None or estimator._resume is not None:
+        return False
+    n_columns = _n_columns(y) if is_classifier(estimator) else 1
+    values = n_columns * (_n_values(X, shape) + shape[0])
+    return values <= MOST_VALUES and values * float(estimator.max_iter) <= MOST_VISITED
+
+
+def fit_sgd(
+    estimator: Any, theirs: type, X: Any, y: Any, init: tuple[Any, Any], sample_weight: Any
+) -> None:
+    """Fit by `theirs`, scikit-learn's class of that name, from `init`, coefficients and intercept.
+
+    Raises
+    ------
+    ValueError
+        If rows, targets or weights are not valid, or if the run diverges.
+    """
+    began = time.perf_counter()
+    # its own warm start is none: `init` has what the estimator makes of it
+    others = set(theirs().get_params()) - {"n_jobs", "warm_start"}
+    inner = theirs(**{name: getattr(estimator, name) for name in others})
+    rows = _checked(X, sample_weight)
+    # in copies: scikit-learn's steps write to the intercept that they start from
+    init = copy.deepcopy(init)
+    inner.fit(rows, own_type(y), *init, sample_weight=sample_weight)
+    for name in (*FITTED, *STATES):
+        estimator.__dict__.pop(name, None)
+    estimator.__dict__.update({k: getattr(inner, k) for k in FITTED if hasattr(inner, k)})
+    by = f"scikit-learn's {theirs.__name__}"
+    estimator.report_ = report_of(estimator, by, _reason(rows), began, solver="sgd")
+
+
+def suit_newton(estimator: Any, X: Any, penalty: str | None, n_classes: int = 2) -> bool:
+    """Whether Newton's method from zero is as quick as workers to the same tolerance."""
+    shape = _shape(X)
+    if shape is None or sp.issparse(X) or not _is_ours_to_choose(estimator):
+        return False
+    if estimator.warm_start or estimator.verbose or estimator.max_iter < 1:
+        return False
+    n_params = (shape[1] + 1) * (1 if n_classes <= 2 else n_classes)
+    return (
+        estimator.solver in NEWTON_SOLVERS
+        and penalty in (None, "l2")
+        and n_params <= MOST_PARAMS
+        and shape[0] * n_params <= MOST_VALUES
+    )
+
+
+def fit_newton(
+    estimator: Any, X: np.ndarray, y: np.ndarray, sample_weight: Any, penalty: str | None
+) -> bool:
+    """Fit checked rows by scikit-learn's Newton's method; False where it does not come to `tol`.
+
+    In float64: rows of float32 are few enough to be copied, and second derivatives lose digits.
+    """
+    began = time.perf_counter()
+    weight = None
+    if sample_weight is not None:
+        weight = row_weights(sample_weight, X, np.float64)
+    inner = _LogisticRegression(
+        C=np.inf if penalty is None else estimator.C,
+        tol=TIGHTER * estimator.tol,
+        fit_intercept=estimator.fit_intercept,
+        class_weight=estimator.class_weight,
+        solver=NEWTON,
+        max_iter=estimator.max_iter,
+    )
+    with warnings.catch_warnings():
+        # a singular matrix, too few iterations, classes without an optimum: the workers' business
+        warnings.simplefilter("error")
+        try:
+            inner.fit(X.astype(np.float64, copy=False), y, sample_weight=weight)
+        except (Warning, ArithmeticError, np.linalg.LinAlgError):
+            return False
+    if penalty is None and inner.score(X, y) == 1.0:
+        return False  # classes that a model separates have no optimum, which workers warn of
+    estimator.coef_ = inner.coef_.astype(X.dtype, copy=False)
+    estimator.intercept_ = inner.intercept_.astype(X.dtype, copy=False)
+    estimator.n_iter_ = inner.n_iter_
+    estimator.solver_ = NEWTON
+    estimator.report_ = report_of(
+        estimator, f"scikit-learn's {NEWTON!r}", _reason(X), began, converged=True
+    )
+    return True
+
+
+def _checked(X: Any, sample_weight: Any) -> Any:
+    """Rows as scikit-learn's solvers take them; refuses what they would not notice."""
+    check_sparse(X)
+    if sample_weight is not None:
+        row_weights(sample_weight, X, allow_all_zero_weights=True)
+    return for_scikit_learn(X)
+
+
+def _reason(X: Any) -> str:
+    n_rows = _shape(X)[0]  # type: ignore[index]
+    return f"the {n_rows:,} rows are few: workers would be no quicker, and would compile first"
