@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet as TheirElasticNet
 
 from hogshare import ElasticNet, Lasso
-from hogshare.estimators import coordinate_descent
+from hogshare.estimators import coordinate_descent, lasso
 
 DRAWS = np.random.default_rng(0)
 X = DRAWS.standard_normal((300, 40)) + 0.5 * DRAWS.standard_normal((300, 1)) + 1.0
@@ -83,3 +83,18 @@ def test_no_number_of_passes_is_the_default_one():
         Lasso(alpha=1e-2, **given).fit(X, Y[:, 0]) for given in ({"max_iter": None}, {})
     )
     assert none.coef_.tobytes() == default.coef_.tobytes() and none.max_iter is None
+
+
+def test_a_long_gram_matrix_is_not_made_in_every_slice(monkeypatch):
+    wanted = TheirElasticNet(**SETTINGS, precompute=True).fit(X, Y)
+    asked = []
+    once = TheirElasticNet.fit
+    monkeypatch.setattr(lasso, "LONG_GRAM", 0.0)
+    monkeypatch.setattr(
+        TheirElasticNet,
+        "fit",
+        lambda self, *a, **k: asked.append(self.precompute) or once(self, *a, **k),
+    )
+    found = ElasticNet(**SETTINGS, precompute=True).fit(X, Y)
+    assert not any(asked) and found.precompute is True
+    np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=1e-6, atol=1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import class_weights, row_weights
 from hogshare.report import Report
+from hogshare.runtimes.forked_call import forked
 from hogshare.system.clusters import is_collection
 from hogshare.system.interrupts import errstate
 from hogshare.system.ranges import meaning
@@ -50,6 +52,8 @@ FEW_OF_SPARSE = 100  # features of sparse rows, up to which theirs count as dens
 LOST = 1e-7  # of all features' squares, which rounding the largest one's may take up
 CONJUGATE_GRADIENTS = "cg"
 EXACT = ("cholesky", "svd")  # of scikit-learn's, which have no criterion to miss
+LONG_WORK = 5e10  # products, which a few cores do in a second or two, and no signal comes between
+WORK_OF_SVD = 10.0  # of a singular value decomposition, in that of the normal equations
 SOLVERS = {
     CONJUGATE_GRADIENTS: "conjugate gradients ('cg')",
     "cholesky": "scikit-learn's 'cholesky'",
@@ -253,6 +257,36 @@ class RidgeMixin(LeastSquares):
         by = f"scikit-learn's {self.solver_!r}"
         self.report_ = report_of(self, by, reason, began, True if self.solver_ in EXACT else None)
 
+    def _hand_over(self, X: Any, y: Any, **others: Any) -> None:
+        self._solve(X, partial(super()._hand_over, X, y, **others))
+
+    def _solve(self, X: Any, fit: Callable[[], object]) -> None:
+        """Have a solver of scikit-learn's fit this estimator; Ctrl-C ends the longest, too."""
+        if not (self.solver in ("auto", *EXACT) and self._is_long(X)):
+            fit()
+            return
+
+        def fitted() -> tuple[dict[str, Any], list[str]]:
+            before = dict(vars(self))
+            fit()
+            after = vars(self)
+            changed = {name: x for name, x in after.items() if before.get(name, after) is not x}
+            return changed, [name for name in before if name not in after]
+
+        # one call of LAPACK, which answers no signal: so it is made where it can be ended
+        found, gone = forked(fitted)
+        self.__dict__.update(found)
+        for name in gone:  # names of features, of a fit before
+            self.__dict__.pop(name, None)
+
+    def _is_long(self, X: Any) -> bool:
+        """Whether an exact solution takes seconds, in which no signal is answered."""
+        shape: tuple[int, ...] = getattr(X, "shape", ())
+        if len(shape) != 2:
+            return False
+        work = 2.0 * shape[0] * shape[1] * min(shape)
+        return work * (WORK_OF_SVD if self.solver == "svd" else 1.0) > LONG_WORK
+
     def _fit_rows(
         self, X: Any, y: np.ndarray, sample_weight: Any, seen: Survey | None = None
     ) -> None:
@@ -334,7 +368,7 @@ class RidgeMixin(LeastSquares):
             with warnings.catch_warnings():
                 # of digits that may have been lost, by the condition in the units that there are
                 warnings.simplefilter("ignore", LinAlgWarning)
-                _BaseRidge.fit(self, X, y, sample_weight=sample_weight)
+                self._solve(X, partial(_BaseRidge.fit, self, X, y, sample_weight=sample_weight))
             names.append(self.solver_)
             fitted = True
         coef = np.zeros((squares.n_targets, X.shape[1]), X.dtype)

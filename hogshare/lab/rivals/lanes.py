@@ -15,7 +15,6 @@ Pickles are safe on that socket: both ends are processes of one user, and it has
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
@@ -32,10 +31,10 @@ from threadpoolctl import threadpool_limits
 
 from hogshare.lab.rivals.contestant import Kind, Setting, Task
 from hogshare.runtimes.crew import describe_exit
+from hogshare.runtimes.forked_call import end_with_parent
 
 READY_SECONDS = 600.0  # for preparing rows, and for a first fit, which may compile
 CLOSE_SECONDS = 2.0
-SET_PARENT_DEATH_SIGNAL = 1  # of Linux's prctl
 
 
 class Died(RuntimeError):
@@ -238,12 +237,6 @@ def main(fd: int) -> None:
                 break
     if lane is not None:
         lane.close()
-
-
-def end_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent ends, in the middle of a fit too."""
-    with contextlib.suppress(OSError, AttributeError):  # not Linux: a fit is ended by its end
-        ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, int(signal.SIGKILL))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,132 @@
+"""A call that no signal can interrupt, made in a fork of this process, which Ctrl-C ends.
+
+Python answers a signal between two steps of the interpreter, and a factorisation in LAPACK is one
+step, which may take minutes. No helper thread would do: much of SciPy's LAPACK keeps the
+interpreter's lock, and a process that ends waits for threads of BLAS. A fork has the rows already,
+without a copy, and returns what is small beside them.
+
+The fork writes to its own end of a pipe, once; the caller reads to the end, and then has the fork
+ended and reaped, whatever has come. It ends with the caller, too (on Linux, by the kernel).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pickle
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+from hogshare.system.callers import warn
+from hogshare.system.interrupts import Holding
+
+T = TypeVar("T")
+
+SET_PARENT_DEATH_SIGNAL = 1  # of Linux's prctl
+PIECE = 1 << 20  # bytes of one read
+
+
+class Outcome(NamedTuple):
+    """What has come of a call."""
+
+    result: Any
+    warned: list[tuple[str, type[Warning]]]
+    error: BaseException | None
+
+
+def forked(function: Callable[[], T]) -> T:
+    """Call a function in a fork, and return its result: nothing else of what it does is seen.
+
+    Its warnings and errors are the caller's. In another thread than the main one, to which no
+    signals come, and where nothing can be forked, it is a plain call.
+
+    Raises
+    ------
+    MemoryError
+        If the fork was killed, as the system does where memory runs out.
+    """
+    if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
+        return function()
+    reader, writer = os.pipe()
+    pid = -1
+    try:
+        with Holding():  # or a fork would be nobody's
+            try:
+                pid = _fork()
+            except OSError:  # no memory is left for one, or no number
+                pid = -1
+            if pid == 0:
+                _serve(function, writer)
+            os.close(writer)
+        if pid < 0:
+            return function()
+        answer = b"".join(iter(partial(os.read, reader, PIECE), b""))  # which a handler may end
+    finally:
+        with Holding():
+            os.close(reader)
+            _end(pid)
+    if not answer:
+        raise MemoryError("the solver's process was killed: most likely memory ran out.")
+    outcome = Outcome(*pickle.loads(answer))
+    for text, category in outcome.warned:
+        warn(text, category)
+    if outcome.error is not None:
+        raise outcome.error
+    result: T = outcome.result
+    return result
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # Python 3.12 warns of other threads: ours are seen to by `hogshare.system.forks`, BLAS's
+        # by BLAS, and the fork calls nothing else that has any
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _serve(function: Callable[[], Any], writer: int) -> NoReturn:
+    """What the fork does; it never returns, and runs nothing of an interpreter's end."""
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the caller acts
+        end_with_parent()
+        with open(writer, "wb") as pipe:
+            pipe.write(_outcome(function))
+    finally:
+        os._exit(0)
+
+
+def _outcome(function: Callable[[], Any]) -> bytes:
+    result, error = None, None
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        try:
+            result = function()
+        except BaseException as raised:
+            error = raised
+    warned = [(str(one.message), one.category) for one in found]
+    try:
+        return pickle.dumps(tuple(Outcome(result, warned, error)))
+    except Exception as unfit:
+        sentence = RuntimeError(f"what the solver found cannot be sent: {unfit}")
+        return pickle.dumps(tuple(Outcome(None, warned, sentence)))
+
+
+def _end(pid: int) -> None:
+    """End a fork, if there is one and it has not ended, and reap it."""
+    if pid > 0:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):  # the user's handler has reaped it
+            os.waitpid(pid, 0)
+
+
+def end_with_parent() -> None:
+    """Ask the kernel to kill this process when its parent ends, in the middle of a call too."""
+    with contextlib.suppress(OSError, AttributeError):  # not Linux, where the call's end is its end
+        ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, int(signal.SIGKILL))
