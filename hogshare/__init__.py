@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hogshare.estimators import SGDClassifier as SGDClassifier
     from hogshare.estimators import SGDRegressor as SGDRegressor
     from hogshare.estimators.solver_report import SolverReport as SolverReport
+    from hogshare.io.encoding import TableEncoder as TableEncoder
     from hogshare.io.models.save_load import load as load
     from hogshare.io.models.save_load import save as save
     from hogshare.links.link import Link as Link
@@ -98,6 +99,7 @@ __getattr__, __dir__, __all__ = lazy.names(
             "RidgeClassifier SGDClassifier SGDRegressor"
         ),
         "estimators.solver_report": "SolverReport",
+        "io.encoding": "TableEncoder",
         "io.models.save_load": "load save",
         "links": "links",
         "links.link": "Link",

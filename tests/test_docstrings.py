@@ -88,7 +88,7 @@ def test_every_parameter_is_described_where_its_signature_has_it(name):
     thing = getattr(hogshare, name)
     found = described(thing)
     assert sorted(found) == sorted(inspect.signature(thing).parameters)
-    if hasattr(thing, "get_params"):
+    if hasattr(thing, "get_params") and name != "TableEncoder":  # which is no run
         documented = inspect.getdoc(thing)
         assert re.search(r"^report_ : ", documented, re.MULTILINE)
         assert re.search(r"^n_iter_ : |^n_batch_iter_ : ", documented, re.MULTILINE)

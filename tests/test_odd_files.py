@@ -25,6 +25,8 @@ SVM = b"".join(b"%d 1:%d.5 2:%d\n" % (i % 2, i % 2, i % 3) for i in range(24))
 CSV = b"age,income,label\n" + b"".join(b"%d,%d.5,%d\n" % (i % 2, i % 3, i % 2) for i in range(24))
 FIT = ["--model", "m.npz", "--epochs", "2", "--n-jobs", "1"]
 LABELLED = ["--label-column", "label"]
+# what is no number is else filled in, or made a category
+MISSING, TEXT = ["--missing", "error"], ["--categories", "error"]
 
 
 def csv(*lines):
@@ -80,7 +82,13 @@ FITS = [
     ("bare.csv", csv("1,2,3", "4,5,6"), ["--label-column", "-1"], 0, "bare.csv: 2 rows, 2 columns"),
     ("who.csv", csv("a,b", "1,2"), ["--label-column", "c"], 1, "who.csv: no column is called 'c'"),
     ("far.csv", csv("1,2", "1,2"), ["--label-column", "3"], 1, "far.csv: --label-column 3, and it"),
-    ("gap.csv", CSV + b"1,,0\n", [], 1, "gap.csv, line 26, column 2 ('income'): the value is miss"),
+    (
+        "gap.csv",
+        CSV + b"1,,0\n",
+        MISSING,
+        1,
+        "gap.csv, line 26, column 2 ('income'): the value is miss",
+    ),
     ("city.csv", CSV + b"1,Rome,0\n", [], 1, "city.csv, line 26, column 2 ('income'): 'Rome' is n"),
     ("short.csv", CSV + b"1,2\n", [], 1, "short.csv, line 26: 2 cells, and the first line has 3"),
     ("inf.csv", CSV + b"1,inf,0\n", [], 1, "inf.csv, line 26, column 2 ('income'): the value is i"),
@@ -91,19 +99,25 @@ FITS = [
     ("ok.csv", CSV, ["--zero-based"], 2, "--zero-based is for files of LIBSVM text; ok.csv is non"),
     ("ok.svm", SVM, LABELLED, 2, "--label-column is for files of CSV; ok.svm is none"),
     ("ok.svm", SVM, ["--format", "npz"], 1, "ok.svm: not a .npz archive of arrays"),
-    ("lines.csv", b'"a\nb",label\n1,0\n2,1\nx,1\n', [], 1, "lines.csv, line 5, column 1 ('a\\nb')"),
+    (
+        "lines.csv",
+        b'"a\nb",label\n1,0\n2,1\nx,1\n',
+        TEXT,
+        1,
+        "lines.csv, line 5, column 1 ('a\\nb')",
+    ),
     ("inner.csv", b'a,label\n1,"o\nh"\n2,no\n', [], 0, "inner.csv: 2 rows, 1 column"),
     (
         "later.csv",
         b'a,label\n1,"o\nh"\n2,no\n,no\n',
-        [],
+        MISSING,
         1,
         "later.csv, line 5, column 1 ('a'): the va",
     ),
     (
         "nan.csv",
         b'a,label\n1,"o\nh"\nnan,no\n',
-        [],
+        MISSING,
         1,
         "nan.csv, line 4, column 1 ('a'): the value",
     ),
@@ -128,7 +142,7 @@ FITS = [
     (
         "nothing.csv",
         csv("a,label", "1,0", "2,nan"),
-        [],
+        MISSING,
         1,
         "nothing.csv, line 3, column 2 ('label'): t",
     ),
@@ -187,8 +201,8 @@ FITS = [
         1,
         "line 2, column 1 ('a'): '1,500.5' has a com",
     ),
-    ("hex.csv", csv("a,label", "0x10,0"), [], 1, "'0x10' is no number such as 0.5, -3 or 1e-4"),
-    ("under.csv", csv("a,label", "1_0,0"), [], 1, "'1_0' is no number such as 0.5, -3 or 1e-4"),
+    ("hex.csv", csv("a,label", "0x10,0"), TEXT, 1, "'0x10' is no number such as 0.5, -3 or 1e-4"),
+    ("under.csv", csv("a,label", "1_0,0"), TEXT, 1, "'1_0' is no number such as 0.5, -3 or 1e-4"),
     ("case.csv", csv("a,Label", "1,0"), LABELLED, 1, "there are a, Label. Did you mean 'Label'?"),
     (
         "slip.csv",
@@ -221,10 +235,10 @@ FITS = [
         1,
         "--delimiter says what else is between cells; if it is LIBSVM tex",
     ),
-    ("rows.json", b'[{"a": 1}]', [], 1, "rows.json: JSON, which is not read here"),
-    ("nice.json", b'{\n  "a": [\n    1\n  ]\n}\n', [], 1, "nice.json: JSON, which is not read h"),
-    ("nice.json", b'[\r\n  {\r\n    "a": 1', [], 1, "nice.json: JSON, which is not read here"),
-    ("nice.csv", b"[\n [1, 2],\n [3, 4]\n]\n", [], 1, "nice.csv: JSON, which is not read here"),
+    ("rows.json", b'[{"a": 1}]', [], 1, "rows.json: JSON, of which lines are read"),
+    ("nice.json", b'{\n  "a": [\n    1\n  ]\n}\n', [], 1, "nice.json: JSON, of which lines are "),
+    ("nice.json", b'[\r\n  {\r\n    "a": 1', [], 1, "nice.json: JSON, of which lines are read"),
+    ("nice.csv", b"[\n [1, 2],\n [3, 4]\n]\n", [], 1, "nice.csv: JSON, of which lines are read"),
     # names with a line break are one line in a message
     ("a\nb.svm", SVM, [], 0, r"a\nb.svm: 24 rows"),
     ("a\nb.svm", SVM + b"1 1:x\n", [], 1, r"a\nb.svm, line 25: not LIBSVM text"),
@@ -243,7 +257,7 @@ FITS = [
         b"PAR1\0\0",
         [],
         1,
-        "rows.parquet: a Parquet file: write CSV with the program",
+        "rows.parquet: not a Parquet file that can be read",
     ),
     ("https://host/rows.svm", None, [], 1, "nothing is fetched from an address: download it first"),
     ("", None, [], 1, "'': this is a folder; name a file"),

@@ -474,8 +474,8 @@ def test_a_file_of_the_first_format(tmp_path):
     assert model.solver_ == "saga" and model.n_iter_.tolist() == [7]
     hogshare.save(model, path)
     assert modelfile.load(path).zero_based is True
-    rewrite(path, {**header, "format_version": 3}, arrays)
-    with pytest.raises(ValueError, match=r"its format is 3, .* reads 1 and 2: update hogshare"):
+    rewrite(path, {**header, "format_version": 4}, arrays)
+    with pytest.raises(ValueError, match=r"its format is 4, .* reads 1, 2 and 3: update hogshare"):
         hogshare.load(path)
 
 

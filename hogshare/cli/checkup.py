@@ -33,6 +33,7 @@ PURPOSES = {
     "matplotlib": "--plot",
     "distributed": "tasks on a cluster of Dask's",
     "torch": "modules of PyTorch as problems",
+    "pyarrow": "Parquet and Arrow files",
 }
 # of a process of its own: MPI, and whether the memory of another process can be opened
 ASK_MPI = """

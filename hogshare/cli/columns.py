@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hogshare.cli import console
 from hogshare.io.csvtext import listed
 from hogshare.io.rows import Choice, Choose, Rows
 from hogshare.system.messages import counted, nearest
 
+if TYPE_CHECKING:
+    from hogshare.io.encoding import TableEncoder
+
+RANGE = re.compile(r"(\d+)-(\d+)")  # of columns by their numbers
 # what a column of labels may be called, in small letters, to be known as one without being named
 LABELS = ("label", "labels", "target", "class", "y")
 
@@ -23,23 +28,26 @@ class Expected:
     name: str  # of the model's own file
     names: tuple[str, ...] | None = None  # of columns, if there were any
     label: str | int | None = None  # the labels' column, by its name or its place from 1
+    encoder: TableEncoder | None = None  # that makes the model's rows of such columns
 
 
 def to_fit(args: Any, name: str, labelled: bool = True) -> Choose:
-    """Choose all columns but that of the labels, which the command line names or which is plain.
+    """Choose the columns that the command line names, or all, but that of the labels.
 
-    Unless there have to be labels (`labelled`), there may be no such column.
+    The labels are in the one that is named, or that is plain. Unless there have to be labels
+    (`labelled`), there may be no such column.
     """
 
     def choose(names: tuple[str, ...] | None, width: int) -> Choice:
+        used = _used(args, names, width, name)
         if args.labels:
-            return Choice(range(width), None)
+            return Choice(used, None)
         if args.label_column is not None:
             label = _place(args.label_column, names, width, name)
         else:
             plain = [n for n in names or () if n.lower() in LABELS]
             if len(plain) != 1 and not labelled:
-                return Choice(range(width), None)
+                return Choice(used, None)
             if names is None or len(plain) != 1:
                 there = listed(names) if names else f"1 is the first and -1 the last of {width}"
                 raise ValueError(
@@ -50,7 +58,10 @@ def to_fit(args: Any, name: str, labelled: bool = True) -> Choose:
             console.note(f"{name}: the labels are column {label + 1} ({plain[0]!r}), by its name")
         if width == 1:
             raise ValueError(f"{name}: one column, which has the labels; there are no others")
-        return Choice([k for k in range(width) if k != label], label)
+        used = [k for k in used if k != label]
+        if not used:
+            raise ValueError(f"{name}: --columns and --drop leave no column but that of the labels")
+        return Choice(used, label)
 
     return choose
 
@@ -82,7 +93,8 @@ def names_of(found: Rows) -> tuple[tuple[str, ...] | None, str | int | None]:
 
 def _by_name(args: Any, name: str, expected: Expected, names: tuple[str, ...]) -> Choice:
     wanted = expected.names or ()
-    missing = [n for n in wanted if n not in names]
+    used = {names[k] for k in _used(args, names, len(names), name)}
+    missing = [n for n in wanted if n not in used]
     if missing:
         more = f" (nor are {len(missing) - 1} more there)" if len(missing) > 1 else ""
         meant = nearest(missing[0], [n for n in names if n not in wanted])
@@ -115,7 +127,7 @@ def _by_order(
     label = None
     if args.label_column is not None:
         label = _place(args.label_column, names, width, name)
-    elif width == expected.n_features + 1:
+    elif len(_used(args, names, width, name)) == expected.n_features + 1:
         plain = [k for k, n in enumerate(names or ()) if n.lower() in LABELS]
         if isinstance(expected.label, int) and expected.label <= width:
             label = expected.label - 1
@@ -123,16 +135,50 @@ def _by_order(
             label = plain[0]
         if label is not None:
             console.note(f"{name}: the labels are column {label + 1}")
-    columns = [k for k in range(width) if k != label]
+    columns = [k for k in _used(args, names, width, name) if k != label]
     if len(columns) != expected.n_features:
         raise ValueError(
             f"{name}: {counted(len(columns), 'column')}, and {expected.name} was fitted to "
-            f"{expected.n_features:,}; --label-column NUMBER says which has labels"
+            f"{expected.n_features:,}; --label-column NUMBER says which has labels, --columns and "
+            "--drop which are used"
         )
     return Choice(columns, label)
 
 
-def _place(column: str, names: tuple[str, ...] | None, width: int, name: str) -> int:
+def _used(args: Any, names: tuple[str, ...] | None, width: int, name: str) -> list[int]:
+    """Places of the columns that ``--columns`` and ``--drop`` leave."""
+    found = set(range(width))
+    if (wanted := getattr(args, "columns", None)) is not None:
+        found = _places(wanted, names, width, name, "--columns")
+    if (dropped := getattr(args, "drop", None)) is not None:
+        found -= _places(dropped, names, width, name, "--drop")
+    return sorted(found)
+
+
+def _places(
+    wanted: list[str], names: tuple[str, ...] | None, width: int, name: str, flag: str
+) -> set[int]:
+    """Places of columns by their names, their numbers from 1, or ranges of these."""
+    found: set[int] = set()
+    for part in wanted:
+        ends = RANGE.fullmatch(part)
+        if ends is None or part in (names or ()):
+            found.add(_place(part, names, width, name, flag))
+            continue
+        first, last = (_place(end, None, width, name, flag) for end in ends.groups())
+        if first > last:
+            raise ValueError(f"{name}: {flag} {part}: the range ends before it begins")
+        found |= set(range(first, last + 1))
+    return found
+
+
+def _place(
+    column: str,
+    names: tuple[str, ...] | None,
+    width: int,
+    name: str,
+    flag: str = "--label-column",
+) -> int:
     """The place, from 0, of a column by its name or its number from 1 (-1: the last)."""
     if names is not None and column in names:
         return names.index(column)
@@ -144,9 +190,8 @@ def _place(column: str, names: tuple[str, ...] | None, width: int, name: str) ->
         )
         meant = nearest(column, names or ())
         raise ValueError(
-            f"{name}: no column is called {column!r} (--label-column); {known}"
-            f"{meant and '.' + meant}"
+            f"{name}: no column is called {column!r} ({flag}); {known}{meant and '.' + meant}"
         ) from None
     if not 1 <= abs(number) <= width:
-        raise ValueError(f"{name}: --label-column {column}, and it has {counted(width, 'column')}")
+        raise ValueError(f"{name}: {flag} {column}, and it has {counted(width, 'column')}")
     return number - 1 if number > 0 else width + number

@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any
 
-from hogshare.cli import console, kinds, options, outputs, ranks, ratings, rows, scales
+from hogshare.cli import console, kinds, options, outputs, ranks, ratings, rows, scales, tables
 from hogshare.io.tables import cell
 
 CHECKPOINT_SECONDS = 1.0
@@ -110,6 +110,7 @@ def add_parser(commands: Any) -> None:
         "--json", metavar="FILE", help="write the report of the run as JSON; -: print it"
     )
     options.add_data_options(parser)
+    options.add_table_options(parser)
     options.add_quiet(parser, "and the whole report of the run")
     parser.set_defaults(run=run, lent={}, prints=lambda args: args.json == outputs.PRINT)
 
@@ -216,7 +217,7 @@ def fit(args: Any, gathered: Any = None) -> int:
     """As `run`, in this process; rows of LIBSVM text may have been `gathered`."""
     import numpy as np
 
-    from hogshare.io.models import modelfile, save_load
+    from hogshare.io.models import encoders, modelfile, save_load
 
     read = rows.files_read(args, "DATA", **{"--labels": args.labels})
     written = {"--model": args.model, "--checkpoint": args.checkpoint, "--json": args.json}
@@ -233,7 +234,9 @@ def fit(args: Any, gathered: Any = None) -> int:
     seconds = time.perf_counter() - began
     saved = save_load.to_saved(estimator, loaded.zero_based)
     saved.label_column = loaded.label
-    if loaded.names:
+    if loaded.encoder is not None:
+        saved.encoding = encoders.to_saved(loaded.encoder)
+    elif loaded.names:
         # not before: the rows in memory have none, which a score would warn of
         saved.attributes["feature_names_in_"] = np.array(loaded.names, dtype=object)
     outputs.check_distinct({**read, **written})  # of which one may be a link to another by now
@@ -284,11 +287,12 @@ def say_what(args: Any, task: str, loaded: rows.Loaded) -> None:
         return
     if (found := scales.unlike(loaded.X)) is not None:
         ratio, *places = found
-        large, small = (repr(loaded.names[k]) if loaded.names else k + 1 for k in places)
+        names = tables.made_names(loaded.encoder, loaded.names)
+        large, small = (repr(names[k]) if names else k + 1 for k in places)
         other = "logistic" if task == "classification" else "ridge"
         console.say(
             f"columns {large} and {small} differ {ratio:,.0f} times in scale, which steps of one "
-            f"size do not suit: scale the columns, or take --learning-rate auto, or {other}"
+            f"size do not suit: --scale makes them alike; or take --learning-rate auto, or {other}"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from hogshare.cli import options
+from hogshare.cli import options, tables
 
 # option of the command -> parameter of the estimators, where the two differ
 PARAMETERS = {
@@ -147,6 +147,7 @@ def check(args: Any) -> None:
             "threads and processes run several"
         )
     _check_tasks(args)
+    tables.check(args, args.estimator != options.FACTORISATION, not kind.labelled)
     if args.labels and not kind.labelled:
         raise options.WrongCommandLine(
             f"--labels is not for --estimator {args.estimator}, which learns without labels"

@@ -26,7 +26,8 @@ LEARNING_RATES = ("auto", "constant", "optimal", "invscaling", "adaptive", "pa1"
 RANKS = "mpi"
 RUNTIMES = ("auto", "caller", "threads", "processes", RANKS)
 DATA_HELP = (
-    "a file or a pipe (LIBSVM text, CSV, .npz or .npy; plain, .gz, .bz2 or .xz), - for standard "
+    "a file or a pipe (LIBSVM text, CSV, JSON lines, Parquet, Arrow, .npz or .npy; plain, .gz, "
+    ".bz2 or .xz), - for standard "
     "input, or the name of a data set: zipf, zipf-small, breast_cancer, digits, rcv1, covtype, "
     "20newsgroups, a9a, imdb, ..."
 )
@@ -102,6 +103,7 @@ not_negative = number(float, lambda x: 0.0 <= x < math.inf, "a number of at leas
 positive = number(float, lambda x: 0.0 < x < math.inf, "a number above 0")
 finite = number(float, math.isfinite, "a finite number")
 share = number(float, lambda x: 0.0 <= x <= 1.0, "a number from 0 to 1")
+_at_most = number(int, lambda n: n >= 1, "auto, error or a whole number of at least 1")
 seed = number(int, lambda n: 0 <= n < 2**32, "a whole number from 0 to 4294967295")
 
 
@@ -168,6 +170,11 @@ def targets(text: str) -> tuple[float, ...]:
 def names(text: str) -> list[str]:
     """Parse names with commas between."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def categories(text: str) -> str | int:
+    """Parse ``auto``, ``error`` or how many texts a column may have."""
+    return text if text in ("auto", "error") else _at_most(text)
 
 
 def or_none(parse: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -299,6 +306,29 @@ def add_data_options(parser: Any) -> None:
     )
 
 
+def add_table_options(parser: Any) -> None:
+    """Add what becomes of the columns of a table."""
+    parser.add_argument(
+        "--missing",
+        choices=("mean", "indicator", "drop", "error"),
+        help="what becomes of missing values: the column's mean; the mean and a column of 0 and 1 "
+        "that says where; rows that have some are left out; an error (default: mean)",
+    )
+    parser.add_argument(
+        "--categories",
+        type=categories,
+        metavar="auto|error|N",
+        help="what becomes of text: a column of 0 and 1 for each text, of up to 1,000 in a "
+        "column, or N; or an error (default: auto)",
+    )
+    parser.add_argument(
+        "--scale",
+        action="store_true",
+        help="have columns of numbers a standard deviation of 1 and, in dense rows, a mean of 0; "
+        "the model does the same to rows that it predicts",
+    )
+
+
 def add_file_options(parser: Any, base: str, label: str) -> None:
     """Add what says how a file is found and read.
 
@@ -311,7 +341,7 @@ def add_file_options(parser: Any, base: str, label: str) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=("libsvm", "csv", "npz", "npy"),
+        choices=("libsvm", "csv", "npz", "npy", "parquet", "arrow", "jsonl"),
         help="of DATA (default: by the name and the first bytes)",
     )
     parser.add_argument(
@@ -319,6 +349,19 @@ def add_file_options(parser: Any, base: str, label: str) -> None:
         metavar="COLUMN",
         help=f"of CSV: the name of the labels' column, or its number (1: the first, -1: the last; "
         f"default: {label})",
+    )
+    parser.add_argument(
+        "--columns",
+        type=names,
+        metavar="COLUMN[,...]",
+        help="of a table: the columns that are used, by their names or numbers, such as "
+        "age,city or 1,3-7 (default: all but the labels')",
+    )
+    parser.add_argument(
+        "--drop",
+        type=names,
+        metavar="COLUMN[,...]",
+        help="of a table: columns that are not used, such as an id",
     )
     parser.add_argument(
         "--delimiter",

@@ -57,7 +57,7 @@ def run(args: Any) -> int:
     from hogshare.cli.columns import Expected
     from hogshare.cli.scores import Score
     from hogshare.estimators import fitted
-    from hogshare.io.models import modelfile, save_load
+    from hogshare.io.models import encoders, modelfile, save_load
 
     for flag, path in rows.files_read(args, "DATA", MODEL=args.model).items():
         outputs.check_distinct({flag: path, "--out": args.out})
@@ -72,9 +72,14 @@ def run(args: Any) -> int:
         parts = ratings.predict(args, estimator)
     else:
         args.dtype = fitted.dtype(estimator).name
+        encoder, n_features = None, saved.n_features
+        if saved.encoding:
+            encoder = encoders.to_encoder(saved.encoding)
+            n_features = encoder.n_features_in_
+            names = getattr(encoder, "feature_names_in_", None)
         names = None if names is None else tuple(names.tolist())
         expected = Expected(
-            saved.n_features, saved.zero_based, args.model, names, saved.label_column
+            n_features, saved.zero_based, args.model, names, saved.label_column, encoder
         )
         parts = predicted(args, estimator, rows.iterate(args, expected), score)
     with writer(args.out) as write:

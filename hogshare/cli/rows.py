@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import stat
 import sys
@@ -17,6 +18,7 @@ from hogshare.system.messages import counted
 if TYPE_CHECKING:
     from hogshare.cli.columns import Expected
     from hogshare.io.csvtext import NotCSV
+    from hogshare.io.encoding import TableEncoder
     from hogshare.io.libsvm import Gathered, NotLibsvm
     from hogshare.io.rows import Choose, Rows, Wanted
     from hogshare.io.sources import Source
@@ -34,8 +36,9 @@ class Loaded(NamedTuple):
     X: Any
     y: Any
     zero_based: bool | None  # whether its indices begin at 0; None: it has none
-    names: tuple[str, ...] | None = None  # of the rows' columns
+    names: tuple[str, ...] | None = None  # of the file's columns that the rows are made of
     label: str | int | None = None  # the labels' column, by its name or its place from 1
+    encoder: TableEncoder | None = None  # that made the rows, if they are not the file's own
 
 
 def path_of(data: str) -> str:
@@ -111,25 +114,32 @@ def load(args: Any, data: str, labelled: bool = True, gathered: Gathered | None 
     labelled : whether there have to be labels
     gathered : rows of LIBSVM text that have been read already
     """
-    from hogshare.cli import columns
+    from hogshare.cli import columns, tables
     from hogshare.io import libsvm, readers
 
-    with opened(args) as source:
+    encoder = None
+    with opened(args, again=True) as source:
         if source is None:
             found = _named(args)
         else:
             wanted = _to_fit(args, source, labelled)
-            if gathered is None:
+            if wanted.kind in readers.TABLES:
+                found, encoder = tables.load(args, source, wanted)
+            elif gathered is None:
+                source.only_once()
                 found = readers.read(source, wanted)
             else:
                 found = libsvm.whole(source.name, gathered, wanted)
             _say_doubts(source.name, found, None)
+        if encoder is None and found.table is None:
+            X, encoder = tables.scaled(args, found.X)
+            found = replace(found, X=X)
     X, y = found.X, found.y
     _check_shape(data, X.shape)
     if args.labels:
         y = _labels(args.labels, X.shape[0])
     _say_found(args, found, X.shape[0], X.nnz if hasattr(X, "nnz") else None)
-    return Loaded(X, y, found.zero_based, *columns.names_of(found))
+    return Loaded(X, y, found.zero_based, *columns.names_of(found), encoder)
 
 
 def section(args: Any, labelled: bool, place: int, of: int) -> Gathered | None:
@@ -152,11 +162,13 @@ def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
 
     Says on standard error what was found.
     """
-    from hogshare.cli import columns
-    from hogshare.io import readers
+    from hogshare.cli import columns, tables
+    from hogshare.io import assembly, readers
+    from hogshare.io.encoding import Tally
 
     rows = left_out = 0
     nonzeros: int | None = 0
+    encoder, tally = expected.encoder, Tally()
     with opened(args, expected) as source:
         if source is None:
             name, parts = args.data, iter([_named(args)])
@@ -167,9 +179,17 @@ def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
             wanted = _wanted(args, source, choose, expected.n_features)
             if wanted.kind == "libsvm" and base is not None:
                 wanted = replace(wanted, zero_based=base)
-            parts = readers.iterate(source, replace(wanted, leave_out=True, compared=True))
+            wanted = replace(wanted, leave_out=True, compared=True, names=expected.names or ())
+            if encoder is not None and wanted.kind in readers.TABLES:
+                parts = assembly.parts(source, wanted, encoder, tally)
+            else:
+                parts = readers.iterate(source, wanted)
         for found in parts:
-            _check_shape(name, found.X.shape, expected)
+            if encoder is not None and found.table is None:
+                _check_shape(name, found.X.shape, expected)
+                found = replace(found, X=encoder.transform(found.X))
+            elif encoder is None:
+                _check_shape(name, found.X.shape, expected)
             if not rows:
                 _say_doubts(name, found, expected)
             rows += found.X.shape[0]
@@ -179,12 +199,19 @@ def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
             yield found.X, found.y
         if left_out:
             _say_left_out(args, name, found, left_out, expected.n_features)
+        if encoder is not None:
+            tables.say_tally(name, tally, encoder)
         _say_found(args, found, rows, nonzeros)
 
 
 @contextmanager
-def opened(args: Any, expected: Expected | None = None) -> Iterator[Source | None]:
-    """The source of rows, open; None if it is a data set that has a name."""
+def opened(
+    args: Any, expected: Expected | None = None, again: bool = False
+) -> Iterator[Source | None]:
+    """The source of rows, open; None if it is a data set that has a name.
+
+    again : whether it may be read twice
+    """
     from hogshare.io import readers, sources
 
     path = located(args)
@@ -193,7 +220,7 @@ def opened(args: Any, expected: Expected | None = None) -> Iterator[Source | Non
             readers.refuse_others(args.data, None, **_said(args))
             yield None
             return
-        with sources.Source(path) as source:
+        with sources.Source(path, again) as source:
             if source.size is not None and source.size > LARGE_FILE:
                 console.note(f"reading {path} ({source.size / 1e6:,.0f} MB)")
             is_terminal = sys.stdin is not None and sys.stdin.isatty()
@@ -205,10 +232,16 @@ def opened(args: Any, expected: Expected | None = None) -> Iterator[Source | Non
 @contextmanager
 def in_flags(args: Any, expected: Expected | None) -> Iterator[None]:
     """Have errors of readers name the options that say otherwise."""
+    from hogshare.cli import tables
     from hogshare.io import csvtext, libsvm, readers
+    from hogshare.io.parts import NotEncoded
 
     try:
         yield
+    except NotEncoded as error:
+        # of a model the columns are settled, and of a command that only fits plain rows as well
+        settled = expected is not None or not hasattr(args, "missing")
+        raise ValueError(f"{error}{'' if settled else tables.advice(error)}") from None
     except readers.NotForThisKind as error:
         flag = options.flag_of(error.parameter, error.value)
         raise options.WrongCommandLine(
@@ -258,7 +291,8 @@ def _named(args: Any) -> Rows:
 def _to_fit(args: Any, source: Source, labelled: bool) -> Wanted:
     from hogshare.cli import columns
 
-    choose = columns.to_fit(args, source.name, labelled)
+    # it says which column it takes, once
+    choose = functools.cache(columns.to_fit(args, source.name, labelled))
     return _wanted(args, source, choose, args.n_features)
 
 
@@ -289,6 +323,8 @@ def _said(args: Any) -> dict[str, Any]:
         "n_features": getattr(args, "n_features", None),
         "header": None if args.header == "auto" else args.header,
         "label_column": args.label_column,
+        "columns": getattr(args, "columns", None),
+        "drop": getattr(args, "drop", None),
         "delimiter": args.delimiter,
     }
 
@@ -324,10 +360,13 @@ def _say_found(args: Any, found: Rows, rows: int, nonzeros: int | None) -> None:
     from hogshare.io import csvrecords
 
     values = "" if nonzeros is None else f", {counted(nonzeros, 'nonzero')}"
-    mark = found.table and csvrecords.in_words(found.table.delimiter)
-    cells = f", {mark} between cells" if mark else ""
+    table, made = found.table, found.X.shape[1]
+    mark = table and table.delimiter
+    cells = f", {csvrecords.in_words(mark)} between cells" if mark else ""
     name = "standard input" if args.data == STDIN else args.data
-    width = counted(found.X.shape[1], "column")
+    width = counted(made if table is None else len(table.choice.columns), "column")
+    if table is not None and made != len(table.choice.columns):
+        width += f", of which {counted(made, 'column')} {'is' if made == 1 else 'are'} made"
     console.note(f"{name}: {counted(rows, 'row')}, {width}{values}, {found.X.dtype}{cells}")
 
 

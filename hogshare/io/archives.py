@@ -112,7 +112,8 @@ def _header(
         if header["format"] != form:
             raise ValueError(f"its header says {header['format']!r}")
         if header["format_version"] not in versions:
-            known = " and ".join(map(str, versions))
+            *most, last = map(str, versions)
+            known = " and ".join(filter(None, [", ".join(most), last]))
             raise ValueError(
                 f"its format is {header['format_version']}, and this hogshare reads {known}: "
                 "update hogshare"

@@ -7,6 +7,7 @@ A quote opens a cell only where a cell begins, and two in a row are one that is 
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 import re
 from collections.abc import Iterator
@@ -106,6 +107,21 @@ def cells(lines: Lines, mark: str) -> Iterator[tuple[int, list[str]]]:
             yield number, split(record, mark)
         except ValueError as error:
             raise ValueError(f"{lines.name}, line {number}: {error}") from None
+
+
+def table(lines: Lines, mark: str, width: int) -> list[list[str]] | None:
+    """Cells of all records, read at once; None if they are to be read one by one, for an error.
+
+    What is between cells is one character, and every record has `width` of them.
+    """
+    try:
+        text = io.StringIO(lines.text.decode(), newline="")
+        found = list(csv.reader(text, delimiter=mark, skipinitialspace=True))
+    except (UnicodeDecodeError, csv.Error):
+        return None
+    # a line without anything is no record; of tabs alone neither, as `records` has it
+    found = [row for row in found if any(row) or (len(row) > 1 and mark != "\t")]
+    return None if any(len(row) != width for row in found) else found
 
 
 def split(record: bytes, mark: str) -> list[str]:

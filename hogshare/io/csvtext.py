@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import io
 import itertools
-import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,17 +20,16 @@ import numpy as np
 from hogshare.io import csvrecords
 from hogshare.io.csvrecords import BLANKS
 from hogshare.io.growing_arrays import Growing
+from hogshare.io.parts import MISSING, Cells, NotEncoded, Part
+from hogshare.io.profiles import COMMAS
 from hogshare.io.rows import Choice, Choose, Rows, Wanted
 from hogshare.io.sniffing import FEATURE, is_number
 from hogshare.io.sources import Lines, Source
 from hogshare.system.interrupts import errstate
 from hogshare.system.messages import counted, escaped
 
-MISSING = frozenset({"", "na", "n/a", "null", "none", "?"})  # in small letters
 SHOWN = 12  # names that an error lists
 
-
-_COMMAS = re.compile(r"[-+]?[\d.]*,[\d.,]*(?:[eE][-+]?\d+)?")
 _NUMERIC = tuple("0123456789.+-\N{MINUS SIGN}$")  # begins what is meant for a number
 
 
@@ -40,7 +39,7 @@ class NotCSV(ValueError):
     is_other = False
 
 
-Part = tuple[np.ndarray, np.ndarray | None]  # rows of some lines, and their labels
+Block = tuple[np.ndarray, np.ndarray | None]  # rows of some lines, and their labels
 
 
 class Table:
@@ -85,10 +84,43 @@ class Table:
             first = first.after(first.text.index(head) + len(head))
         self._rest = first
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[Block]:
         for lines in itertools.chain([self._rest], self._blocks):
             if lines.text.strip():
                 yield self._part(lines)
+
+    def parts(self) -> Iterator[Part]:
+        """Cells of the columns that are wanted, whatever they are, instead of numbers.
+
+        Raises
+        ------
+        ValueError
+            As iterating, but of no cell that is not a number.
+        """
+        columns, label = self.choice
+        for lines in itertools.chain([self._rest], self._blocks):
+            if not lines.text.strip():
+                continue
+            rows = None
+            if self.delimiter != BLANKS and lines.text.count(b"\r") == lines.text.count(b"\r\n"):
+                rows = csvrecords.table(lines, self.delimiter, self.width)
+            if rows is None:
+                rows = [self._record(number, cells) for number, cells in self._records(lines)]
+            each = list(zip(*rows, strict=True))
+            cells = [[cell.strip() for cell in each[k]] for k in columns]
+            labels = None if label is None else [cell.strip() for cell in each[label]]
+            yield Part(cells, labels, partial(self._place_of_row, lines))
+
+    def _records(self, lines: Lines) -> Iterator[tuple[int, list[str]]]:
+        return csvrecords.cells(lines, self.delimiter)
+
+    def _record(self, number: int, cells: list[str]) -> list[str]:
+        if len(cells) != self.width:
+            raise NotCSV(
+                f"{self.name}, line {number}: {counted(len(cells), 'cell')}, and the first line "
+                f"has {self.width}"
+            )
+        return cells
 
     def _refuse_features(self, cells: list[str]) -> None:
         feature = next((cell for cell in cells if FEATURE.match(cell.encode())), None)
@@ -101,14 +133,14 @@ class Table:
         """Name a column, counted from 0, in words."""
         return f"column {place + 1}" + (f" ({self.names[place]!r})" if self.names else "")
 
-    def _part(self, lines: Lines) -> Part:
+    def _part(self, lines: Lines) -> Block:
         with errstate(over="ignore"):  # a number beyond the range of float32 becomes infinite
             try:
                 X, y = self._parsed(lines)
             except ValueError:
                 X, y = self._by_cells(lines)
         if y is not None and self.wanted.compared:
-            y = _to_compare(y)
+            y = to_compare(y.tolist()) if y.dtype.kind == "U" else y
         if self.wanted.finite:
             self._check_finite(X, y, lines)
         return X, y
@@ -117,13 +149,17 @@ class Table:
         if y is not None and y.dtype.kind == "f" and not self.wanted.compared:
             for row in np.flatnonzero(~np.isfinite(y)).tolist():
                 place, label = self._place_of_row(lines, row), self.column(self.choice.label or 0)
-                raise ValueError(f"{place}, {label}: the label is {y[row]}")
+                raise self._not_encoded(
+                    self.choice.label or 0, "", f"{place}, {label}: the label is {y[row]}"
+                )
         if not np.isfinite(X).all():
             row, k = (int(i) for i in np.argwhere(~np.isfinite(X))[0])
             place = self._place_of_row(lines, row)
-            raise ValueError(
+            raise self._not_encoded(
+                self.choice.columns[k],
+                "missing" if np.isnan(X[row, k]) else "column",
                 f"{place}, {self.column(self.choice.columns[k])}: the value is {X[row, k]}, and a "
-                "model needs finite ones; fill it in, or leave the row out"
+                "model needs finite ones; fill it in, or leave the row out",
             )
 
     def _place_of_row(self, lines: Lines, row: int) -> str:
@@ -131,7 +167,7 @@ class Table:
         number, _ = next(itertools.islice(found, row, None))
         return f"{self.name}, line {number}"
 
-    def _parsed(self, lines: Lines) -> Part:
+    def _parsed(self, lines: Lines) -> Block:
         """Rows and labels, or a ValueError that names no place."""
         mark = None if self.delimiter == BLANKS else self.delimiter
         settings: dict[str, Any] = {"delimiter": mark, "comments": None}
@@ -166,16 +202,13 @@ class Table:
             y = np.array(words, dtype=str)
         return X, y
 
-    def _by_cells(self, lines: Lines) -> Part:
+    def _by_cells(self, lines: Lines) -> Block:
         """The same cell by cell; an error names line and column."""
         columns, label = self.choice
         rows, labels = [], []
-        for number, cells in csvrecords.cells(lines, self.delimiter):
+        for number, cells in self._records(lines):
             place = f"{self.name}, line {number}"
-            if len(cells) != self.width:
-                raise NotCSV(
-                    f"{place}: {counted(len(cells), 'cell')}, and the first line has {self.width}"
-                )
+            cells = self._record(number, cells)
             rows.append([self._number(cells, k, place) for k in columns])
             if label is not None:
                 labels.append(self._label(cells[label], label, place))
@@ -190,27 +223,33 @@ class Table:
         cell = cells[column]
         if is_number(cell):
             return float(cell)
-        where = f"{place}, {self.column(column)}"
+        where, why = f"{place}, {self.column(column)}", "text"
         if cell.lower() in MISSING:
-            raise ValueError(f"{where}: the value is missing; fill it in, or leave the row out")
-        if _COMMAS.fullmatch(cell):
-            raise ValueError(
-                f"{where}: {_shown(cell)} has a comma; write a point before decimals, and nothing "
-                "between thousands"
+            what, why = "the value is missing; fill it in, or leave the row out", "missing"
+        elif COMMAS.fullmatch(cell):
+            why = "column"
+            what = (
+                f"{_shown(cell)} has a comma; write a point before decimals, and nothing between "
+                "thousands"
             )
-        if cell[:1] in _NUMERIC:
-            raise ValueError(f"{where}: {_shown(cell)} is no number such as 0.5, -3 or 1e-4")
-        raise ValueError(
-            f"{where}: {_shown(cell)} is no number; turn words into numbers before (such as a "
-            "column of 0 and 1 for each word), or leave the column out"
-        )
+        elif cell[:1] in _NUMERIC:
+            what = f"{_shown(cell)} is no number such as 0.5, -3 or 1e-4"
+        else:
+            what = (
+                f"{_shown(cell)} is no number; turn words into numbers before (such as a column "
+                "of 0 and 1 for each word), or leave the column out"
+            )
+        raise self._not_encoded(column, why, f"{where}: {what}")
+
+    def _not_encoded(self, column: int, why: str, message: str) -> NotEncoded:
+        return NotEncoded(message, self.names[column] if self.names else column + 1, why)
 
     def _label(self, cell: str, column: int, place: str) -> str:
         where = f"{place}, {self.column(column)}"
         if self.wanted.compared:
             return cell
         if cell.lower() in MISSING:
-            raise ValueError(f"{where}: the label is missing")
+            raise self._not_encoded(column, "", f"{where}: the label is missing")
         if self._kinds[column] == "f" and not is_number(cell):
             raise ValueError(f"{where}: the label {_shown(cell)} is no number, as those before are")
         return cell
@@ -294,12 +333,13 @@ def _has_names(first: list[str], second: list[str]) -> bool:
     )
 
 
-def _to_compare(words: np.ndarray) -> np.ndarray:
+def to_compare(cells: Cells) -> np.ndarray:
     """Labels as numbers, if they are; NaN if some are missing."""
-    each = words.tolist()
-    if any(word.lower() in MISSING for word in each):
-        return np.full(len(each), np.nan)
-    return words.astype(np.float64) if all(map(is_number, each)) else words
+    if isinstance(cells, np.ndarray):
+        return cells
+    if any(cell.lower() in MISSING for cell in cells):
+        return np.full(len(cells), np.nan)
+    return np.array(cells, dtype=np.float64 if all(map(is_number, cells)) else str)
 
 
 def _shown(cell: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hogshare.io import csvtext, libsvm, matrices, npz, sniffing
+from hogshare.io import assembly, csvtext, libsvm, matrices, npz, sniffing
 from hogshare.io.growing_arrays import Growing
 from hogshare.io.rows import UNSURE, Kind, Rows, Wanted, ZeroBased
 from hogshare.io.sources import Lines, Source
@@ -37,14 +37,18 @@ FORMATS: dict[Kind, Format] = {
     "csv": Format(csvtext.read, csvtext.iterate),
     "npz": ARRAYS,
     "npy": ARRAYS,
+    **dict.fromkeys(("parquet", "arrow", "jsonl"), Format(assembly.read, assembly.iterate)),
 }
 # of which kind rows are of which these parameters say something
-OF_KIND: dict[str, Kind] = {
-    "zero_based": "libsvm",
-    "n_features": "libsvm",
-    "header": "csv",
-    "label_column": "csv",
-    "delimiter": "csv",
+TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "jsonl")
+OF_KIND: dict[str, tuple[Kind, ...]] = {
+    "zero_based": ("libsvm",),
+    "n_features": ("libsvm",),
+    "header": ("csv",),
+    "label_column": TABLES,
+    "columns": TABLES,
+    "drop": TABLES,
+    "delimiter": ("csv",),
 }
 IN_WORDS = {"libsvm": "LIBSVM text", "csv": "CSV"}
 NOTHING_SAID = ("zero_based", "auto")
@@ -90,7 +94,7 @@ def read_file(
     zero_based: ZeroBased = "auto",
     label_column: str | int | None = None,
 ) -> Any:
-    """Read a data file or a pipe: ``.npz``, ``.npy``, LIBSVM text or CSV.
+    """Read a data file or a pipe: ``.npz``, ``.npy``, LIBSVM text, CSV, JSON lines or Parquet.
 
     Which of them it is, and how it is compressed (``.gz``, ``.bz2``, ``.xz``, or not at all), is
     told by its first bytes; of text the name comes before, if it says it (``.svm``, ``.csv``).
@@ -204,7 +208,8 @@ def refuse_others(name: str, kind: Kind | None, **said: Any) -> None:
     if not (isinstance(base, bool | np.bool_) or base == "auto"):
         raise ValueError(f"zero_based must be True, False or 'auto'; got {base!r}.")
     for parameter, value in said.items():
-        if value is not None and kind != OF_KIND[parameter] and (parameter, value) != NOTHING_SAID:
+        of_others = kind not in OF_KIND[parameter]
+        if value is not None and of_others and (parameter, value) != NOTHING_SAID:
             raise NotForThisKind(name, parameter, value)
 
 
@@ -212,7 +217,7 @@ class NotForThisKind(ValueError):
     """Something is said of rows that are of another kind."""
 
     def __init__(self, name: str, parameter: str, value: Any) -> None:
-        self.kind = IN_WORDS[OF_KIND[parameter]]
+        self.kind = IN_WORDS[OF_KIND[parameter][0]]
         super().__init__(f"{name}: {parameter} is for files of {self.kind}, and this is none")
         self.name, self.parameter, self.value = name, parameter, value
 
@@ -231,6 +236,10 @@ def read_labels(path: str | Path) -> np.ndarray:
             raise ValueError(
                 f"{source.name}: an archive of arrays, and labels are one array: numpy.save writes "
                 "it, or have X and y in one .npz file of rows"
+            )
+        if kind in ("parquet", "arrow"):
+            raise ValueError(
+                f"{source.name}: a table of columns, and labels are one array, or text"
             )
         if kind == "npy":
             return npz.read_array(source, "a .npy array")

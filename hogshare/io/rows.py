@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-Kind = Literal["libsvm", "csv", "npz", "npy"]
+from hogshare.io.parts import Part
+
+Kind = Literal["libsvm", "csv", "npz", "npy", "parquet", "arrow", "jsonl"]
 ZeroBased = bool | Literal["auto"]
 
 # how sure it is where the indices of LIBSVM text begin
@@ -28,13 +30,43 @@ class Choice(NamedTuple):
 Choose = Callable[[tuple[str, ...] | None, int], Choice]
 
 
+class Table(Protocol):
+    """A source with columns: CSV, JSON lines, Parquet, Arrow.
+
+    Attributes
+    ----------
+    name : str
+        Of the source.
+    names : tuple of str, or None
+        Of all columns.
+    width : int
+        How many they are.
+    choice : Choice
+        Which of them are wanted.
+    delimiter : str
+        What is between cells of CSV; else nothing.
+    is_doubtful : bool
+        Whether the first line was taken for names although a cell of it is a number.
+    """
+
+    name: str
+    names: tuple[str, ...] | None
+    width: int
+    choice: Choice
+    delimiter: str
+    is_doubtful: bool
+
+    def parts(self) -> Iterator[Part]:
+        """The wanted columns' cells, some rows at a time."""
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What is said of rows that are to be read.
 
     Attributes
     ----------
-    kind : {"libsvm", "csv", "npz", "npy"} or None
+    kind : {"libsvm", "csv", "npz", "npy", "parquet", "arrow", "jsonl"} or None
         None goes by the bytes and the name.
     dtype : dtype
         Of the rows.
@@ -50,6 +82,8 @@ class Wanted:
         What is between cells of CSV, `csvrecords.BLANKS` for blanks; None goes by the first lines.
     choose : callable
         Which columns of CSV are wanted; by default all of them are the rows'.
+    names : tuple of str
+        Columns of JSON lines that may have no value in them.
     finite : bool
         Refuse values that are NaN or infinite.
     compared : bool
@@ -64,6 +98,7 @@ class Wanted:
     header: bool | None = None
     delimiter: str | None = None
     choose: Choose = lambda names, width: Choice(range(width), None)
+    names: tuple[str, ...] = ()
     finite: bool = False
     compared: bool = False
 
@@ -81,8 +116,8 @@ class Rows:
     ----------
     X : ndarray or csr_array
     y : ndarray or None
-    table : csvtext.Table or None
-        What is known of the columns of CSV.
+    table : Table or None
+        What is known of the columns of CSV and its like.
     zero_based : bool or None
         Whether indices of LIBSVM text begin at 0; None if there are none.
     guess : {"certain", "likely", "unsure"}
@@ -95,7 +130,7 @@ class Rows:
 
     X: Any
     y: np.ndarray | None
-    table: Any = None
+    table: Table | None = None
     zero_based: bool | None = None
     guess: str = CERTAIN
     first: int | None = None

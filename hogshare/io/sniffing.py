@@ -15,12 +15,17 @@ from hogshare.io.rows import Kind
 from hogshare.io.sources import MAGIC as PACKED
 from hogshare.io.sources import OPENERS, Source
 
-MAGIC: dict[bytes, Kind] = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
+MAGIC: dict[bytes, Kind] = {
+    b"\x93NUMPY": "npy",
+    b"PK\x03\x04": "npz",
+    b"PK\x05\x06": "npz",
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+}
 CSV_FROM = "write CSV with the program that made it"
 # what is no text, by its first bytes, and what to do about it
 BINARY: dict[bytes, str] = {
-    b"PAR1": f"a Parquet file: {CSV_FROM}, or read it in Python",
-    b"ARROW1": f"an Arrow file: {CSV_FROM}, or read it in Python",
+    b"FEA1": "a Feather file of the first version: write it with a later one",
     b"\x89HDF": f"an HDF5 file: {CSV_FROM}, or read it in Python",
     b"\xd0\xcf\x11\xe0": f"a file of Excel or Office: {CSV_FROM}",
     b"%PDF": f"a PDF file: {CSV_FROM}",
@@ -37,18 +42,26 @@ TEXTS: dict[bytes, str] = {
         (b"<!doctype html", b"<html"), "a web page and no data, as a download that failed leaves it"
     ),
     b"version https://git-lfs": "a pointer of Git LFS and not the data: git lfs pull fetches them",
-    rb'\{\s*["}]|\[\s*[\[{]': "JSON, which is not read here: make it CSV",
+    rb'\{\s*["}]|\[\s*[\[{]': "JSON, of which lines are read that have an object each: jq -c '.[]' "
+    "FILE makes them of a list",
 }
 SUFFIXES: dict[str, Kind] = {
     ".npz": "npz",
     ".npy": "npy",
     ".csv": "csv",
     ".tsv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
     ".svm": "libsvm",
     ".libsvm": "libsvm",
     ".svmlight": "libsvm",
 }
 
+OBJECT = re.compile(rb'\s*\{\s*(\}|"[^\n]*\})\s*(\n|\Z)')  # alone in a line
 FEATURE = re.compile(rb"(\d+|qid):[-+.\w]+$")
 
 
@@ -72,6 +85,8 @@ def kind_of(source: Source) -> Kind:
 
     def settle(head: bytes, done: bool) -> Kind | None:
         arrays = _arrays(head)
+        if named == "jsonl" or (not arrays and _has_objects(head, done)):
+            return "jsonl"
         if not arrays and (other := _other(head)):
             raise ValueError(f"{source.name}: {other}")
         if arrays or named:
@@ -94,6 +109,12 @@ def arrays_of(source: Source) -> Kind | None:
 
 def _arrays(head: bytes) -> Kind | None:
     return next((kind for start, kind in MAGIC.items() if head.startswith(start)), None)
+
+
+def _has_objects(head: bytes, done: bool) -> bool:
+    """Whether the first line is an object of JSON."""
+    found = OBJECT.match(head.removeprefix(codecs.BOM_UTF8))
+    return found is not None and (found[2] == b"\n" or done)
 
 
 def _other(head: bytes) -> str:

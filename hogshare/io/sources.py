@@ -18,6 +18,7 @@ import os
 import select
 import stat
 import sys
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -40,12 +41,16 @@ DAMAGE = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
 PIECE = 1 << 20  # bytes of one read
 BLOCK = 1 << 20  # bytes of text that are parsed at a time, about
 CHECK_BYTES = 1 << 25  # that are read between two checks of the memory that is left
+SMALL = 1 << 22  # bytes of a pipe that is read again up to which they stay in memory
 
 
 class Source:
     """An open file, pipe or standard input; a context manager that closes it.
 
     ``/dev/stdin`` is what this process was given as its standard input, from where that stands.
+
+    again : whether it may be read once more (`rewind`); of what is no file a copy is then made in
+        the folder of temporary files, from where it is deleted when the source is closed
 
     Attributes
     ----------
@@ -57,7 +62,8 @@ class Source:
         The suffix of its compression; "" if it is not compressed.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, again: bool = False) -> None:
+        self._again = again
         self.name = escaped(str(path))
         self._raw: Any = _opened(str(path))
         try:
@@ -103,6 +109,18 @@ class Source:
     def is_plain_file(self) -> bool:
         """Whether its bytes are those of a file, which can be read at any place."""
         return self.size is not None and not self.packed
+
+    def rewind(self) -> None:
+        """Begin again, if the source was opened to be read `again`."""
+        self._raw.seek(0)
+        self._stream = OPENERS[self.packed](self._raw) if self.packed else self._raw
+        self._ahead, self._content = b"", bytearray()
+        self._offset, self._next_check, self._number = 0, CHECK_BYTES, 1
+
+    def only_once(self) -> None:
+        """Make no copy of a pipe any more: it is read once."""
+        if isinstance(self._raw, _Again):
+            self._raw.only_once()
 
     def head(self, enough: Callable[[bytes, bool], Any], most: int = 1 << 16) -> Any:
         """Return what is made of the beginning, which stays to be read.
@@ -283,7 +301,7 @@ class Source:
         if self.size is not None:
             self._raw.seek(0)
             return self._raw
-        return _Again(first, self._raw)
+        return _Again(first, self._raw, self._again)
 
 
 @dataclass(frozen=True)
@@ -343,10 +361,28 @@ def _check_text(lines: Lines) -> None:
 
 
 class _Again(io.RawIOBase):
-    """A stream of which the first bytes, already read, come again."""
+    """A stream of which the first bytes, already read, come again; or all, if they are copied."""
 
-    def __init__(self, first: bytes, raw: Any) -> None:
+    def __init__(self, first: bytes, raw: Any, copied: bool) -> None:
         self._first, self._under = first, raw
+        # closed by `close`, or by `only_once`
+        self._copy: Any = tempfile.SpooledTemporaryFile(SMALL) if copied else None  # noqa: SIM115
+        self._at = 0
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Only back to the beginning, of a stream that is copied."""
+        if offset or whence != os.SEEK_SET or self._copy is None:
+            raise OSError(errno.ESPIPE, os.strerror(errno.ESPIPE))
+        self._at = 0
+        return 0
+
+    def only_once(self) -> None:
+        """Copy no more; what has been read in part is read on."""
+        if self._copy is not None:
+            self._copy.seek(self._at)
+            self._first = self._copy.read() + self._first
+            self._copy.close()
+            self._copy = None
 
     def readable(self) -> bool:
         return True
@@ -355,12 +391,22 @@ class _Again(io.RawIOBase):
         return int(self._under.fileno())
 
     def readinto(self, buffer: Any) -> int:
-        piece = self._first[: len(buffer)] or self._under.read(len(buffer))
-        self._first = self._first[len(buffer) :]
+        piece = b""
+        if self._copy is not None:
+            self._copy.seek(self._at)
+            piece = self._copy.read(len(buffer))
+        if not piece:
+            piece = self._first[: len(buffer)] or self._under.read(len(buffer))
+            self._first = self._first[len(buffer) :]
+            if self._copy is not None:
+                self._copy.write(piece)
+        self._at += len(piece)
         buffer[: len(piece)] = piece
         return len(piece)
 
     def close(self) -> None:
+        if self._copy is not None:
+            self._copy.close()
         self._under.close()
         super().close()
 

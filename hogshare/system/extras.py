@@ -12,6 +12,7 @@ EXTRAS = {
     "mpi4py": "mpi",
     "torch": "torch",
     "distributed": "dask",
+    "pyarrow": "arrow",
 }
 
 

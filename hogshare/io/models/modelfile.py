@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from hogshare.io import archives
-from hogshare.io.models import forms, modelparts
+from hogshare.io.models import encoders, forms, modelparts
 from hogshare.io.models.modelparts import SavedModel as SavedModel
 
 FORMAT = "hogshare model"
 FORMAT_VERSION = 2
+WITH_ENCODING = 3  # of models with an encoder, which readers of the second do not know
 # the first had parameters and attributes as plain JSON, and these arrays
 FIRST_ARRAYS = ("coef_", "intercept_", "classes_", "n_iter_")
 DAMAGE = (ValueError, KeyError, TypeError, OverflowError, AttributeError)
@@ -44,7 +45,7 @@ def save(path: str | Path, model: SavedModel) -> None:
     arrays: dict[str, np.ndarray] = {}
     header = {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION,
+        "format_version": WITH_ENCODING if model.encoding else FORMAT_VERSION,
         "class_name": model.class_name,
         "n_features": int(model.n_features),
         "params": _forms("parameter", model.params, "params.", arrays),
@@ -54,6 +55,8 @@ def save(path: str | Path, model: SavedModel) -> None:
         "label_column": model.label_column,
         "versions": model.versions,
     }
+    if model.encoding:
+        header["encoding"] = _forms("encoder's", model.encoding, "encoding.", arrays)
     archives.write(path, header, arrays)
 
 
@@ -83,7 +86,7 @@ def load(path: str | Path) -> SavedModel:
     OSError
         If it cannot be opened.
     """
-    versions = range(1, FORMAT_VERSION + 1)
+    versions = range(1, WITH_ENCODING + 1)
     header, arrays = archives.read(path, "a hogshare model", FORMAT, versions, _named)
     try:
         model = SavedModel(
@@ -94,6 +97,7 @@ def load(path: str | Path) -> SavedModel:
             requests=_values(header, "requests", arrays),
             zero_based=header.get("zero_based"),
             label_column=header.get("label_column"),
+            encoding=_values(header, "encoding", arrays) if "encoding" in header else {},
             versions=dict(header["versions"]),
         )
         check(model)
@@ -112,8 +116,9 @@ def _named(header: dict[str, Any]) -> list[str]:
     """Names of the arrays that a header refers to."""
     if _is_first(header):
         return list(FIRST_ARRAYS)
-    parts = ("params", "attributes", "requests")
-    return [name for part in parts for name in forms.names(list(dict(header[part]).values()))]
+    parts = ("params", "attributes", "requests", "encoding")
+    found = [dict(header[part]) for part in parts if part in header or part != "encoding"]
+    return [name for part in found for name in forms.names(list(part.values()))]
 
 
 def _values(
@@ -135,6 +140,8 @@ def check(model: SavedModel) -> None:
     if not (model.label_column is None or type(model.label_column) in (str, int)):
         raise ValueError(f"label_column: {model.label_column!r}")
     modelparts.check(model)
+    if model.encoding:
+        encoders.check(model.encoding, model.n_features)
     t = model.attributes.get("t_", 1.0)
     if not isinstance(t, Real) or not 0.0 <= float(t) < math.inf:
         raise ValueError(f"t_ is {t!r}, which is no step counter")

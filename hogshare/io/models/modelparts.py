@@ -53,6 +53,9 @@ class SavedModel:
     zero_based: bool | None = None
     # of the CSV file that it was fitted to: its name, or its place from 1
     label_column: str | int | None = None
+    # the encoder of a table's columns whose rows the model expects (`hogshare.io.encoding`): its
+    # parameters and what its fit has left, and the names of the pipeline's two steps; or nothing
+    encoding: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)  # of the libraries that made the model
 
 

@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import Interval, make_constraint
+from sklearn.utils.validation import check_is_fitted
 
 from hogshare import estimators
-from hogshare.io.models import modelfile
+from hogshare.io.encoding import TableEncoder
+from hogshare.io.models import encoders, modelfile
 from hogshare.io.models.modelfile import SavedModel
 from hogshare.system import files
 from hogshare.system.ranges import LARGEST
@@ -32,8 +35,8 @@ def save(estimator: Any, path: PathLike, *, zero_based: bool | None = None) -> N
     Parameters
     ----------
     estimator : estimator
-        A fitted one of this package's classes. Of pipelines and other libraries' estimators
-        ``skops.io.dump`` makes files without pickle.
+        A fitted one of this package's classes, or a pipeline of a `TableEncoder` and one. Of other
+        pipelines and other libraries' estimators ``skops.io.dump`` makes files without pickle.
     path : str or path-like
         File to write. The name is kept as it is. A file that is there is replaced, as a whole or
         not at all.
@@ -88,8 +91,13 @@ def save(estimator: Any, path: PathLike, *, zero_based: bool | None = None) -> N
         raise ValueError(f"zero_based must be True, False or None; got {zero_based!r}.")
     name = os.fsdecode(path)
     files.check(name)
+    encoding: dict[str, Any] = {}
+    if type(estimator) is Pipeline:
+        encoding, estimator = _steps(estimator)
     base = _known_base(estimator) if zero_based is None else bool(zero_based)
-    modelfile.save(name, to_saved(estimator, base))
+    saved = to_saved(estimator, base)
+    saved.encoding = encoding
+    modelfile.save(name, saved)
 
 
 def load(path: PathLike) -> Any:
@@ -105,7 +113,9 @@ def load(path: PathLike) -> Any:
     -------
     estimator
         A fitted one of the class that was stored, with the same parameters, predictions and
-        probabilities, bit for bit. It has no `report_`.
+        probabilities, bit for bit. It has no `report_`. Of a file that was fitted to a table with
+        text, missing values or scaled columns it is a pipeline, whose first step is a
+        `TableEncoder`: it predicts rows of such a table.
 
     Raises
     ------
@@ -138,7 +148,24 @@ def load(path: PathLike) -> Any:
     estimator = to_estimator(saved, name)
     if saved.zero_based is not None:
         estimator._zero_based = saved.zero_based
-    return estimator
+    if not saved.encoding:
+        return estimator
+    steps = (encoders.to_encoder(saved.encoding), estimator)
+    return Pipeline(list(zip(saved.encoding["steps"], steps, strict=True)))
+
+
+def _steps(pipeline: Pipeline) -> tuple[dict[str, Any], Any]:
+    """The encoder of a pipeline, as a file has it, and the estimator."""
+    steps = [step for _, step in pipeline.steps]
+    if len(steps) != 2 or type(steps[0]) is not TableEncoder:
+        kinds = ", ".join(type(step).__name__ for step in steps)
+        raise TypeError(
+            "hogshare.save stores pipelines of a TableEncoder and an estimator of this package's, "
+            f"and this is another Pipeline: of {kinds}. For others there is skops.io.dump."
+        )
+    check_is_fitted(steps[0])
+    first, last = (name for name, _ in pipeline.steps)
+    return encoders.to_saved(steps[0], (first, last)), steps[1]
 
 
 def _known_base(estimator: Any) -> bool | None:
@@ -157,8 +184,6 @@ def to_saved(estimator: Any, zero_based: bool | None = None) -> SavedModel:
             f"hogshare.save stores fitted estimators of this package's ({known}), and this is a "
             f"{name}: for pipelines and others' estimators there is skops.io.dump."
         )
-    from sklearn.utils.validation import check_is_fitted
-
     from hogshare.estimators import fitted
     from hogshare.solvers.outcome import versions
 

@@ -1,0 +1,156 @@
+"""Rows of a table by columns, some at a time: what encoders read, whatever the file was.
+
+The cells of a column are an array of numbers, NaN where one is missing, or a list of text as it
+was written. Text in which every cell is a number, a truth value or missing is as good as numbers.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Sequence
+from datetime import date, time, timedelta
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+# what programs write where there is no value, in small letters
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "<na>", "#n/a", "nat"})
+TRUTHS = {"true": "1", "false": "0"}
+
+Cells: TypeAlias = np.ndarray | list[str]
+
+
+class NotEncoded(ValueError):
+    """A column is none that an encoder takes.
+
+    column : its name, or its number from 1
+    why : what would help: to fill in what is ``missing``, to make categories of ``text`` or of
+        ``many`` texts; to leave out the ``column``; or nothing
+    """
+
+    def __init__(self, message: str, column: str | int, why: str = "column") -> None:
+        super().__init__(message)
+        self.column, self.why = column, why
+
+
+class Part(NamedTuple):
+    """Some rows of a table.
+
+    columns : cells of each of the rows' columns
+    labels : cells of the labels' column, or None
+    place : names a row of the part, counted from 0, in words
+    """
+
+    columns: Sequence[Cells]
+    labels: Cells | None
+    place: Callable[[int], str]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the part."""
+        return len(self.columns[0] if self.columns else self.labels or ())
+
+    def chosen(self, rows: np.ndarray) -> Part:
+        """The part with some of its rows, which `rows` names by their places."""
+        columns = [_taken(cells, rows) for cells in self.columns]
+        labels = None if self.labels is None else _taken(self.labels, rows)
+        return Part(columns, labels, lambda row: self.place(int(rows[row])))
+
+
+def _taken(cells: Cells, rows: np.ndarray) -> Cells:
+    if isinstance(cells, np.ndarray):
+        taken: np.ndarray = cells[rows]
+        return taken
+    return [cells[row] for row in rows.tolist()]
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell of text says that there is no value."""
+    return cell.lower() in MISSING
+
+
+def missing(cells: Cells) -> np.ndarray:
+    """Where cells are missing, as an array of truth values."""
+    if isinstance(cells, np.ndarray):
+        return np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(len(cells), bool)
+    return np.fromiter(map(is_missing, cells), bool, len(cells))
+
+
+def as_numbers(cells: Cells) -> np.ndarray | None:
+    """Cells as float64, NaN where one is missing; None if a cell is no number."""
+    if isinstance(cells, np.ndarray):
+        return cells.astype(np.float64, copy=False)
+    if "_" in "".join(cells):  # which Python takes between digits, and nobody else
+        return None
+    try:
+        return np.fromiter(map(float, cells), np.float64, len(cells))
+    except ValueError:
+        pass
+    small = map(str.lower, cells)
+    spelt = ["nan" if cell in MISSING else TRUTHS.get(cell, cell) for cell in small]
+    try:
+        return np.fromiter(map(float, spelt), np.float64, len(cells))
+    except ValueError:
+        return None
+
+
+def as_text(cells: Cells) -> list[str]:
+    """Cells as text; numbers as they are written shortest, and nothing for NaN."""
+    return [spelt(cell) for cell in cells.tolist()] if isinstance(cells, np.ndarray) else cells
+
+
+def spelt(number: Any) -> str:
+    """A number as a file has it: whole ones without a point, NaN as nothing."""
+    if number != number:
+        return ""
+    return repr(int(number)) if abs(number) < 2**53 and number == int(number) else repr(number)
+
+
+def cells_of(values: Any, called: str, column: str | int) -> Cells:
+    """Cells of an array of any kind, as `called` in errors.
+
+    Raises
+    ------
+    NotEncoded
+        If they are dates, or anything but numbers and text.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind in "biuf":
+        return array.astype(np.float64, copy=False)
+    if array.dtype.kind == "O":
+        return [_cell(value, called, column) for value in array.tolist()]
+    if array.dtype.kind == "U":
+        return [value.strip() for value in array.tolist()]
+    if array.dtype.kind in "mM":
+        raise dates(called, column)
+    raise _other(called, column, f"values of {array.dtype}")
+
+
+def dates(called: str, column: str | int, such_as: str = "") -> NotEncoded:
+    """The error of a column of dates or times."""
+    example = f" (such as {such_as})" if such_as else ""
+    return NotEncoded(
+        f"{called} has dates or times{example}, of which no column is made: write a number in "
+        "their place, such as the days since the first one, the month or the hour",
+        column,
+    )
+
+
+def _cell(value: Any, called: str, column: str | int) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas' own
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, numbers.Real):
+        return spelt(value)
+    if isinstance(value, date | time | timedelta | np.datetime64 | np.timedelta64):
+        raise dates(called, column, repr(str(value)))
+    if hasattr(value, "as_tuple"):  # a Decimal, which is none of Python's real numbers
+        return spelt(float(value))
+    raise _other(called, column, f"a value of the type {type(value).__name__}")
+
+
+def _other(called: str, column: str | int, what: str) -> NotEncoded:
+    return NotEncoded(f"{called} has {what}, and numbers and text are fitted", column)
