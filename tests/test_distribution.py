@@ -92,6 +92,7 @@ def test_the_archive_has_what_its_tests_and_pages_need(built):
     _, archive = archives(built)
     found = names_in(archive)
     assert found >= {"LICENSE", "CITATION.cff", "pyproject.toml", "hogshare/py.typed"}
+    assert found >= {"packaging/recipe.yaml", "packaging/Dockerfile"}
     assert found >= {path.name for path in HOME.glob("*.md")}
     for folder in ("tests", "docs", "examples", "bench"):
         ours = {path.relative_to(HOME).as_posix() for path in (HOME / folder).rglob("*.py")}
