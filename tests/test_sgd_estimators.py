@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import threading
 
 import joblib
@@ -335,6 +336,17 @@ def test_verbose_prints_epochs(ours, capsys):
     assert "Norm: " in said and "Objective: " in said
     ours(verbose=1, max_iter=500).fit(scale(X), y)
     assert "Convergence after" in capsys.readouterr().out
+
+
+@CLASSES
+def test_verbose_prints_each_epoch_with_its_own_count(ours, capsys):
+    X, y = data_for(ours)
+    model = ours(verbose=1, max_iter=24, tol=None, n_jobs=2, runtime="threads").fit(X, y)
+    lines = capsys.readouterr().out
+    counts = [int(count) for count in re.findall(r"T: (\d+),", lines)]
+    assert counts == [epoch * len(y) for epoch in range(1, 25)]
+    assert len(set(re.findall(r"Objective: \S+", lines))) > 12, "and its own model"
+    assert model.t_ - 1 == counts[-1] and model.n_iter_ == 24
 
 
 # -- living with scikit-learn --------------------------------------------------------------------

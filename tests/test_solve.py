@@ -315,6 +315,20 @@ def test_on_epoch_is_called_once_per_epoch_in_order_and_may_stop(cancer, runtime
     assert report.stop_reason == "the caller asked for it"
 
 
+@pytest.mark.parametrize("runtime", ["threads", "processes"])
+def test_on_epoch_is_given_the_snapshot_of_its_own_epoch(cancer, runtime):
+    X, y = cancer
+    counts = []
+
+    def note(epoch, snapshot):
+        counts.append(snapshot().t - 1)
+        return False
+
+    stop = Stop(epochs=24, tol=None)
+    solve(problems.linear(X, y), runtime=runtime, n_workers=2, stop=stop, on_epoch=note)
+    assert counts == [epoch * len(y) for epoch in range(1, 25)]
+
+
 def test_an_error_in_on_epoch_ends_the_run_and_is_raised(cancer):
     problem = problems.linear(*cancer)
 

@@ -72,6 +72,37 @@ class AtRest:
         return None
 
 
+class EachEpoch(AtRest):
+    """Has workers rest at every epoch's end, where whoever hears of epochs reads the model.
+
+    Fast workers would end several epochs before the caller's thread comes to the first of them, and
+    all would be reported with the model of the last.
+
+    checks : what else is done at rest, at its own epochs
+    """
+
+    def __init__(self, checks: AtRest | None, session: Session) -> None:
+        self._checks = checks
+        self._next = session.word(layout.LIMIT)
+        session.raise_limit(min(self._next, session.word(layout.EPOCHS) + 1))
+
+    def look(self, session: Session, each: Each = map) -> int | None:
+        """Do what is due at this epoch; the next one is where workers rest again."""
+        epoch = session.word(layout.EPOCHS)
+        called_for = session.called_for
+        due = self._next if called_for is None else min(self._next, called_for)
+        if self._checks is not None and epoch >= due:
+            again = self._checks.look(session, each)
+            if again is None:
+                return None
+            self._next = again
+        return epoch + 1
+
+    def meanwhile(self) -> Callable[[], None] | None:
+        """What the other checks have left to do."""
+        return None if self._checks is None else self._checks.meanwhile()
+
+
 def told(problem: RowProblem, session: Session, coef: np.ndarray) -> float:
     """What SAGA's average says of the largest component of the gradient; 0 without one."""
     average = session.memory.average

@@ -1,8 +1,9 @@
 """What is decided at the ends of epochs, while the workers rest: whether to go on, and how.
 
-An `on_epoch` of `hogshare.solve` is told of an epoch when others are in the next one already. Who
-decides by an epoch what the next one is like, by which order and which step, has to have the
-workers wait for it: with one worker that is a loop over epochs, with several the same loop.
+A function as `on_epoch` of `hogshare.solve` hears of epochs, and decides only whether to go
+on; on some planes workers are in the next epoch by then. Who decides by an epoch what the next
+one is like, by which order and which step, has to have the workers wait for it: with one worker
+that is a loop over epochs, with several the same loop.
 
 Who calls: the caller's thread, while nobody works. Who writes: it the orders and the step size,
 which workers read when they go on.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
 from typing import Any
@@ -52,6 +53,17 @@ class EpochTasks:
     def wanted(self) -> bool:
         """Whether anybody wants to hear of epochs; they cost a return from the kernel each."""
         return self.calls or bool(self.estimator.verbose)
+
+    @property
+    def reads_models(self) -> bool:
+        """Whether an epoch's model may be read, for which workers wait; a bar only counts them."""
+        hooks = [
+            getattr(callback, name)
+            for callback in (self.estimator._skl_callbacks if self.calls else ())
+            for name in ("on_fit_task_begin", "on_fit_task_end")
+        ]
+        asks = any("fitted_estimator" in inspect.signature(hook).parameters for hook in hooks)
+        return asks or bool(self.estimator.verbose)
 
     def begin(self, start: Model) -> None:
         """The fit begins."""

@@ -531,6 +531,7 @@ def _outward(columns: Columns, heard: OnEpoch | None) -> OnEpoch | None:
     def told(epoch: int, snapshot: Callable[[], Model]) -> bool:
         return heard(epoch, lambda: columns.outward(snapshot()))
 
+    told.reads_models = getattr(heard, "reads_models", True)  # type: ignore[attr-defined]
     return told
 
 

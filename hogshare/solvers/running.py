@@ -14,7 +14,7 @@ from hogshare.barriers import BuiltIn
 from hogshare.engine.arrays import Shapes, fill, lent, row_arrays
 from hogshare.engine.checkpoint_schedule import Keeper
 from hogshare.engine.checkpoints import Checkpoint, Saved
-from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks, GradientChecks
+from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks, EachEpoch, GradientChecks
 from hogshare.engine.choices import Choices
 from hogshare.engine.convergence import Confirmation, can_go_on, go_on
 from hogshare.engine.description import describe
@@ -129,6 +129,8 @@ class Run:
             self.heard = self.on_epoch
         if self.checkpoint is not None:
             self._keep(next_look)
+        if self.heard is not None and self.on_epoch is not None and self._paces:
+            self.at_rest = EachEpoch(self.at_rest, session)
         session.set_up_turns(looks_of(session))
         self.runner.prepare(session)
         filled = time.perf_counter()
@@ -138,6 +140,22 @@ class Run:
         self.doubt = confirmation_of(c, session)
         self.ready = time.perf_counter()
         self.seconds = {"setup": filled - self.began, "compile": self.ready - filled}
+
+    @property
+    def _paces(self) -> bool:
+        """Whether workers rest at every epoch's end, so that its model can be read.
+
+        Not where each goes on by itself, nor on a virtual clock, whose times a rest would change,
+        nor on ranks, which meet at epochs anyway, nor for who says that it only counts epochs.
+        """
+        session = self.session
+        return (
+            getattr(self.on_epoch, "reads_models", True)
+            and self.runner.name in ("threads", "processes")
+            and session.settings.n_workers > 1
+            and session.homes is None
+            and not session.plan.free
+        )
 
     def _keep(self, next_look: int) -> None:
         assert self.checkpoint is not None

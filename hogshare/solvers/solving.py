@@ -155,7 +155,9 @@ def solve(
         itself, and workers sleep in between.
     on_epoch : callable, default=None
         ``on_epoch(epoch, snapshot) -> bool`` is called in the calling thread after each epoch
-        (counted from 1); ``snapshot()`` gives the model; True stops the run.
+        (counted from 1); ``snapshot()`` gives the model; True stops the run. Workers in threads and
+        processes wait for it at each epoch's end, so that the model is that of the epoch, but for
+        planes with a model for every worker, and workers that go on without the others.
     checkpoint : Checkpoint, str or Path, default=None
         Where to save the run on its way; a path means after every epoch. See `Checkpoint` and
         ``docs/checkpoints.md``.
