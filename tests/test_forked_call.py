@@ -129,3 +129,12 @@ def test_ctrl_c_ends_a_solution_and_its_process(always, monkeypatch, tmp_path, e
     assert not Path("/proc", Path(tmp_path, "pid").read_text()).exists()
     assert not hasattr(estimator, "coef_")
     np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize("layer, other", [("pthreads", True), ("openmp", False), ("gnu", False)])
+def test_nothing_is_forked_where_blas_would_wait_for_threads_that_are_gone(
+    layer, other, monkeypatch
+):
+    info = [{"user_api": "openmp"}, {"user_api": "blas", "threading_layer": layer}]
+    monkeypatch.setattr("hogshare.runtimes.forked_call.threadpool_info", lambda: info)
+    assert (forked(os.getpid) != os.getpid()) is other

@@ -23,6 +23,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
+from threadpoolctl import threadpool_info
+
 from hogshare.system.callers import warn
 from hogshare.system.interrupts import Holding
 
@@ -30,6 +32,8 @@ T = TypeVar("T")
 
 SET_PARENT_DEATH_SIGNAL = 1  # of Linux's prctl
 PIECE = 1 << 20  # bytes of one read
+# of BLAS, as threadpoolctl calls them
+THREADS_THAT_SURVIVE = {"pthreads", "intel", "tbb", "sequential", "disabled"}
 
 
 class Outcome(NamedTuple):
@@ -44,14 +48,15 @@ def forked(function: Callable[[], T]) -> T:
     """Call a function in a fork, and return its result: nothing else of what it does is seen.
 
     Its warnings and errors are the caller's. In another thread than the main one, to which no
-    signals come, and where nothing can be forked, it is a plain call.
+    signals come, and where nothing can be forked or BLAS would not survive it, it is a plain call.
 
     Raises
     ------
     MemoryError
         If the fork was killed, as the system does where memory runs out.
     """
-    if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
+    is_main = threading.current_thread() is threading.main_thread()
+    if sys.platform != "linux" or not is_main or not _blas_survives_forks():
         return function()
     reader, writer = os.pipe()
     pid = -1
@@ -80,6 +85,15 @@ def forked(function: Callable[[], T]) -> T:
         raise outcome.error
     result: T = outcome.result
     return result
+
+
+def _blas_survives_forks() -> bool:
+    """Whether BLAS starts its threads anew in a fork: by GNU's OpenMP it would wait for the old."""
+    found = threadpool_info()
+    return all(
+        library["user_api"] != "blas" or library.get("threading_layer") in THREADS_THAT_SURVIVE
+        for library in found
+    )
 
 
 def _fork() -> int:
