@@ -5,8 +5,8 @@ step, which may take minutes. No helper thread would do: much of SciPy's LAPACK 
 interpreter's lock, and a process that ends waits for threads of BLAS. A fork has the rows already,
 without a copy, and returns what is small beside them.
 
-The fork writes to its own end of a pipe, once; the caller reads to the end, and then has the fork
-ended and reaped, whatever has come. It ends with the caller, too (on Linux, by the kernel).
+The fork writes to its own end of a pipe, once; the caller reads that, and then has the fork ended
+and reaped, whatever has come. It ends with the caller, too (on Linux, by the kernel).
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from threadpoolctl import threadpool_info
@@ -31,7 +30,7 @@ from hogshare.system.interrupts import Holding
 T = TypeVar("T")
 
 SET_PARENT_DEATH_SIGNAL = 1  # of Linux's prctl
-PIECE = 1 << 20  # bytes of one read
+KILLED = "the solver's process was killed: most likely memory ran out."
 # of BLAS, as threadpoolctl calls them
 THREADS_THAT_SURVIVE = {"pthreads", "intel", "tbb", "sequential", "disabled"}
 
@@ -71,14 +70,17 @@ def forked(function: Callable[[], T]) -> T:
             os.close(writer)
         if pid < 0:
             return function()
-        answer = b"".join(iter(partial(os.read, reader, PIECE), b""))  # which a handler may end
+        try:
+            with open(reader, "rb", closefd=False) as pipe:
+                # a signal's handler ends this by raising; and an answer is known by its own end,
+                # since a fork that another thread has made meanwhile may have the pipe open
+                outcome = Outcome(*pickle.load(pipe))
+        except (EOFError, pickle.UnpicklingError):
+            raise MemoryError(KILLED) from None
     finally:
         with Holding():
             os.close(reader)
             _end(pid)
-    if not answer:
-        raise MemoryError("the solver's process was killed: most likely memory ran out.")
-    outcome = Outcome(*pickle.loads(answer))
     for text, category in outcome.warned:
         warn(text, category)
     if outcome.error is not None:
