@@ -60,11 +60,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         What each column is. Of one without any value nothing is made.
     categories_ : list of ndarray of str
         The texts of each column, in order; none of numbers.
-    means_ : ndarray of shape (n_features_in_,)
+    means_ : ndarray of shape (n_features,)
         What is put where a number is missing; 0 of categories.
-    scales_ : ndarray of shape (n_features_in_,) or None
+    scales_ : ndarray of shape (n_features,) or None
         By what numbers are divided; None without `scale`.
-    with_missing_ : ndarray of bool of shape (n_features_in_,)
+    with_missing_ : ndarray of bool of shape (n_features,)
         Which columns lacked values.
     is_sparse_ : bool
         Whether rows are made as a CSR matrix: where categories leave most of them zero.
