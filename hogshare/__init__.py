@@ -1,4 +1,4 @@
-"""Stochastic optimisation that uses every core: lock-free solvers behind scikit-learn's faces.
+"""One model on every core: scikit-learn's estimators, with one changed import.
 
 Names are imported when they are first used, so that ``import hogshare`` and the command line's
 ``--help`` need neither Numba nor scikit-learn.
