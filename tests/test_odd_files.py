@@ -97,7 +97,7 @@ FITS = [
     ("twice.csv", csv("a,a,label", "1,2,3"), [], 1, "twice.csv, line 1: two columns are called 'a"),
     ("words.csv", csv("a,label", "1,yes", "0,no"), [], 0, "words.csv: 2 rows, 1 column"),
     ("ok.csv", CSV, ["--zero-based"], 2, "--zero-based is for files of LIBSVM text; ok.csv is non"),
-    ("ok.svm", SVM, LABELLED, 2, "--label-column is for files of CSV; ok.svm is none"),
+    ("ok.svm", SVM, LABELLED, 2, "--label-column is for files of CSV, JSON lines"),
     ("ok.svm", SVM, ["--format", "npz"], 1, "ok.svm: not a .npz archive of arrays"),
     (
         "lines.csv",

@@ -11,6 +11,7 @@ from hogshare.cli import console, kinds, options, outputs, ranks, ratings, rows,
 from hogshare.io.tables import cell
 
 CHECKPOINT_SECONDS = 1.0
+PENALISED = (kinds.AUTO, "logistic", "ridge")  # estimators with a penalty by the l2 norm
 SCORES = {
     "classification": "training accuracy",
     "regression": "training R2",
@@ -283,17 +284,37 @@ def say_what(args: Any, task: str, loaded: rows.Loaded) -> None:
     if args.estimator == kinds.AUTO:
         what = "classes" if task == "classification" else "numbers"
         console.note(f"the labels are {what}: fitting {name}; --estimator names another")
+    names = tables.made_names(loaded.encoder, loaded.names)
+    if args.estimator in PENALISED and not args.scale and not hasattr(loaded.X, "indptr"):
+        say_shrunk(args, task, loaded, names)
     if args.estimator != "sgd" or kinds.given(args).get("learning_rate") == "auto":
         return
     if (found := scales.unlike(loaded.X)) is not None:
         ratio, *places = found
-        names = tables.made_names(loaded.encoder, loaded.names)
         large, small = (repr(names[k]) if names else k + 1 for k in places)
         other = "logistic" if task == "classification" else "ridge"
         console.say(
             f"columns {large} and {small} differ {ratio:,.0f} times in scale, which steps of one "
             f"size do not suit: --scale makes them alike; or take --learning-rate auto, or {other}"
         )
+
+
+def say_shrunk(args: Any, task: str, loaded: rows.Loaded, names: Any) -> None:
+    """Say if the penalty takes most of what columns of small numbers have to say."""
+    given = kinds.given(args)
+    # the second derivative of log_loss is a quarter at most
+    is_logistic = args.estimator == "logistic" or (
+        args.estimator == kinds.AUTO and task == "classification"
+    )
+    weight = 4.0 / given.get("C", 1.0) if is_logistic else given.get("alpha", 1.0)
+    if not (found := scales.shrunk(loaded.X, weight)):
+        return
+    first = repr(names[found[0]]) if names else f"{found[0] + 1}"
+    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+    console.say(
+        f"{args.data}: column {first}{more} of small numbers: the penalty takes most of what they "
+        "say, since it weighs coefficients, which are large there; --scale makes columns alike"
+    )
 
 
 def check_memory(data: str, n_features: int, n_vectors: int, called: str = "classes") -> None:

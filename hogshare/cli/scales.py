@@ -1,4 +1,4 @@
-"""Whether columns are so unlike in scale that steps by a schedule do not come to a model."""
+"""Whether columns' scales do not suit what is fitted: steps of one size, or one penalty for all."""
 
 from __future__ import annotations
 
@@ -30,3 +30,18 @@ def unlike(X: Any) -> tuple[float, int, int] | None:
     least, largest = int(scales.argmin()), int(scales.argmax())
     ratio = float(scales[largest] / scales[least])
     return (ratio, int(found[largest]), int(found[least])) if ratio > MOST else None
+
+
+def shrunk(X: Any, weight: float) -> list[int]:
+    """Columns of which the penalty takes more than half, smallest first.
+
+    Of dense rows. A column's coefficient is divided by 1 + weight / (n * variance), as a penalty of
+    `weight` * coefficient^2 does it to least squares where columns are at right angles. Columns of
+    0 and 1 are left out, as others fit them unscaled, too, and constants.
+    """
+    import numpy as np
+
+    spread = len(X) * np.var(X, axis=0, dtype=np.float64)
+    found = np.flatnonzero((spread > 0.0) & (spread < weight))
+    found = found[np.argsort(spread[found])]
+    return [int(k) for k in found if not np.isin(X[:, k], (0.0, 1.0)).all()]

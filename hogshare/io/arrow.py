@@ -103,8 +103,8 @@ class Table:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> ValueError:
-        kind = "Parquet" if self._is_parquet else "Arrow"
-        return ValueError(f"{self.name}: not a {kind} file that can be read ({error})")
+        kind = "a Parquet" if self._is_parquet else "an Arrow"
+        return ValueError(f"{self.name}: not {kind} file that can be read ({error})")
 
     def _check(self, kind: Any, name: str) -> None:
         """Refuse what is neither numbers nor text."""

@@ -401,9 +401,11 @@ class Learner:
 
     @property
     def is_plain(self) -> bool:
-        """Whether rows are as they were: finite numbers, which are not scaled."""
-        kinds, encoder = self.encoder.kinds_, self.encoder
-        return set(kinds) <= {NUMBER} and not encoder.scale and not encoder.with_missing_.any()
+        """Whether rows are as they were: finite numbers, written as such, which are not scaled."""
+        encoder = self.encoder
+        changed = encoder.scale or bool(encoder.with_missing_.any())
+        changed = changed or any(profile.has_truths for profile in self.profiles)
+        return set(encoder.kinds_) <= {NUMBER} and not changed
 
 
 class Tally:

@@ -76,8 +76,8 @@ def missing(cells: Cells) -> np.ndarray:
     return np.fromiter(map(is_missing, cells), bool, len(cells))
 
 
-def as_numbers(cells: Cells) -> np.ndarray | None:
-    """Cells as float64, NaN where one is missing; None if a cell is no number."""
+def plain_numbers(cells: Cells) -> np.ndarray | None:
+    """Cells as float64 if all are numbers or NaN, as they are written; else None."""
     if isinstance(cells, np.ndarray):
         return cells.astype(np.float64, copy=False)
     if "_" in "".join(cells):  # which Python takes between digits, and nobody else
@@ -85,7 +85,14 @@ def as_numbers(cells: Cells) -> np.ndarray | None:
     try:
         return np.fromiter(map(float, cells), np.float64, len(cells))
     except ValueError:
-        pass
+        return None
+
+
+def as_numbers(cells: Cells) -> np.ndarray | None:
+    """Cells as float64, NaN where one is missing; None if a cell is neither, nor a truth value."""
+    found = plain_numbers(cells)
+    if found is not None or isinstance(cells, np.ndarray) or "_" in "".join(cells):
+        return found
     small = map(str.lower, cells)
     spelt = ["nan" if cell in MISSING else TRUTHS.get(cell, cell) for cell in small]
     try:

@@ -13,7 +13,15 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from hogshare.io.parts import Cells, NotEncoded, as_numbers, dates, is_missing
+from hogshare.io.parts import (
+    TRUTHS,
+    Cells,
+    NotEncoded,
+    as_numbers,
+    dates,
+    is_missing,
+    plain_numbers,
+)
 from hogshare.io.parts import missing as where_missing
 from hogshare.io.sniffing import is_number
 from hogshare.system.interrupts import errstate
@@ -49,6 +57,7 @@ class Profile:
     def __init__(self, called: str, column: str | int, most: int = MOST) -> None:
         self.called, self.column, self.most = called, column, most
         self.rows = 0
+        self.has_truths = False  # among numbers
         self.first_missing = self.first_text = ""  # places
         self.text = ""  # the first cell that is no number
         # how often each cell occurs; None of numbers that have many values
@@ -66,7 +75,10 @@ class Profile:
             If it is known by now that no column can be made.
         """
         self.rows += len(cells)
-        values = None if self.text else as_numbers(cells)
+        values = None if self.text else plain_numbers(cells)
+        if values is None and not self.text:
+            values = as_numbers(cells)
+            self.has_truths |= values is not None and any(c.lower() in TRUTHS for c in cells)
         if values is not None:
             self._add_numbers(values, place)
         if isinstance(cells, list):

@@ -50,7 +50,7 @@ OF_KIND: dict[str, tuple[Kind, ...]] = {
     "drop": TABLES,
     "delimiter": ("csv",),
 }
-IN_WORDS = {"libsvm": "LIBSVM text", "csv": "CSV"}
+IN_WORDS = {("libsvm",): "LIBSVM text", ("csv",): "CSV", TABLES: "CSV, JSON lines or Parquet"}
 NOTHING_SAID = ("zero_based", "auto")
 
 
@@ -217,7 +217,7 @@ class NotForThisKind(ValueError):
     """Something is said of rows that are of another kind."""
 
     def __init__(self, name: str, parameter: str, value: Any) -> None:
-        self.kind = IN_WORDS[OF_KIND[parameter][0]]
+        self.kind = IN_WORDS[OF_KIND[parameter]]
         super().__init__(f"{name}: {parameter} is for files of {self.kind}, and this is none")
         self.name, self.parameter, self.value = name, parameter, value
 
