@@ -1,18 +1,23 @@
-"""scikit-learn's coordinate descent, some passes at a time: between them Ctrl-C is answered."""
+"""scikit-learn's coordinate descent, which answers Ctrl-C: in a fork, or some passes at a time."""
 
 from __future__ import annotations
 
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from hogshare.runtimes.forked_call import forked, may_fork
+
 SLICE_SECONDS = 0.6  # each begins by centring and copying the rows, as long as two passes take
 VALUE_SECONDS = 2e-9  # of a pass, to begin with
+FEW_PASSES = 10  # fewer are hardly enough
+LONG_GRAM = 5e9  # products of a Gram matrix, which take a tenth of a second or more
 
 
 def _values_of_a_pass(theirs: Any, X: Any, y: Any) -> int:
@@ -27,6 +32,16 @@ def _values_of_a_pass(theirs: Any, X: Any, y: Any) -> int:
     return shape[1] * (shape[0] if theirs.precompute is False else shape[1]) * n_targets
 
 
+def _products_of_gram(X: Any) -> float:
+    """How many there are of numbers of the rows, if they are dense."""
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    return float(shape[0]) * shape[1] ** 2 if len(shape) == 2 and not sp.issparse(X) else 0.0
+
+
+def _found(fitted: Any) -> dict[str, Any]:
+    return {name: value for name, value in vars(fitted).items() if name.endswith("_")}
+
+
 def descend(
     theirs: Any,
     X: Any,
@@ -37,9 +52,10 @@ def descend(
 ) -> None:
     """Fit scikit-learn's estimator, and go on from where it stands until it has converged.
 
-    A slice of passes begins with the coefficients of the one before, so that the passes are those
-    of one call but for rounding; with ``selection="random"`` and a whole number as `random_state`
-    each draws the same columns again.
+    What lasts longer than a slice is left to a fork, unless somebody listens, or a generator of
+    the caller's would have to move on. A slice of passes begins with the coefficients of the one
+    before, so that the passes are those of one call but for rounding; with ``selection="random"``
+    and a whole number as `random_state` each draws the same columns again.
 
     theirs : of scikit-learn; afterwards it is as after one call, but for `copy_X` and `warm_start`
     on_epoch : hears of passes, by their number
@@ -47,16 +63,29 @@ def descend(
     """
     most, done, counts = theirs.max_iter, 0, np.zeros(1, np.int64)
     longest = most
+    may_leave = on_epoch is None and not isinstance(theirs.random_state, np.random.RandomState)
+    may_leave = may_leave and may_fork()
+    has_long_gram = theirs.precompute is True and _products_of_gram(X) > LONG_GRAM
+    if has_long_gram and not may_leave:
+        theirs.precompute = False  # every slice would make it anew, and answer nothing meanwhile
     seconds = VALUE_SECONDS * _values_of_a_pass(theirs, X, y)
     active = np.ones(1, bool)
     while True:
         n_slice = max(1, min(most - done, int(SLICE_SECONDS / max(seconds, 1e-9)), longest))
+        is_long = has_long_gram or done > 0 or seconds * min(most, FEW_PASSES) > SLICE_SECONDS
+        leaves = may_leave and is_long
+        if leaves:
+            n_slice = most - done
         if n_slice < most:  # a slice that centred the caller's rows would leave none for the next
             theirs.copy_X = True
         theirs.max_iter, began = n_slice, time.perf_counter()
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            theirs.fit(X, y, sample_weight=sample_weight, **others)
+            fit = partial(theirs.fit, X, y, sample_weight=sample_weight, **others)
+            if leaves:
+                theirs.__dict__.update(forked(lambda: _found(fit())))  # noqa: B023 # at once
+            else:
+                fit()
         seconds = (time.perf_counter() - began) / max(1, int(np.max(theirs.n_iter_)))
         # passes over the few columns that screening has left are short, and the next may be of all
         longest = n_slice + n_slice // 2 + 1

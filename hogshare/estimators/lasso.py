@@ -36,7 +36,6 @@ from hogshare.system.clusters import is_collection
 
 GAP_SHARE = 0.01  # of scikit-learn's tolerance; see `tol`
 COORDINATE_DESCENT = "cd"
-LONG_GRAM = 5e9  # products of a Gram matrix, above which passes over the rows take its place
 SPARSE_VALUES = 1_000_000  # up to which coordinate descent is ahead
 OTHERWISE = " Or use runtime='auto', with which scikit-learn's coordinate descent goes on."
 
@@ -191,9 +190,6 @@ class ElasticNet(LeastSquares, _ElasticNet):
     def _hand_over(self, X: Any, y: Any, **others: Any) -> None:
         """Let scikit-learn's coordinate descent fit some passes at a time."""
         theirs = self._theirs()
-        if self.precompute is True and not sp.issparse(X) and len(np.shape(X)) == 2:
-            # every slice makes the Gram matrix anew, which answers no signal meanwhile
-            theirs.precompute = np.shape(X)[0] * np.shape(X)[1] ** 2 < LONG_GRAM
         if self.warm_start and hasattr(self, "coef_"):
             theirs.coef_ = np.array(self.coef_)
         descend(theirs, X, y, on_epoch=self._on_epoch, **others)

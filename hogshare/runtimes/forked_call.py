@@ -54,8 +54,7 @@ def forked(function: Callable[[], T]) -> T:
     MemoryError
         If the fork was killed, as the system does where memory runs out.
     """
-    is_main = threading.current_thread() is threading.main_thread()
-    if sys.platform != "linux" or not is_main or not _blas_survives_forks():
+    if not may_fork():
         return function()
     reader, writer = os.pipe()
     pid = -1
@@ -87,6 +86,12 @@ def forked(function: Callable[[], T]) -> T:
         raise outcome.error
     result: T = outcome.result
     return result
+
+
+def may_fork() -> bool:
+    """Whether a call of `forked` is made in a fork, unless the system has none to give."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return sys.platform == "linux" and is_main and _blas_survives_forks()
 
 
 def _blas_survives_forks() -> bool:
