@@ -7,7 +7,18 @@ import os
 import time
 from typing import Any
 
-from hogshare.cli import console, kinds, options, outputs, ranks, ratings, rows, scales, tables
+from hogshare.cli import (
+    console,
+    evaluation,
+    kinds,
+    options,
+    outputs,
+    ranks,
+    ratings,
+    rows,
+    scales,
+    tables,
+)
 from hogshare.io.tables import cell
 
 CHECKPOINT_SECONDS = 1.0
@@ -106,6 +117,13 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="go on with the run in the file of --checkpoint, if it is there; --epochs counts "
         "those before",
+    )
+    parser.add_argument(
+        "--eval",
+        metavar="FILE",
+        help="rows with labels, as DATA has them, that are not fitted: the model is scored on "
+        "them; sgd and mlp after every epoch, end when that has not gained --tol for five (mlp: "
+        "ten) epochs, and have the best epoch's model",
     )
     parser.add_argument(
         "--json", metavar="FILE", help="write the report of the run as JSON; -: print it"
@@ -220,7 +238,7 @@ def fit(args: Any, gathered: Any = None) -> int:
 
     from hogshare.io.models import encoders, modelfile, save_load
 
-    read = rows.files_read(args, "DATA", **{"--labels": args.labels})
+    read = rows.files_read(args, "DATA", **{"--labels": args.labels, "--eval": args.eval})
     written = {"--model": args.model, "--checkpoint": args.checkpoint, "--json": args.json}
     outputs.check_all(read, written, "--json")
     loaded = rows.Loaded(None, None, None)
@@ -230,8 +248,9 @@ def fit(args: Any, gathered: Any = None) -> int:
         loaded = rows.load(args, args.data, kinds.KINDS[args.estimator].labelled, gathered)
         task, *given = checked(args, loaded)
         say_what(args, task, loaded)
+    scored = args.eval and evaluation.Evaluation(args, task, loaded, given[1])
     began = time.perf_counter()
-    estimator = fitted(task, args, *given)
+    estimator = fitted(task, args, *given, scored=scored or None)
     seconds = time.perf_counter() - began
     saved = save_load.to_saved(estimator, loaded.zero_based)
     saved.label_column = loaded.label
@@ -243,9 +262,18 @@ def fit(args: Any, gathered: Any = None) -> int:
     outputs.check_distinct({**read, **written})  # of which one may be a link to another by now
     modelfile.save(args.model, saved)
     if args.json:
-        outputs.tell_json(args.json, report_of(estimator))
+        found = report_of(estimator)
+        if scored:
+            found = found if isinstance(found, dict) else {"reports": found}
+            found["eval"] = scored.to_dict()
+        outputs.tell_json(args.json, found)
     if args.json != outputs.PRINT and not args.quiet:
-        outputs.show_fit(args, summary(estimator, task, seconds, given))
+        facts = summary(estimator, task, seconds, given)
+        if scored and scored.best_epoch:
+            facts.append(("best epoch", cell(scored.best_epoch)))
+        if scored:
+            facts.append((scored.name, cell(scored.final)))
+        outputs.show_fit(args, facts)
     if args.verbose:
         for report in reports_of(estimator):
             for line in str(report).splitlines():
@@ -330,8 +358,8 @@ def check_memory(data: str, n_features: int, n_vectors: int, called: str = "clas
     )
 
 
-def fitted(task: str, args: Any, *given: Any) -> Any:
-    """Fit with progress on standard error."""
+def fitted(task: str, args: Any, *given: Any, scored: evaluation.Evaluation | None = None) -> Any:
+    """Fit with progress on standard error; models of epochs are `scored`, and the last one is."""
     import hogshare
     import hogshare.barriers
 
@@ -346,11 +374,20 @@ def fitted(task: str, args: Any, *given: Any) -> Any:
     if args.checkpoint:
         save_on_the_way(estimator, args.checkpoint, args.resume)
     with console.progress(estimator.max_iter or 1000, "fit") as progress:
-        if hasattr(estimator, "set_callbacks"):
+        if scored and args.estimator in evaluation.IN_EPOCHS:
+            epochs = evaluation.Epochs(progress, scored)
+            if hasattr(estimator, "set_callbacks"):
+                estimator.set_callbacks(epochs)
+            else:
+                estimator._on_epoch = lambda epoch, snapshot: epochs.heard(estimator)
+        elif hasattr(estimator, "set_callbacks"):
             estimator.set_callbacks(EpochProgress(progress))
         else:
             estimator._on_epoch = lambda epoch, snapshot: progress.advance()
-        return estimator.fit(*given).set_params(**workers)
+        estimator.fit(*given).set_params(**workers)
+    if scored:
+        scored.finish(estimator)
+    return estimator
 
 
 def save_on_the_way(estimator: Any, path: str, resume: bool) -> None:

@@ -152,6 +152,11 @@ def check(args: Any) -> None:
         raise options.WrongCommandLine(
             f"--labels is not for --estimator {args.estimator}, which learns without labels"
         )
+    if args.eval and (not kind.labelled or args.estimator == options.FACTORISATION):
+        raise options.WrongCommandLine(
+            f"--eval is not for --estimator {args.estimator}, whose epochs have no score of rows; "
+            "hogshare predict scores a model"
+        )
     if args.labels and args.label_column:
         raise options.WrongCommandLine("--labels and --label-column both say where labels are")
 

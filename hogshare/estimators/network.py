@@ -384,8 +384,8 @@ class Training:
         est.loss_curve_.append(loss)
         if est.verbose:
             print("Iteration %d, loss = %.8f" % (est.n_iter_, loss))  # noqa: T201, UP031
-        if est._on_epoch is not None:
-            est._on_epoch(est.n_iter_, None)
+        if est._on_epoch is not None and est._on_epoch(est.n_iter_, None):
+            return True
         est._update_no_improvement_count(est.early_stopping, *self.held_out)
         est._optimizer.iteration_ends(est.t_)
         if est._no_improvement_count <= est.n_iter_no_change:

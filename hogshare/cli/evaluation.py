@@ -1,0 +1,146 @@
+"""``--eval``: the score on rows that are not fitted, after a fit and each of its epochs.
+
+A fit in epochs ends when the score has not gained `tol` for as many epochs as its estimator has for
+`n_iter_no_change`, and its model is that of the best epoch, as with ``early_stopping`` of
+scikit-learn, whose rows are a part of those that are given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from typing import TYPE_CHECKING, Any
+
+from hogshare.cli import console, rows
+
+if TYPE_CHECKING:
+    from hogshare.cli.console import Progress
+
+SCORES = {"classification": "eval accuracy", "regression": "eval R2"}
+IN_EPOCHS = ("sgd", "mlp")  # estimators whose models of all epochs are at hand
+
+
+class Evaluation:
+    """Rows to evaluate models on, and the scores so far.
+
+    Raises
+    ------
+    ValueError
+        If they have no labels, some of which are missing, or others than those that are fitted.
+    """
+
+    def __init__(self, args: Any, task: str, loaded: rows.Loaded, y: Any) -> None:
+        self.name = SCORES[task]
+        self.X, self.y = _read(args, loaded)
+        self._check_labels(args.eval, y)
+        self.is_verbose = args.verbose
+        self.scores: list[float] = []  # of epochs
+        self.best_epoch: int | None = None
+        self.final: float | None = None
+        self._best: dict[str, Any] = {}
+        self._best_score = float("-inf")
+        self._waited = 0
+
+    def _check_labels(self, name: str, y: Any) -> None:
+        from hogshare.cli import labels
+
+        if self.y is None:
+            raise ValueError(f"{name}: a model is scored on labels, and there are none")
+        if labels.missing(self.y).size:
+            raise ValueError(f"{name}: a model is scored on labels, and some are missing")
+        kinds = ("words", "numbers")
+        fitted, own = (kinds[values.dtype.kind in "iufb"] for values in (y, self.y))
+        if fitted != own:
+            raise ValueError(f"{name}: the labels are {own}, and {fitted} are fitted")
+
+    def score(self, estimator: Any) -> float:
+        """Of a fitted estimator."""
+        return float(estimator.score(self.X, self.y))
+
+    def epoch(self, estimator: Any) -> bool:
+        """Score the model of an epoch; whether the fit is to end."""
+        from hogshare.estimators import fitted
+
+        score = self.score(estimator)
+        self.scores.append(score)
+        if self.is_verbose:
+            console.say(f"epoch {len(self.scores)}: {self}")
+        # the gain that counts is from the best so far, as in scikit-learn's networks
+        gains = score > self._best_score + (getattr(estimator, "tol", None) or 0.0)
+        self._waited = 0 if gains else self._waited + 1
+        if score > self._best_score:
+            self._best_score, self.best_epoch = score, len(self.scores)
+            self._best = copy.deepcopy(fitted.attributes(estimator))
+        return self._waited >= estimator.n_iter_no_change
+
+    def finish(self, estimator: Any) -> None:
+        """Give an estimator the best epoch's model, and score it for good."""
+        for name, value in self._best.items():
+            if name != "n_iter_":  # of all epochs
+                setattr(estimator, name, value)
+        self.final = self.score(estimator)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.scores[-1]:.4f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "score": self.name.removeprefix("eval "),
+            "final": self.final,
+            "epochs": self.scores,
+            "best_epoch": self.best_epoch,
+        }
+
+
+class Epochs:
+    """What hears of epochs: the progress, and an evaluation of their models."""
+
+    def __init__(self, progress: Progress, evaluation: Evaluation) -> None:
+        self.progress, self.evaluation = progress, evaluation
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Prepare nothing."""
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Clean up nothing."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Wait for the end of the epoch."""
+
+    def on_fit_task_end(
+        self, estimator: Any, context: Any, *, fitted_estimator: Any = None
+    ) -> bool:
+        """Count and score an epoch; whether the fit is to end (scikit-learn's callbacks)."""
+        if context.parent is None or fitted_estimator is None:
+            return False
+        return self.heard(fitted_estimator)
+
+    def heard(self, estimator: Any) -> bool:
+        """As above, of an estimator with the epoch's model."""
+        ends = self.evaluation.epoch(estimator)
+        self.progress.advance(str(self.evaluation))
+        return ends
+
+
+def _read(args: Any, loaded: rows.Loaded) -> tuple[Any, Any]:
+    """All rows of the file, in the columns of those that are fitted, and their labels."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    from hogshare.cli import labels
+    from hogshare.cli.columns import Expected
+
+    others = {k: v for k, v in vars(args).items() if k != "located"}
+    args = argparse.Namespace(**{**others, "data": args.eval, "format": None, "labels": None})
+    encoder = loaded.encoder
+    width = loaded.X.shape[1] if encoder is None else encoder.n_features_in_
+    expected = Expected(width, loaded.zero_based, "the model", loaded.names, loaded.label, encoder)
+    parts = list(rows.iterate(args, expected))
+    X = [part for part, _ in parts]
+    y = [part for _, part in parts]
+    if any(part is None for part in y):
+        return X, None
+    found = np.concatenate(y)
+    whole = sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.concatenate(X)
+    return whole, labels.class_labels(found)
