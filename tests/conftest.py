@@ -141,6 +141,12 @@ def workers_fit_few_rows():
 
 
 @pytest.fixture
+def few_rows_are_left(seams):
+    """A user's few rows are left to scikit-learn."""
+    seams.sizes.few = 100_000
+
+
+@pytest.fixture
 def seams(monkeypatch):
     """Where a test reaches inside, as named in `seams.py`."""
     return Seams(monkeypatch)

@@ -9,7 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hogshare
-from hogshare.cli import main, scales
+from hogshare.cli import main
+from hogshare.estimators.column_scales import unlike
 
 N_ROWS = 600
 
@@ -98,11 +99,11 @@ def test_rare_columns_are_no_smaller_than_others():
     draws = np.random.default_rng(0)
     words = sp.random_array((3_000, 400), density=0.01, rng=draws, format="csr")
     words.data[:] = draws.integers(1, 9, words.nnz)
-    assert scales.unlike(words) is None
+    assert unlike(words) is None
     words = sp.hstack([words, sp.csr_array(np.full((3_000, 1), 2_000.0))]).tocsr()
-    ratio, largest, least = scales.unlike(words)
+    ratio, largest, least = unlike(words)
     assert largest == 400 and least < 400 and 400 < ratio < 2_000
-    assert scales.unlike(np.zeros((5, 3))) is None
+    assert unlike(np.zeros((5, 3))) is None
 
 
 def test_quiet_leaves_out_all_but_warnings_and_verbose_says_all(fit, capsys):

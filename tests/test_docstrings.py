@@ -52,6 +52,7 @@ def doctests():
 TESTS = doctests()
 
 
+@pytest.mark.usefixtures("few_rows_are_left")
 @pytest.mark.timeout(300)  # kernels may have to be compiled
 @pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
 def test_example_runs(test):

@@ -26,9 +26,7 @@ SETTINGS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def few(seams):
-    seams.sizes.few = 100_000
+pytestmark = pytest.mark.usefixtures("few_rows_are_left")
 
 
 def was_left(model):

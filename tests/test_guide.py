@@ -105,7 +105,7 @@ def newsgroups(monkeypatch):
     monkeypatch.setattr(datasets, "fetch_20newsgroups", fetch)
 
 
-@pytest.mark.usefixtures("newsgroups")
+@pytest.mark.usefixtures("newsgroups", "few_rows_are_left")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_snippet_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

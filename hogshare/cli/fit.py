@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+import warnings
 from typing import Any
 
 from hogshare.cli import (
@@ -22,6 +23,7 @@ from hogshare.cli import (
 from hogshare.io.tables import cell
 
 CHECKPOINT_SECONDS = 1.0
+SOON_FITTED = (kinds.AUTO, "sgd", "logistic")  # where rows are few, see `estimators.few_rows`
 PENALISED = (kinds.AUTO, "logistic", "ridge")  # estimators with a penalty by the l2 norm
 SCORES = {
     "classification": "training accuracy",
@@ -317,7 +319,11 @@ def say_what(args: Any, task: str, loaded: rows.Loaded) -> None:
         say_shrunk(args, task, loaded, names)
     if args.estimator != "sgd" or kinds.given(args).get("learning_rate") == "auto":
         return
-    if (found := scales.unlike(loaded.X)) is not None:
+    from hogshare.estimators.column_scales import UnlikeColumns, unlike
+
+    if (found := unlike(loaded.X)) is not None:
+        # in the command's words instead of the estimator's
+        warnings.simplefilter("ignore", UnlikeColumns)
         ratio, *places = found
         large, small = (repr(names[k]) if names else k + 1 for k in places)
         other = "logistic" if task == "classification" else "ridge"
@@ -362,6 +368,7 @@ def fitted(task: str, args: Any, *given: Any, scored: evaluation.Evaluation | No
     """Fit with progress on standard error; models of epochs are `scored`, and the last one is."""
     import hogshare
     import hogshare.barriers
+    from hogshare.estimators import few_rows
 
     kind = getattr(hogshare, kinds.KINDS[args.estimator].classes[task])
     workers = options.workers(args)
@@ -380,6 +387,8 @@ def fitted(task: str, args: Any, *given: Any, scored: evaluation.Evaluation | No
                 estimator.set_callbacks(epochs)
             else:
                 estimator._on_epoch = lambda epoch, snapshot: epochs.heard(estimator)
+        elif args.estimator in SOON_FITTED and few_rows.are_few(given[0]):
+            pass  # who hears of epochs has workers fit them, which may compile first
         elif hasattr(estimator, "set_callbacks"):
             estimator.set_callbacks(EpochProgress(progress))
         else:

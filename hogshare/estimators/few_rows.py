@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier
 from sklearn.linear_model import LogisticRegression as _LogisticRegression
 
+from hogshare.estimators.column_scales import warn_if_unlike
 from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.validation import for_scikit_learn
@@ -54,6 +55,11 @@ def _shape(X: Any) -> tuple[int, int] | None:
 
 def _n_values(X: Any, shape: tuple[int, int]) -> int:
     return int(X.nnz) if sp.issparse(X) else shape[0] * shape[1]
+
+
+def are_few(X: Any) -> bool:
+    """Whether rows may be left to scikit-learn: nobody has to see how a fit of them comes on."""
+    return _n_values(X, X.shape) <= MOST_VALUES
 
 
 def _n_columns(y: Any) -> int:
@@ -114,6 +120,7 @@ def fit_sgd(
     for name in (*FITTED, *STATES):
         estimator.__dict__.pop(name, None)
     estimator.__dict__.update({k: getattr(inner, k) for k in FITTED if hasattr(inner, k)})
+    warn_if_unlike(estimator, _plain(rows))
     by = f"scikit-learn's {theirs.__name__}"
     estimator.report_ = report_of(estimator, by, _reason(rows), began, solver="sgd")
 
@@ -170,6 +177,11 @@ def fit_newton(
         estimator, f"scikit-learn's {NEWTON!r}", _reason(X), began, converged=True
     )
     return True
+
+
+def _plain(X: Any) -> Any:
+    """Rows that scikit-learn has taken, as numbers."""
+    return X if sp.issparse(X) else np.asarray(X, np.float64)
 
 
 def _checked(X: Any, sample_weight: Any) -> Any:

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from hogshare.engine.checkpoints import Checkpoint
 from hogshare.engine.stops import Stop
+from hogshare.estimators.column_scales import warn_if_unlike
 from hogshare.estimators.epochs import EpochTasks
 from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.linear import LinearModel
@@ -210,6 +211,8 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         # scikit-learn's step sizes do not go by how large rows are
         sizes, y = self.learning_rate == "auto", own_type(y) if labels else y
         X, y, seen = check_rows(self, X, y, sizes=sizes, reset=reset)
+        if anew:
+            warn_if_unlike(self, X)
         class_weight, n_columns = None, 1
         if labels:
             class_weight = self._read_labels(y, classes, anew)
