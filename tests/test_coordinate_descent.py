@@ -114,7 +114,7 @@ def test_a_fork_comes_to_what_one_call_does(targets, few, monkeypatch):
     """Of which all is the same to the bit, if nothing was done before."""
     wanted = TheirElasticNet(**SETTINGS).fit(X, targets)
     monkeypatch.setattr(coordinate_descent, "FEW_PASSES", few)
-    monkeypatch.setattr(coordinate_descent, "SLICE_SECONDS", 1e-4)
+    monkeypatch.setattr(coordinate_descent, "SLICE_SECONDS", 1e-3)
     pids, before = [], X.copy()
     make = coordinate_descent.forked
     monkeypatch.setattr(

@@ -16,6 +16,7 @@ from hogshare.runtimes.forked_call import forked, may_fork
 
 SLICE_SECONDS = 0.6  # each begins by centring and copying the rows, as long as two passes take
 VALUE_SECONDS = 2e-9  # of a pass, to begin with
+FIRST_SHARE = 1 / 6  # of a slice, before a fork: where others work, passes take ten times as long
 FEW_PASSES = 10  # fewer are hardly enough
 LONG_GRAM = 5e9  # products of a Gram matrix, which take a tenth of a second or more
 
@@ -65,14 +66,15 @@ def descend(
     longest = most
     may_leave = on_epoch is None and not isinstance(theirs.random_state, np.random.RandomState)
     may_leave = may_leave and may_fork()
+    patience = SLICE_SECONDS * (FIRST_SHARE if may_leave else 1.0)
     has_long_gram = theirs.precompute is True and _products_of_gram(X) > LONG_GRAM
     if has_long_gram and not may_leave:
         theirs.precompute = False  # every slice would make it anew, and answer nothing meanwhile
     seconds = VALUE_SECONDS * _values_of_a_pass(theirs, X, y)
     active = np.ones(1, bool)
     while True:
-        n_slice = max(1, min(most - done, int(SLICE_SECONDS / max(seconds, 1e-9)), longest))
-        is_long = has_long_gram or done > 0 or seconds * min(most, FEW_PASSES) > SLICE_SECONDS
+        n_slice = max(1, min(most - done, int(patience / max(seconds, 1e-9)), longest))
+        is_long = has_long_gram or done > 0 or seconds * min(most, FEW_PASSES) > patience
         leaves = may_leave and is_long
         if leaves:
             n_slice = most - done
