@@ -14,6 +14,8 @@ from sklearn.model_selection import train_test_split
 
 import hogshare
 from hogshare import BSP, Shared
+from hogshare.cli import warm
+from hogshare.cli.main import main
 from hogshare.report import Report
 
 SETTINGS = [
@@ -225,3 +227,19 @@ print(sorted(name.split("-")[0] for name in jit.kept()))
         [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "['checks.two_kinds']", done.stderr
+
+
+def test_a_warm_up_has_workers_fit(monkeypatch, cancer):
+    """It fits few rows for the kernels that more rows need."""
+    reports = []
+
+    def fits(args):
+        model = hogshare.SGDClassifier(max_iter=5, tol=None)
+        return [("a fit", lambda: reports.append(model.fit(*cancer).report_))]
+
+    monkeypatch.setattr(warm, "fits", fits)
+    monkeypatch.setattr(warm, "all_done", set)
+    monkeypatch.setattr(warm, "write_down", lambda done: None)
+    assert main(["warm", "SGDClassifier"]) == 0
+    assert isinstance(reports[0], Report)
+    assert was_left(hogshare.SGDClassifier(max_iter=5, tol=None).fit(*cancer))

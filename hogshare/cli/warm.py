@@ -98,6 +98,7 @@ def estimator(text: str) -> str:
 
 def run(args: Any) -> int:
     """Fit what is named to a few rows; tell what there is in the folder then."""
+    from hogshare.estimators import few_rows
     from hogshare.kernels import announcements, jit
     from hogshare.kernels.cache import KernelsNotKept
 
@@ -116,6 +117,7 @@ def run(args: Any) -> int:
             with (
                 warnings.catch_warnings(),
                 announcements.block("warm", silent=True),
+                few_rows.fitted_by_workers(),
                 console.progress(len(work), "compiling") as bar,
             ):
                 warnings.simplefilter("ignore")  # so few rows are no problem to converge on

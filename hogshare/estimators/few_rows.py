@@ -7,9 +7,11 @@ compiles nothing.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import time
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -69,6 +71,17 @@ def _n_columns(y: Any) -> int:
         return 1
     n_classes = len(set(labels.tolist()))
     return 1 if n_classes <= 2 else n_classes
+
+
+@contextlib.contextmanager
+def fitted_by_workers() -> Iterator[None]:
+    """Have workers fit few rows, too, for what they compile."""
+    global MOST_VALUES
+    most, MOST_VALUES = MOST_VALUES, 0
+    try:
+        yield
+    finally:
+        MOST_VALUES = most
 
 
 def _is_ours_to_choose(estimator: Any) -> bool:
