@@ -279,6 +279,18 @@ def test_columns_without_names_are_named_again_to_predict(fit, run):
     assert len(lines) == N_ROWS and "accuracy" in said
 
 
+def test_text_alone_has_names_in_its_first_line_unless_that_is_like_a_row(fit, run):
+    draws = np.random.default_rng(0)
+    rows = pd.DataFrame(draws.choice(list("abc"), (60, 4)), columns=["p", "q", "r", "label"])
+    rows.to_csv("t.csv", index=False)
+    model, said = fit("t.csv")
+    assert model[0].feature_names_in_.tolist() == ["p", "q", "r"] and "60 rows" in said
+    rows.to_csv("t.csv", index=False, header=False)
+    model, said = fit("t.csv", "--label-column", "4")
+    assert model[0].n_features_in_ == 3 and not hasattr(model[0], "feature_names_in_")
+    assert "60 rows" in said and len(predicted(run, "t.csv", "--label-column", "4")[0]) == 60
+
+
 def test_errors_name_the_column_of_the_file_where_labels_come_first(fit):
     table = people()[["label", "age", "city", "member"]].assign(age="")
     table.loc[1:, "age"] = [f"n{k}" for k in range(N_ROWS - 1)]

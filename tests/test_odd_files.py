@@ -773,9 +773,9 @@ def test_what_predict_says_of_a_pipe(capsys, stdin, content, arguments, code, wo
 def test_a_link_to_an_input_that_appears_meanwhile_is_not_followed(capsys, monkeypatch):
     Path("rows.svm").write_bytes(SVM)
 
-    def linked(*arguments):
+    def linked(*arguments, **further):
         Path("m.npz").symlink_to("rows.svm")
-        return fitted(*arguments)
+        return fitted(*arguments, **further)
 
     fitted = fit.fitted
     monkeypatch.setattr(fit, "fitted", linked)

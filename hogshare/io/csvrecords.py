@@ -120,8 +120,11 @@ def table(lines: Lines, mark: str, width: int) -> list[list[str]] | None:
     except (UnicodeDecodeError, csv.Error):
         return None
     # a line without anything is no record; of tabs alone neither, as `records` has it
-    found = [row for row in found if any(row) or (len(row) > 1 and mark != "\t")]
-    return None if any(len(row) != width for row in found) else found
+    if mark == "\t":
+        found = [row for row in found if any(row)]
+    else:
+        found = [row for row in found if len(row) > 1 or any(row)]
+    return found if set(map(len, found)) <= {width} else None
 
 
 def split(record: bytes, mark: str) -> list[str]:

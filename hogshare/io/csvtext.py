@@ -29,6 +29,7 @@ from hogshare.system.interrupts import errstate
 from hogshare.system.messages import counted, escaped
 
 SHOWN = 12  # names that an error lists
+LATER = 1_000  # rows of text that say whether the first line is one
 
 _NUMERIC = tuple("0123456789.+-\N{MINUS SIGN}$")  # begins what is meant for a number
 
@@ -70,7 +71,13 @@ class Table:
                 f"{others[0][0]} has {len(sample)}, with {csvrecords.in_words(self.delimiter)} "
                 "between them"
             )
-        named = _has_names(cells, sample) if wanted.header is None else wanted.header
+        if wanted.header is not None:
+            named = wanted.header
+        elif any(map(is_number, [*cells, *sample])):
+            named = _has_names(cells, sample)
+        else:
+            later = itertools.islice(csvrecords.cells(first, self.delimiter), 1, LATER)
+            named = not _recurs(cells, [row for _, row in later])
         self.is_doubtful = wanted.header is None and named and any(map(is_number, cells))
         self.names = self._named(cells, number) if named else None
         self.choice = wanted.choose(self.names, self.width)
@@ -107,8 +114,8 @@ class Table:
             if rows is None:
                 rows = [self._record(number, cells) for number, cells in self._records(lines)]
             each = list(zip(*rows, strict=True))
-            cells = [[cell.strip() for cell in each[k]] for k in columns]
-            labels = None if label is None else [cell.strip() for cell in each[label]]
+            cells = [list(map(str.strip, each[k])) for k in columns]
+            labels = None if label is None else list(map(str.strip, each[label]))
             yield Part(cells, labels, partial(self._place_of_row, lines))
 
     def _records(self, lines: Lines) -> Iterator[tuple[int, list[str]]]:
@@ -331,6 +338,17 @@ def _has_names(first: list[str], second: list[str]) -> bool:
         cell.lower() not in MISSING and not is_number(cell) and is_number(below)
         for cell, below in zip(first, second, strict=False)
     )
+
+
+def _recurs(first: list[str], later: list[list[str]]) -> bool:
+    """Whether the first line of a table of text is a row: it says again what others say, or twice.
+
+    Names of columns differ from each other, and from what is in the columns.
+    """
+    said = [cell for cell in first if cell.lower() not in MISSING]
+    columns = zip(*later, strict=False)
+    again = any(cell in column for cell, column in zip(first, columns, strict=False) if cell)
+    return again or len(set(said)) < len(said)
 
 
 def to_compare(cells: Cells) -> np.ndarray:

@@ -73,7 +73,10 @@ def missing(cells: Cells) -> np.ndarray:
     """Where cells are missing, as an array of truth values."""
     if isinstance(cells, np.ndarray):
         return np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(len(cells), bool)
-    return np.fromiter(map(is_missing, cells), bool, len(cells))
+    lacking = {cell for cell in set(cells) if is_missing(cell)}
+    if not lacking:
+        return np.zeros(len(cells), bool)
+    return np.fromiter(map(lacking.__contains__, cells), bool, len(cells))
 
 
 def plain_numbers(cells: Cells) -> np.ndarray | None:
