@@ -30,9 +30,9 @@ epochs = np.array([run.epochs_to(target) for run in runs])
 # %%
 # The diagonal is linear speedup.
 
-fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
+fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
 ax.plot(counts, counts, "--", color="gray", label="linear")
 ax.plot(counts, np.array(counts) * epochs[0] / epochs, "o-", label="AsySG-incon")
 ax.set(xlabel="workers", ylabel="iteration speedup")
-ax.legend()
+fig.legend(loc="outside right upper")
 plt.show()

@@ -13,12 +13,18 @@ import numpy as np
 from hogshare import ASP, BSP, PBSP, PSSP, SSP
 from hogshare.simulation import progress
 
-barriers = [BSP(), SSP(4), PBSP(10), PSSP(10, 4), ASP()]
-fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
-for barrier in barriers:
+barriers = {
+    "BSP()": BSP(),
+    "SSP(4)": SSP(4),
+    "PBSP(10)": PBSP(10),
+    "PSSP(10, 4)": PSSP(10, 4),
+    "ASP()": ASP(),
+}
+fig, ax = plt.subplots(figsize=(7.5, 3.5), layout="constrained")
+for name, barrier in barriers.items():
     study = progress(barrier, 1000, seconds=40.0, seed=0)
     steps, counts = np.unique(study.clock, return_counts=True)
-    ax.plot(steps, counts / 1000, "o-", ms=3, label=str(barrier))
+    ax.plot(steps, counts / 1000, "o-", ms=3, label=name)
 ax.set(xlabel="steps done", ylabel="share of the workers", ylim=(0, 0.5))
-ax.legend()
+fig.legend(loc="outside right upper")
 plt.show()

@@ -24,11 +24,11 @@ reports = {
 # %%
 # The objective is evaluated after the run, of snapshots that it left.
 
-fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
+fig, ax = plt.subplots(figsize=(7.5, 3.5), layout="constrained")
 for name, report in reports.items():
     ax.plot(report.trace.epochs[1:], report.trace.objective[1:], label=name)
 ax.set(xlabel="epochs", ylabel="objective")
-ax.legend()
+fig.legend(loc="outside right upper")
 plt.show()
 
 # %%
