@@ -37,7 +37,7 @@ FIT = """
 import numpy as np, hogshare
 rng = np.random.default_rng(0)
 X, y = rng.standard_normal((1000, 20)), np.arange(1000) % 2
-hogshare.SGDClassifier(random_state=0).fit(X, y)
+hogshare.SGDClassifier(random_state=0, runtime="caller").fit(X, y)
 """
 
 SECOND = """

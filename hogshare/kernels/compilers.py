@@ -28,6 +28,10 @@ from hogshare.kernels import announcements
 GARBAGE = (100_000, 20, 100)  # objects between two searches, and how many go without older ones
 
 
+# Numba's passes for closures and for expressions of whole arrays, neither of which helpers have
+UNUSED = {"inline_closure_likes", "nopython_rewrites", "make_function_op_code_to_jit_function"}
+
+
 class Flags(NumbaFlags):
     """Flags that are equal where the same options have been set to the same values.
 
@@ -140,5 +144,6 @@ class HelperCompiler(QuickCompiler):
         made = DefaultPassBuilder.define_nopython_pipeline(self.state)
         made.add_pass_after(OnlyLinked, AnnotateTypes)
         made.add_pass_after(ForCallers, NativeLowering)
+        made.passes = [one for one in made.passes if one[0].name() not in UNUSED]
         made.finalize()
         return [made]
