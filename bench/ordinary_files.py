@@ -247,9 +247,9 @@ FILES = {
     ),
     "a day": File(people, with_column("joined", days), offered=["--drop", "joined"]),
     "free text": File(people, with_column("notes", texts), offered=["--drop", "notes"]),
-    "thousands with commas": File(people, thousands, offered=["--drop", "income"]),
+    "thousands with commas": File(people, thousands, offered=["--decimal", "point"]),
     "decimal commas": File(
-        people, text={"sep": ";", "decimal": ","}, offered=["--drop", "age,income,visits"]
+        people, text={"sep": ";", "decimal": ","}, offered=["--decimal", "comma"]
     ),
     "Parquet, missing values": File(people, lacking(*NUMBERS, "city"), suffix=".parquet"),
     "Parquet, categories and a day": File(
@@ -302,7 +302,8 @@ def ours(file: File, folder: Path, options: list[str]) -> tuple[list[str], str]:
     doubt = "".join(doubts).replace(f"{folder}/", "")
     if code:
         return [], doubt
-    code, said = command("predict", model, str(test), *label, "--out", str(out), "-q")
+    again = options if options[:1] == ["--decimal"] else []
+    code, said = command("predict", model, str(test), *label, *again, "--out", str(out), "-q")
     if code:
         raise RuntimeError(said)
     return out.read_text().splitlines(), doubt

@@ -279,6 +279,42 @@ def test_columns_without_names_are_named_again_to_predict(fit, run):
     assert len(lines) == N_ROWS and "accuracy" in said
 
 
+@pytest.mark.parametrize("decimal", ["comma", "point"])
+@pytest.mark.parametrize("header", [True, False])
+def test_decimals_and_thousands(fit, run, decimal, header):
+    table = people().drop(columns="member").assign(value=np.linspace(-3e6, 3e6, N_ROWS).round(2))
+    model, _ = fit_table(fit, table)
+    marked = [f"{value:,.2f}" for value in table["value"]]
+    if decimal == "comma":
+        marked = [text.translate(str.maketrans(",.", ".,")) for text in marked]
+    other = table.assign(value=marked, age=[f"{age:.0f}" for age in table["age"]])
+    other.to_csv("t.csv", index=False, sep=";", header=header)
+    assert "has a comma" in (said := fit("t.csv", "--label-column", "3", "--header", "auto")[1])
+    assert f"--decimal {decimal} reads" in said or f"--decimal {decimal} such" in said
+    again, said = fit("t.csv", "--label-column", "3", "--decimal", decimal)
+    np.testing.assert_allclose(again[0].means_, model[0].means_, atol=1e-6)
+    options = ["--label-column", "3", "--decimal", decimal]
+    assert predicted(run, "t.csv", *options)[0] == again.predict(named_as(again, table)).tolist()
+
+
+def fit_table(fit, table):
+    table.to_csv("plain.csv", index=False)
+    return fit("plain.csv")
+
+
+def named_as(model, table):
+    rows = table.drop(columns="label")
+    return rows if hasattr(model[0], "feature_names_in_") else rows.to_numpy(object)
+
+
+def test_numbers_with_the_other_mark_are_refused(fit):
+    rows = ["a;b;label", *(f"{k},5;x{k % 2};{k % 2}" for k in range(30)), "1.5;x1;0"]
+    with open("t.csv", "w") as file:
+        file.write("\n".join(rows) + "\n")
+    _, said = fit("t.csv", "--decimal", "comma")
+    assert "t.csv, line 32, column 1 ('a'): '1.5' is no number with a decimal ','" in said
+
+
 def test_text_alone_has_names_in_its_first_line_unless_that_is_like_a_row(fit, run):
     draws = np.random.default_rng(0)
     rows = pd.DataFrame(draws.choice(list("abc"), (60, 4)), columns=["p", "q", "r", "label"])

@@ -371,6 +371,12 @@ def add_file_options(parser: Any, base: str, label: str) -> None:
         "what makes as many cells of each of the first lines)",
     )
     parser.add_argument(
+        "--decimal",
+        choices=("point", "comma"),
+        help="of CSV: numbers have this before decimals, and the other, blanks or apostrophes "
+        "between thousands, as in 1,234.5 or 1.234,5 (default: a point, and nothing)",
+    )
+    parser.add_argument(
         "--header",
         choices=("auto", "yes", "no"),
         default="auto",

@@ -241,7 +241,8 @@ def in_flags(args: Any, expected: Expected | None) -> Iterator[None]:
     except NotEncoded as error:
         # of a model the columns are settled, and of a command that only fits plain rows as well
         settled = expected is not None or not hasattr(args, "missing")
-        raise ValueError(f"{error}{'' if settled else tables.advice(error)}") from None
+        further = "" if settled and error.why != "comma" else tables.advice(error)
+        raise ValueError(f"{error}{further}") from None
     except readers.NotForThisKind as error:
         flag = options.flag_of(error.parameter, error.value)
         raise options.WrongCommandLine(
@@ -309,7 +310,9 @@ def _wanted(args: Any, source: Source, choose: Choose, n_features: int | None) -
 
     header = {"auto": None, "yes": True, "no": False}[args.header]
     wanted = Wanted(args.format, args.dtype, header=header, delimiter=args.delimiter)
-    wanted = readers.settled(source, replace(wanted, choose=choose, finite=True))
+    decimal = {None: None, "point": ".", "comma": ","}[getattr(args, "decimal", None)]
+    wanted = replace(wanted, choose=choose, finite=True, decimal=decimal)
+    wanted = readers.settled(source, wanted)
     readers.refuse_others(source.name, wanted.kind, **_said(args))
     if wanted.kind == "libsvm":
         wanted = replace(wanted, n_features=n_features, zero_based=args.zero_based)
@@ -326,6 +329,7 @@ def _said(args: Any) -> dict[str, Any]:
         "columns": getattr(args, "columns", None),
         "drop": getattr(args, "drop", None),
         "delimiter": args.delimiter,
+        "decimal": getattr(args, "decimal", None),
     }
 
 

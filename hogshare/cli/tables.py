@@ -62,7 +62,7 @@ def load(args: Any, source: Source, wanted: Wanted) -> tuple[Rows, TableEncoder 
     if wanted.kind != "csv":
         if encoder is None:
             return readers.read(source, wanted), None
-    elif encoder is None or not encoder.scale:
+    elif encoder is None or not (encoder.scale or wanted.decimal):
         try:
             found = readers.read(source, wanted)
         except (NotEncoded, MemoryError):
@@ -182,6 +182,11 @@ def advice(error: NotEncoded) -> str:
         return (
             "; --missing mean fills in the column's mean, --missing indicator also says where, "
             "--missing drop leaves such rows out"
+        )
+    if error.why == "comma":
+        return (
+            "; of CSV --decimal comma reads numbers such as 1.234,5, and --decimal point such as "
+            "1,234.5"
         )
     if error.why == "text":
         return f"; --categories auto makes a column of 0 and 1 for each text, {flag}"

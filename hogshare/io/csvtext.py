@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -29,6 +30,14 @@ from hogshare.system.interrupts import errstate
 from hogshare.system.messages import counted, escaped
 
 SHOWN = 12  # names that an error lists
+# numbers by their decimal mark: the other one, blanks or apostrophes may be between thousands
+_GROUPED = {
+    mark: re.compile(
+        rf"[-+]?(?=[\d{mark}])(?:\d{{1,3}}(?:[{other}\s'\u2019]\d{{3}})+|\d*)(?:[{mark}]\d+)?"
+        r"(?:[eE][-+]?\d+)?"
+    )
+    for mark, other in ((",", "."), (".", ","))
+}
 LATER = 1_000  # rows of text that say whether the first line is one
 
 _NUMERIC = tuple("0123456789.+-\N{MINUS SIGN}$")  # begins what is meant for a number
@@ -71,9 +80,13 @@ class Table:
                 f"{others[0][0]} has {len(sample)}, with {csvrecords.in_words(self.delimiter)} "
                 "between them"
             )
+        if wanted.decimal is not None:
+            sample = [pointed(cell, wanted.decimal) for cell in sample]
         if wanted.header is not None:
             named = wanted.header
-        elif any(map(is_number, [*cells, *sample])):
+        elif any(map(self._is_number, cells)):
+            named = _has_names([pointed(cell, wanted.decimal) for cell in cells], sample)
+        elif any(map(is_number, sample)):
             named = _has_names(cells, sample)
         else:
             later = itertools.islice(csvrecords.cells(first, self.delimiter), 1, LATER)
@@ -114,9 +127,30 @@ class Table:
             if rows is None:
                 rows = [self._record(number, cells) for number, cells in self._records(lines)]
             each = list(zip(*rows, strict=True))
-            cells = [list(map(str.strip, each[k])) for k in columns]
-            labels = None if label is None else list(map(str.strip, each[label]))
+            cells = [self._cells(each[k], k, lines) for k in columns]
+            labels = None if label is None else self._cells(each[label], label, lines)
             yield Part(cells, labels, partial(self._place_of_row, lines))
+
+    def _cells(self, cells: Sequence[str], column: int, lines: Lines) -> list[str]:
+        """Cells of a column, without blanks around them, and with points before decimals."""
+        found = list(map(str.strip, cells))
+        mark = self.wanted.decimal
+        if mark is None:
+            return found
+        for row, cell in enumerate(found):
+            found[row] = pointed(cell, mark)
+            other = is_number(cell) and not _GROUPED[mark].fullmatch(cell)
+            if other and cell.lower() not in MISSING:
+                place = f"{self._place_of_row(lines, row)}, {self.column(column)}"
+                raise self._not_encoded(
+                    column,
+                    "column",
+                    f"{place}: {_shown(cell)} is no number with a decimal {mark!r}",
+                )
+        return found
+
+    def _is_number(self, cell: str) -> bool:
+        return is_number(pointed(cell, self.wanted.decimal))
 
     def _records(self, lines: Lines) -> Iterator[tuple[int, list[str]]]:
         return csvrecords.cells(lines, self.delimiter)
@@ -234,7 +268,7 @@ class Table:
         if cell.lower() in MISSING:
             what, why = "the value is missing; fill it in, or leave the row out", "missing"
         elif COMMAS.fullmatch(cell):
-            why = "column"
+            why = "comma"
             what = (
                 f"{_shown(cell)} has a comma; write a point before decimals, and nothing between "
                 "thousands"
@@ -338,6 +372,14 @@ def _has_names(first: list[str], second: list[str]) -> bool:
         cell.lower() not in MISSING and not is_number(cell) and is_number(below)
         for cell, below in zip(first, second, strict=False)
     )
+
+
+def pointed(cell: str, mark: str | None) -> str:
+    """A number with this decimal mark as others write it; anything else as it is."""
+    if mark is None or not cell or not _GROUPED[mark].fullmatch(cell):
+        return cell
+    digits, found, decimals = cell.partition(mark)
+    return re.sub(r"[.,\s'\u2019]", "", digits) + ("." if found else "") + decimals
 
 
 def _recurs(first: list[str], later: list[list[str]]) -> bool:

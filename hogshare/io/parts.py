@@ -25,7 +25,7 @@ class NotEncoded(ValueError):
 
     column : its name, or its number from 1
     why : what would help: to fill in what is ``missing``, to make categories of ``text`` or of
-        ``many`` texts; to leave out the ``column``; or nothing
+        ``many`` texts, to read numbers with a ``comma``; to leave out the ``column``; or nothing
     """
 
     def __init__(self, message: str, column: str | int, why: str = "column") -> None:

@@ -189,6 +189,7 @@ class Profile:
                 f"{self.first_text}, {self.called}: {self.text!r} has a comma; write a point "
                 "before decimals, and nothing between thousands",
                 self.column,
+                "comma",
             )
 
     def _check_slips(self) -> None:

@@ -32,12 +32,13 @@ class Format(NamedTuple):
 
 
 ARRAYS = Format(matrices.read, lambda source, wanted: iter([matrices.read(source, wanted)]))
+BY_CELLS = Format(assembly.read, assembly.iterate)
 FORMATS: dict[Kind, Format] = {
     "libsvm": Format(libsvm.read, libsvm.iterate),
     "csv": Format(csvtext.read, csvtext.iterate),
     "npz": ARRAYS,
     "npy": ARRAYS,
-    **dict.fromkeys(("parquet", "arrow", "jsonl"), Format(assembly.read, assembly.iterate)),
+    **dict.fromkeys(("parquet", "arrow", "jsonl"), BY_CELLS),
 }
 # of which kind rows are of which these parameters say something
 TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "jsonl")
@@ -49,6 +50,7 @@ OF_KIND: dict[str, tuple[Kind, ...]] = {
     "columns": TABLES,
     "drop": TABLES,
     "delimiter": ("csv",),
+    "decimal": ("csv",),
 }
 IN_WORDS = {("libsvm",): "LIBSVM text", ("csv",): "CSV", TABLES: "CSV, JSON lines or Parquet"}
 NOTHING_SAID = ("zero_based", "auto")
@@ -68,7 +70,13 @@ def settled(source: Source, wanted: Wanted) -> Wanted:
 def read(source: Source, wanted: Wanted) -> Rows:
     """Read all rows of a source; raises as `read_file`."""
     wanted = settled(source, wanted)
-    return FORMATS[wanted.kind].read(source, wanted)  # type: ignore[index]
+    return _format(wanted).read(source, wanted)
+
+
+def _format(wanted: Wanted) -> Format:
+    """How rows of a settled kind are read: CSV cell by cell, if its numbers are not plain."""
+    assert wanted.kind is not None
+    return BY_CELLS if wanted.decimal else FORMATS[wanted.kind]
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
@@ -78,7 +86,7 @@ def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
     """
     wanted = settled(source, wanted)
     some = False
-    for rows in FORMATS[wanted.kind].iterate(source, wanted):  # type: ignore[index]
+    for rows in _format(wanted).iterate(source, wanted):
         some = True
         yield rows
     if not some:

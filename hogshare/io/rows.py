@@ -80,6 +80,8 @@ class Wanted:
         Whether the first line of CSV has names; None goes by its cells.
     delimiter : str or None
         What is between cells of CSV, `csvrecords.BLANKS` for blanks; None goes by the first lines.
+    decimal : {",", "."} or None
+        Before decimals in CSV; the other is between thousands. None: a point, and nothing.
     choose : callable
         Which columns of CSV are wanted; by default all of them are the rows'.
     names : tuple of str
@@ -97,6 +99,7 @@ class Wanted:
     leave_out: bool = False
     header: bool | None = None
     delimiter: str | None = None
+    decimal: str | None = None
     choose: Choose = lambda names, width: Choice(range(width), None)
     names: tuple[str, ...] = ()
     finite: bool = False
