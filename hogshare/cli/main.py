@@ -20,7 +20,7 @@ from typing import Any
 from hogshare._version import __version__
 from hogshare.cli import console, doctor, fit, info, options, predict, warm
 
-DESCRIPTION = "Stochastic gradient descent for one model on every core."
+DESCRIPTION = "One model on every core."
 EXAMPLES = """\
 examples:
   hogshare bench speedup --data zipf --workers 1,2,4 --plot speedup.png
