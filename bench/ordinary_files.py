@@ -1,4 +1,4 @@
-"""Ordinary files by the command's defaults: scores beside a careful scikit-learn pipeline's.
+"""Ordinary files by the command's defaults: their scores and those of a careful scikit-learn pipeline.
 
 Each file is made from a seed, with what ordinary files have: scales, categories, missing values,
 dates, headers or none, delimiters, quotes, compression, Parquet, JSON lines. ``hogshare fit`` is
@@ -156,7 +156,7 @@ def unseen(table: Frame) -> Frame:
     """Cities of the last rows, which are those that are predicted, are new in part."""
     draws = np.random.default_rng(4)
     last = np.arange(len(table)) >= len(table) * 0.7
-    table.loc[last & (draws.random(len(table)) < 0.05), "city"] = "elsewhere"
+    table.loc[last & (draws.random(len(table)) < 0.05), "city"] = "new city"
     return table
 
 

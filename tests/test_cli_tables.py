@@ -429,6 +429,8 @@ def test_options_of_tables_are_refused_where_there_is_none(fit, run):
         code, _, said = run("fit", "t.csv", "--model", "m", "--estimator", "factorisation", *option)
         assert code == 2 and "whose file has ratings" in said
     assert run("fit", "t.csv", "--model", "m", "--categories", "few")[0] == 2
+    code, _, said = run("fit", "t.csv", "--model", "m", "--labels", "y", "--missing", "drop")
+    assert code == 2 and "--missing drop is not for --labels" in said
 
 
 JSON_LINES = [

@@ -157,6 +157,11 @@ def check(args: Any) -> None:
             f"--eval is not for --estimator {args.estimator}, whose epochs have no score of rows; "
             "hogshare predict scores a model"
         )
+    if args.labels and args.missing == "drop":
+        raise options.WrongCommandLine(
+            "--missing drop is not for --labels, which has a label for each row: have the labels "
+            "in a column, or take --missing mean or indicator"
+        )
     if args.labels and args.label_column:
         raise options.WrongCommandLine("--labels and --label-column both say where labels are")
 

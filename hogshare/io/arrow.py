@@ -93,7 +93,7 @@ class Table:
         wanted = [*columns, *([] if label is None else [label])]
         try:
             if self._is_parquet:
-                # no threads of its own: what is decoded is little beside what is made of it
+                # no threads of its own: decoding takes little of the time
                 names = [self._schema.names[k] for k in wanted]
                 yield from self._file.iter_batches(ROWS, columns=names, use_threads=False)
             else:
