@@ -1,4 +1,4 @@
-"""Ordinary files by the command's defaults: their scores and those of a careful scikit-learn pipeline.
+"""Ordinary files by the command's defaults: their scores and a careful scikit-learn pipeline's.
 
 Each file is made from a seed, with what ordinary files have: scales, categories, missing values,
 dates, headers or none, delimiters, quotes, compression, Parquet, JSON lines. ``hogshare fit`` is
