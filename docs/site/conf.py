@@ -138,10 +138,14 @@ def out_of_search(app, env):
 
 
 def plain_references(app, what, name, thing, options, lines):
-    """Make words of references in inherited docstrings, which are to scikit-learn's pages."""
+    """Make plain text of what an inherited docstring refers to, scikit-learn's pages, and of math.
+
+    Formulas would be drawn by a script that is fetched from elsewhere.
+    """
     text = "\n".join(lines)
     text = re.sub(r":(?:ref|term):`([^`<]+?)\s*<[^`>]+>`", r"\1", text)
     text = re.sub(r":(?:ref|term):`([^`]+)`", r"\1", text)
+    text = re.sub(r":math:(`[^`]+`)", r"`\1`", text)
     lines[:] = text.split("\n")
 
 
