@@ -104,7 +104,7 @@ ASKED = {
     "docs/barriers": "barrier, stragglers",
     "docs/simulator": "simulator, virtual clock",
 }
-# What tells of the past: it would come before the page that tells how things are.
+# What reports the past: it would come before the page that says how things are.
 OUT_OF_SEARCH = ("CHANGELOG", "bench/results/README", "docs/reproduced", "docs/tried/")
 
 # Pages that list others, and which those are. Their lists are plain Markdown, as they are read on a
@@ -140,7 +140,7 @@ def out_of_search(app, env):
 def plain_references(app, what, name, thing, options, lines):
     """Make plain text of what an inherited docstring refers to, scikit-learn's pages, and of math.
 
-    Formulas would be drawn by a script that is fetched from elsewhere.
+    Formulas would be drawn by a script that is fetched over the network.
     """
     text = "\n".join(lines)
     text = re.sub(r":(?:ref|term):`([^`<]+?)\s*<[^`>]+>`", r"\1", text)

@@ -2,7 +2,7 @@
 No step size to tune
 ====================
 
-SGD with a step size of one's own, beside ``learning_rate="auto"``. Each point is a fit of ten
+SGD with a step size of one's own, against ``learning_rate="auto"``. Each point is a fit of ten
 epochs: how far its objective is above the optimum. The best step size is found by trying many, and
 "auto" is nearer to the optimum without any.
 """

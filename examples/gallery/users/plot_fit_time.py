@@ -1,5 +1,5 @@
 """
-What a fit takes, beside scikit-learn
+What a fit takes, against scikit-learn
 =====================================
 
 Logistic regression on rows that look like text, with one changed import: the same parameters and
