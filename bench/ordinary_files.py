@@ -188,14 +188,12 @@ def thousands(table: Frame) -> Frame:
 
 NUMBERS = ("age", "income", "visits")
 FILES = {
-    "measurements, unlike scales": File(
-        of_sklearn(datasets.load_breast_cancer), offered=["--scale"]
-    ),
-    "three classes": File(of_sklearn(datasets.load_wine), offered=["--scale"]),
+    "measurements, unlike scales": File(of_sklearn(datasets.load_breast_cancer)),
+    "three classes": File(of_sklearn(datasets.load_wine)),
     "labels that are words": File(of_sklearn(datasets.load_iris, words=True)),
     "ten classes, constant columns": File(of_sklearn(datasets.load_digits)),
     "numbers to predict": File(
-        of_sklearn(datasets.load_diabetes), offered=["--task", "regression", "--scale"]
+        of_sklearn(datasets.load_diabetes), offered=["--task", "regression"]
     ),
     "numbers and categories": File(people),
     "a number to predict, categories": File(houses),
@@ -239,11 +237,9 @@ FILES = {
         people,
         lambda table: table.assign(same=1, nothing=np.nan)[["same", "nothing", *table.columns]],
     ),
-    "from 1e-6 to 1e6": File(
-        generated(n_informative=6), scaled_by(-6, -3, 0, 3, 6, -4, 4), offered=["--scale"]
-    ),
+    "from 1e-6 to 1e6": File(generated(n_informative=6), scaled_by(-6, -3, 0, 3, 6, -4, 4)),
     "small numbers, a number to predict": File(
-        generated(regression=True, noise=20.0), scaled_by(-4, -3, -2, -1), offered=["--scale"]
+        generated(regression=True, noise=20.0), scaled_by(-4, -3, -2, -1)
     ),
     "a day": File(people, with_column("joined", days), offered=["--drop", "joined"]),
     "free text": File(people, with_column("notes", texts), offered=["--drop", "notes"]),

@@ -364,8 +364,13 @@ def test_columns_of_small_numbers_are_said(fit):
     rows = draws.normal(size=(N_ROWS, 3))
     table = pd.DataFrame(rows * [1, 1e-4, 1], columns=list("abc"))
     table.assign(label=rows.sum(axis=1)).to_csv("t.csv", index=False)
+    model, said = fit("t.csv", "--no-scale")
+    assert "column 'b' of small numbers: the penalty takes most" in said
+    assert "--scale makes columns alike" in said and model.score(table, rows.sum(axis=1)) < 0.8
     model, said = fit("t.csv")
-    assert "column 'b' of small numbers" in said and model.score(table, rows.sum(axis=1)) < 0.8
+    assert "column 'b' of small numbers: columns are scaled" in said
+    assert said.count("400 rows") == 1 and model.score(table, rows.sum(axis=1)) > 0.99
+    assert "--scale makes columns alike" in fit("t.csv", "--estimator", "ridge")[1]
     model, said = fit("t.csv", "--scale")
     assert "small numbers" not in said and model.score(table, rows.sum(axis=1)) > 0.99
     assert "small numbers" not in fit("t.csv", "--estimator", "ridge", "--alpha", "1e-9")[1]

@@ -249,7 +249,11 @@ def fit(args: Any, gathered: Any = None) -> int:
     else:
         loaded = rows.load(args, args.data, kinds.KINDS[args.estimator].labelled, gathered)
         task, *given = checked(args, loaded)
-        say_what(args, task, loaded)
+        small = of_small_numbers(args, task, loaded)
+        if small and (again := scaled(args, small)):
+            loaded = again
+            task, *given = checked(args, loaded)
+        say_what(args, task, loaded, small)
     scored = args.eval and evaluation.Evaluation(args, task, loaded, given[1])
     began = time.perf_counter()
     estimator = fitted(task, args, *given, scored=scored or None)
@@ -308,15 +312,50 @@ def checked(args: Any, loaded: rows.Loaded) -> tuple[str, Any, Any]:
     return kinds.task_of(args, None, whose), X, None
 
 
-def say_what(args: Any, task: str, loaded: rows.Loaded) -> None:
-    """Say which estimator was chosen, and if the rows do not suit its steps."""
+def of_small_numbers(args: Any, task: str, loaded: rows.Loaded) -> str:
+    """What to call columns of which the penalty would take most; empty if there are none."""
+    if args.estimator not in PENALISED or args.scale or hasattr(loaded.X, "indptr"):
+        return ""
+    given = kinds.given(args)
+    # the second derivative of log_loss is a quarter at most
+    is_logistic = args.estimator == "logistic" or (
+        args.estimator == kinds.AUTO and task == "classification"
+    )
+    weight = 4.0 / given.get("C", 1.0) if is_logistic else given.get("alpha", 1.0)
+    if not (found := scales.shrunk(loaded.X, weight)):
+        return ""
+    names = tables.made_names(loaded.encoder, loaded.names)
+    first = repr(names[found[0]]) if names else f"{found[0] + 1}"
+    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+    return f"column {first}{more} of small numbers"
+
+
+def scaled(args: Any, small: str) -> rows.Loaded | None:
+    """The rows again, scaled, if it is left to the command and they can be read a second time."""
+    path = rows.located(args)
+    again = path is not None and os.path.isfile(path) and args.runtime != options.RANKS
+    if args.estimator != kinds.AUTO or args.scale is not None or not again:
+        return None
+    console.note(f"{args.data}: {small}: columns are scaled, which --no-scale leaves out")
+    args.scale = True
+    console.be_quiet(True)  # all of them has been said
+    try:
+        return rows.load(args, args.data)
+    finally:
+        console.be_quiet(args.quiet)
+
+
+def say_what(args: Any, task: str, loaded: rows.Loaded, small: str) -> None:
+    """Say which estimator was chosen, and if the rows do not suit its steps or its penalty."""
     name = kinds.KINDS[args.estimator].classes[task]
     if args.estimator == kinds.AUTO:
         what = "classes" if task == "classification" else "numbers"
         console.note(f"the labels are {what}: fitting {name}; --estimator names another")
-    names = tables.made_names(loaded.encoder, loaded.names)
-    if args.estimator in PENALISED and not args.scale and not hasattr(loaded.X, "indptr"):
-        say_shrunk(args, task, loaded, names)
+    if small and not args.scale:
+        console.say(
+            f"{args.data}: {small}: the penalty takes most of what they say, since it weighs "
+            "coefficients, which are large there; --scale makes columns alike"
+        )
     if args.estimator != "sgd" or kinds.given(args).get("learning_rate") == "auto":
         return
     from hogshare.estimators.column_scales import UnlikeColumns, unlike
@@ -325,30 +364,14 @@ def say_what(args: Any, task: str, loaded: rows.Loaded) -> None:
         # in the command's words instead of the estimator's
         warnings.simplefilter("ignore", UnlikeColumns)
         ratio, *places = found
-        large, small = (repr(names[k]) if names else k + 1 for k in places)
+        names = tables.made_names(loaded.encoder, loaded.names)
+        larger, smaller = (repr(names[k]) if names else k + 1 for k in places)
         other = "logistic" if task == "classification" else "ridge"
         console.say(
-            f"columns {large} and {small} differ {ratio:,.0f} times in scale, which steps of one "
-            f"size do not suit: --scale makes them alike; or take --learning-rate auto, or {other}"
+            f"columns {larger} and {smaller} differ {ratio:,.0f} times in scale, which steps of "
+            f"one size do not suit: --scale makes them alike; or take --learning-rate auto, or "
+            f"{other}"
         )
-
-
-def say_shrunk(args: Any, task: str, loaded: rows.Loaded, names: Any) -> None:
-    """Say if the penalty takes most of what columns of small numbers have to say."""
-    given = kinds.given(args)
-    # the second derivative of log_loss is a quarter at most
-    is_logistic = args.estimator == "logistic" or (
-        args.estimator == kinds.AUTO and task == "classification"
-    )
-    weight = 4.0 / given.get("C", 1.0) if is_logistic else given.get("alpha", 1.0)
-    if not (found := scales.shrunk(loaded.X, weight)):
-        return
-    first = repr(names[found[0]]) if names else f"{found[0] + 1}"
-    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
-    console.say(
-        f"{args.data}: column {first}{more} of small numbers: the penalty takes most of what they "
-        "say, since it weighs coefficients, which are large there; --scale makes columns alike"
-    )
 
 
 def check_memory(data: str, n_features: int, n_vectors: int, called: str = "classes") -> None:

@@ -323,9 +323,10 @@ def add_table_options(parser: Any) -> None:
     )
     parser.add_argument(
         "--scale",
-        action="store_true",
+        action=argparse.BooleanOptionalAction,
         help="have columns of numbers a standard deviation of 1 and, in dense rows, a mean of 0; "
-        "the model does the same to rows that it predicts",
+        "the model does the same to rows that it predicts (default: where --estimator is auto and "
+        "columns of small numbers need it)",
     )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SHOWN = 12  # columns of which something is said one by one
 # by their names in the parsed command line, and what they are if nobody names them
-OPTIONS = {"columns": None, "drop": None, "scale": False, "missing": None, "categories": None}
+OPTIONS = {"columns": None, "drop": None, "scale": None, "missing": None, "categories": None}
 PLAIN = "error"  # refuse what is no number
 
 
@@ -41,7 +41,7 @@ def encoder_of(args: Any) -> TableEncoder | None:
     from hogshare.io.encoding import TableEncoder
 
     said = {name: getattr(args, name, PLAIN) for name in ("missing", "categories")}
-    scale = getattr(args, "scale", False)
+    scale = bool(getattr(args, "scale", False))
     if set(said.values()) == {PLAIN} and not scale:
         return None
     missing = {None: "mean", "drop": "mean"}.get(said["missing"], said["missing"])
