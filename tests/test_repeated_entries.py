@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import hogshare
 from hogshare.estimators.validation import for_scikit_learn
+from hogshare.problems.linear.rows import RepeatedEntries
 
 RNG = np.random.default_rng(0)
 ROWS = sp.csr_array(RNG.normal(size=(120, 5)) * (RNG.random((120, 5)) < 0.5))
@@ -78,3 +81,17 @@ def test_rows_that_are_only_unsorted_are_handed_over_as_they_are(form):
     wide = sp.hstack([X, type(X)((50, 40_000))], format=form)
     narrow = sp.vstack([wide, wide], format=form)
     assert for_scikit_learn(narrow).nnz == 2 * X.nnz
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", ["SGDClassifier", "LogisticRegression", "MLPClassifier", "Ridge"])
+def test_who_has_repeats_is_warned_of_transformers_that_do_not_add_them_up(name):
+    X = repeated("csr", np.int32)
+    settings = {"max_iter": 3} if name == "MLPClassifier" else {}
+    with pytest.warns(RepeatedEntries, match=r"Call X\.sum_duplicates\(\) before"):
+        getattr(hogshare, name)(random_state=0, **settings).fit(X, LABELS)
+    once = X.copy()
+    once.sum_duplicates()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RepeatedEntries)
+        getattr(hogshare, name)(random_state=0, **settings).fit(once, LABELS)

@@ -15,6 +15,7 @@ from hogshare.kernels.survey import Survey, survey, survey_dense
 from hogshare.problems.arrays import FLOATS, frozen
 from hogshare.shm import sharing
 from hogshare.system import memory
+from hogshare.system.callers import warn
 
 WINDOW_BYTES = 1 << 25  # of rows in a file that are read together
 CACHED_BYTES = 1 << 24  # of rows that are read in scikit-learn's order, not in windows
@@ -34,6 +35,18 @@ SAGA_NEIGHBOURS, SAGA_ABREAST = 4, 16  # the same for SAGA's rows that fit in th
 SAGA_ROWS = 4096  # so many at least; drawing the order of fewer takes next to nothing
 MAX_BLOCK_ROWS = 8192
 BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
+
+
+REPEATED = (
+    "The rows are a sparse matrix with several entries for one place, which count by their sum, as "
+    "SciPy has it; scikit-learn's transformers of sparse rows (StandardScaler, Normalizer, "
+    "Binarizer, TfidfTransformer, VarianceThreshold) take each by itself and give other rows. Call "
+    "X.sum_duplicates() before the first of them."
+)
+
+
+class RepeatedEntries(UserWarning):
+    """Rows have several entries for one place, which transformers may have taken by themselves."""
 
 
 def is_sparse(X: Any) -> bool:
@@ -174,13 +187,17 @@ def each_column_once(X: Any) -> Any:
     """Return a checked CSR matrix with each column once per row, in any order; a CSC one likewise.
 
     Rows with repeated columns are legal: those are added up in a copy, and the caller's arrays stay
-    as they are. Rows that are only unsorted are taken as they are: sorting them takes as long as
-    ten epochs, and memory. What the matrix remembers of itself (`has_canonical_format`) is trusted.
+    as they are. A warning says so, since transformers before may not have added them up. Rows that
+    are only unsorted are taken as they are: sorting them takes as long as ten epochs, and memory.
+    What the matrix remembers of itself (`has_canonical_format`) is trusted.
     """
     if X.has_canonical_format or (not X.has_sorted_indices and not _has_repeats(X)):
         return X
+    n_given = X.nnz
     X = X.copy()
     X.sum_duplicates()
+    if X.nnz < n_given:
+        warn(REPEATED, RepeatedEntries)
     return X
 
 
