@@ -320,6 +320,7 @@ class TestOnOneWorker:
         ],
     )
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    @pytest.mark.usefixtures("few_rows_are_left")  # as in the cluster's processes
     def test_one_partition_is_one_machine_to_the_bit(self, make):
         X, y = made(600, classes=3)
         weight = np.random.default_rng(0).random(600)

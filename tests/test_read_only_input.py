@@ -81,6 +81,7 @@ def rows(request):
         np.testing.assert_array_equal(now, before)
 
 
+@pytest.mark.filterwarnings("ignore::hogshare.estimators.column_scales.UnlikeColumns")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("name", "settings"), CASES)
 def test_no_estimator_changes_its_input(name, settings, rows):

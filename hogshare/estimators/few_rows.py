@@ -27,6 +27,7 @@ from hogshare.estimators.workers import chooses_runtime
 from hogshare.problems.linear.labels import own_type
 from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.weights import row_weights
+from hogshare.system.clusters import is_collection
 
 MOST_VALUES = 100_000  # of rows; either solver takes milliseconds for an estimator's defaults
 MOST_VISITED = 2e8  # values in all epochs together, a second or two: scikit-learn does not stop
@@ -45,7 +46,9 @@ STATES = (  # of an earlier fit by workers: what `partial_fit` goes on from
 
 
 def _shape(X: Any) -> tuple[int, int] | None:
-    """Rows and features of what may be rows; None if nobody asked for their number can say."""
+    """Rows and features of rows in this process; None of a Dask collection, and of what is none."""
+    if is_collection(X):
+        return None
     shape = getattr(X, "shape", None)
     if shape is None and isinstance(X, list | tuple):
         try:
@@ -106,6 +109,8 @@ def suit_sgd(estimator: Any, X: Any, y: Any) -> bool:
     if estimator.early_stopping or estimator.average or estimator.learning_rate == "auto":
         return False
     if estimator._checkpoint is not None or estimator._resume is not None:
+        return False
+    if _n_values(X, shape) > MOST_VALUES:  # nor are the labels of many rows counted
         return False
     n_columns = _n_columns(y) if is_classifier(estimator) else 1
     values = n_columns * (_n_values(X, shape) + shape[0])

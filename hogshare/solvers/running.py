@@ -146,7 +146,8 @@ class Run:
         """Whether workers rest at every epoch's end, so that its model can be read.
 
         Not where each goes on by itself, nor on a virtual clock, whose times a rest would change,
-        nor on ranks, which meet at epochs anyway, nor for who says that it only counts epochs.
+        nor on ranks, which meet at epochs anyway, nor for who says that it only counts epochs. Nor
+        behind BSP, where who rests has folded what others would have read first: other bits.
         """
         session = self.session
         return (
@@ -154,7 +155,7 @@ class Run:
             and self.runner.name in ("threads", "processes")
             and session.settings.n_workers > 1
             and session.homes is None
-            and not session.plan.free
+            and not (session.plan.free or session.plan.ordered)
         )
 
     def _keep(self, next_look: int) -> None:

@@ -157,7 +157,8 @@ def solve(
         ``on_epoch(epoch, snapshot) -> bool`` is called in the calling thread after each epoch
         (counted from 1); ``snapshot()`` gives the model; True stops the run. Workers in threads and
         processes wait for it at each epoch's end, so that the model is that of the epoch, but for
-        planes with a model for every worker, and workers that go on without the others.
+        planes with a model for every worker, workers that go on without the others, and `BSP`,
+        whose bits a wait would change: there it may be a later epoch's.
     checkpoint : Checkpoint, str or Path, default=None
         Where to save the run on its way; a path means after every epoch. See `Checkpoint` and
         ``docs/checkpoints.md``.

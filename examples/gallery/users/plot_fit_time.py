@@ -1,6 +1,6 @@
 """
 What a fit takes, against scikit-learn
-=====================================
+======================================
 
 Logistic regression on rows that look like text, with one changed import: the same parameters and
 the same objective, on all cores. The times are those of the machine that has built this page.
