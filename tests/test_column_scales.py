@@ -23,9 +23,7 @@ def incomes():
 def test_a_fit_by_scikit_learns_schedules_warns(form, few, incomes, seams):
     seams.sizes.few = few
     X, y = incomes
-    with pytest.warns(
-        UserWarning, match="Column 0 is 1,[0-9]{3} times as large as column 1"
-    ):
+    with pytest.warns(UserWarning, match="Column 0 is 1,[0-9]{3} times as large as column 1"):
         SGDClassifier(max_iter=5, tol=None).fit(form(X), y)
     with pytest.warns(UserWarning, match=SAID):
         SGDRegressor(max_iter=5, tol=None, eta0=1e-12).fit(form(X), y)
@@ -49,13 +47,20 @@ def test_nobody_is_warned_where_it_does_not_matter(incomes):
 
 def test_zeros_and_constants_count_for_nothing():
     X = np.ones((1_000, 3))
-    X[1:, 1] = 0.0  # rare, and no smaller for it
+    X[20:, 1] = 0.0  # rare, and no smaller for it
     X[:, 2] = 0.0
     assert unlike(X) is None
     assert unlike(sp.csr_array(X)) is None
     X[:, 0] = 150.0
     assert unlike(X)[1:] == (0, 1)
     assert unlike(np.zeros((3, 2))) is None and unlike(sp.csr_array((3, 2))) is None
+
+
+def test_wide_rows_that_are_scaled_are_alike():
+    draws = np.random.default_rng(0)
+    for shape in ((100, 20_000), (300, 5_000), (12, 40)):
+        assert unlike(draws.normal(size=shape)) is None
+    assert unlike(sp.random_array((500, 8_000), density=0.01, rng=draws, format="csr")) is None
 
 
 def test_of_many_rows_some_are_read():

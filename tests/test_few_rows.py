@@ -4,6 +4,7 @@ import copy
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import hogshare
 from hogshare import BSP, Shared
 from hogshare.cli import warm
 from hogshare.cli.main import main
+from hogshare.estimators import few_rows
 from hogshare.report import Report
 
 SETTINGS = [
@@ -243,3 +245,18 @@ def test_a_warm_up_has_workers_fit(monkeypatch, cancer):
     assert main(["warm", "SGDClassifier"]) == 0
     assert isinstance(reports[0], Report)
     assert was_left(hogshare.SGDClassifier(max_iter=5, tol=None).fit(*cancer))
+
+
+def test_beside_other_threads_nobodys_filters_of_warnings_are_touched(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    ignored = few_rows._ignored
+    entered = []
+    monkeypatch.setattr(few_rows, "_ignored", lambda: entered.append(True) or ignored())
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    other.start()
+    try:
+        assert was_left(hogshare.LogisticRegression().fit(X, y)) and not entered
+    finally:
+        over.set()
+        other.join()

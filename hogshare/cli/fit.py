@@ -333,7 +333,9 @@ def of_small_numbers(args: Any, task: str, loaded: rows.Loaded) -> str:
 def scaled(args: Any, small: str) -> rows.Loaded | None:
     """The rows again, scaled, if it is left to the command and they can be read a second time."""
     path = rows.located(args)
-    again = path is not None and os.path.isfile(path) and args.runtime != options.RANKS
+    files = [path, *([args.labels] if args.labels else [])]
+    again = args.runtime != options.RANKS and all(map(os.path.isfile, filter(None, files)))
+    again = again and path is not None
     if args.estimator != kinds.AUTO or args.scale is not None or not again:
         return None
     console.note(f"{args.data}: {small}: columns are scaled, which --no-scale leaves out")

@@ -13,6 +13,7 @@ from hogshare.system.interrupts import errstate
 
 MOST = 100.0  # times by which columns may differ: one step size then suits none of them well
 VALUES = 20_000  # of the rows that are read: a tenth of a millisecond
+FEW_ROWS, FEW_VALUES = 64, 16  # that are read at least, and of which a column's scale is known
 SCHEDULES = ("constant", "optimal", "invscaling", "adaptive")  # passive-aggressive steps have none
 assert set(SCHEDULES) < set(schedules.CODES)
 
@@ -38,11 +39,13 @@ def unlike(X: Any) -> tuple[float, int, int] | None:
         with errstate(over="ignore"):
             squares = np.bincount(columns, np.square(values), minlength=n_columns)
     else:
-        some = np.asarray(X[:: max(1, X.size // VALUES)], np.float64)
+        n_some = max(FEW_ROWS, VALUES // max(1, n_columns))
+        some = np.asarray(X[:: max(1, len(X) // n_some)], np.float64)
         counts = np.count_nonzero(some, axis=0)
         with errstate(over="ignore"):
             squares = np.square(some).sum(axis=0)
-    found = np.flatnonzero((squares > 0.0) & (squares < np.inf))
+    # of a handful of values one may be small by chance
+    found = np.flatnonzero((counts >= FEW_VALUES) & (squares > 0.0) & (squares < np.inf))
     if not len(found):
         return None
     scales = np.sqrt(squares[found] / counts[found])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -135,10 +136,11 @@ def fit_sgd(
     # in copies: scikit-learn's steps write to the intercept that they start from
     init = copy.deepcopy(init)
     inner.fit(rows, own_type(y), *init, sample_weight=sample_weight)
+    # before anything is written: a warning may be an error
+    warn_if_unlike(inner, _plain(rows))
     for name in (*FITTED, *STATES):
         estimator.__dict__.pop(name, None)
     estimator.__dict__.update({k: getattr(inner, k) for k in FITTED if hasattr(inner, k)})
-    warn_if_unlike(estimator, _plain(rows))
     by = f"scikit-learn's {theirs.__name__}"
     estimator.report_ = report_of(estimator, by, _reason(rows), began, solver="sgd")
 
@@ -167,25 +169,24 @@ def fit_newton(
     In float64: rows of float32 are few enough to be copied, and second derivatives lose digits.
     """
     began = time.perf_counter()
-    weight = None
-    if sample_weight is not None:
-        weight = row_weights(sample_weight, X, np.float64)
+    weight, alpha = estimator._weights(X, y, sample_weight)
     inner = _LogisticRegression(
-        C=np.inf if penalty is None else estimator.C,
+        # alpha stands beside the mean loss, and C before their sum
+        C=np.inf if penalty is None else 1.0 / (alpha * len(y)),
         tol=TIGHTER * estimator.tol,
         fit_intercept=estimator.fit_intercept,
-        class_weight=estimator.class_weight,
         solver=NEWTON,
         max_iter=estimator.max_iter,
     )
-    with warnings.catch_warnings():
-        # a singular matrix, too few iterations, classes without an optimum: the workers' business
-        warnings.simplefilter("error")
-        try:
-            inner.fit(X.astype(np.float64, copy=False), y, sample_weight=weight)
-        except (Warning, ArithmeticError, np.linalg.LinAlgError):
-            return False
-    if penalty is None and inner.score(X, y) == 1.0:
+    X64 = X.astype(np.float64, copy=False)
+    try:
+        with _unheard():
+            inner.fit(X64, y, sample_weight=weight)
+    except (Warning, ArithmeticError, np.linalg.LinAlgError):
+        return False
+    if not _steepest(inner, X64, y, weight, alpha) <= estimator.tol:
+        return False  # a singular matrix, too few iterations: the workers' business
+    if penalty is None and inner.score(X64, y) == 1.0:
         return False  # classes that a model separates have no optimum, which workers warn of
     estimator.coef_ = inner.coef_.astype(X.dtype, copy=False)
     estimator.intercept_ = inner.intercept_.astype(X.dtype, copy=False)
@@ -195,6 +196,36 @@ def fit_newton(
         estimator, f"scikit-learn's {NEWTON!r}", _reason(X), began, converged=True
     )
     return True
+
+
+def _unheard() -> contextlib.AbstractContextManager[None]:
+    """Leave out warnings of a fit that others may do again.
+
+    Filters are the process's: where there are other threads, nobody's are touched.
+    """
+    if threading.active_count() > 1:
+        return contextlib.nullcontext()
+    return _ignored()
+
+
+@contextlib.contextmanager
+def _ignored() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _steepest(
+    inner: _LogisticRegression, X: np.ndarray, y: np.ndarray, weight: Any, alpha: float
+) -> float:
+    """Largest component of the gradient of mean loss and penalty; weights have mean 1."""
+    wrong = inner.predict_proba(X) - (y[:, None] == inner.classes_)
+    wrong = wrong[:, -len(inner.coef_) :] / len(y)
+    wrong = wrong if weight is None else wrong * weight[:, None]
+    slopes = [wrong.T @ X + alpha * inner.coef_]
+    if inner.fit_intercept:
+        slopes.append(wrong.sum(axis=0))
+    return max(float(abs(part).max(initial=0.0)) for part in slopes)
 
 
 def _plain(X: Any) -> Any:
