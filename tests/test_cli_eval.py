@@ -1,5 +1,6 @@
 """`hogshare fit --eval`: scores on rows that are not fitted, after the fit and after its epochs."""
 
+import argparse
 import json
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 import hogshare
+from hogshare.cli import evaluation
 from hogshare.cli.main import main
 
 N_ROWS = 600
@@ -146,3 +148,19 @@ def test_estimators_without_a_score_of_rows_refuse_it(capsys, estimator):
     command = ["fit", "x.csv", "--model", "m.npz", "--eval", "y.csv", "--estimator", estimator]
     assert main(command) == 2
     assert f"--eval is not for --estimator {estimator}" in capsys.readouterr().err
+
+
+def test_labels_of_two_kinds_in_a_long_file_are_refused(tmp_path, monkeypatch, capsys):
+    """It is read in parts, of which one has numbers alone."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(evaluation.rows, "iterate", lambda *_: iter(PARTS))
+    args = argparse.Namespace(eval="e.csv", verbose=False)
+    loaded = evaluation.rows.Loaded(np.zeros((4, 1)), np.array(["1", "x"] * 2), None)
+    with pytest.raises(ValueError, match=r"e\.csv: labels of some rows are numbers"):
+        evaluation.Evaluation(args, "classification", loaded, loaded.y)
+    PARTS[1] = (np.zeros((2, 1)), np.array([1.0, np.nan]))
+    with pytest.raises(ValueError, match="some are missing"):
+        evaluation.Evaluation(args, "classification", loaded, loaded.y)
+
+
+PARTS = [(np.zeros((2, 1)), np.array([1.0, 2.0])), (np.zeros((1, 1)), np.array(["x"]))]

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -486,8 +487,8 @@ def test_types_of_arrow(folder, fit, run, name):
     text = {"texts", "coded"}
     assert {name for name, kind in kinds.items() if kind == "category"} == text
     assert kinds["nothing"] == "empty" and "without any value left out: nothing" in said
-    assert model[-1].classes_.tolist() == ["false", "true"]
-    assert set(predicted(run, name)[0]) <= {"false", "true"}
+    assert model[-1].classes_.tolist() == ["False", "True"]
+    assert set(predicted(run, name)[0]) <= {"False", "True"}
 
 
 @pytest.mark.parametrize(
@@ -514,3 +515,43 @@ def test_files_that_are_damaged_are_refused_by_name(folder, fit):
     assert "t.parquet: not a Parquet file that can be read" in fit("t.parquet")[1]
     (folder / "t.arrow").write_bytes(b"ARROW1\0\0" + bytes(50))
     assert "t.arrow: not an Arrow file that can be read" in fit("t.arrow")[1]
+
+
+def test_a_model_of_a_table_without_names_takes_the_first_line_for_a_row(fit, run):
+    table = people()[["city", "label"]]
+    table.to_csv("h.csv", index=False, header=False)
+    assert fit("h.csv", "--label-column", "-1")[0] is not None
+    Path("new.csv").write_text("Quito\nRome\nOslo\n")
+    code, out, said = run("predict", "m.npz", "new.csv", "--format", "csv")
+    assert code == 0 and len(out.splitlines()) == 3, said
+
+
+def test_a_first_row_that_lacks_a_value_is_a_row(fit):
+    lines = ["Rome,,yes"] + [
+        f"{('Rome', 'Oslo')[k % 2]},{k}.5,{('yes', 'no')[k % 2]}" for k in range(60)
+    ]
+    Path("g.csv").write_text("\n".join(lines) + "\n")
+    model, said = fit("g.csv", "--label-column", "-1")
+    assert "61 rows" in said and not hasattr(model[0], "feature_names_in_")
+
+
+def test_names_alone_are_no_rows(fit, run):
+    people().to_csv("t.csv", index=False)
+    assert fit("t.csv")[0] is not None
+    Path("names.csv").write_text("age,city,member\n")
+    code, _, said = run("predict", "m.npz", "names.csv")
+    assert code == 1 and "no rows" in said and "unexpected" not in said
+
+
+def test_truth_values_are_the_same_labels_in_every_format(fit, run):
+    pytest.importorskip("pyarrow")
+    table = people()
+    table["label"] = table["label"] == "buys"
+    table.to_csv("b.csv", index=False)
+    table.to_parquet("b.parquet")
+    table.to_json("b.jsonl", orient="records", lines=True)
+    for name in ("b.csv", "b.parquet", "b.jsonl"):
+        assert fit(name)[0] is not None
+        for other in ("b.csv", "b.parquet", "b.jsonl"):
+            _, said = predicted(run, other)
+            assert float(said.rpartition(" ")[2]) > 0.8, (name, other, said)

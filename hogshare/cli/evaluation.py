@@ -141,6 +141,14 @@ def _read(args: Any, loaded: rows.Loaded) -> tuple[Any, Any]:
     y = [part for _, part in parts]
     if any(part is None for part in y):
         return X, None
+    if any(labels.missing(part).size for part in y):
+        raise ValueError(f"{args.eval}: a model is scored on labels, and some are missing")
+    if len({part.dtype.kind in "iufb" for part in y}) > 1:
+        # parts are read one by one, and 1 is no word to the one that has no others
+        raise ValueError(
+            f"{args.eval}: labels of some rows are numbers, and of others words: mix the rows, or "
+            "write all labels as words"
+        )
     found = np.concatenate(y)
     whole = sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.concatenate(X)
     return whole, labels.class_labels(found)

@@ -180,6 +180,8 @@ def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
             if wanted.kind == "libsvm" and base is not None:
                 wanted = replace(wanted, zero_based=base)
             wanted = replace(wanted, leave_out=True, compared=True, names=expected.names or ())
+            if encoder is not None and expected.names is None and wanted.header is None:
+                wanted = replace(wanted, header=False)  # nor had the table that was fitted
             if encoder is not None and wanted.kind in readers.TABLES:
                 parts = assembly.parts(source, wanted, encoder, tally)
             else:
@@ -197,6 +199,8 @@ def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
             if nonzeros is not None:
                 nonzeros = nonzeros + found.X.nnz if hasattr(found.X, "nnz") else None
             yield found.X, found.y
+        if not rows:
+            raise ValueError(f"{name}: the file has no rows")
         if left_out:
             _say_left_out(args, name, found, left_out, expected.n_features)
         if encoder is not None:

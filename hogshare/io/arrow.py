@@ -148,7 +148,7 @@ class _Place:
         return f"{self.name}, row {self.begin + row + 1:,}"
 
 
-_TRUTHS = {None: "", True: "true", False: "false"}
+_TRUTHS = {None: "", True: "True", False: "False"}  # as pandas writes CSV
 
 
 def _is_number(types: Any, kind: Any) -> bool:

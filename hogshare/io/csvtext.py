@@ -366,7 +366,10 @@ def listed(names: Sequence[str]) -> str:
 def _has_names(first: list[str], second: list[str]) -> bool:
     """Whether the first line has names: no cell is a number, or one is above a number and none."""
     said = [cell for cell in first if cell.lower() not in MISSING]
-    if said and not any(is_number(cell) for cell in said):
+    # an index column has no name; a gap between others is a value that is missing
+    begun = itertools.dropwhile(lambda cell: not cell, first)
+    has_gap = any(cell.lower() in MISSING for cell in begun)
+    if said and not has_gap and not any(is_number(cell) for cell in said):
         return True
     return any(
         cell.lower() not in MISSING and not is_number(cell) and is_number(below)

@@ -72,7 +72,7 @@ class Table:
             if isinstance(value, str):
                 cells.append(value.strip())
             elif value is None or isinstance(value, bool):
-                cells.append({None: "", True: "true", False: "false"}[value])
+                cells.append({None: "", True: "True", False: "False"}[value])
             else:
                 kind = "a list" if isinstance(value, list) else "an object"
                 raise NotEncoded(
