@@ -103,3 +103,10 @@ def test_columns_that_are_named_otherwise_are_refused(capsys, tmp_path, head, sa
     data.write_text(f"{head}\n" + "1,2,3,4\n2,2,4,5\n")
     code, _, err = fit(capsys, data, model)
     assert code == 1 and f"line 1: {said}" in err and not model.exists()
+
+
+def test_a_first_line_without_its_rating_is_no_header(capsys, tmp_path):
+    data = tmp_path / "r.dat"
+    data.write_text("1::10::\n1::11::3\n2::10::4\n")
+    code, _, err = fit(capsys, data, tmp_path / "m.npz")
+    assert code == 1 and "line 1" in err and "rating" in err

@@ -555,3 +555,15 @@ def test_truth_values_are_the_same_labels_in_every_format(fit, run):
         for other in ("b.csv", "b.parquet", "b.jsonl"):
             _, said = predicted(run, other)
             assert float(said.rpartition(" ")[2]) > 0.8, (name, other, said)
+
+
+def test_columns_without_names_are_called_by_their_numbers(fit, run):
+    draws = np.random.default_rng(0)
+    table = pd.DataFrame(draws.normal(size=(80, 3)), columns=["", " ", "a"])
+    table["label"] = np.where(table[""] > 0, "yes", "no")
+    lines = table.to_csv(index=False, header=False)
+    Path("u.csv").write_text(",,a,label\n" + lines)
+    model, _ = fit("u.csv", "--scale")
+    assert list(model[0].feature_names_in_) == ["column 1", "column 2", "a"]
+    _, said = predicted(run, "u.csv")
+    assert float(said.rpartition(" ")[2]) > 0.9

@@ -157,7 +157,7 @@ def _are_names(cells: list[str], others: list[str], known: Known) -> bool:
     from hogshare.io.sniffing import is_number
 
     if len(cells) > 2:
-        return not is_number(cells[2])
+        return cells[2].strip() not in MISSING and not is_number(cells[2])
     if len(cells) < 2 or known.count(cells):
         return False
     above = (is_number(other) > is_number(cell) for cell, other in zip(cells, others, strict=False))

@@ -301,6 +301,8 @@ class Table:
             if cell in seen and cell:
                 raise ValueError(f"{self.name}, line {number}: two columns are called {cell!r}")
             seen.add(cell)
+        if cells.count("") > 1:  # which a model could not tell from each other by their names
+            return tuple(cell or f"column {k}" for k, cell in enumerate(cells, 1))
         return tuple(cells)
 
 
