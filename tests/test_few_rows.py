@@ -260,3 +260,17 @@ def test_beside_other_threads_nobodys_filters_of_warnings_are_touched(monkeypatc
     finally:
         over.set()
         other.join()
+
+
+@pytest.mark.filterwarnings("ignore:The max_iter was reached")
+@pytest.mark.parametrize("settings", [{}, {"runtime": "caller"}], ids=["left", "workers"])
+def test_classes_that_are_refused_leave_the_model_as_it_is(settings):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:100, :2], np.tile([0, 1], 50)
+    model = hogshare.LogisticRegression(**settings).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.fit(X, np.array(list("abc"))[np.arange(100) % 3], sample_weight=np.ones(3))
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        model.fit(X, np.full(100, 7))
+    np.testing.assert_array_equal(model.predict(X), before)

@@ -225,8 +225,11 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
             return self
         few = few_rows.suit_newton(self, X, penalty)
         X, y, seen = check_rows(self, X, own_type(y), sizes=not few)
-        self.classes_ = everybody_of(self).labels(classes_of(y))
-        self._check_classes()
+        classes = everybody_of(self).labels(classes_of(y))
+        self._check_classes(classes)
+        if sample_weight is not None:
+            weights_of_part(everybody_of(self), sample_weight, X)
+        self.classes_ = classes  # only now: what is refused leaves the model as it is
         few = few and few_rows.suit_newton(self, X, penalty, len(self.classes_))
         if few and few_rows.fit_newton(self, X, y, sample_weight, penalty):
             return self
@@ -329,19 +332,19 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         gap = GAP_SHARE * self.tol if problem.penalty is not None and problem.alpha > 0.0 else None
         return Stop(epochs=max(1, epochs), gradient=self.tol, relative_gap=gap, give_up=may_give_up)
 
-    def _check_classes(self) -> None:
+    def _check_classes(self, classes: np.ndarray) -> None:
         """Refuse what scikit-learn refuses, in its words."""
-        if self.solver == "liblinear" and len(self.classes_) > 2:
+        if self.solver == "liblinear" and len(classes) > 2:
             raise ValueError(
                 "The 'liblinear' solver does not support multiclass classification"
                 " (n_classes >= 3). Either use another solver or wrap the "
                 "estimator in a OneVsRestClassifier to keep applying a "
                 "one-versus-rest scheme."
             )
-        if len(self.classes_) < 2:
+        if len(classes) < 2:
             raise ValueError(
                 "This solver needs samples of at least 2 classes in the data, but the data "
-                f"contains only one class: {self.classes_.tolist()[0]!r}"
+                f"contains only one class: {classes.tolist()[0]!r}"
             )
 
     def _weights(

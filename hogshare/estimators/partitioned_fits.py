@@ -219,7 +219,7 @@ def fit_logistic(est: Any, X: Any, y: Any, sample_weight: Any, penalty: str | No
         classes, _, weights = rows.labels()
         check_labels(classes)
         est.classes_ = classes
-        est._check_classes()
+        est._check_classes(est.classes_)
         by_class = None
         if est.class_weight is not None:
             by_class = weights_of(est.class_weight, classes, weights)
