@@ -432,6 +432,7 @@ def test_after_a_warm_up_no_fit_compiles():
 
 READ_ONLY = """
 import errno
+import warnings
 import numpy as np
 import scipy.sparse as sp
 import hogshare
@@ -442,6 +443,7 @@ def refuse(path, *_):
     raise OSError(errno.EROFS, "Read-only file system", str(path))
 
 cache._write = refuse  # who compiles is told by a warning, which is an error
+warnings.filterwarnings("ignore", "The rows are a sparse matrix with several entries")
 rng = np.random.default_rng(1)
 
 def inputs(shape):
