@@ -232,11 +232,11 @@ class Fits:
         if after is not None and not select.select([process.stdout], [], [], after)[0]:
             process.send_signal(signal.SIGINT)
         sent = time.monotonic()
-        told = process.stdout.readline()
+        line = process.stdout.readline()
         limit.cancel()
-        if not told:
+        if not line:
             raise RuntimeError(f"{self.what}: no answer within {LONGEST:g} s")
-        found: dict[str, Any] = json.loads(told)
+        found: dict[str, Any] = json.loads(line)
         answered = found["answered"]
         found["answer"] = None if answered is None else answered - sent
         return found

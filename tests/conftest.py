@@ -141,6 +141,13 @@ def workers_fit_few_rows():
 
 
 @pytest.fixture
+def plain_environment(monkeypatch):
+    """None of the variables that the command goes by."""
+    monkeypatch.delenv("HOGSHARE_DEBUG", raising=False)
+    monkeypatch.delenv("HOGSHARE_DATA", raising=False)
+
+
+@pytest.fixture
 def few_rows_are_left(seams):
     """A user's few rows are left to scikit-learn."""
     seams.sizes.few = 100_000

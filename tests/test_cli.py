@@ -29,10 +29,7 @@ compiles = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
 KINDS = ("speedup", "barriers", "rivals")
 
 
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch):
-    monkeypatch.delenv("HOGSHARE_DEBUG", raising=False)
-    monkeypatch.delenv("HOGSHARE_DATA", raising=False)
+pytestmark = pytest.mark.usefixtures("plain_environment")
 
 
 @pytest.fixture

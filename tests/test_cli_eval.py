@@ -26,9 +26,7 @@ def rows(n_classes=2):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.delenv("HOGSHARE_DEBUG", raising=False)
-    monkeypatch.delenv("HOGSHARE_DATA", raising=False)
+def folder(tmp_path, monkeypatch, plain_environment):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

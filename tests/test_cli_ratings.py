@@ -12,10 +12,7 @@ NAMES = ["userId", "movieId", "rating", "timestamp"]
 FORMS = {"MovieLens": "::", "tabs": "\t", "commas": ",", "semicolons": ";", "blanks": " "}
 
 
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch):
-    monkeypatch.delenv("HOGSHARE_DEBUG", raising=False)
-    monkeypatch.delenv("HOGSHARE_DATA", raising=False)
+pytestmark = pytest.mark.usefixtures("plain_environment")
 
 
 def run(capsys, *arguments):

@@ -41,9 +41,7 @@ def lacking(table):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.delenv("HOGSHARE_DEBUG", raising=False)
-    monkeypatch.delenv("HOGSHARE_DATA", raising=False)
+def folder(tmp_path, monkeypatch, plain_environment):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -11,11 +11,7 @@ from hogshare import LatentDirichletAllocation
 from hogshare.cli.main import main
 from hogshare.io.models import modelfile
 
-
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch):
-    monkeypatch.delenv("HOGSHARE_DEBUG", raising=False)
-    monkeypatch.delenv("HOGSHARE_DATA", raising=False)
+pytestmark = pytest.mark.usefixtures("plain_environment")
 
 
 def run(capsys, *arguments):

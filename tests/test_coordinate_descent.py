@@ -15,6 +15,7 @@ from sklearn.linear_model import ElasticNet as TheirElasticNet
 
 from hogshare import ElasticNet, Lasso
 from hogshare.estimators import coordinate_descent
+from hogshare.runtimes import forked_call
 
 DRAWS = np.random.default_rng(0)
 X = DRAWS.standard_normal((300, 40)) + 0.5 * DRAWS.standard_normal((300, 1)) + 1.0
@@ -116,9 +117,9 @@ def test_a_fork_comes_to_what_one_call_does(targets, few, monkeypatch):
     monkeypatch.setattr(coordinate_descent, "FEW_PASSES", few)
     monkeypatch.setattr(coordinate_descent, "SLICE_SECONDS", 1e-3)
     pids, before = [], X.copy()
-    make = coordinate_descent.forked
+    make = forked_call.forked
     monkeypatch.setattr(
-        coordinate_descent, "forked", lambda call: pids.append(make(os.getpid)) or make(call)
+        forked_call, "forked", lambda call: pids.append(make(os.getpid)) or make(call)
     )
     found = ElasticNet(**SETTINGS, copy_X=False).fit(X, targets)
     assert len(pids) == 1 and pids[0] != os.getpid()

@@ -17,6 +17,7 @@ from sklearn.linear_model import Ridge as TheirRidge
 
 from hogshare import Ridge, RidgeClassifier
 from hogshare.estimators import ridge
+from hogshare.runtimes import forked_call
 from hogshare.runtimes.forked_call import forked
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")
@@ -32,7 +33,9 @@ def always(monkeypatch):
     monkeypatch.setattr(ridge, "LONG_WORK", 0.0)
     found = []
     monkeypatch.setattr(
-        ridge, "forked", lambda call: found.append(forked(lambda: os.getpid())) or forked(call)
+        forked_call,
+        "forked",
+        lambda call: found.append(forked(lambda: os.getpid())) or forked(call),
     )
     return found
 
@@ -138,3 +141,16 @@ def test_nothing_is_forked_where_blas_would_wait_for_threads_that_are_gone(
     info = [{"user_api": "openmp"}, {"user_api": "blas", "threading_layer": layer}]
     monkeypatch.setattr("hogshare.runtimes.forked_call.threadpool_info", lambda: info)
     assert (forked(os.getpid) != os.getpid()) is other
+
+
+def test_an_array_that_a_fit_writes_in_its_place_comes_back():
+    class Estimator:
+        def fit(self):
+            self.coef_[:] = 2.0
+            self._other = 3
+            del self.names_
+
+    one = Estimator()
+    one.coef_, one.names_ = np.zeros(3), ["a"]
+    forked_call.changed_by_fork(one, one.fit)
+    assert one.coef_.tolist() == [2.0] * 3 and one._other == 3 and not hasattr(one, "names_")

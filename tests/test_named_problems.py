@@ -14,10 +14,7 @@ from hogshare.lab.studies.named_problems import FAMILIES, family_of
 NETWORK = "network:6-4-3"
 
 
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch):
-    monkeypatch.delenv("HOGSHARE_DEBUG", raising=False)
-    monkeypatch.delenv("HOGSHARE_DATA", raising=False)
+pytestmark = pytest.mark.usefixtures("plain_environment")
 
 
 def run(capsys, *arguments):

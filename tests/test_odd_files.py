@@ -309,9 +309,7 @@ ARRAYS = [
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.delenv("HOGSHARE_DEBUG", raising=False)
-    monkeypatch.delenv("HOGSHARE_DATA", raising=False)
+def here(tmp_path, monkeypatch, plain_environment):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     return tmp_path

@@ -42,12 +42,8 @@ class Evaluation:
         self._waited = 0
 
     def _check_labels(self, name: str, y: Any) -> None:
-        from hogshare.cli import labels
-
         if self.y is None:
             raise ValueError(f"{name}: a model is scored on labels, and there are none")
-        if labels.missing(self.y).size:
-            raise ValueError(f"{name}: a model is scored on labels, and some are missing")
         kinds = ("words", "numbers")
         fitted, own = (kinds[values.dtype.kind in "iufb"] for values in (y, self.y))
         if fitted != own:
@@ -93,11 +89,11 @@ class Evaluation:
         }
 
 
-class Epochs:
-    """What hears of epochs: the progress, and an evaluation of their models."""
+class EpochProgress:
+    """A scikit-learn callback that counts finished epochs."""
 
-    def __init__(self, progress: Progress, evaluation: Evaluation) -> None:
-        self.progress, self.evaluation = progress, evaluation
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Prepare nothing."""
@@ -107,6 +103,20 @@ class Epochs:
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Wait for the end of the epoch."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
+        """Count an epoch; never ask to stop."""
+        if context.parent is not None:
+            self.progress.advance()
+        return False
+
+
+class Epochs(EpochProgress):
+    """The same, which scores each epoch's model and may end the fit."""
+
+    def __init__(self, progress: Progress, evaluation: Evaluation) -> None:
+        super().__init__(progress)
+        self.evaluation = evaluation
 
     def on_fit_task_end(
         self, estimator: Any, context: Any, *, fitted_estimator: Any = None

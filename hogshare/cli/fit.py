@@ -415,7 +415,7 @@ def fitted(task: str, args: Any, *given: Any, scored: evaluation.Evaluation | No
         elif args.estimator in SOON_FITTED and few_rows.are_few(given[0]):
             pass  # who hears of epochs has workers fit them, which may compile first
         elif hasattr(estimator, "set_callbacks"):
-            estimator.set_callbacks(EpochProgress(progress))
+            estimator.set_callbacks(evaluation.EpochProgress(progress))
         else:
             estimator._on_epoch = lambda epoch, snapshot: progress.advance()
         estimator.fit(*given).set_params(**workers)
@@ -433,28 +433,6 @@ def save_on_the_way(estimator: Any, path: str, resume: bool) -> None:
         estimator._resume = path
     elif resume:
         console.say(f"{path}: there is no checkpoint yet; the fit begins anew")
-
-
-class EpochProgress:
-    """A scikit-learn callback that counts finished epochs."""
-
-    def __init__(self, progress: console.Progress) -> None:
-        self.progress = progress
-
-    def setup(self, estimator: Any, context: Any) -> None:
-        """Prepare nothing."""
-
-    def teardown(self, estimator: Any, context: Any) -> None:
-        """Clean up nothing."""
-
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Wait for the end of the epoch."""
-
-    def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
-        """Count an epoch; never ask to stop."""
-        if context.parent is not None:
-            self.progress.advance()
-        return False
 
 
 def reports_of(estimator: Any) -> list[Any]:

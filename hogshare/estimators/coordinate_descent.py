@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from hogshare.runtimes.forked_call import forked, may_fork
+from hogshare.runtimes.forked_call import changed_by_fork, may_fork
 
 SLICE_SECONDS = 0.6  # each begins by centring and copying the rows, as long as two passes take
 VALUE_SECONDS = 2e-9  # of a pass, to begin with
@@ -37,10 +37,6 @@ def _products_of_gram(X: Any) -> float:
     """How many there are of numbers of the rows, if they are dense."""
     shape: tuple[int, ...] = getattr(X, "shape", ())
     return float(shape[0]) * shape[1] ** 2 if len(shape) == 2 and not sp.issparse(X) else 0.0
-
-
-def _found(fitted: Any) -> dict[str, Any]:
-    return {name: value for name, value in vars(fitted).items() if name.endswith("_")}
 
 
 def descend(
@@ -85,7 +81,7 @@ def descend(
             warnings.simplefilter("always")
             fit = partial(theirs.fit, X, y, sample_weight=sample_weight, **others)
             if leaves:
-                theirs.__dict__.update(forked(lambda: _found(fit())))  # noqa: B023 # at once
+                changed_by_fork(theirs, fit)
             else:
                 fit()
         seconds = (time.perf_counter() - began) / max(1, int(np.max(theirs.n_iter_)))

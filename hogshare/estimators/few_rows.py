@@ -171,7 +171,7 @@ def fit_newton(
     began = time.perf_counter()
     weight, alpha = estimator._weights(X, y, sample_weight)
     inner = _LogisticRegression(
-        # alpha stands beside the mean loss, and C before their sum
+        # alpha is of the mean loss, and C of the sum of losses
         C=np.inf if penalty is None else 1.0 / (alpha * len(y)),
         tol=TIGHTER * estimator.tol,
         fit_intercept=estimator.fit_intercept,

@@ -196,7 +196,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         _check_solver(self.solver, choice.penalty, self.dual)
         X, y, _ = check_rows(self, X, own_type(y), sizes=False)  # folds are other rows
         self.classes_ = classes_of(y)
-        point({"solver": self.solver, "classes_": self.classes_}, 1.0, 0.0)._check_classes(self.classes_)
+        point({"solver": self.solver}, 1.0, 0.0)._check_classes(self.classes_)
         if sample_weight is not None:
             sample_weight = row_weights(sample_weight, X, X.dtype)
         routed = self._routed(sample_weight, params)

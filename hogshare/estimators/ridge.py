@@ -42,7 +42,7 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import class_weights, row_weights
 from hogshare.report import Report
-from hogshare.runtimes.forked_call import forked
+from hogshare.runtimes.forked_call import changed_by_fork
 from hogshare.system.clusters import is_collection
 from hogshare.system.interrupts import errstate
 from hogshare.system.ranges import meaning
@@ -265,19 +265,8 @@ class RidgeMixin(LeastSquares):
         if not (self.solver in ("auto", *EXACT) and self._is_long(X)):
             fit()
             return
-
-        def fitted() -> tuple[dict[str, Any], list[str]]:
-            before = dict(vars(self))
-            fit()
-            after = vars(self)
-            changed = {name: x for name, x in after.items() if before.get(name, after) is not x}
-            return changed, [name for name in before if name not in after]
-
         # one call of LAPACK, which answers no signal: so it is made where it can be ended
-        found, gone = forked(fitted)
-        self.__dict__.update(found)
-        for name in gone:  # names of features, of a fit before
-            self.__dict__.pop(name, None)
+        changed_by_fork(self, fit)
 
     def _is_long(self, X: Any) -> bool:
         """Whether an exact solution takes seconds, in which no signal is answered."""

@@ -277,7 +277,7 @@ class Table:
             what = f"{_shown(cell)} is no number such as 0.5, -3 or 1e-4"
         else:
             what = (
-                f"{_shown(cell)} is no number; turn words into numbers before (such as a column "
+                f"{_shown(cell)} is no number; make numbers of words before (such as a column "
                 "of 0 and 1 for each word), or leave the column out"
             )
         raise self._not_encoded(column, why, f"{where}: {what}")

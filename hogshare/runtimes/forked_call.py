@@ -3,7 +3,7 @@
 Python answers a signal between two steps of the interpreter, and a factorisation in LAPACK is one
 step, which may take minutes. No helper thread would do: much of SciPy's LAPACK keeps the
 interpreter's lock, and a process that ends waits for threads of BLAS. A fork has the rows already,
-without a copy, and returns what is small beside them.
+without a copy, and returns what is much smaller.
 
 The fork writes to its own end of a pipe, once; the caller reads that, and then has the fork ended
 and reaped, whatever has come. It ends with the caller, too (on Linux, by the kernel).
@@ -86,6 +86,33 @@ def forked(function: Callable[[], T]) -> T:
         raise outcome.error
     result: T = outcome.result
     return result
+
+
+def changed_by_fork(instance: object, call: Callable[[], object]) -> None:
+    """Make a call that fits an estimator in a fork, and have its attributes set in this process.
+
+    Raises
+    ------
+    MemoryError
+        As `forked`.
+    """
+
+    def changes() -> tuple[dict[str, Any], list[str]]:
+        before = dict(vars(instance))
+        call()
+        after = vars(instance)
+        # a fitted array, of which each name ends with _, may have been written in its place
+        changed = {
+            name: x
+            for name, x in after.items()
+            if name.endswith("_") or before.get(name, after) is not x
+        }
+        return changed, [name for name in before if name not in after]
+
+    changed, gone = forked(changes)
+    vars(instance).update(changed)
+    for name in gone:  # such as names of features, of a fit before
+        vars(instance).pop(name, None)
 
 
 def may_fork() -> bool:
