@@ -97,20 +97,32 @@ def test_nothing_is_looked_at_where_cores_are_free(seams):
     assert spinning.end_spinning(1) == []
 
 
-@pytest.mark.parametrize("state", ["R", "D"])
-def test_nothing_is_ended_while_another_thread_may_call(state, monkeypatch):
-    """A call that another thread makes would wait for ended threads for ever."""
-    told, real = threading.Event(), spinning._state
+@pytest.mark.parametrize("looks", [["R"], ["D"], ["S", "R"], ["S", "S later"]])
+def test_nothing_is_ended_while_another_thread_may_call(looks, monkeypatch):
+    """A call that another thread makes would wait for ended threads for ever.
+
+    Nor where it slept at both looks and was awake in between: of two that call by turns one sleeps
+    at each look, and yet somebody computes all the time.
+    """
+    told, real, seen = threading.Event(), spinning._asleep, []
     other = threading.Thread(target=told.wait)
     other.start()
 
-    def of(line):
-        return state.encode() if line.startswith(b"%d " % other.native_id) else real(line)
+    def of(status):
+        if b"\nPid:\t%d\n" % other.native_id not in status:
+            return real(status)
+        seen.append(looks[min(len(seen), len(looks) - 1)])
+        status = status.replace(b"State:\tS", b"State:\t" + seen[-1][:1].encode())
+        return real(status) and b"%d" % seen.count("S later")
 
-    monkeypatch.setattr(spinning, "_state", of)
+    monkeypatch.setattr(spinning, "_asleep", of)
     try:
-        spin()
-        assert spinning.end_spinning(2) == []
+        for _ in range(ATTEMPTS):  # until its threads are still awake when others are looked at
+            spin()
+            assert spinning.end_spinning(2) == []
+            if seen:
+                break
+        assert seen
     finally:
         told.set()
         other.join()

@@ -9,9 +9,10 @@ them again at its next threaded call (0.1 ms for one).
 Who ends them: `end_spinning`, on the thread that begins a run, before its workers start.
 
 - OpenBLAS has a function for it, which it calls itself before each fork. A call of another thread
-  that computes meanwhile would never return; so all other threads of Python's have to sleep. That
-  is looked at, and the function called, without letting go of the interpreter, without which none
-  of them can begin a call.
+  that computes meanwhile would never return; so all other threads of Python's have to sleep, at
+  one and the same time: of two that call, one sleeps where it waits for the other's turn to end.
+  That is looked at, and the function called, without letting go of the interpreter, without which
+  none of them can begin a call.
 - OpenMP (5.0) has omp_pause_resource_all. GNU's ends the idle threads of the thread that calls it;
   LLVM's and Intel's, which MKL's are, those of the process, and only for a "hard" pause, which
   forgets the number of threads: it is set again.
@@ -32,6 +33,8 @@ from hogshare.system import machine
 
 TASKS = "/proc/self/task"
 LINE = 512  # bytes in which a thread's state stands
+STATUS = 8192  # bytes in which its state and how often it has gone to sleep stand
+SLEEPS = b"voluntary_ctxt_switches:"
 PAUSE_HARD = 2  # OpenMP's omp_pause_hard
 
 # Who looks for libraries has the C library's lock on all that are loaded: taken for a fork, see
@@ -102,18 +105,32 @@ def _end(library: Any) -> bool:
         for thread in threading.enumerate():
             if thread.native_id not in (None, threading.get_native_id()):
                 with contextlib.suppress(FileNotFoundError):  # it has ended
-                    path = f"{TASKS}/{thread.native_id}/stat"
+                    path = f"{TASKS}/{thread.native_id}/status"
                     others.append(stack.enter_context(open(path, "rb")).fileno())
-        line = ctypes.create_string_buffer(LINE)
-        # from here on nobody else gets the interpreter
-        for file in others:
-            length = pread(file, line, LINE, 0)
-            if length > 0 and _state(line.raw[:length]) != b"S":
-                return False
+        page = ctypes.create_string_buffer(STATUS)
+        # From here on nobody else gets the interpreter. Two looks: a thread that was asleep in
+        # both, and has not gone to sleep in between, slept when the first one ended.
+        first = [_asleep(page.raw[: max(0, pread(file, page, STATUS, 0))]) for file in others]
+        if None in first:
+            return False
+        if first != [_asleep(page.raw[: max(0, pread(file, page, STATUS, 0))]) for file in others]:
+            return False
         function(*args)
     if library.num_threads != n_threads:
         library.set_num_threads(n_threads)
     return True
+
+
+def _asleep(status: bytes) -> bytes | None:
+    """How often a thread that sleeps has gone to sleep, by its status; None if it is awake.
+
+    Of one that has ended there is no status, and it sleeps for good.
+    """
+    lines = [line.split() for line in status.splitlines()]
+    known = {words[0]: words[1] for words in lines if len(words) > 1}
+    if not known:
+        return b""
+    return known.get(SLEEPS) if known.get(b"State:") == b"S" else None
 
 
 def _strangers_awake() -> int:
