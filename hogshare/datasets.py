@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from hogshare.io import catalogue
+from hogshare.io.ratings import read_ratings
 from hogshare.io.readers import read_file, read_libsvm, refuse_others
 from hogshare.io.rows import ZeroBased
 from hogshare.system.interrupts import leaves_numpy
@@ -29,6 +30,7 @@ __all__ = [
     "names",
     "read_file",
     "read_libsvm",
+    "read_ratings",
     "zipf_classification",
 ]
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from hogshare.io.sources import Lines, Source
 
+COLONS = b"::"  # between cells of MovieLens' older files, where CSV has a single character
 DELIMITERS = ("\t", ";", "|", ",")  # tried in this order: a comma may be that of a decimal
 BLANKS = " \t"  # any number of either
 NAMES = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "blanks": BLANKS}
@@ -23,6 +24,8 @@ FIRST = 10  # records that say what is between cells
 
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 _SEP = re.compile(rb'"?sep=([,;|\t])"?\r?\n')
+# a line of three cells or four that two colons separate, and nothing else
+_OF_COLONS = re.compile(rb"\s*[^\s:,;|]+(::[^\s:,;|]+){2}(::[^\s:,;|]*)?[ \t\r]*(\n|\Z)")
 _WORD = re.compile(r'"(?:[^"]|"")*"|\S+')
 
 
@@ -173,6 +176,30 @@ def delimiter_of(lines: Lines) -> str:
     if len(words) == 1 and words != {1}:
         return BLANKS
     return next((mark for mark, each in counts.items() if all(each)), ",")
+
+
+def is_of_colons(head: bytes, done: bool) -> bool | None:
+    """Whether the first line is three cells or four with `::` between them, as in MovieLens.
+
+    None: the line goes on after these first bytes, which are not `done`.
+    """
+    return _OF_COLONS.match(head) is not None if done or b"\n" in head else None
+
+
+def has_colons(record: bytes, cells: list[str]) -> bool:
+    """Whether `::` separates: ids may have it too, in a line that has cells without it."""
+    parts = record.split(COLONS)
+    if len(parts) < 2:
+        return False
+    return len(cells) < 2 or COLONS.decode() in cells or (len(parts) > 2 and _is_number(parts[2]))
+
+
+def _is_number(cell: bytes) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return b"_" not in cell
 
 
 def _ends(text: bytes, marks: str) -> Iterator[int]:
