@@ -132,7 +132,9 @@ def of_product(n: int, depth: int, width: int, kind: str) -> float:
 def stated(n_values: int, kind: str) -> Any:
     """A trainer on sparse rows of so many values, and a mini-batch of 50 of them."""
     draws = np.random.default_rng(0)
-    rows = sp.random_array((2000, 500), density=n_values / 500, format="csr", dtype=kind, rng=draws)
+    rows = sp.random_array(
+        (2000, 500), density=n_values / 500, format="csr", dtype=kind, random_state=draws
+    )
     problem = problems.network(rows, np.arange(2000) % 10, (UNITS,))
     batch = draws.permutation(2000)[:50]
     batch.flags.writeable = False

@@ -400,7 +400,7 @@ for rows, n_jobs in ((X, 1), (sp.csr_matrix(X), 2)):
     pairs = rng.integers(9, size=(2, 300))
     hogshare.MatrixFactorization(**run).fit(*pairs, z)
     hogshare.MatrixFactorization(loss="bpr", **run).fit(*pairs)
-text = sp.random_array((80, 400), density=0.1, format="csr", rng=rng, dtype="float32")
+text = sp.random_array((80, 400), density=0.1, format="csr", random_state=rng, dtype="float32")
 text = sp.csr_array((text.data[::-1], text.indices, text.indptr), text.shape)
 text.indices[:2] = text.indices[1::-1].copy()
 text.has_sorted_indices = False
@@ -444,7 +444,7 @@ warnings.filterwarnings("ignore", "The rows are a sparse matrix with several ent
 rng = np.random.default_rng(1)
 
 def inputs(shape):
-    X = sp.random_array(shape, density=0.2, format="csr", rng=rng, dtype=np.float32)
+    X = sp.random_array(shape, density=0.2, format="csr", random_state=rng, dtype=np.float32)
     yield "sparse", X
     unsorted = X.copy()
     for begin, end in zip(X.indptr, X.indptr[1:]):

@@ -97,7 +97,7 @@ def test_schedules_on_unlike_columns_are_warned_of(fit):
 
 def test_rare_columns_are_no_smaller_than_others():
     draws = np.random.default_rng(0)
-    words = sp.random_array((3_000, 400), density=0.01, rng=draws, format="csr")
+    words = sp.random_array((3_000, 400), density=0.01, random_state=draws, format="csr")
     words.data[:] = draws.integers(1, 9, words.nnz)
     assert unlike(words) is None
     words = sp.hstack([words, sp.csr_array(np.full((3_000, 1), 2_000.0))]).tocsr()

@@ -425,7 +425,10 @@ def test_rows_that_do_not_fit_into_memory_are_in_a_file_meanwhile(folder, fit, s
 def test_options_of_tables_are_refused_where_there_is_none(fit, run):
     np.savez("t.npz", X=np.eye(4), y=np.arange(4) % 2)
     code, _, said = run("fit", "t.npz", "--model", "m.npz", "--drop", "2")
-    assert code == 2 and "--drop is for files of CSV, JSON lines or Parquet; t.npz is none" in said
+    assert (
+        code == 2
+        and "--drop is for files of CSV, JSON lines, ARFF or Parquet; t.npz is none" in said
+    )
     people().to_csv("t.csv", index=False)
     for option in (["--scale"], ["--missing", "mean"], ["--categories", "auto"]):
         code, _, said = run("fit", "t.csv", "--model", "m", "--estimator", "topics", *option)

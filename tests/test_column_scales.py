@@ -60,7 +60,10 @@ def test_wide_rows_that_are_scaled_are_alike():
     draws = np.random.default_rng(0)
     for shape in ((100, 20_000), (300, 5_000), (12, 40)):
         assert unlike(draws.normal(size=shape)) is None
-    assert unlike(sp.random_array((500, 8_000), density=0.01, rng=draws, format="csr")) is None
+    assert (
+        unlike(sp.random_array((500, 8_000), density=0.01, random_state=draws, format="csr"))
+        is None
+    )
 
 
 def test_of_many_rows_some_are_read():

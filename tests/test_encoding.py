@@ -127,7 +127,7 @@ def test_many_categories_make_sparse_rows_of_the_same_numbers():
 
 @pytest.mark.parametrize("scale", [False, True])
 def test_sparse_matrices_are_scaled_and_stay_sparse(scale):
-    X = sp.random_array((200, 30), density=0.1, rng=np.random.default_rng(0), format="csr")
+    X = sp.random_array((200, 30), density=0.1, random_state=np.random.default_rng(0), format="csr")
     made = TableEncoder(scale=scale).fit(X).transform(X)
     theirs = StandardScaler(with_mean=False).fit_transform(sp.csr_matrix(X)) if scale else X
     np.testing.assert_allclose(made.toarray(), theirs.toarray())

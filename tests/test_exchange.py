@@ -89,7 +89,9 @@ def get_in_the_way(segments, stop, held):
 
 def wide_session(n_workers=2, dtype="float64"):
     """Several segments, no curvature, everyone joined: weights are one."""
-    X = sp.random_array((40, FEATURES), density=0.01, format="csr", rng=np.random.default_rng(0))
+    X = sp.random_array(
+        (40, FEATURES), density=0.01, format="csr", random_state=np.random.default_rng(0)
+    )
     y = np.arange(40) % 2
     problem = linear(X.astype(dtype), y, penalty=None)
     session = cases.session(problem, n_workers=n_workers, plane=Shared(exchange=8))

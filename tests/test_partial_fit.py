@@ -92,7 +92,12 @@ def test_the_model_stays_where_it_is(kind, classes, average, dtype):
 )
 def test_a_call_allocates_no_models(settings, dtype, models):
     model, classes = SGDClassifier(**SETTINGS, **settings), np.arange(5)
-    rows = [sp.random_array((9, 1 << 15), density=1e-3, format="csr", rng=k) for k in range(3)]
+    rows = [
+        sp.random_array(
+            (9, 1 << 15), density=1e-3, format="csr", random_state=np.random.default_rng(k)
+        )
+        for k in range(3)
+    ]
     rows = [X.astype(dtype) for X in rows]
     for X in rows[:2]:
         model.partial_fit(X, np.arange(9) % 5, classes=classes)

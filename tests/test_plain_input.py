@@ -358,7 +358,7 @@ def test_a_fit_to_columns_of_the_other_byte_order():
         import numpy as np, scipy.sparse as sp
         from hogshare import Ridge, SGDClassifier, Stop, problems, solve
         rng = np.random.default_rng(0)
-        X, y = sp.random_array((300, 400), density=0.02, format="csr", rng=rng), np.arange(300) % 2
+        X, y = sp.random_array((300, 400), density=0.02, format="csr", random_state=rng), np.arange(300) % 2
         want = solve(problems.linear(X, y), stop=Stop(epochs=2), seed=0).model.coef
         for kind in ("u4", "i4"):
             for both in (False, True):
@@ -437,7 +437,7 @@ SURVEYED = {
 def test_the_model_is_that_of_rows_that_nobody_has_surveyed(name, monkeypatch):
     """Norms and counts that come with the rows are those that a problem finds by itself."""
     rng = np.random.default_rng(0)
-    X = sp.random_array((400, 30), density=0.3, format="csr", rng=rng)
+    X = sp.random_array((400, 30), density=0.3, format="csr", random_state=rng)
     y = X @ rng.standard_normal(30) > 0.0
     found = []
     survey = validation.survey_rows

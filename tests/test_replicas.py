@@ -316,7 +316,9 @@ def test_bytes_are_degree_times_rounds_times_message(graph, degree):
 
 
 def test_a_message_is_sparse_where_that_is_shorter():
-    rows = sp.random_array((400, 300), density=0.01, format="csr", rng=0)
+    rows = sp.random_array(
+        (400, 300), density=0.01, format="csr", random_state=np.random.default_rng(0)
+    )
     problem = problems.linear(rows, np.arange(400) % 2, alpha=1e-3)
     run = {"n_workers": 4, "runtime": "threads", "seed": 0, "stop": 2}
     whole, sparse = solve(problem, plane=Replicas("ring", every=5), **run).reduces.sent.sum(axis=0)

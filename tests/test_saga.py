@@ -221,7 +221,7 @@ def test_without_a_penalty_alpha_does_not_matter(cancer):
 def test_rare_features_and_a_strong_penalty():
     """A gradient step on the penalty, scaled by rarity, would overshoot more at every visit."""
     rng = np.random.default_rng(0)
-    X = sp.random_array((2000, 200), density=0.001, format="csr", rng=rng)
+    X = sp.random_array((2000, 200), density=0.001, format="csr", random_state=rng)
     X = sp.csr_matrix(sp.hstack([X, np.ones((2000, 1))]))
     y = np.arange(2000) % 2
     for alpha in (1e-2, 1.0):
@@ -355,7 +355,7 @@ def test_text_with_kinks_is_for_the_dual_unless_the_penalty_is_weak():
 
 def test_columns_that_no_row_has_do_not_count():
     rng = np.random.default_rng(0)
-    X = sp.random_array((9000, 40), density=0.2, format="csr", rng=rng)
+    X = sp.random_array((9000, 40), density=0.2, format="csr", random_state=rng)
     hashed = sp.csr_array((X.data, X.indices, X.indptr), shape=(9000, 2**18))
     assert choices(hashed) == choices(X[:3900]) != choices(X)  # below the border to many rows
     # text: rare words that few rows have are not forgotten by a sample

@@ -49,7 +49,7 @@ PATIENCE = 60  # seconds after which something that should have happened has not
 
 def rows(n=20_000, m=500, seed=0):
     rng = np.random.default_rng(seed)
-    X = sp.random_array((n, m), density=0.05, format="csr", rng=rng)
+    X = sp.random_array((n, m), density=0.05, format="csr", random_state=rng)
     signal = X @ rng.standard_normal(m)
     return X, ((signal > 0) ^ (rng.random(n) < 0.05)).astype(int)
 

@@ -399,7 +399,7 @@ def test_lipschitz_constant_is_reached_at_zero(loss):
 
 def test_lipschitz_of_many_features_and_of_a_sample():
     rng = np.random.default_rng(13)
-    X = sp.random_array((400, 120), density=0.1, rng=rng, format="csr")
+    X = sp.random_array((400, 120), density=0.1, random_state=rng, format="csr")
     made = problems.linear(X, rng.integers(0, 2, 400), alpha=1e-3)
     rows = np.hstack([X.toarray(), np.ones((400, 1))])
     hessian = 0.25 / 400 * rows.T @ rows + np.diag([1e-3] * 120 + [0.0])

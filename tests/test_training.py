@@ -239,7 +239,7 @@ def test_numbers_out_of_range_are_not_written(size, eta):
 
 def test_rows_that_no_mini_batch_touches_shrink_in_every_step_that_has_a_weight():
     draws = np.random.default_rng(0)
-    X = sp.random_array((64, 5000), density=0.001, format="csr", rng=draws)
+    X = sp.random_array((64, 5000), density=0.001, format="csr", random_state=draws)
     weight = np.ones(64)
     weight[:8] = 0.0  # all of the first mini-batch
     y = draws.integers(0, 2, 64)

@@ -13,7 +13,6 @@ from sklearn.linear_model._logistic import _check_solver
 from sklearn.model_selection import check_cv
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metadata_routing import (
-    _manual_routing,
     _raise_for_params,
     _routing_enabled,
     process_routing,
@@ -199,8 +198,8 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         point({"solver": self.solver}, 1.0, 0.0)._check_classes(self.classes_)
         if sample_weight is not None:
             sample_weight = row_weights(sample_weight, X, X.dtype)
-        routed = self._routed(sample_weight, params)
-        folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
+        to_splitter, to_scorer = self._routed(sample_weight, params)
+        folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **to_splitter))
         if not folds:
             raise ValueError(f"cv={self.cv!r} gives no fold: name a number of folds, 2 or more.")
         threads, workers = self._crews(len(folds) * len(choice.ratios))
@@ -226,7 +225,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         def follow(path: Path, is_over: Callable[[], bool]) -> Any:
             # which threads do not inherit
             with config_context(**config), speaking(self._words):
-                return path.follow(scorer, routed.scorer.score, is_over)
+                return path.follow(scorer, to_scorer, is_over)
 
         found = take_turns(follow, paths, threads)
         shape = len(folds), len(choice.ratios), len(choice.Cs)
@@ -295,12 +294,15 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
             "classes_": self.classes_,
         }
 
-    def _routed(self, sample_weight: Any, params: dict[str, Any]) -> Any:
-        """Say what goes to the splitter and to the scorer."""
+    def _routed(
+        self, sample_weight: Any, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What goes to the splitter, and what to the scorer."""
         if _routing_enabled():
-            return process_routing(self, "fit", sample_weight=sample_weight, **params)
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
+            return routed.splitter.split, routed.scorer.score
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return _manual_routing({"splitter": {}, "scorer": {"score": {**params, **weights}}})
+        return {}, {**params, **weights}
 
     def _seed(self) -> Any:
         """A path's `random_state`: a generator is drawn from here, in the order of the paths."""
