@@ -143,6 +143,7 @@ def bad_archives():
     yield lambda p: np.savez(p, **parts, row=[-1], col=[0]), "not a sparse matrix of SciPy"
     yield lambda p: np.savez(p, **parts, row=[0.5], col=[0]), "must be whole numbers"
     yield lambda p: np.savez(p, **parts, row=[0]), "must be whole numbers"
+    yield lambda p: np.savez(p, user_factors=np.ones((2, 3))), "factors of a model, as implicit"
     yield lambda p: np.savez(p, users=[0]), "needs an array X, or data"
     yield lambda p: sp.save_npz(p, sp.csr_array((3, 3))), "there are no ratings"
     yield lambda p: p.write_bytes(b"PK\x03\x04 and no more"), "not a sparse matrix of SciPy"

@@ -339,6 +339,8 @@ def _of_npz(source: Source) -> Ratings:
     """Ratings of a sparse matrix of SciPy."""
 
     def form_of(archive: npz.Archive) -> str:
+        if any("factors" in name for name in archive.names):
+            raise ValueError(f"{source.name}: factors of a model, as implicit saves it: no ratings")
         if "format" not in archive.names:
             return "csr"
         word = archive.read("format").item()
