@@ -116,6 +116,7 @@ def installed(python: Path, log: Path, pins: tuple[str, ...]) -> bool:
 def tested(name: str, versions: Versions, folder: Path) -> dict[str, Any]:
     """What the tests of a set found, with the versions that were really there."""
     log = folder / f"{name}.log"
+    log.unlink(missing_ok=True)  # of a run before, whose counts would be added
     found = interpreter(versions.python)
     if found is None:
         return {"python": versions.python, "note": "there is no such Python on this machine"}
