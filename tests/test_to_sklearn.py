@@ -245,6 +245,23 @@ LABELS = {
 }
 
 
+@pytest.mark.parametrize("loss", ["log_loss", "modified_huber"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_equal_probabilities_of_which_onnx_takes_the_first_are_warned_of(n_classes, loss):
+    X = np.repeat(ROWS, 5, axis=0)
+    y = np.digitize(X[:, 0], [-0.3, 0.3][: n_classes - 1])
+    model = hogshare.SGDClassifier(loss=loss, random_state=0, n_jobs=1).fit(X, y)
+    if loss == "log_loss" or n_classes == 2:
+        made = model.to_sklearn()
+        np.testing.assert_array_equal(onnx_of(made, X)[0], model.predict(X))
+        return
+    with pytest.warns(UserWarning, match="the same: for ONNX fit the loss 'log_loss' or 'hinge'"):
+        made = model.to_sklearn()
+    np.testing.assert_array_equal(made.predict(X), model.predict(X))
+    # where this fails skl2onnx is mended, and the warning should go
+    assert (onnx_of(made, X)[0] != model.predict(X)).mean() > 0.1
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize("name", ["SGDClassifier", "MLPClassifier", "LogisticRegression"])

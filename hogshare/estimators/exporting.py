@@ -57,7 +57,8 @@ class Exporting(KnownParameters):
         -----
         UserWarning
             If skl2onnx (1.20) would make another model of what is returned: labels beyond 32 bits
-            of `SGDClassifier` and `MLPClassifier`, and networks of two labels.
+            of `SGDClassifier` and `MLPClassifier`, three or more classes of `SGDClassifier` by
+            ``loss="modified_huber"``, and networks of two labels.
 
         Notes
         -----
@@ -116,6 +117,11 @@ def _onnx_faults(name: str, attributes: dict[str, Any]) -> list[str]:
         faults.append(
             f"skl2onnx casts labels of {name} to 32 bits, and these range from {labels.min()} to "
             f"{labels.max()}: for ONNX fit smaller numbers, or words, as labels."
+        )
+    if attributes.get("loss") == "modified_huber" and labels.size > 2:
+        faults.append(
+            "skl2onnx takes the class of the largest probability, and by the loss 'modified_huber' "
+            "several classes often have the same: for ONNX fit the loss 'log_loss' or 'hinge'."
         )
     if attributes.get("out_activation_") == "logistic" and attributes["n_outputs_"] == 2:
         faults.append(
