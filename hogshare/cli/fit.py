@@ -258,6 +258,8 @@ def fit(args: Any, gathered: Any = None) -> int:
     began = time.perf_counter()
     estimator = fitted(task, args, *given, scored=scored or None)
     seconds = time.perf_counter() - began
+    if not hasattr(estimator, "report_"):  # networks' fits end at Ctrl-C without an error
+        raise KeyboardInterrupt
     saved = save_load.to_saved(estimator, loaded.zero_based)
     saved.label_column = loaded.label
     if loaded.encoder is not None:
