@@ -268,15 +268,16 @@ def load(
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
     label_column: str | int | None = None,
+    format: str | None = None,
 ) -> tuple[Any, np.ndarray | None]:
     """Load a data set by name, or a file.
 
     Parameters
     ----------
     name : str or Path
-        One of `names`, or a file or a pipe: LIBSVM text, CSV, ``.npz`` or ``.npy``, plain or
-        compressed (``.gz``, ``.bz2``, ``.xz``). A known name comes before a file of that name;
-        write ``./digits`` for the file.
+        One of `names`, or a file or a pipe of a kind that `format` names, plain or compressed
+        (``.gz``, ``.bz2``, ``.xz``). A known name comes before a file of that name; write
+        ``./digits`` for the file.
     data_home : str or Path, default=None
         Folder for the names that are local files, and for file names that are not found from
         here; by default the environment's ``HOGSHARE_DATA``. What scikit-learn downloads
@@ -284,14 +285,18 @@ def load(
     dtype : dtype, default=float64
         Of the rows.
     n_features : int, default=None
-        Columns of a file of LIBSVM text; None takes the largest index that occurs.
+        Columns of a file of LIBSVM text or LDA-C; None takes the largest index that occurs.
     zero_based : bool or "auto", default="auto"
         Whether indices of a file of LIBSVM text begin at 0 (True) or at 1 (False). "auto" takes 0
         if an index 0 occurs, and else 1; say it for files that belong together, such as rows to
         train on and rows to test on, since one of them may have no index 0 by chance.
     label_column : str or int, default=None
-        Of a file of CSV, the column that has the labels: its name in the first line, or its place
+        Of a file of CSV or another table, the column that has the labels: its name, or its place
         counted from 0 (-1 is the last). None: there are no labels.
+    format : str, default=None
+        Of a file: "libsvm", "csv", "npz", "npy", "parquet", "arrow", "jsonl", "ldac" (LDA-C),
+        "mtx" (MatrixMarket), "uci" (a bag of words) or "arff". None goes by the first bytes and
+        the name.
 
     Returns
     -------
@@ -303,7 +308,7 @@ def load(
     ------
     ValueError
         If there is neither a set nor a file of that name, or the file is damaged (the message
-        names it, and the line of LIBSVM text). If `zero_based` is said of anything else.
+        names it, and the line of text). If `zero_based` is said of anything else.
     OSError
         If a path leads to no file, or a download fails.
 
@@ -312,12 +317,28 @@ def load(
     UserWarning
         If neither 0 nor 1 occurs as an index, so that "auto" is no more than a guess. If plain
         LIBSVM text has no newline at its end, so that it may have been cut off inside a number.
+        If text whose name says nothing was taken for LDA-C, which looks like LIBSVM text.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hogshare import datasets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "corpus.ldac")
+    ...     _ = path.write_text("2 0:2 3:1" + chr(10) + "1 1:4" + chr(10))  # two documents
+    ...     X, y = datasets.load(path)
+    >>> X.toarray(), y
+    (array([[2., 0., 0., 1.],
+           [0., 4., 0., 0.]]), None)
     """
     text = str(name)
     if (path := locate(name, data_home)) is not None:
-        return read_file(path, n_features, dtype, zero_based, label_column)
+        return read_file(path, n_features, dtype, zero_based, label_column, format)
     said = {"zero_based": zero_based, "n_features": n_features, "label_column": label_column}
     refuse_others(text, None, **said)
+    if format is not None:
+        raise ValueError(f"{text}: format is for files, and this is the name of a data set")
     if text in GENERATED:
         return zipf_classification(**GENERATED[text], dtype=dtype)
     X, y = catalogue.SOURCES[text](_folder(data_home))

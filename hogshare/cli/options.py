@@ -25,9 +25,13 @@ RATINGS_LOSSES = ("squared_error", "logistic", "bpr")
 LEARNING_RATES = ("auto", "constant", "optimal", "invscaling", "adaptive", "pa1", "pa2")
 RANKS = "mpi"
 RUNTIMES = ("auto", "caller", "threads", "processes", RANKS)
+FORMATS = (
+    *("libsvm", "csv", "npz", "npy", "parquet", "arrow", "jsonl"),
+    *("ldac", "mtx", "uci", "arff"),
+)
 DATA_HELP = (
-    "a file or a pipe (LIBSVM text, CSV, JSON lines, Parquet, Arrow, .npz or .npy; plain, .gz, "
-    ".bz2 or .xz), - for standard "
+    "a file or a pipe (LIBSVM text, CSV, JSON lines, Parquet, Arrow, ARFF, .npz, .npy, or counts "
+    "as MatrixMarket, LDA-C or a UCI bag of words; plain, .gz, .bz2 or .xz), - for standard "
     "input, or the name of a data set: zipf, zipf-small, breast_cancer, digits, rcv1, covtype, "
     "20newsgroups, a9a, imdb, ..."
 )
@@ -290,7 +294,8 @@ def add_data_options(parser: Any) -> None:
         "--n-features",
         type=positive_int,
         metavar="N",
-        help="columns of LIBSVM text; an index beyond is an error (default: the largest index)",
+        help="columns of LIBSVM text or LDA-C; an index beyond is an error (default: the largest "
+        "index)",
     )
     parser.add_argument(
         "--labels",
@@ -342,14 +347,15 @@ def add_file_options(parser: Any, base: str, label: str) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=("libsvm", "csv", "npz", "npy", "parquet", "arrow", "jsonl"),
-        help="of DATA (default: by the name and the first bytes)",
+        choices=FORMATS,
+        help="of DATA: libsvm, csv, npz, npy, parquet, arrow, jsonl (JSON lines), ldac (LDA-C), "
+        "mtx (MatrixMarket), uci (a bag of words), arff (default: by the name and the first bytes)",
     )
     parser.add_argument(
         "--label-column",
         metavar="COLUMN",
-        help=f"of CSV: the name of the labels' column, or its number (1: the first, -1: the last; "
-        f"default: {label})",
+        help="of a table: the name of the labels' column, or its number (1: the first, -1: the "
+        f"last; default: {label})",
     )
     parser.add_argument(
         "--columns",

@@ -117,13 +117,14 @@ def load(args: Any, data: str, labelled: bool = True, gathered: Gathered | None 
     from hogshare.cli import columns, tables
     from hogshare.io import libsvm, readers
 
-    encoder = None
+    encoder, are_cells = None, False
     with opened(args, again=True) as source:
         if source is None:
             found = _named(args)
         else:
             wanted = _to_fit(args, source, labelled)
-            if wanted.kind in readers.TABLES:
+            are_cells = wanted.kind in readers.TABLES
+            if are_cells:
                 found, encoder = tables.load(args, source, wanted)
             elif gathered is None:
                 source.only_once()
@@ -131,7 +132,7 @@ def load(args: Any, data: str, labelled: bool = True, gathered: Gathered | None 
             else:
                 found = libsvm.whole(source.name, gathered, wanted)
             _say_doubts(source.name, found, None)
-        if encoder is None and found.table is None:
+        if not are_cells:
             X, encoder = tables.scaled(args, found.X)
             found = replace(found, X=X)
     X, y = found.X, found.y
@@ -168,7 +169,7 @@ def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
 
     rows = left_out = 0
     nonzeros: int | None = 0
-    encoder, tally = expected.encoder, Tally()
+    encoder, tally, are_cells = expected.encoder, Tally(), False
     with opened(args, expected) as source:
         if source is None:
             name, parts = args.data, iter([_named(args)])
@@ -176,18 +177,19 @@ def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
             name = source.name
             choose = columns.to_predict(args, name, expected)
             base = expected.zero_based if args.zero_based == "auto" else args.zero_based
-            wanted = _wanted(args, source, choose, expected.n_features)
+            wanted = _wanted(args, source, choose, expected.n_features, base)
             if wanted.kind == "libsvm" and base is not None:
                 wanted = replace(wanted, zero_based=base)
             wanted = replace(wanted, leave_out=True, compared=True, names=expected.names or ())
             if encoder is not None and expected.names is None and wanted.header is None:
                 wanted = replace(wanted, header=False)  # nor had the table that was fitted
-            if encoder is not None and wanted.kind in readers.TABLES:
+            are_cells = wanted.kind in readers.TABLES
+            if encoder is not None and are_cells:
                 parts = assembly.parts(source, wanted, encoder, tally)
             else:
                 parts = readers.iterate(source, wanted)
         for found in parts:
-            if encoder is not None and found.table is None:
+            if encoder is not None and not are_cells:
                 _check_shape(name, found.X.shape, expected)
                 found = replace(found, X=encoder.transform(found.X))
             elif encoder is None:
@@ -301,8 +303,16 @@ def _to_fit(args: Any, source: Source, labelled: bool) -> Wanted:
     return _wanted(args, source, choose, args.n_features)
 
 
-def _wanted(args: Any, source: Source, choose: Choose, n_features: int | None) -> Wanted:
+def _wanted(
+    args: Any,
+    source: Source,
+    choose: Choose,
+    n_features: int | None,
+    base: bool | None = None,
+) -> Wanted:
     """What the command line and the kind of the rows say together.
+
+    base : whether indices begin at 0 in the file of a model
 
     Raises
     ------
@@ -314,13 +324,26 @@ def _wanted(args: Any, source: Source, choose: Choose, n_features: int | None) -
 
     header = {"auto": None, "yes": True, "no": False}[args.header]
     wanted = Wanted(args.format, args.dtype, header=header, delimiter=args.delimiter)
+    # terms of LDA-C begin at 0: who says that indices do not, or that they do, has LIBSVM text
+    wanted = replace(wanted, zero_based=False if base is False else args.zero_based)
     decimal = {None: None, "point": ".", "comma": ","}[getattr(args, "decimal", None)]
     wanted = replace(wanted, choose=choose, finite=True, decimal=decimal)
     wanted = readers.settled(source, wanted)
     readers.refuse_others(source.name, wanted.kind, **_said(args))
     if wanted.kind == "libsvm":
         wanted = replace(wanted, n_features=n_features, zero_based=args.zero_based)
+    if wanted.kind == "ldac":
+        wanted = replace(wanted, n_features=n_features)
+        _say_if_guessed(args, source.name)
     return wanted
+
+
+def _say_if_guessed(args: Any, name: str) -> None:
+    """Say that a text was taken for LDA-C, if nobody has said that it is."""
+    from hogshare.io import ldac, sniffing
+
+    if args.format is None and sniffing.kind_by_name(name) is None:
+        console.say(f"{name}: {ldac.TAKEN}; --format libsvm, if it is LIBSVM text")
 
 
 def _said(args: Any) -> dict[str, Any]:

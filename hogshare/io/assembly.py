@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hogshare.io import arrow, csvtext, jsonlines
+from hogshare.io import arff, arrow, csvtext, jsonlines
 from hogshare.io.encoding import Learner, TableEncoder, Tally
 from hogshare.io.growing_arrays import Growing
 from hogshare.io.parts import Cells, NotEncoded, Part, as_numbers, as_text, missing
@@ -53,6 +53,8 @@ def table_of(source: Source, wanted: Wanted, now: bool = False) -> Table:
         return csvtext.Table(source, wanted, now)
     if wanted.kind == "jsonl":
         return jsonlines.Table(source, wanted, now)
+    if wanted.kind == "arff":
+        return arff.Table(source, wanted, now)
     return arrow.Table(source, wanted)
 
 

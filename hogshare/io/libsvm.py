@@ -20,6 +20,7 @@ from hogshare.io.rows import CERTAIN, LIKELY, UNSURE, Rows, Wanted
 from hogshare.io.sources import Lines, Source
 from hogshare.system import memory
 from hogshare.system.callers import users_line
+from hogshare.system.messages import counted
 
 COLUMN_BYTES = 40  # of memory that a fit takes for each column, about
 SPARSE = 100  # columns for each value from which they are counted
@@ -238,6 +239,8 @@ def _parts(source: Source, wanted: Wanted, now: bool = False) -> Iterator[_Part]
             _refuse_underscores(lines)
         X, y = _parse(lines, wanted.dtype, wanted.is_one_based)
         part = _Part(X, y, lines)
+        if wanted.counted:
+            _check_counts(part)
         beyond = _beyond(part, wanted, beyond)
         if wanted.finite and not np.isfinite(X.data).all():
             k = int(np.flatnonzero(~np.isfinite(X.data))[0])
@@ -252,6 +255,17 @@ def _parts(source: Source, wanted: Wanted, now: bool = False) -> Iterator[_Part]
                 stacklevel=users_line(),
             )
         yield part._replace(beyond=beyond)
+
+
+def _check_counts(part: _Part) -> None:
+    """Refuse a line that does not have as many pairs as its first number says."""
+    lengths = np.diff(part.X.indptr)
+    if (wrong := np.flatnonzero(lengths != part.y)).size:
+        row = int(wrong[0])
+        raise ValueError(
+            f"{part.lines.place_of_row(row, _words)}: not LDA-C: the line begins with "
+            f"{part.y[row]:g}, and has {counted(int(lengths[row]), 'pair')}"
+        )
 
 
 def _beyond(part: _Part, wanted: Wanted, known: IndexBeyond | None) -> IndexBeyond | None:
@@ -345,6 +359,11 @@ def fault(line: bytes) -> str | None:
         and all(_is(float, part) for part in words[0].split(b","))
     ):
         return f"{_shown(words[0])} are several labels, and one is fitted"
+    if _has_weight(words[0]):
+        return (
+            f"{_shown(words[0])} is a label with its weight (label:weight, as XGBoost has it); cut "
+            "the weights off, and in Python give them to fit as sample_weight"
+        )
     if not _is(float, words[0]):
         return f"the label {_shown(words[0])} is no number"
     if _has_qid(words) and b":" not in words.pop(1):
@@ -372,6 +391,11 @@ def _words(line: bytes) -> list[bytes]:
 
 def _has_qid(words: list[bytes]) -> bool:
     return len(words) > 1 and words[1].startswith(b"qid")
+
+
+def _has_weight(word: bytes) -> bool:
+    label, colon, weight = word.partition(b":")
+    return bool(colon) and _is(float, label) and _is(float, weight)
 
 
 def _indices(line: bytes) -> list[int]:

@@ -44,7 +44,7 @@ def read(source: Source, wanted: Wanted) -> Rows:
     if y is not None and y.shape != (X.shape[0],):
         raise ValueError(f"{path}: {X.shape[0]} rows but labels of shape {y.shape}")
     if wanted.finite:
-        _check_finite(path, X)
+        check_finite(path, X)
     return Rows(X, y)
 
 
@@ -75,7 +75,7 @@ def _npz(source: Source, dtype: Any) -> tuple[Any, np.ndarray | None]:
             f"it has {', '.join(sorted(parts)) or 'nothing'}"
         )
     if form != "csr":
-        return _converted(path, source.whole()[1], form, parts, dtype), y
+        return converted(path, source.whole()[1], form, parts, dtype), y
     data = _numbers(path, parts["data"], dtype)
     return csr(path, data, parts["indices"], parts["indptr"], parts["shape"]), y
 
@@ -103,7 +103,8 @@ def csr(path: str, data: Any, indices: Any, indptr: Any, shape: Any) -> sparse.c
     return X
 
 
-def _check_finite(path: str, X: Any) -> None:
+def check_finite(path: str, X: Any) -> None:
+    """Refuse values that are NaN or infinite; the error names the first one's row and column."""
     values = X.data if sparse.issparse(X) else X
     # a sum is finite where all are, short of an overflow, and costs no array of truth values
     with errstate(over="ignore", invalid="ignore"):
@@ -133,10 +134,18 @@ def _form(path: str, name: np.ndarray) -> str:
     return found
 
 
-def _converted(
-    path: str, length: int, form: str, parts: dict[str, np.ndarray], dtype: Any
+def converted(
+    path: str,
+    length: int,
+    form: str,
+    parts: dict[str, np.ndarray],
+    dtype: Any,
+    what: str = "a sparse matrix of SciPy",
 ) -> sparse.csr_array:
-    """A CSR matrix of another sparse one, once it is known what that takes."""
+    """A CSR matrix of another sparse one, once it is known what that takes.
+
+    It is `what` errors say that it is none of, and `length` the bytes of its file.
+    """
     try:
         data = _numbers(path, parts["data"], dtype)
         shape = rows, columns = _shape(parts["shape"])
@@ -166,7 +175,7 @@ def _converted(
         raise _out_of_memory(path, error) from error
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         why = str(error).removeprefix(f"{path}: ")
-        raise ValueError(f"{path}: not a sparse matrix of SciPy ({why})") from error
+        raise ValueError(f"{path}: not {what} ({why})") from error
 
 
 def _out_of_memory(path: str, error: MemoryError) -> MemoryError:

@@ -17,7 +17,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hogshare.io import assembly, csvtext, libsvm, matrices, npz, sniffing
+from hogshare.io import (
+    arff,
+    assembly,
+    bagofwords,
+    csvtext,
+    ldac,
+    libsvm,
+    matrices,
+    matrixmarket,
+    npz,
+    sniffing,
+    sparse_arff,
+)
 from hogshare.io.growing_arrays import Growing
 from hogshare.io.rows import UNSURE, Kind, Rows, Wanted, ZeroBased
 from hogshare.io.sources import Lines, Source
@@ -31,28 +43,45 @@ class Format(NamedTuple):
     iterate: Callable[[Source, Wanted], Iterator[Rows]]
 
 
-ARRAYS = Format(matrices.read, lambda source, wanted: iter([matrices.read(source, wanted)]))
+def _at_once(read: Callable[[Source, Wanted], Rows]) -> Format:
+    """Rows of which there is no part before all are read."""
+    return Format(read, lambda source, wanted: iter([read(source, wanted)]))
+
+
+ARRAYS = _at_once(matrices.read)
 BY_CELLS = Format(assembly.read, assembly.iterate)
 FORMATS: dict[Kind, Format] = {
     "libsvm": Format(libsvm.read, libsvm.iterate),
+    "ldac": Format(ldac.read, ldac.iterate),
     "csv": Format(csvtext.read, csvtext.iterate),
     "npz": ARRAYS,
     "npy": ARRAYS,
-    **dict.fromkeys(("parquet", "arrow", "jsonl"), BY_CELLS),
+    "mtx": _at_once(matrixmarket.read),
+    "uci": _at_once(bagofwords.read),
+    **dict.fromkeys(("parquet", "arrow", "jsonl", "arff"), BY_CELLS),
+    "sparse-arff": Format(sparse_arff.read, sparse_arff.iterate),
 }
+# what users call them
+NAMED = tuple(kind for kind in FORMATS if kind != "sparse-arff")
 # of which kind rows are of which these parameters say something
-TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "jsonl")
+TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "jsonl", "arff")
+NAMED_COLUMNS: tuple[Kind, ...] = (*TABLES, "sparse-arff")
 OF_KIND: dict[str, tuple[Kind, ...]] = {
     "zero_based": ("libsvm",),
-    "n_features": ("libsvm",),
+    "n_features": ("libsvm", "ldac"),
     "header": ("csv",),
-    "label_column": TABLES,
-    "columns": TABLES,
-    "drop": TABLES,
+    "label_column": NAMED_COLUMNS,
+    "columns": NAMED_COLUMNS,
+    "drop": NAMED_COLUMNS,
     "delimiter": ("csv",),
     "decimal": ("csv",),
 }
-IN_WORDS = {("libsvm",): "LIBSVM text", ("csv",): "CSV", TABLES: "CSV, JSON lines or Parquet"}
+IN_WORDS = {
+    ("libsvm",): "LIBSVM text",
+    ("libsvm", "ldac"): "LIBSVM text or LDA-C",
+    ("csv",): "CSV",
+    NAMED_COLUMNS: "CSV, JSON lines, ARFF or Parquet",
+}
 NOTHING_SAID = ("zero_based", "auto")
 
 
@@ -64,7 +93,12 @@ def settled(source: Source, wanted: Wanted) -> Wanted:
     ValueError
         If it is none that is known.
     """
-    return replace(wanted, kind=wanted.kind or sniffing.kind_of(source))
+    kind = wanted.kind or sniffing.kind_of(source)
+    if kind == "ldac" and wanted.kind is None and wanted.zero_based != "auto":
+        kind = "libsvm"
+    if kind == "arff" and arff.is_sparse(source):
+        kind = "sparse-arff"
+    return replace(wanted, kind=kind)
 
 
 def read(source: Source, wanted: Wanted) -> Rows:
@@ -101,31 +135,35 @@ def read_file(
     dtype: Any = np.float64,
     zero_based: ZeroBased = "auto",
     label_column: str | int | None = None,
+    format: str | None = None,
 ) -> Any:
-    """Read a data file or a pipe: ``.npz``, ``.npy``, LIBSVM text, CSV, JSON lines or Parquet.
+    """Read a data file or a pipe, of any kind that `format` names.
 
     Which of them it is, and how it is compressed (``.gz``, ``.bz2``, ``.xz``, or not at all), is
-    told by its first bytes; of text the name comes before, if it says it (``.svm``, ``.csv``).
+    known by its first bytes; of text the name comes before, if it says it (``.svm``, ``.csv``).
 
     Parameters
     ----------
     path : str or Path
     n_features : int, default=None
-        Number of columns of LIBSVM text, which does not say it itself; None takes the largest
-        index that occurs.
+        Number of columns of LIBSVM text or LDA-C, which do not say it themselves; None takes the
+        largest index that occurs.
     dtype : dtype, default=float64
         Of the rows that are returned.
     zero_based : bool or "auto", default="auto"
         Where indices of LIBSVM text begin, see `read_libsvm`.
     label_column : str or int, default=None
-        Of CSV, the column that has the labels: its name in the first line, or its place counted
+        Of CSV or another table, the column that has the labels: its name, or its place counted
         from 0 (-1 is the last). None: there are no labels.
+    format : str, default=None
+        "libsvm", "csv", "npz", "npy", "parquet", "arrow", "jsonl", "ldac" (LDA-C), "mtx"
+        (MatrixMarket), "uci" (a bag of words) or "arff". None goes by the bytes and the name.
 
     Returns
     -------
     X : ndarray or csr_array
     y : ndarray or None
-        None where the file has no labels (``.npy``, ``.npz`` without ``y``).
+        None where the file has no labels (``.npy``, ``.npz`` without ``y``, all that has counts).
 
     Raises
     ------
@@ -136,8 +174,15 @@ def read_file(
         If the rows take more memory than there is; the message names the file.
     OSError
         If the file cannot be opened.
+
+    Warns
+    -----
+    UserWarning
+        As `read_libsvm`. If text whose name says nothing was taken for LDA-C, which looks like
+        LIBSVM text, and has no labels.
     """
-    return _read(path, Wanted(None, dtype, n_features, zero_based), label_column)
+    kind = _known(format)
+    return _read(path, Wanted(kind, dtype, n_features, zero_based), label_column)
 
 
 def read_libsvm(
@@ -185,14 +230,29 @@ def read_libsvm(
     return X, y
 
 
+def _known(format: str | None) -> Kind | None:
+    """The kind that somebody names."""
+    if format is None:
+        return None
+    for kind in NAMED:
+        if kind == format:
+            return kind
+    raise ValueError(f"format must be None or one of {', '.join(NAMED)}; got {format!r}.")
+
+
 def _read(path: str | Path, wanted: Wanted, label_column: str | int | None = None) -> Any:
     with Source(path) as source:
-        wanted = settled(source, wanted)
+        was_said, wanted = wanted.kind is not None, settled(source, wanted)
         said = {"zero_based": wanted.zero_based, "n_features": wanted.n_features}
         refuse_others(source.name, wanted.kind, **said, label_column=label_column)
         if label_column is not None:
             wanted = replace(wanted, choose=csvtext.labels_at(label_column, source.name))
         rows = read(source, wanted)
+    if wanted.kind == "ldac" and not was_said and sniffing.kind_by_name(path) is None:
+        warnings.warn(
+            f"{path}: {ldac.TAKEN}; format='libsvm' or format='ldac' says which it is",
+            stacklevel=users_line(),
+        )
     if rows.guess == UNSURE:
         warnings.warn(
             f"{path}: indices were taken to begin at 1, which is a guess, since the smallest is "
@@ -245,10 +305,12 @@ def read_labels(path: str | Path) -> np.ndarray:
                 f"{source.name}: an archive of arrays, and labels are one array: numpy.save writes "
                 "it, or have X and y in one .npz file of rows"
             )
-        if kind in ("parquet", "arrow"):
+        if kind in ("parquet", "arrow", "arff"):
             raise ValueError(
                 f"{source.name}: a table of columns, and labels are one array, or text"
             )
+        if kind == "mtx":
+            raise ValueError(f"{source.name}: a matrix, and labels are one array, or text")
         if kind == "npy":
             return npz.read_array(source, "a .npy array")
         words, numbers = [], Growing(np.float64)

@@ -10,7 +10,21 @@ import numpy as np
 
 from hogshare.io.parts import Part
 
-Kind = Literal["libsvm", "csv", "npz", "npy", "parquet", "arrow", "jsonl"]
+# "sparse-arff" is what "arff" is once its first row is known to be sparse
+Kind = Literal[
+    "libsvm",
+    "csv",
+    "npz",
+    "npy",
+    "parquet",
+    "arrow",
+    "jsonl",
+    "ldac",
+    "mtx",
+    "uci",
+    "arff",
+    "sparse-arff",
+]
 ZeroBased = bool | Literal["auto"]
 
 # how sure it is where the indices of LIBSVM text begin
@@ -31,7 +45,7 @@ Choose = Callable[[tuple[str, ...] | None, int], Choice]
 
 
 class Table(Protocol):
-    """A source with columns: CSV, JSON lines, Parquet, Arrow.
+    """A source with columns: CSV, JSON lines, ARFF, Parquet, Arrow.
 
     Attributes
     ----------
@@ -66,7 +80,7 @@ class Wanted:
 
     Attributes
     ----------
-    kind : {"libsvm", "csv", "npz", "npy", "parquet", "arrow", "jsonl"} or None
+    kind : Kind or None
         None goes by the bytes and the name.
     dtype : dtype
         Of the rows.
@@ -74,6 +88,8 @@ class Wanted:
         Columns of LIBSVM text, which does not say it itself; None takes the largest index.
     zero_based : bool or "auto"
         Where indices of LIBSVM text begin, see `hogshare.io.readers.read_libsvm`.
+    counted : bool
+        Each line of LIBSVM text begins with the number of its pairs, as in LDA-C, and not a label.
     leave_out : bool
         Leave out values of LIBSVM text that are beyond `n_features`, instead of refusing them.
     header : bool or None
@@ -96,6 +112,7 @@ class Wanted:
     dtype: Any = np.float64
     n_features: int | None = None
     zero_based: ZeroBased = "auto"
+    counted: bool = False
     leave_out: bool = False
     header: bool | None = None
     delimiter: str | None = None

@@ -10,9 +10,9 @@ import codecs
 import re
 from pathlib import Path
 
+from hogshare.io import foreign
 from hogshare.io.csvrecords import DELIMITERS
 from hogshare.io.rows import Kind
-from hogshare.io.sources import MAGIC as PACKED
 from hogshare.io.sources import OPENERS, Source
 
 MAGIC: dict[bytes, Kind] = {
@@ -22,28 +22,10 @@ MAGIC: dict[bytes, Kind] = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
 }
-CSV_FROM = "write CSV with the program that made it"
-# what is no text, by its first bytes, and what to do about it
-BINARY: dict[bytes, str] = {
-    b"FEA1": "a Feather file of the first version: write it with a later one",
-    b"\x89HDF": f"an HDF5 file: {CSV_FROM}, or read it in Python",
-    b"\xd0\xcf\x11\xe0": f"a file of Excel or Office: {CSV_FROM}",
-    b"%PDF": f"a PDF file: {CSV_FROM}",
-    b"SQLite format 3": f"an SQLite data base: {CSV_FROM}",
-    **dict.fromkeys((b"\x80\x04", b"\x80\x05"), "a pickle, never loaded: use numpy.savez"),
-    b"\x04\x22\x4d\x18": "compressed by LZ4, which is not read here; unpack it",
-    **dict.fromkeys(PACKED, "compressed twice; unpack it once"),
-    b"7z\xbc\xaf": "a 7z archive; unpack it",
-}
-# and what is text, but not of rows: patterns of small letters
-TEXTS: dict[bytes, str] = {
-    b"@relation": "an ARFF file: write CSV with Weka, or leave out its lines up to @data",
-    **dict.fromkeys(
-        (b"<!doctype html", b"<html"), "a web page and no data, as a download that failed leaves it"
-    ),
-    b"version https://git-lfs": "a pointer of Git LFS and not the data: git lfs pull fetches them",
-    rb'\{\s*["}]|\[\s*[\[{]': "JSON, of which lines are read that have an object each: jq -c '.[]' "
-    "FILE makes them of a list",
+# and of text
+HEADS: dict[Kind, re.Pattern[bytes]] = {
+    "mtx": re.compile(rb"%%matrixmarket\s", re.I),
+    "arff": re.compile(rb"(?:\s*%.*\n)*\s*@relation\b", re.I),
 }
 SUFFIXES: dict[str, Kind] = {
     ".npz": "npz",
@@ -58,11 +40,18 @@ SUFFIXES: dict[str, Kind] = {
     ".ndjson": "jsonl",
     ".svm": "libsvm",
     ".libsvm": "libsvm",
+    ".ldac": "ldac",
+    ".lda-c": "ldac",
+    ".mtx": "mtx",
+    ".mm": "mtx",
+    ".arff": "arff",
     ".svmlight": "libsvm",
 }
 
-OBJECT = re.compile(rb'\s*\{\s*(\}|"[^\n]*\})\s*(\n|\Z)')  # alone in a line
+OBJECT = re.compile(rb'\s*\{\s*(\}|"[^\n]*\})[ \t\r]*(\n|\Z)')  # alone in a line
 FEATURE = re.compile(rb"(\d+|qid):[-+.\w]+$")
+COUNTED = re.compile(rb"(\d+)((?:[ \t]+\d+:\d+)*)\s*")  # a line of LDA-C
+ENTRY = re.compile(rb"\s*\d+[ \t]+\d+[ \t]+\d+\s*")  # of a bag of words
 
 
 def kind_by_name(path: str | Path) -> Kind | None:
@@ -85,16 +74,22 @@ def kind_of(source: Source) -> Kind:
 
     def settle(head: bytes, done: bool) -> Kind | None:
         arrays = _arrays(head)
+        if not arrays and (what := foreign.model(head)):
+            raise ValueError(f"{source.name}: {what}")
         if named == "jsonl" or (not arrays and _has_objects(head, done)):
             return "jsonl"
-        if not arrays and (other := _other(head)):
-            raise ValueError(f"{source.name}: {other}")
+        if not done and head.lstrip().startswith(b"{") and b"\n" not in head.strip():
+            return None  # an object may go on
+        if not arrays and (what := foreign.named(head)):
+            raise ValueError(f"{source.name}: {what}")
         if arrays or named:
             return arrays or named
         if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise ValueError(
                 f"{source.name}: neither text nor a file of arrays (.npz, .npy) that is known here"
             )
+        if Path(source.name).suffix.lower() == ".vw" or foreign.is_vowpal(head):
+            raise ValueError(f"{source.name}: {foreign.VOWPAL}")
         return kind_of_text(head, done)
 
     found: Kind = source.head(settle)
@@ -108,7 +103,10 @@ def arrays_of(source: Source) -> Kind | None:
 
 
 def _arrays(head: bytes) -> Kind | None:
-    return next((kind for start, kind in MAGIC.items() if head.startswith(start)), None)
+    """The kind that the first bytes leave no doubt about."""
+    binary = next((kind for start, kind in MAGIC.items() if head.startswith(start)), None)
+    text = head.removeprefix(codecs.BOM_UTF8)
+    return binary or next((kind for kind, begin in HEADS.items() if begin.match(text)), None)
 
 
 def _has_objects(head: bytes, done: bool) -> bool:
@@ -117,24 +115,15 @@ def _has_objects(head: bytes, done: bool) -> bool:
     return found is not None and (found[2] == b"\n" or done)
 
 
-def _other(head: bytes) -> str:
-    """What it is besides rows, by its first bytes; empty if that is not known."""
-    try:
-        head[:512].decode()
-        is_text = b"\0" not in head
-    except UnicodeDecodeError as error:
-        is_text = error.start > 500  # in the middle of a letter
-    start = head.removeprefix(codecs.BOM_UTF8).lstrip().lower() if is_text else head
-    if is_text:
-        return next((what for mark, what in TEXTS.items() if re.match(mark, start)), "")
-    return next((what for mark, what in BINARY.items() if start.startswith(mark)), "")
-
-
 def kind_of_text(head: bytes, done: bool) -> Kind | None:
     """What first lines look like; None if they leave it open and more may come."""
     lines = head.splitlines(keepends=True)
     if not done and lines and not lines[-1].endswith((b"\n", b"\r")):
         lines.pop()
+    if _is_bag_of_words(lines):
+        return "uci"
+    if (counted := _counts_pairs(lines, done)) is not False:
+        return "ldac" if counted else None
     for line in lines:
         words = line.partition(b"#")[0].split()
         if not words:
@@ -146,6 +135,28 @@ def kind_of_text(head: bytes, done: bool) -> Kind | None:
         if len(words) > 1:
             return "csv" if all(is_number(word) for word in words) else "libsvm"
     return "libsvm" if done else None
+
+
+def _is_bag_of_words(lines: list[bytes]) -> bool:
+    """Whether three lines have a number each, as in docword files, and the next one has three."""
+    sizes, entries = lines[:3], lines[3:4]
+    return all(line.strip().isdigit() for line in sizes) and any(map(ENTRY.fullmatch, entries))
+
+
+def _counts_pairs(lines: list[bytes], done: bool) -> bool | None:
+    """Whether the first number of each line counts the others, as in LDA-C, and not by chance.
+
+    By chance it does where it is the same in all lines. None: others may come.
+    """
+    counts = set()
+    for line in filter(bytes.strip, lines):
+        found = COUNTED.fullmatch(line)
+        if found is None or int(found[1]) != found[2].count(b":"):
+            return False
+        counts.add(found[1])
+    if len(counts) > 1:
+        return True
+    return False if done or not counts else None
 
 
 def is_number(cell: bytes | str) -> bool:

@@ -106,6 +106,11 @@ class Source:
         return not self._offset
 
     @property
+    def length(self) -> int:
+        """Bytes of the file; of what is none, those that were read so far."""
+        return self._offset if self.size is None else self.size
+
+    @property
     def is_plain_file(self) -> bool:
         """Whether its bytes are those of a file, which can be read at any place."""
         return self.size is not None and not self.packed
