@@ -37,7 +37,7 @@ ESTIMATORS = ("tests/test_sgd_estimators.py", "tests/test_linear_estimators.py")
 DASK = ("tests/test_dask_estimators.py", "tests/test_tasks_executors.py")
 RANKS = ("tests/test_mpi.py",)
 LOWEST = (
-    *("numpy==1.26.0", "scipy==1.12.0", "scikit-learn==1.9.0", "numba==0.62.0"),
+    *("numpy==1.26.0", "scipy==1.13.0", "scikit-learn==1.9.0", "numba==0.62.0"),
     "pytest<9.1",  # newer ones refuse how scikit-learn 1.9.0 parametrises its checks
 )
 
@@ -56,7 +56,7 @@ SETS = {
     "newest": Versions(files=ESTIMATORS),
     "lowest": Versions(pins=(*LOWEST, "pandas==2.0.3", "pyarrow==15.0.2"), files=ESTIMATORS),
     "between": Versions(
-        pins=("numpy==2.0.2", "scipy==1.13.1", "numba==0.63.1", "pandas==2.3.3"), files=ESTIMATORS
+        pins=("numpy==2.0.2", "scipy==1.14.1", "numba==0.63.1", "pandas==2.3.3"), files=ESTIMATORS
     ),
     "numba-0.65": Versions(pins=("numba==0.65.1",)),
     "python-3.12": Versions("3.12"),
