@@ -4,8 +4,8 @@ An environment in a temporary folder gets pinned releases of scikit-learn, SciPy
 LightGBM, Vowpal Wabbit, gensim, implicit, cornac, Surprise, LIBMF and liac-arff. Each writes files
 and reads them back (`peer_writers.py`); then `hogshare.datasets.load` or `read_ratings` reads the
 same file, and all values are compared. A file may be refused, by ``hogshare fit`` too, with a
-sentence that names what it is. Anything else is WRONG. It needs the network, and some minutes.
-Usage::
+sentence that names what it is, or at least the line that is no row. Anything else is WRONG. It
+needs the network, and some minutes. Usage::
 
     python bench/peer_files.py --json bench/results/peer_files.json
     python bench/peer_files.py --peers VENV/bin/python    # an environment that has the peers
@@ -36,7 +36,8 @@ PINS = (
     *("gensim==4.4.0", "implicit==0.7.3", "cornac==3.0.1", "liac-arff==2.5.0"),
 )
 BUILT = ("scikit-surprise==1.1.5", "libmf==0.9.2")  # of sources, which may fail
-RIGHT, REFUSED, WRONG, NOT_WRITTEN = "read right", "refused by name", "WRONG", "not written"
+RIGHT, REFUSED, BY_LINE = "read right", "refused by name", "refused by line"
+WRONG, NOT_WRITTEN = "WRONG", "not written"
 
 
 def environment(folder: Path) -> Path:
@@ -98,7 +99,7 @@ def outcome(path: Path, entry: dict[str, Any]) -> dict[str, str]:
 
 def refused(path: Path, entry: dict[str, Any], error: Exception) -> dict[str, str]:
     """Whether the sentence of a refusal says what the file is, and the command's does."""
-    word, said = entry.get("named"), str(error)
+    word, said = entry.get("named"), str(error).replace(str(path), "")
     arguments = ["fit", str(path), "--model", str(path) + ".model.npz"]
     if entry.get("ratings"):
         arguments += ["--estimator", "factorisation"]
@@ -107,10 +108,16 @@ def refused(path: Path, entry: dict[str, Any], error: Exception) -> dict[str, st
     printed = io.StringIO()
     with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(io.StringIO()):
         code = main(arguments)
-    right = isinstance(error, ValueError) and word and word.lower() in said.lower()
-    if right and (code not in (1, 2) or word.lower() not in printed.getvalue().lower()):
-        return {"outcome": WRONG, "said": f"the command ended with {code}: {printed.getvalue()}"}
-    return {"outcome": REFUSED if right else WRONG, "said": f"{type(error).__name__}: {said}"}
+    by_command = printed.getvalue().replace(str(path), "")
+    if not isinstance(error, ValueError) or code not in (1, 2):
+        return {"outcome": WRONG, "said": f"{error!r}; the command ended with {code}: {by_command}"}
+    if word is not None:
+        named = all(word.lower() in one.lower() for one in (said, by_command))
+    else:
+        named = ", line " in said and ", line " in by_command
+    if not named:
+        return {"outcome": WRONG, "said": f"{said}; by the command: {by_command}"}
+    return {"outcome": REFUSED if word else BY_LINE, "said": said.lstrip(":, ")}
 
 
 def measure(options: Any) -> dict[str, Any]:
@@ -136,7 +143,7 @@ def measure(options: Any) -> dict[str, Any]:
     header = ["file", "peer", "what", "outcome", "said"]
     table = [[file, *(str(one[key])[:90] for key in header[1:])] for file, one in found.items()]
     print(text_table(header, table))
-    names = (RIGHT, REFUSED, WRONG, NOT_WRITTEN)
+    names = (RIGHT, REFUSED, BY_LINE, WRONG, NOT_WRITTEN)
     counts = {name: sum(one["outcome"] == name for one in found.values()) for name in names}
     print(counts)
     return {"hogshare": __version__, "counts": counts, "files": found}

@@ -40,7 +40,8 @@ TIMES = 881250949 + np.arange(len(PAIRS))
 def written(peer: str, name: str, what: str, **said: Any) -> Callable[[Any], Any]:
     """Register a writer of a file; what it returns is what the peer reads from it.
 
-    said : ``named``, a word of the sentence that refuses it; ``options`` of hogshare's reader
+    said : ``named``, a word of the sentence that refuses it (without one it names the line);
+        ``options`` of hogshare's reader
     """
 
     def register(write: Any) -> Any:
@@ -96,7 +97,9 @@ def with_queries(path: str) -> Any:
     return rows(*load_svmlight_file(path))
 
 
-@written("scikit-learn", "multilabel.svm", "LIBSVM text, several labels a row", named="label")
+@written(
+    "scikit-learn", "multilabel.svm", "LIBSVM text, several labels a row", named="several labels"
+)
 def multilabel(path: str) -> Any:
     from sklearn.datasets import dump_svmlight_file
 
@@ -249,7 +252,7 @@ def to_json(path: str) -> Any:
     return read_back(pd.read_json(path, lines=True, precise_float=True))
 
 
-@written("pandas", "columns.json", "to_json", named="JSON")
+@written("pandas", "columns.json", "to_json")
 def to_json_columns(path: str) -> Any:
     frame().to_json(path)
 
@@ -346,7 +349,7 @@ def vowpal_text(path: str) -> Any:
     Workspace(f"--quiet -d {path} --loss_function logistic").finish()
 
 
-@written("vowpalwabbit", "rows.cache", "a cache", named="neither text nor")
+@written("vowpalwabbit", "rows.cache", "a cache", named="Vowpal")
 def vowpal_cache(path: str) -> Any:
     from vowpalwabbit import Workspace
 
@@ -393,7 +396,7 @@ written("gensim", "docword.txt", "UciCorpus")(corpus("UciCorpus"))
 written("gensim", "corpus.svmlight", "SvmLightCorpus")(corpus("SvmLightCorpus"))
 
 
-@written("gensim", "corpus.low", "LowCorpus", named="LIBSVM text")
+@written("gensim", "corpus.low", "LowCorpus")
 def low_corpus(path: str) -> Any:
     from gensim.corpora import Dictionary, LowCorpus
 
@@ -500,7 +503,7 @@ def cornac_ratings(path: str) -> Any:
     return triples(*zip(*Reader().read(path, fmt="UIR", sep="\t"), strict=True))
 
 
-@written("cornac", "ui.txt", "a user and several items a line", ratings=True, named="cells")
+@written("cornac", "ui.txt", "a user and several items a line", ratings=True, named="cornac")
 def cornac_items(path: str) -> Any:
     from cornac.data import Reader
 

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import scipy.io
 import scipy.sparse as sp
 
 import hogshare
@@ -47,6 +48,13 @@ def test_what_is_between_cells_and_a_header_can_be_said(tmp_path):
     assert datasets.read_ratings(path, header=False)[0].tolist() == ["who", "a"]
     with pytest.raises(ValueError, match=r"delimiter must be a character, '::' or ' '; got ', '"):
         datasets.read_ratings(path, delimiter=", ")
+
+
+def test_a_list_of_items_a_line_is_refused(tmp_path):
+    path = tmp_path / "ui.txt"
+    path.write_text("1 5 6 7\n2 5\n3 6 7\n")
+    with pytest.raises(ValueError, match=r"line 1: user and item .* a list of items, as cornac's"):
+        datasets.read_ratings(path)
 
 
 def lines_of_json(path, names, rows=ROWS):
@@ -132,6 +140,38 @@ def test_pairs_that_are_stored_twice_are_there_twice(tmp_path):
         assert rows_of(datasets.read_ratings(path)) == expected
 
 
+MARKET = "%%MatrixMarket matrix coordinate {}\n% of a test\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("banner", "lines", "expected"),
+    [
+        ("real general", "3 5 3\n1 2 4.5\n1 4 0\n3 1 3e0", ["1 2 4.5", "1 4 0.0", "3 1 3.0"]),
+        ("integer general", "3 5 2\n3 1 2\n3 1 5", ["3 1 2.0", "3 1 5.0"]),  # twice
+        ("real symmetric", "3 3 2\n2 1 4\n3 3 5", ["2 1 4.0", "3 3 5.0", "1 2 4.0"]),
+        ("pattern general", "3 5 2\n1 2\n3 1", ["1 2", "3 1"]),
+    ],
+)
+def test_entries_of_matrix_market_are_ratings_by_their_numbers_in_the_file(
+    tmp_path, banner, lines, expected
+):
+    path = tmp_path / "r.mtx"
+    path.write_text(MARKET.format(banner, lines))
+    users, items, ratings = datasets.read_ratings(path)
+    columns = [users.tolist(), items.tolist(), *([] if ratings is None else [ratings.tolist()])]
+    assert [" ".join(map(str, row)) for row in zip(*columns, strict=True)] == expected
+
+
+def test_a_dense_matrix_of_matrix_market_is_refused(tmp_path):
+    path = tmp_path / "r.mtx"
+    path.write_text("%%MatrixMarket matrix array real general\n2 1\n1.5\n0\n")
+    with pytest.raises(ValueError, match="a dense matrix, of whose zeros it is not known"):
+        datasets.read_ratings(path)
+    path.write_text(MARKET.format("real general", "2 2 1\n1 1 nan"))
+    with pytest.raises(ValueError, match="the rating of row 1, col 1 is nan"):
+        datasets.read_ratings(path)
+
+
 def bad_archives():
     coo = sp.coo_array(([1.0], ([0], [1])), shape=(2, 2))
     parts = {"format": np.array(b"coo"), "shape": np.array([2, 2]), "data": np.ones(1)}
@@ -158,6 +198,34 @@ def test_archives_without_ratings_are_refused(tmp_path, write, said):
     assert str(caught.value).startswith(str(path))
 
 
+@pytest.mark.parametrize("begin", ["", "UserID::MovieID::Rating::Timestamp\n"])
+def test_ratings_with_two_colons_are_no_rows_and_it_is_said_what_reads_them(tmp_path, begin):
+    path = tmp_path / "ratings.dat"
+    path.write_text(f"{begin}1::1193::5::978300760\n1::661::3::978302109\n")
+    with pytest.raises(
+        ValueError, match="two colons between cells, and no rows: hogshare.datasets"
+    ):
+        datasets.load(path)
+    path.write_text("a::b,1\nc::d,2\n")
+    with pytest.raises(ValueError, match="'a::b' is no number"):  # a table with a column of text
+        datasets.load(path)
+
+
+@pytest.mark.parametrize(
+    ("head", "what"),
+    [
+        (b"\7\0\0\x009.11.9\0\1\0\0\0\0m\0\0\0\0", "a model"),
+        (b"\6\0\0\0\0\0\0\x009.9.0\0c\x12\0\0\0", "a cache"),
+    ],
+)
+def test_models_and_caches_of_vowpal_wabbit_are_refused_by_name(tmp_path, head, what):
+    path = tmp_path / "r.dat"
+    path.write_bytes(head)
+    for read in (datasets.load, datasets.read_ratings):
+        with pytest.raises(ValueError, match=rf"r\.dat: {what} of Vowpal Wabbit"):
+            read(path)
+
+
 def test_what_has_no_ratings_is_refused_by_name(tmp_path):
     path = tmp_path / "r.npy"
     np.save(path, np.ones((3, 3)))
@@ -172,7 +240,7 @@ def test_what_has_no_ratings_is_refused_by_name(tmp_path):
 
 
 @pytest.mark.usefixtures("plain_environment")
-@pytest.mark.parametrize("kind", ["dat", "npz", "jsonl", "parquet", "arrow"])
+@pytest.mark.parametrize("kind", ["dat", "npz", "mtx", "jsonl", "parquet", "arrow"])
 def test_the_command_fits_and_predicts_them(capsys, tmp_path, kind):
     rng = np.random.default_rng(0)
     users, items = np.unique(rng.integers(1, 20, size=(150, 2)), axis=0).T
@@ -183,6 +251,8 @@ def test_the_command_fits_and_predicts_them(capsys, tmp_path, kind):
         data.write_text("".join(f"{u}::{i}::{r}\n" for u, i, r in rows))
     elif kind == "npz":
         sp.save_npz(data, sp.coo_array((stars, (users, items))))
+    elif kind == "mtx":
+        scipy.io.mmwrite(data, sp.coo_array((stars, (users - 1, items - 1))))
     else:
         TABLES[kind](data, ("user", "item", "rating"), rows)
     options = "--estimator", "factorisation", "--n-factors", "2", "--epochs", "2", "--n-jobs", "1"

@@ -25,7 +25,7 @@ FIRST = 10  # records that say what is between cells
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 _SEP = re.compile(rb'"?sep=([,;|\t])"?\r?\n')
 # a line of three cells or four that two colons separate, and nothing else
-_OF_COLONS = re.compile(rb"\s*[^\s:,;|]+(::[^\s:,;|]+){2}(::[^\s:,;|]*)?[ \t\r]*(\n|\Z)")
+OF_COLONS = re.compile(rb"\s*[^\s:,;|]+(::[^\s:,;|]+){2}(::[^\s:,;|]*)?[ \t\r]*(\n|\Z)")
 _WORD = re.compile(r'"(?:[^"]|"")*"|\S+')
 
 
@@ -183,7 +183,7 @@ def is_of_colons(head: bytes, done: bool) -> bool | None:
 
     None: the line goes on after these first bytes, which are not `done`.
     """
-    return _OF_COLONS.match(head) is not None if done or b"\n" in head else None
+    return OF_COLONS.match(head) is not None if done or b"\n" in head else None
 
 
 def has_colons(record: bytes, cells: list[str]) -> bool:

@@ -18,7 +18,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from hogshare.io import arrow, csvrecords, jsonlines, matrices, npz, parts, sniffing
+from hogshare.io import (
+    arrow,
+    csvrecords,
+    entries,
+    jsonlines,
+    matrices,
+    matrixmarket,
+    npz,
+    parts,
+    sniffing,
+)
 from hogshare.io.readers import refuse_others
 from hogshare.io.rows import Choice, Kind, Wanted
 from hogshare.io.sources import Source
@@ -188,7 +198,7 @@ def _of_lines(source: Source, form: Form) -> Ratings:
         if len(cells) < 2:
             raise ValueError(
                 f"{place}: user and item were expected, with a rating or without, and there are "
-                f"{len(cells)} cells"
+                f"{len(cells)} cells{_advice(cells)}"
             )
         _check_ids(place, cells)
         users.append(cells[0])
@@ -201,6 +211,13 @@ def _of_lines(source: Source, form: Form) -> Ratings:
         if rated:
             values.append(_number(cells[2], place))
     return Ratings(users, items, values or None)
+
+
+def _advice(cells: Sequence[str]) -> str:
+    """What to do about a line with several words and nothing else between them."""
+    if len(" ".join(cells).split()) < 3:
+        return ""
+    return "; of a user and a list of items, as cornac's UI has them, write a line for each item"
 
 
 def _check_ids(place: str, cells: Sequence[str]) -> None:
@@ -370,6 +387,20 @@ def _of_npz(source: Source) -> Ratings:
     return _of_entries(source.name, X.coords, X.data)
 
 
+def _of_matrix_market(source: Source) -> Ratings:
+    """Ratings of a sparse matrix in MatrixMarket; pairs alone of a pattern."""
+    banner, sizes, rest = matrixmarket.opened(source)
+    if not banner.is_sparse:
+        raise ValueError(
+            f"{source.name}: a dense matrix, of whose zeros it is not known whether they are "
+            "ratings: write the ratings as coordinates, by scipy.io.mmwrite of a coo_array"
+        )
+    size = entries.Size(*sizes)
+    found = matrixmarket.stored(source, rest, size, banner, np.float64)
+    ratings = _of_entries(source.name, (found.row + 1, found.column + 1), found.value)
+    return ratings._replace(values=None) if banner.field == "pattern" else ratings
+
+
 def _of_entries(name: str, coords: Sequence[np.ndarray], values: np.ndarray) -> Ratings:
     """Ratings of the entries of a matrix, whose rows are users and whose columns are items."""
     if values.dtype.kind not in "fiub":
@@ -383,6 +414,7 @@ def _of_entries(name: str, coords: Sequence[np.ndarray], values: np.ndarray) -> 
 
 READERS: dict[Kind, Callable[[Source], Ratings]] = {
     "npz": _of_npz,
+    "mtx": _of_matrix_market,
     "jsonl": lambda source: _of_table(source, jsonlines.Table, "jsonl"),
     "parquet": lambda source: _of_table(source, _ArrowTable, "parquet"),
     "arrow": lambda source: _of_table(source, _ArrowTable, "arrow"),
