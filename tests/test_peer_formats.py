@@ -162,6 +162,7 @@ def test_ldac_is_no_libsvm_text_and_that_is_said(capsys, tmp_path):
         ("2 0:2 3:1\n1\n", "libsvm"),
         ("2 0:2 3:1\n-1 1:4\n", "libsvm"),
         ("0\n1\n", "libsvm"),
+        ("9" * 5000 + " 0:1\n1 1:4\n", "libsvm"),
         ("2\n3\n1\n1 3 4\n", "uci"),
         ("2\n3\n1\n1 3\n", "csv"),
         ("2\n3\n", "libsvm"),
@@ -534,6 +535,11 @@ def test_what_is_refused_by_its_name(tmp_path, name, content, why):
     with pytest.raises(ValueError, match=why) as caught:
         datasets.load(path)
     assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_a_line_of_digits_is_read_once():
+    assert not foreign.is_vowpal(b"1" * 1_000_000 + b"\n")
+    assert not foreign.is_vowpal(b"1 |" + b"1" * 1_000_000 + b"\n")
 
 
 @pytest.mark.parametrize("text", ["1|2|3\n4|5|6\n", "1 | 2 | 3\n4 | 5 | 6\n", "a|b\n1|the cat\n"])

@@ -73,7 +73,8 @@ VOWPAL = (
     "it was made of"
 )
 
-_NUMBER = rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+# of which nothing is tried twice, however many digits there are
+_NUMBER = rb"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?"
 # a label, a weight and a base, a tag, which touches the first bar, and the first name
 _VOWPAL = re.compile(rb"(?:%b(?:[ \t]+%b){0,2}[ \t]+)?(?:'[^\s|]*)?\|" % (_NUMBER, _NUMBER))
 _FEATURE = re.compile(rb"[^\s|:]+:%b\Z" % _NUMBER)

@@ -50,7 +50,7 @@ SUFFIXES: dict[str, Kind] = {
 
 OBJECT = re.compile(rb'\s*\{\s*(\}|"[^\n]*\})[ \t\r]*(\n|\Z)')  # alone in a line
 FEATURE = re.compile(rb"(\d+|qid):[-+.\w]+$")
-COUNTED = re.compile(rb"(\d+)((?:[ \t]+\d+:\d+)*)\s*")  # a line of LDA-C
+COUNTED = re.compile(rb"(\d{1,9})((?:[ \t]+\d+:\d+)*)\s*")  # a line of LDA-C
 ENTRY = re.compile(rb"\s*\d+[ \t]+\d+[ \t]+\d+\s*")  # of a bag of words
 
 
