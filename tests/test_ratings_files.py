@@ -202,9 +202,7 @@ def test_archives_without_ratings_are_refused(tmp_path, write, said):
 def test_ratings_with_two_colons_are_no_rows_and_it_is_said_what_reads_them(tmp_path, begin):
     path = tmp_path / "ratings.dat"
     path.write_text(f"{begin}1::1193::5::978300760\n1::661::3::978302109\n")
-    with pytest.raises(
-        ValueError, match="two colons between cells, and no rows: hogshare.datasets"
-    ):
+    with pytest.raises(ValueError, match="two colons between cells, and no rows: hogshare"):
         datasets.load(path)
     path.write_text("a::b,1\nc::d,2\n")
     with pytest.raises(ValueError, match="'a::b' is no number"):  # a table with a column of text
