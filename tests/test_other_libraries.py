@@ -17,7 +17,7 @@ from executors import NEEDS_DASK, cluster
 from test_imports import FILES, PACKAGE, tree_of
 
 import hogshare
-from hogshare import BSP, SAGA, SDCA, SGD, AsyncContext
+from hogshare import BSP, SAGA, SDCA, SGD, AsyncContext, LogisticRegression
 from hogshare.cli.main import main
 from hogshare.kernels import cache, jit, streams, sums
 from hogshare.lab.rivals.linear import wabbit
@@ -685,6 +685,72 @@ def test_no_row_of_a_sparse_array_is_taken_by_itself(name):
             getattr(model, method)(X)
     if more:
         model.score(X, *more)
+
+
+def test_a_row_that_is_a_sparse_array_of_one_dimension_is_not_called_damaged():
+    with pytest.raises(ValueError, match="Expected 2D input"):
+        LogisticRegression().fit(sp.csr_array(ROWS[0]), LABELS[:1])
+
+
+# --- NumPy: masked values, and words of any length -----------------------------------------------
+
+MASKED = np.ma.masked_array(ROWS, mask=ROWS > 1.0)
+
+
+@pytest.mark.parametrize("few", [0, 100_000])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_masked_values_are_refused(name, few, seams):
+    """NumPy's conversions and scikit-learn's take the numbers below the mask, without a word."""
+    seams.sizes.few = few
+    model = getattr(hogshare, name)(**ESTIMATORS[name])
+    if name == "MatrixFactorization":
+        users, items, ratings = np.arange(6), np.arange(6), np.arange(6.0)
+        for k, what in enumerate(("users", "items", "ratings")):
+            given = [users, items, ratings]
+            given[k] = np.ma.masked_array(given[k], mask=given[k] > 3)
+            with pytest.raises(ValueError, match=f"{what} is a masked array, and 2 of"):
+                model.fit(*given)
+        return
+    y, weights = given_to(name, ROWS, np.float64)
+    with pytest.raises(ValueError, match=f"X is a masked array, and {MASKED.mask.sum()} of"):
+        model.fit(MASKED, *y)
+    if y:
+        masked = np.ma.masked_array(y[0], mask=np.arange(240) < 7)
+        with pytest.raises(ValueError, match=r"7 of (its .* masked|240 labels are missing)"):
+            model.fit(ROWS, masked)
+    if weights:
+        masked = np.ma.masked_array(WEIGHT, mask=np.arange(240) < 7)
+        with pytest.raises(ValueError, match="sample_weight is a masked array, and 7 of"):
+            model.fit(ROWS, *y, sample_weight=masked)
+    assert not hasattr(model, "coef_")
+
+
+def test_arrays_with_a_mask_of_nothing_are_taken():
+    plain = np.ma.masked_array(ROWS, mask=False)
+    found = LogisticRegression().fit(plain, np.ma.masked_array(LABELS)).coef_
+    np.testing.assert_array_equal(found, LogisticRegression().fit(ROWS, LABELS).coef_)
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="needs NumPy 2")
+@pytest.mark.parametrize("few", [0, 100_000])
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name[-5:] in ("ifier", "ssion")])
+def test_labels_may_be_words_of_any_length(name, few, seams):
+    """scikit-learn 1.9.1 ends with a TypeError, and NumPy 2.4 casts to a given length only."""
+    seams.sizes.few = few
+    words = np.array(["no", "certainly"])[LABELS]
+    kind = np.dtypes.StringDType(na_object=None)
+    model = getattr(hogshare, name)(**ESTIMATORS[name]).fit(ROWS, words.astype(kind))
+    expected = getattr(hogshare, name)(**ESTIMATORS[name]).fit(ROWS, words)
+    assert model.predict(ROWS).tolist() == expected.predict(ROWS).tolist()
+    assert model.classes_.tolist() == ["certainly", "no"]
+    missing = words.astype(kind)
+    missing[3] = None
+    with pytest.raises(ValueError, match="1 of 240 labels are missing"):
+        model.fit(ROWS, missing)
+    if hasattr(model, "partial_fit") and not name.startswith("MLP"):
+        classes = np.array(["certainly", "no"], np.dtypes.StringDType())
+        anew = getattr(hogshare, name)().partial_fit(ROWS, words.astype(kind), classes=classes)
+        assert set(anew.predict(ROWS)) <= {"certainly", "no"}
 
 
 # --- scikit-learn: Ctrl-C in the fit of a network -------------------------------------------------

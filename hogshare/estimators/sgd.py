@@ -210,6 +210,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         anew, labels = max_iter is not None, isinstance(self, ClassifierMixin)
         # scikit-learn's step sizes do not go by how large rows are
         sizes, y = self.learning_rate == "auto", own_type(y) if labels else y
+        classes = None if classes is None else own_type(classes)
         X, y, seen = check_rows(self, X, y, sizes=sizes, reset=reset)
         if anew:
             warn_if_unlike(self, X)

@@ -18,6 +18,7 @@ from hogshare.estimators.workers import to_the_optimum
 from hogshare.kernels.survey import Survey
 from hogshare.optimum.condensed import MOST_FEATURES, Condensed, condensed
 from hogshare.optimum.conjugate import ROUNDING
+from hogshare.problems.arrays import require_unmasked
 from hogshare.problems.linear import build
 from hogshare.problems.linear.columns import in_units, moments_of
 from hogshare.problems.linear.rows import as_rows, check_sparse
@@ -203,6 +204,7 @@ class LeastSquares(ToTheOptimum):
     def _fit_by_scikit_learn(self, X: Any, y: Any, sample_weight: Any, **others: Any) -> float:
         """Leave it to scikit-learn's solver; returns when that began."""
         check_sparse(X)
+        require_unmasked("y", y)
         if sample_weight is not None:
             row_weights(sample_weight, X)
         began = time.perf_counter()

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.problems.arrays import require_unmasked
+
 NOBODY = -1  # the line of an id that is not known
 SPREAD = 4  # whole numbers that a table may have for each id that is looked up
 WORDS = (str, bytes, tuple, frozenset)  # that are ids as a whole, though they have parts
@@ -27,8 +29,10 @@ def as_array(ids: Any, name: str) -> np.ndarray:
     Raises
     ------
     TypeError, ValueError
-        If there is an id that nothing can be equal to, or that cannot be told from others.
+        If there is an id that nothing can be equal to, or that cannot be told from others, or that
+        is masked.
     """
+    require_unmasked(name, ids)
     if hasattr(ids, "__array__"):
         array = np.asarray(ids)
         if array.ndim != 1:

@@ -38,6 +38,25 @@ def sealed(array: np.ndarray) -> np.ndarray:
     return np.asarray(array.data.toreadonly())
 
 
+def n_masked(array: Any) -> int:
+    """How many values of a masked array are masked; 0 of anything else."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return 0
+    return int(np.count_nonzero(np.ma.getmaskarray(array)))
+
+
+def require_unmasked(name: str, array: Any) -> None:
+    """Refuse masked values: NumPy's conversions, scikit-learn's too, take what is below the mask.
+
+    Raises ValueError: with how many there are.
+    """
+    if count := n_masked(array):
+        raise ValueError(
+            f"{name} is a masked array, and {count} of its values are masked. Drop their rows, or "
+            f"give them values by {name}.filled(...)."
+        )
+
+
 def added_up(add: Callable[[np.ndarray], np.ndarray], numbers: Sequence[Any]) -> list[np.ndarray]:
     """Arrays, each of which ``add`` has made the sum of what several processes have: in one call.
 

@@ -15,7 +15,7 @@ import numpy as np
 from hogshare.kernels import cells, factors, losses, quanta
 from hogshare.kernels.factors import Ratings
 from hogshare.kernels.parts import Each
-from hogshare.problems.arrays import FLOATS, frozen
+from hogshare.problems.arrays import FLOATS, frozen, require_unmasked
 from hogshare.problems.gradient import CompiledPass, GradientProblem, Whole
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
@@ -562,6 +562,7 @@ def size_of_chance(counts: Sequence[np.ndarray]) -> float:
 
 def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndarray:
     """Ratings as float64, of a size that a vector of some type and sums of squares can have."""
+    require_unmasked("ratings", ratings)
     try:
         values = np.asarray(ratings, dtype=np.float64)
     except (TypeError, ValueError) as error:

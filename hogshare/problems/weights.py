@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.problems.arrays import require_unmasked
 from hogshare.system import ranges
 
 
@@ -22,9 +23,10 @@ def row_weights(sample_weight: Any, X: Any, dtype: Any = None, **settings: Any) 
     dtype : of the weights; None leaves float32 and float64 as they are
     **settings : of scikit-learn's check: `copy`, `allow_all_zero_weights`
 
-    Raises ValueError: if one is negative, NaN or infinite, if all are zero, or if they are not as
-    many as rows.
+    Raises ValueError: if one is negative, NaN, infinite or masked, if all are zero, or if they are
+    not as many as rows.
     """
+    require_unmasked("sample_weight", sample_weight)
     # imported in a call because worker processes import this file too, and check nothing
     from sklearn.utils.validation import _check_sample_weight, _num_samples
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.kernels.checks import two_kinds
-from hogshare.problems.arrays import frozen
+from hogshare.problems.arrays import frozen, n_masked
 
 NUMBERS = tuple(map(np.dtype, ("float32", "float64", "int32", "int64")))  # of this byte order
 
@@ -41,11 +41,11 @@ def own_type(y: Any) -> Any:
     """Labels as NumPy has them, where none is missing; what NumPy reads by itself is left to it.
 
     scikit-learn reads a nullable column of pandas as float64, in which whole numbers from
-    ``2**53`` on merge.
+    ``2**53`` on merge, and does not read NumPy's words of any length (StringDType).
 
     Raises ValueError: if labels are missing.
     """
-    if type(y) is np.ndarray and y.dtype.kind != "O":
+    if type(y) is np.ndarray and y.dtype.kind not in "OT":
         return y
     missing = n_missing(y)
     if missing:
@@ -56,15 +56,19 @@ def own_type(y: Any) -> Any:
     if getattr(y, "ndim", 1) == 2 and hasattr(y, "items"):  # a data frame
         nullable = any(hasattr(kind, "numpy_dtype") for kind in y.dtypes)
         return np.column_stack([own_type(one) for _, one in y.items()]) if nullable else y
+    if getattr(getattr(y, "dtype", None), "kind", "") == "T":
+        return np.array(y.tolist(), dtype=str)  # NumPy 2.4 casts to words of a given length only
     kind = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
     return y if kind is None or kind.kind not in "biuf" else y.to_numpy(dtype=kind)
 
 
 def n_missing(y: Any) -> int:
-    """How many labels are None, NaN or pandas' NA; 0 of what has no rows of labels."""
+    """How many labels are None, NaN, pandas' NA or masked; 0 of what has no rows of labels."""
     if hasattr(y, "isna"):
         return int(np.count_nonzero(y.isna()))
-    if isinstance(y, list | tuple) or getattr(getattr(y, "dtype", None), "kind", "") == "O":
+    if isinstance(y, np.ma.MaskedArray):
+        return n_masked(y)
+    if isinstance(y, list | tuple) or getattr(getattr(y, "dtype", None), "kind", "") in ("O", "T"):
         return sum(map(_is_missing, y))
     return 0
 

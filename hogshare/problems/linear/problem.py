@@ -15,6 +15,7 @@ from hogshare.kernels.moments import nonzeros_of, norms_of, squared_norms
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
 from hogshare.kernels.survey import Survey, survey, survey_dense
+from hogshare.problems.arrays import require_unmasked
 from hogshare.problems.fingerprints import DIGITS, digits
 from hogshare.problems.linear.doubles import DoubleRows
 from hogshare.problems.linear.labels import distinct, own_type
@@ -690,6 +691,7 @@ def linear(
     if regression and loss not in REGRESSION_LOSSES:
         raise ValueError(f"loss={loss!r} needs classes; for a regression use {REGRESSION_LOSSES}.")
     check_sparse(X)
+    require_unmasked("y", y)
     y = y if regression else own_type(y)
     X, y = check_X_y(
         X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", y_numeric=regression

@@ -12,7 +12,7 @@ from hogshare.kernels.checks import has_repeats
 from hogshare.kernels.parts import NOBODY, Helpers
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.survey import Survey, survey, survey_dense
-from hogshare.problems.arrays import FLOATS, frozen
+from hogshare.problems.arrays import FLOATS, frozen, require_unmasked
 from hogshare.shm import sharing
 from hogshare.system import memory
 from hogshare.system.callers import warn
@@ -58,12 +58,14 @@ def check_sparse(X: Any) -> None:
     """Refuse a damaged compressed matrix before anything uses it; anything else passes.
 
     `sklearn.utils.check_array` lets a column index of ten million pass in a matrix of ten columns;
-    a kernel would then write anywhere, and so would SciPy's conversions.
+    a kernel would then write anywhere, and so would SciPy's conversions. Masked values are refused
+    too.
 
     Raises ValueError: if the pointers decrease or do not match the data, or an index is out of
-    range.
+    range; if values are masked.
     """
-    if not is_sparse(X) or X.format not in ("csr", "csc", "bsr"):
+    require_unmasked("X", X)
+    if not is_sparse(X) or X.format not in ("csr", "csc", "bsr") or len(X.shape) != 2:
         return
     _check_pointers(X)
     if _has_columns_in_range(X):
@@ -81,8 +83,9 @@ def check_sparse(X: Any) -> None:
 def require_dense(y: Any) -> None:
     """Refuse sparse targets, which scikit-learn's check of several targets lets pass.
 
-    Raises TypeError: in scikit-learn's words.
+    Raises TypeError: in scikit-learn's words. Raises ValueError: if targets are masked.
     """
+    require_unmasked("y", y)
     if is_sparse(y):
         raise TypeError(
             "Sparse data was passed for y, but dense data is required. Use '.toarray()' to convert "
