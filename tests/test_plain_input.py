@@ -358,7 +358,8 @@ def test_a_fit_to_columns_of_the_other_byte_order():
         import numpy as np, scipy.sparse as sp
         from hogshare import Ridge, SGDClassifier, Stop, problems, solve
         rng = np.random.default_rng(0)
-        X, y = sp.random_array((300, 400), density=0.02, format="csr", random_state=rng), np.arange(300) % 2
+        X = sp.random_array((300, 400), density=0.02, format="csr", random_state=rng)
+        y = np.arange(300) % 2
         want = solve(problems.linear(X, y), stop=Stop(epochs=2), seed=0).model.coef
         for kind in ("u4", "i4"):
             for both in (False, True):
