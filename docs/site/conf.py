@@ -79,7 +79,7 @@ ASKED = {
     "docs/guide/choices": "hogwild, which estimator, plane, runtime",
     "docs/guide/first_run": "warm, hogshare warm, compile, cache, docker, container",
     "docs/guide/repeats": "why two runs differ, reproducible, random_state, random seed",
-    "docs/guide/recommendations": "recommend, recommender, ratings, implicit feedback, cold start, movielens",
+    "docs/guide/recommendations": "recommend, recommender, ratings, implicit feedback, movielens",
     "docs/guide/cluster": "mpi, mpi4py, mpiexec, cluster",
     "docs/guide/several_machines": "slurm, several machines, multiple machines, batch system",
     "docs/guide/saving": "save model, save a model, load model, pickle, onnx, serving, to_sklearn",
