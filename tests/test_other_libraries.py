@@ -452,7 +452,7 @@ def test_words_of_the_channel_are_on_their_way_at_once(tmp_path):
     assert len(found) == 2, job.stderr[-2000:]
     for sizes in found:
         assert max(sizes["control"][1], sizes[""][1]) <= 40 < ON_THEIR_WAY
-        assert sizes["progress"][1] <= 56 + 2 * 64 < ON_THEIR_WAY
+        assert sizes["progress"][1] <= 40 + 2 * 72 < ON_THEIR_WAY
 
 
 @pytest.mark.quick
