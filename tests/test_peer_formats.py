@@ -4,6 +4,7 @@ The texts are what gensim 4.4.0, SciPy 1.17.1, liac-arff 2.5.0, scikit-learn 1.9
 LightGBM 4.7.0 and Vowpal Wabbit 9.11.9 wrote of four documents, or a few rows.
 """
 
+import codecs
 import gzip
 import io
 import json
@@ -170,6 +171,17 @@ def test_ldac_is_no_libsvm_text_and_that_is_said(capsys, tmp_path):
 )
 def test_what_lines_of_whole_numbers_look_like(text, kind):
     assert sniffing.kind_of_text(text.encode(), True) == kind
+
+
+@pytest.mark.parametrize("before", [b"", codecs.BOM_UTF8])
+def test_large_ldac_is_known_though_its_beginning_ends_inside_a_line(tmp_path, before):
+    path = tmp_path / "corpus.txt"
+    path.write_bytes(before + b"3 0:1 1:12345 2:1\n1 5:2\n" * 50_000)
+    with pytest.warns(UserWarning, match="taken for LDA-C"):
+        X, y = datasets.load(path)
+    assert y is None and X.shape == (100_000, 6)
+    small = before + CORPORA["docword.txt"].encode()
+    assert sniffing.kind_of_text(small, True) == "uci"
 
 
 def test_a_pipe_is_asked_for_more_while_counts_are_the_same():

@@ -13,7 +13,7 @@ from pathlib import Path
 from hogshare.io import foreign
 from hogshare.io.csvrecords import DELIMITERS
 from hogshare.io.rows import Kind
-from hogshare.io.sources import OPENERS, Source
+from hogshare.io.sources import BEGINNING, OPENERS, Source
 
 MAGIC: dict[bytes, Kind] = {
     b"\x93NUMPY": "npy",
@@ -117,8 +117,10 @@ def _has_objects(head: bytes, done: bool) -> bool:
 
 def kind_of_text(head: bytes, done: bool) -> Kind | None:
     """What first lines look like; None if they leave it open and more may come."""
-    lines = head.splitlines(keepends=True)
-    if not done and lines and not lines[-1].endswith((b"\n", b"\r")):
+    lines = head.removeprefix(codecs.BOM_UTF8).splitlines(keepends=True)
+    # of a large file that is not all of its text, and the last line goes on behind it
+    is_part = not done or (len(head) >= BEGINNING and len(lines) > 1)
+    if is_part and lines and not lines[-1].endswith((b"\n", b"\r")):
         lines.pop()
     if _is_bag_of_words(lines):
         return "uci"

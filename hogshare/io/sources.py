@@ -40,6 +40,7 @@ DAMAGE = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
 
 PIECE = 1 << 20  # bytes of one read
 BLOCK = 1 << 20  # bytes of text that are parsed at a time, about
+BEGINNING = 1 << 16  # bytes that say what kind of text it is, at most but for a piece
 CHECK_BYTES = 1 << 25  # that are read between two checks of the memory that is left
 SMALL = 1 << 22  # bytes of a pipe that is read again up to which they stay in memory
 
@@ -127,7 +128,7 @@ class Source:
         if isinstance(self._raw, _Again):
             self._raw.only_once()
 
-    def head(self, enough: Callable[[bytes, bool], Any], most: int = 1 << 16) -> Any:
+    def head(self, enough: Callable[[bytes, bool], Any], most: int = BEGINNING) -> Any:
         """Return what is made of the beginning, which stays to be read.
 
         `enough` is given the first bytes and whether those are all, and returns what it makes of
