@@ -50,6 +50,23 @@ def test_what_is_between_cells_and_a_header_can_be_said(tmp_path):
         datasets.read_ratings(path, delimiter=", ")
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b"u1,i1,3\nu\xe92,i2,4\n", "line 2: the byte 0xe9 is no UTF-8"),
+        (b"u\xe91,i1,3\nu2,i2,4\n", "line 1: the byte 0xe9 is no UTF-8"),
+        (b"u1::i1::3\nu2::i\xe92::4\n", "line 2: the byte 0xe9 is no UTF-8"),
+        (b"u1,i1,3\nu\r2,i2,4\n", "line 2: a carriage return in the middle of a line"),
+    ],
+)
+def test_text_that_is_none_is_refused_by_file_and_line(tmp_path, text, why):
+    path = tmp_path / "r.dat"
+    path.write_bytes(text)
+    with pytest.raises(ValueError) as refused:
+        datasets.read_ratings(path)
+    assert str(refused.value).startswith(f"{path}, {why}")
+
+
 def test_a_list_of_items_a_line_is_refused(tmp_path):
     path = tmp_path / "ui.txt"
     path.write_text("1 5 6 7\n2 5\n3 6 7\n")

@@ -236,7 +236,8 @@ def _cells(source: Source, delimiter: str | None) -> Iterator[Line]:
     for lines in blocks:
         if colons is None:
             *_, (_, second) = itertools.islice(csvrecords.records(lines, mark), 2)
-            colons = csvrecords.has_colons(second, csvrecords.split(second, mark))
+            *_, (_, its_cells) = itertools.islice(csvrecords.cells(lines, mark), 2)
+            colons = csvrecords.has_colons(second, its_cells)
         if colons:
             text = lines.text.replace(csvrecords.COLONS, MARK.encode())
             lines = dataclasses.replace(lines, text=text)
