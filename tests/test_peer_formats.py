@@ -173,6 +173,32 @@ def test_what_lines_of_whole_numbers_look_like(text, kind):
     assert sniffing.kind_of_text(text.encode(), True) == kind
 
 
+@pytest.mark.parametrize("sparse_fit", [False, True])
+def test_a_model_of_scaled_columns_predicts_the_same_rows_of_any_format(
+    capsys, tmp_path, sparse_fit
+):
+    rows = [(1, 0, "a"), (2, 1, "b"), (3, 0, "a"), (0, 1, "b"), (5, 2, "b")]
+    head = (
+        "@relation r\n@attribute x numeric\n@attribute z numeric\n@attribute class {a,b}\n@data\n"
+    )
+    other = "@relation r\n@attribute class {a,b}\n@attribute z real\n@attribute x real\n@data\n"
+    texts = {
+        "d.arff": head + "".join(f"{x},{z},{c}\n" for x, z, c in rows),
+        "s.arff": head + "".join(f"{{0 {x},1 {z},2 {c}}}\n" for x, z, c in rows),
+        "other.arff": other + "".join(f"{{0 {c},1 {z},2 {x}}}\n" for x, z, c in rows),
+        "other.csv": "z,x\n" + "".join(f"{z},{x}\n" for x, z, _ in rows),
+        "m.mtx": "%%MatrixMarket matrix coordinate real general\n5 2 10\n"
+        + "".join(f"{k} 1 {x}\n{k} 2 {z}\n" for k, (x, z, _) in enumerate(rows, 1)),
+    }
+    files = [write(tmp_path / name, text) for name, text in texts.items()]
+    fitted, model = files[int(sparse_fit)], tmp_path / "m.npz"
+    code, _, err = run(capsys, "fit", fitted, "--model", model, "--scale", "--n-jobs", 1)
+    assert code == 0, err
+    found = [run(capsys, "predict", model, path, "--proba") for path in files]
+    assert [(code, out) for code, out, _ in found] == [(0, found[0][1])] * len(files)
+    assert not any("feature names" in err for *_, err in found)
+
+
 @pytest.mark.parametrize("before", [b"", codecs.BOM_UTF8])
 def test_large_ldac_is_known_though_its_beginning_ends_inside_a_line(tmp_path, before):
     path = tmp_path / "corpus.txt"

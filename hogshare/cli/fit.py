@@ -263,6 +263,9 @@ def fit(args: Any, gathered: Any = None) -> int:
     saved = save_load.to_saved(estimator, loaded.zero_based)
     saved.label_column = loaded.label
     if loaded.encoder is not None:
+        if loaded.names and not hasattr(loaded.encoder, "feature_names_in_"):
+            # not before: a matrix that it scales has none, which it would warn of
+            loaded.encoder.feature_names_in_ = np.array(loaded.names, dtype=object)
         saved.encoding = encoders.to_saved(loaded.encoder)
     elif loaded.names:
         # not before: the rows in memory have none, which a score would warn of

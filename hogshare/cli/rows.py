@@ -191,7 +191,7 @@ def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
         for found in parts:
             if encoder is not None and not are_cells:
                 _check_shape(name, found.X.shape, expected)
-                found = replace(found, X=encoder.transform(found.X))
+                found = replace(found, X=_encoded(name, found.X, encoder))
             elif encoder is None:
                 _check_shape(name, found.X.shape, expected)
             if not rows:
@@ -208,6 +208,22 @@ def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
         if encoder is not None:
             tables.say_tally(name, tally, encoder)
         _say_found(args, found, rows, nonzeros)
+
+
+def _encoded(name: str, X: Any, encoder: TableEncoder) -> Any:
+    """The model's rows of a matrix, whose columns are those of the fit, in their order."""
+    import warnings
+
+    from hogshare.io.encoding import NUMBER
+    from hogshare.system import memory
+
+    was_sparse = encoder.is_sparse_ and set(encoder.kinds_) == {NUMBER}
+    if hasattr(X, "indptr") and not was_sparse:
+        memory.require(8 * X.shape[0] * X.shape[1], f"{name}: as dense rows, as those fitted, it")
+        X = X.toarray()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return encoder.transform(X)
 
 
 @contextmanager
