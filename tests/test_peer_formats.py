@@ -210,9 +210,14 @@ def test_large_ldac_is_known_though_its_beginning_ends_inside_a_line(tmp_path, b
     assert sniffing.kind_of_text(small, True) == "uci"
 
 
-def test_a_pipe_is_asked_for_more_while_counts_are_the_same():
+def test_a_pipe_is_asked_for_more_while_counts_are_the_same(monkeypatch, tmp_path):
     assert sniffing.kind_of_text(b"1 1:4\n1 2:3\n", False) is None
     assert sniffing.kind_of_text(b"1 1:4\n1 2:3\n1 5:0.5\n", False) == "libsvm"
+    # unless it is known where indices begin: who sends a row may wait for its prediction
+    assert sniffing.kind_of_text(b"1 1:4\n", False, counts=False) == "libsvm"
+    with Source(write(tmp_path / "rows", "1 1:4\n2 1:1 2:1\n")) as source:
+        monkeypatch.setattr(sniffing, "_counts_pairs", None)
+        assert readers.settled(source, Wanted(zero_based=False)).kind == "libsvm"
 
 
 def test_fewer_terms_than_the_model_has_and_more(capsys, tmp_path):

@@ -93,7 +93,7 @@ def settled(source: Source, wanted: Wanted) -> Wanted:
     ValueError
         If it is none that is known.
     """
-    kind = wanted.kind or sniffing.kind_of(source)
+    kind = wanted.kind or sniffing.kind_of(source, counts=wanted.zero_based == "auto")
     if kind == "ldac" and wanted.kind is None and wanted.zero_based != "auto":
         kind = "libsvm"
     if kind == "arff" and arff.is_sparse(source):

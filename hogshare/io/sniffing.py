@@ -62,8 +62,11 @@ def kind_by_name(path: str | Path) -> Kind | None:
     return SUFFIXES.get(path.suffix.lower())
 
 
-def kind_of(source: Source) -> Kind:
+def kind_of(source: Source, counts: bool = True) -> Kind:
     """The kind of rows that a source has, of which nothing is used up.
+
+    counts : whether it may be LDA-C without a name that says it, for which a pipe is asked for a
+        second line; LIBSVM text is known by its first
 
     Raises
     ------
@@ -90,7 +93,7 @@ def kind_of(source: Source) -> Kind:
             )
         if Path(source.name).suffix.lower() == ".vw" or foreign.is_vowpal(head):
             raise ValueError(f"{source.name}: {foreign.VOWPAL}")
-        return kind_of_text(head, done)
+        return kind_of_text(head, done, counts)
 
     found: Kind = source.head(settle)
     return found
@@ -115,8 +118,11 @@ def _has_objects(head: bytes, done: bool) -> bool:
     return found is not None and (found[2] == b"\n" or done)
 
 
-def kind_of_text(head: bytes, done: bool) -> Kind | None:
-    """What first lines look like; None if they leave it open and more may come."""
+def kind_of_text(head: bytes, done: bool, counts: bool = True) -> Kind | None:
+    """What first lines look like; None if they leave it open and more may come.
+
+    counts : as `kind_of`
+    """
     lines = head.removeprefix(codecs.BOM_UTF8).splitlines(keepends=True)
     # of a large file that is not all of its text, and the last line goes on behind it
     is_part = not done or (len(head) >= BEGINNING and len(lines) > 1)
@@ -124,7 +130,7 @@ def kind_of_text(head: bytes, done: bool) -> Kind | None:
         lines.pop()
     if _is_bag_of_words(lines):
         return "uci"
-    if (counted := _counts_pairs(lines, done)) is not False:
+    if counts and (counted := _counts_pairs(lines, done)) is not False:
         return "ldac" if counted else None
     for line in lines:
         words = line.partition(b"#")[0].split()
