@@ -220,6 +220,18 @@ def test_a_pipe_is_asked_for_more_while_counts_are_the_same(monkeypatch, tmp_pat
         assert readers.settled(source, Wanted(zero_based=False)).kind == "libsvm"
 
 
+def test_a_name_that_says_ldac_comes_before_where_the_models_indices_begin(capsys, tmp_path):
+    rows, model = write(tmp_path / "rows.svm", "1 1:5\n0 2:1\n1 1:3 3:1\n0 3:2\n"), tmp_path / "m"
+    code, _, err = run(capsys, "fit", rows, "--model", model, "--one-based", "--n-jobs", 1)
+    assert code == 0, err
+    terms = write(tmp_path / "new.ldac", "1 1:7\n2 1:5 2:1\n")  # terms from 0
+    same = write(tmp_path / "new.svm", "0 2:7\n0 2:5 3:1\n")
+    one, other = (run(capsys, "predict", model, path, "--proba")[:2] for path in (terms, same))
+    assert one == other
+    code, _, err = run(capsys, "predict", model, terms, "--one-based")
+    assert code == 2 and "--one-based is for files of LIBSVM text" in err
+
+
 def test_fewer_terms_than_the_model_has_and_more(capsys, tmp_path):
     model = tmp_path / "m.npz"
     data = write(tmp_path / "c.ldac", LDAC)

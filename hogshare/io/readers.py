@@ -94,8 +94,6 @@ def settled(source: Source, wanted: Wanted) -> Wanted:
         If it is none that is known.
     """
     kind = wanted.kind or sniffing.kind_of(source, counts=wanted.zero_based == "auto")
-    if kind == "ldac" and wanted.kind is None and wanted.zero_based != "auto":
-        kind = "libsvm"
     if kind == "arff" and arff.is_sparse(source):
         kind = "sparse-arff"
     return replace(wanted, kind=kind)
