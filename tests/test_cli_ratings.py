@@ -93,6 +93,10 @@ def test_unknown_pairs_are_counted_and_a_first_line_of_names_is_none(capsys, tmp
         ("userId,movieId,timestamp", "column 3 is 'timestamp'"),
         (",userId,movieId,rating", "column 2 is 'userId'"),  # an index comes first
         ("rating,user,item", "column 1 is 'rating'"),
+        ("userId,itemId,ts", "column 3 is 'ts'"),
+        ("user_id,item_id,event_time", "column 3 is 'event_time'"),
+        ("who,what,rated_at", "column 3 is 'rated_at'"),
+        ("value,user_idx,item_idx", "column 2 is 'user_idx'"),
     ],
 )
 def test_columns_that_are_named_otherwise_are_refused(capsys, tmp_path, head, said):
@@ -100,6 +104,12 @@ def test_columns_that_are_named_otherwise_are_refused(capsys, tmp_path, head, sa
     data.write_text(f"{head}\n" + "1,2,3,4\n2,2,4,5\n")
     code, _, err = fit(capsys, data, model)
     assert code == 1 and f"line 1: {said}" in err and not model.exists()
+
+
+def test_how_long_somebody_watched_is_a_rating(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("user_id,item_id,watch_time\n1,2,30.5\n")
+    assert hogshare.datasets.read_ratings(path)[2].tolist() == [30.5]
 
 
 def test_a_first_line_without_its_rating_is_no_header(capsys, tmp_path):

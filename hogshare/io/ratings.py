@@ -42,13 +42,16 @@ NAME = re.compile(
     rf"(?i:([a-z]+[_ .-])?id|(user|customer|{THINGS})s?([_ .-]?(id|name))?)|[a-z]+I[dD]"
 )
 
+END = "s?([_ .-]?(id|name|idx|index|code|key|num|number))?"  # what may follow the word
+EVENT = "((unix|event)[_ .-]?)?"  # a duration, such as watch_time, may be a rating
+WHEN = f"{EVENT}time([_ .-]?stamp)?([_ .-]?ms)?|{EVENT}date([_ .-]?time)?|ts|[a-z]+_at"
 # of the columns of a first line, and which of the three they must be; a time is none of them
 PLACES = {
-    "user": (re.compile(rf"(?i)({PEOPLE})s?([_ .-]?(id|name))?"), 0),
+    "user": (re.compile(rf"(?i)({PEOPLE}){END}"), 0),
     "rating": (re.compile(r"(?i)ratings?|[a-z]+[_ .-]ratings?|stars|score"), 2),
-    "time": (re.compile(r"(?i)time([_ .-]?stamp)?|date"), 3),
+    "time": (re.compile(rf"(?i){WHEN}"), 3),
 }
-ITEM = re.compile(rf"(?i)({THINGS})s?([_ .-]?(id|name))?")
+ITEM = re.compile(rf"(?i)({THINGS}){END}")
 
 MARK = "\x1f"  # a character that separates, and is in no text, in the stead of two colons
 COORDINATES = "row", "col"
