@@ -62,7 +62,9 @@ SETS = {
     "python-3.12": Versions("3.12"),
     "python-3.13": Versions("3.13"),
     "python-3.14": Versions("3.14"),
-    "dask-2025.7": Versions(pins=("distributed==2025.7.0",), files=DASK, quick=False),
+    "dask-2025.7": Versions(
+        pins=("distributed==2025.7.0", "pandas==2.3.3"), files=DASK, quick=False
+    ),
     "dask-2026.8": Versions(pins=("distributed==2026.8.0",), files=DASK, quick=False),
     "mpich-4.0": Versions(pins=("mpich==4.0.3", "mpi4py==4.0.1"), files=RANKS, quick=False),
     "mpich-5.0": Versions(pins=("mpich==5.0.2",), files=RANKS, quick=False),

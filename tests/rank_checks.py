@@ -666,7 +666,8 @@ def check_apart_labels_are_united():
     if SIZE > 1:  # each rank lacks some of ten classes
         has = np.flatnonzero(numbers % SIZE != RANK)
         many = problems.linear(digits[has] / 16.0, numbers[has], alpha=1e-3)
-        report = solve(many, runtime=APART, stop=3, seed=0)
+        # so many that ranks hear each other on the way, however slow their messages are
+        report = solve(many, runtime=APART, stop=12, seed=0)
         assert report.model.coef.shape[0] == 10 and on_all(report.model.coef.tobytes())
         scores = digits / 16.0 @ report.model.coef.T + report.model.intercept
         assert (scores.argmax(axis=1) == numbers).mean() > 0.85
