@@ -568,6 +568,7 @@ FOREIGN = [
     ("rows", "1 | a:1.5 b=x\n-1 | a:2.0 b=z", "text of Vowpal Wabbit"),
     ("rows", "1 2 'tag|f x:3 y |g z\n|f x:1\n", "text of Vowpal Wabbit"),
     ("rows.vw", "1 |f the cat\n", "text of Vowpal Wabbit"),
+    ("rows", "1 |f a b c\n-1 |f b d |g a\n", "text of Vowpal Wabbit.*--format csv"),
     ("x.buffer", b"\x01\xab\xff\xffversion:\x03\0\0\0", "a binary DMatrix of XGBoost"),
     ("l.bin", b"______LightGBM_Binary_File_Token______\n\0\x98\0", "a binary data set of LightGBM"),
     ("m.txt", "tree\nversion=v4\nnum_class=1\n", "a model of LightGBM and no rows"),
@@ -597,10 +598,28 @@ def test_a_line_of_digits_is_read_once():
     assert not foreign.is_vowpal(b"1 |" + b"1" * 1_000_000 + b"\n")
 
 
-@pytest.mark.parametrize("text", ["1|2|3\n4|5|6\n", "1 | 2 | 3\n4 | 5 | 6\n", "a|b\n1|the cat\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["1|2|3\n4|5|6\n", "1 | 2 | 3\n4 | 5 | 6\n", "a|b\n1|the cat\n", "1 |2\n3 |a\n"],
+)
 def test_bars_between_cells_are_not_of_vowpal_wabbit(tmp_path, text):
     assert not foreign.is_vowpal(text.encode())
     assert kind_of(write(tmp_path / "rows", text)) == "csv"
+
+
+def test_a_header_that_begins_as_bzip2_does_is_text(tmp_path):
+    X, _ = datasets.load(write(tmp_path / "hours", "BZhours,b\n1,2\n"))
+    np.testing.assert_array_equal(X, [[1, 2]])
+
+
+@pytest.mark.parametrize("name, text", CORPORA.items())
+def test_a_last_line_without_an_end_is_doubted(tmp_path, name, text):
+    path = write(tmp_path / name, text.rstrip("\n"))
+    with pytest.warns(UserWarning, match="the last line has no end; if the file was cut off"):
+        datasets.load(path)
+    packed = tmp_path / f"{name}.gz"
+    packed.write_bytes(gzip.compress(text.rstrip("\n").encode()))
+    datasets.load(packed)
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", '\n{"name": "bush"}\n'])

@@ -322,10 +322,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._refuse_sparse(X)
         width = X.shape[1]
         self.kinds_, self.categories_ = [NUMBER] * width, [NO_TEXT] * width
-        self.means_, self.with_missing_ = np.zeros(width), np.zeros(width, bool)
+        self.with_missing_ = np.zeros(width, bool)
         self.is_sparse_, self.scales_ = True, None
+        # means are for dense rows that lack a value
+        self.means_, variance = mean_variance_axis(sp.csr_matrix(X, dtype=np.float64), axis=0)
         if self.scale:
-            _, variance = mean_variance_axis(sp.csr_matrix(X, dtype=np.float64), axis=0)
             self.scales_ = np.where(variance > 0.0, np.sqrt(variance), 1.0)
         return self
 

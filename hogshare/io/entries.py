@@ -94,6 +94,7 @@ def read(
             value.add(table[:, 2] if valued else np.ones(len(table)))
         if len(value) > size.entries:
             raise ValueError(f"{said}, and there are more")
+        lines.doubt_end()
     if len(value) < size.entries:
         raise ValueError(f"{said}, and there are {len(value):,}: the file may be cut off")
     return Entries(row.taken(), column.taken(), value.taken())

@@ -70,7 +70,7 @@ MODELS: dict[bytes, str] = {
 }
 VOWPAL = (
     "text of Vowpal Wabbit (label | feature:value ...): write LIBSVM text or CSV of the rows that "
-    "it was made of"
+    "it was made of; --format csv, if bars are between cells"
 )
 
 # of which nothing is tried twice, however many digits there are
@@ -78,6 +78,7 @@ _NUMBER = rb"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?"
 # a label, a weight and a base, a tag, which touches the first bar, and the first name
 _VOWPAL = re.compile(rb"(?:%b(?:[ \t]+%b){0,2}[ \t]+)?(?:'[^\s|]*)?\|" % (_NUMBER, _NUMBER))
 _FEATURE = re.compile(rb"[^\s|:]+:%b\Z" % _NUMBER)
+_BETWEEN_CELLS = re.compile(rb"\S\||\|(?![^\s|\d.+-])")  # a bar behind a cell, or before no name
 
 
 def named(head: bytes) -> str:
@@ -97,17 +98,20 @@ def model(head: bytes) -> str:
 def is_vowpal(head: bytes) -> bool:
     """Whether the whole lines are text of Vowpal Wabbit, and none that has bars between cells.
 
-    Between bars there are words with blanks between them, of which one has a number at least; or a
-    bar touches the name behind it, and none before it.
+    Behind bars there are words with blanks between them, of which one has a number at least; or
+    every bar touches a name behind it, and nothing before it.
     """
     *lines, _ = head.split(b"\n") if b"\n" in head else (head, b"")
-    some = False
-    for line in filter(bytes.strip, lines):
-        if not _VOWPAL.match(line):
+    lines = list(filter(bytes.strip, lines))
+    valued, named = False, bool(lines)
+    for line in lines:
+        if not (start := _VOWPAL.match(line)):
             return False
         _, *spaces = line.split(b"|")
-        some = some or any(_FEATURE.match(word) for space in spaces for word in space.split())
-    return some
+        valued = valued or any(_FEATURE.match(word) for space in spaces for word in space.split())
+        # the first bar may touch a tag
+        named = named and not _BETWEEN_CELLS.search(line.rstrip(), start.end() - 1)
+    return valued or named
 
 
 def _text(head: bytes) -> bytes | None:

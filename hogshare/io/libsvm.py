@@ -247,13 +247,7 @@ def _parts(source: Source, wanted: Wanted, now: bool = False) -> Iterator[_Part]
             raise ValueError(
                 f"{part.place_of(k)}: a value is {X.data[k]}, and a model needs finite ones"
             )
-        if lines.is_cut:
-            # a decompressor knows the end of its file
-            warnings.warn(
-                f"{lines.name}: the last line has no end; if the file was cut off, its last "
-                "number may have been, too",
-                stacklevel=users_line(),
-            )
+        lines.doubt_end()
         yield part._replace(beyond=beyond)
 
 

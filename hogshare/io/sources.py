@@ -19,6 +19,7 @@ import select
 import stat
 import sys
 import tempfile
+import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -26,12 +27,15 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from hogshare.system import memory
+from hogshare.system.callers import users_line
 from hogshare.system.messages import escaped
 
 STDIN = "/dev/stdin"
 
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz"}
+# bzip2's are three letters, which text may begin with, a level, and a block's or the end's mark
+BZIP2 = [b"BZh%d%b" % (level, mark) for level in range(1, 10) for mark in (b"1A", b"\x17\x72")]
+MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", **dict.fromkeys(BZIP2, ".bz2")}
 ZSTD = b"\x28\xb5\x2f\xfd"
 LONGEST_MAGIC = 6  # bytes
 
@@ -351,10 +355,15 @@ class Lines:
                 row -= 1
         raise AssertionError("there are fewer rows")
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether the last line has no end, and nobody vouches for it."""
-        return not self.text.endswith(b"\n") and not self.packed
+    def doubt_end(self) -> None:
+        """Warn if the last line has no end, and nobody vouches for it."""
+        # a decompressor knows the end of its file
+        if self.text and not self.text.endswith(b"\n") and not self.packed:
+            warnings.warn(
+                f"{self.name}: the last line has no end; if the file was cut off, its last number "
+                "may have been, too",
+                stacklevel=users_line(),
+            )
 
 
 def _check_text(lines: Lines) -> None:
