@@ -300,11 +300,8 @@ def test_what_scipy_writes_is_read(tmp_path):
         np.testing.assert_array_equal(X, array_of(scipy.io.mmread(tmp_path / "rows.mtx")))
 
 
-def test_a_matrix_that_is_read_in_many_blocks(tmp_path, monkeypatch):
-    from hogshare.io import sources
-
-    monkeypatch.setattr(sources, "BLOCK", 64)
-    monkeypatch.setattr(sources, "PIECE", 64)
+def test_a_matrix_that_is_read_in_many_blocks(tmp_path, seams):
+    seams.pieces.read = 64
     lines = [f"{k // 7 + 1} {k % 7 + 1} {k}" for k in range(140)]
     path = write(tmp_path / "m.mtx", market("coordinate real general", "20 7 140", *lines))
     np.testing.assert_array_equal(datasets.load(path)[0].toarray(), np.arange(140.0).reshape(20, 7))

@@ -44,16 +44,34 @@ def spin():
     begin_to_spin(product, "NumPy's BLAS")
 
 
+def in_some_attempt(attempt):
+    """Whether one of a few calls returns something true.
+
+    Where an earlier test has left threads of Python's, of which one runs whenever they are polled,
+    as on a busy machine, nothing may be ended.
+    """
+    could, real = [], spinning._end
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spinning, "_end", lambda library: could.append(real(library)) or could[-1])
+        for _ in range(ATTEMPTS):
+            if attempt():
+                return True
+    if threading.active_count() > 2 and not any(could):
+        pytest.skip("threads of earlier tests run")
+    return False
+
+
 def ended(begin, names):
-    """Whether a library's threads that wait for work are ended, in one of a few attempts.
+    """Whether a library's threads that wait for work are ended.
 
     Threads that an earlier test has left awake in another library are ended with them.
     """
-    for _ in range(ATTEMPTS):
+
+    def attempt():
         begin()
-        if any(name in note for note in spinning.end_spinning(2) for name in names):
-            return True
-    return False
+        return any(name in note for note in spinning.end_spinning(2) for name in names)
+
+    return in_some_attempt(attempt)
 
 
 def test_idle_threads_are_ended_and_come_again():
@@ -81,7 +99,7 @@ def test_a_run_says_what_it_has_ended():
         report = solve(problem, n_workers=2, runtime="threads", stop=Stop(epochs=1), seed=0)
         return any("idle thread(s) of" in note for note in report.notes)
 
-    assert any(said() for _ in range(ATTEMPTS))
+    assert in_some_attempt(said)
 
 
 def test_one_worker_leaves_them_alone():
@@ -97,12 +115,12 @@ def test_nothing_is_looked_at_where_cores_are_free(seams):
     assert spinning.end_spinning(1) == []
 
 
-@pytest.mark.parametrize("looks", [["R"], ["D"], ["S", "R"], ["S", "S later"]])
-def test_nothing_is_ended_while_another_thread_may_call(looks, monkeypatch):
+@pytest.mark.parametrize("polls", [["R"], ["D"], ["S", "R"], ["S", "S later"]])
+def test_nothing_is_ended_while_another_thread_may_call(polls, monkeypatch):
     """A call that another thread makes would wait for ended threads for ever.
 
-    Nor where it slept at both looks and was awake in between: of two that call by turns one sleeps
-    at each look, and yet somebody computes all the time.
+    Nor where it slept at both polls and was awake in between: of two that call by turns one sleeps
+    at each poll, and yet somebody computes all the time.
     """
     told, real, seen = threading.Event(), spinning._asleep, []
     other = threading.Thread(target=told.wait)
@@ -111,7 +129,7 @@ def test_nothing_is_ended_while_another_thread_may_call(looks, monkeypatch):
     def of(status):
         if b"\nPid:\t%d\n" % other.native_id not in status:
             return real(status)
-        seen.append(looks[min(len(seen), len(looks) - 1)])
+        seen.append(polls[min(len(seen), len(polls) - 1)])
         status = status.replace(b"State:\tS", b"State:\t" + seen[-1][:1].encode())
         return real(status) and b"%d" % seen.count("S later")
 

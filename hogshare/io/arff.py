@@ -11,8 +11,8 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, field
+from functools import partial
 
 from hogshare.io import parts
 from hogshare.io.parts import Cells, NotEncoded, Part, is_missing
@@ -41,16 +41,16 @@ class Attribute:
 
     kind : "numeric", "nominal", "string" or "date"
     values : of a nominal one, in their order
+    known : what its cells may be
     """
 
     name: str
     kind: str
     values: tuple[str, ...] = ()
+    known: frozenset[str] = field(init=False, repr=False)
 
-    @cached_property
-    def known(self) -> frozenset[str]:
-        """What cells of a nominal one may be."""
-        return frozenset((*self.values, MISSING))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known", frozenset((*self.values, MISSING)))
 
     @property
     def is_of_numbers(self) -> bool:

@@ -34,7 +34,7 @@ from hogshare.system import machine
 TASKS = "/proc/self/task"
 LINE = 512  # bytes in which a thread's state stands
 STATUS = 8192  # bytes in which its state and how often it has gone to sleep stand
-SLEEPS = b"voluntary_ctxt_switches:"
+POLLS = 5  # of the other threads, at most
 PAUSE_HARD = 2  # OpenMP's omp_pause_hard
 
 # Who looks for libraries has the C library's lock on all that are loaded: taken for a fork, see
@@ -108,14 +108,17 @@ def _end(library: Any) -> bool:
                     path = f"{TASKS}/{thread.native_id}/status"
                     others.append(stack.enter_context(open(path, "rb")).fileno())
         page = ctypes.create_string_buffer(STATUS)
-        # From here on nobody else gets the interpreter. Two looks: a thread that was asleep in
-        # both, and has not gone to sleep in between, slept when the first one ended.
-        first = [_asleep(page.raw[: max(0, pread(file, page, STATUS, 0))]) for file in others]
-        if None in first:
+        # From here on nobody else gets the interpreter. A thread that was asleep in two polls, and
+        # has not gone to sleep in between, slept when the first one ended.
+        before: list[bytes | None] = [None]
+        for _ in range(POLLS):  # threads that tick wake up for microseconds
+            now = [_asleep(page.raw[: max(0, pread(file, page, STATUS, 0))]) for file in others]
+            if None not in now and now == before:
+                function(*args)
+                break
+            before = now
+        else:
             return False
-        if first != [_asleep(page.raw[: max(0, pread(file, page, STATUS, 0))]) for file in others]:
-            return False
-        function(*args)
     if library.num_threads != n_threads:
         library.set_num_threads(n_threads)
     return True
@@ -126,11 +129,11 @@ def _asleep(status: bytes) -> bytes | None:
 
     Of one that has ended there is no status, and it sleeps for good.
     """
-    lines = [line.split() for line in status.splitlines()]
-    known = {words[0]: words[1] for words in lines if len(words) > 1}
-    if not known:
+    if not status:
         return b""
-    return known.get(SLEEPS) if known.get(b"State:") == b"S" else None
+    state = status.partition(b"\nState:\t")[2][:1]
+    sleeps = status.partition(b"\nvoluntary_ctxt_switches:\t")[2].partition(b"\n")[0]
+    return sleeps if state == b"S" and sleeps else None
 
 
 def _strangers_awake() -> int:
