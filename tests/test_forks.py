@@ -566,7 +566,6 @@ FIRST = """
     import os, sys, threading, time
     import numpy as np
     from hogshare import BSP, Stop, problems, solve
-    from hogshare.kernels import jit, turns
 
     X = np.random.default_rng(0).standard_normal((300, 6))
     problem = problems.linear(X, X[:, 0] > 0.0, alpha=0.01)

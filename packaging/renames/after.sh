@@ -27,7 +27,6 @@ put pyproject.toml 's/\{threads,processes,cluster,ranks,virtual,partitions\}/{th
 # names in tests' strings
 put tests/test_imports.py 's/\{"Holding", "errstate"\}/{"DeferredSignals", "errstate"}/; s/\("jit", "cache"\)\)/("decorators", "cache"))/; s/from \.\.kernels import losses/from ..kernels.rules import losses/'
 put tests/test_messages.py 's/name == "keep_whole"/name == "store_whole"/'
-put tests/test_forks.py 's/    from hogshare\.kernels\.jit import decorators; from hogshare\.kernels import turns\n//'
 # pages: names without a module
 put docs/write_a_runtime.md 's/`Rest\(attempts/`Pause(attempts/; s/`Hold\(attempts/`PlaneWait(attempts/'
 put docs/architecture.md 's/`Hold` where/`PlaneWait` where/; s/block of `Holding`/block of `DeferredSignals`/; s/`quanta\.turn_of`/`quanta.quantum_of`/; s/`Plan\.free`/`EpochPlan.free`/; s/arrays, `Rows`/arrays, `RowArrays`/'
