@@ -10,8 +10,8 @@ Who ends them: `end_spinning`, on the thread that begins a run, before its worke
 
 - OpenBLAS has a function for it, which it calls itself before each fork. A call of another thread
   that computes meanwhile would never return; so all other threads of Python's have to sleep, at
-  one and the same time: of two that call, one sleeps where it waits for the other's turn to end.
-  That is looked at, and the function called, without letting go of the interpreter, without which
+  one and the same time: of two that call, one sleeps while it waits until the other is done.
+  They are polled, and the function is called, without letting go of the interpreter, without which
   none of them can begin a call.
 - OpenMP (5.0) has omp_pause_resource_all. GNU's ends the idle threads of the thread that calls it;
   LLVM's and Intel's, which MKL's are, those of the process, and only for a "hard" pause, which
@@ -34,7 +34,6 @@ from hogshare.system import machine
 TASKS = "/proc/self/task"
 LINE = 512  # bytes in which a thread's state stands
 STATUS = 8192  # bytes in which its state and how often it has gone to sleep stand
-POLLS = 5  # of the other threads, at most
 PAUSE_HARD = 2  # OpenMP's omp_pause_hard
 
 # Who looks for libraries has the C library's lock on all that are loaded: taken for a fork, see
@@ -108,17 +107,20 @@ def _end(library: Any) -> bool:
                     path = f"{TASKS}/{thread.native_id}/status"
                     others.append(stack.enter_context(open(path, "rb")).fileno())
         page = ctypes.create_string_buffer(STATUS)
+
+        def poll() -> list[bytes | None]:
+            found = []
+            for file in others:
+                length = pread(file, page, STATUS, 0)  # before the page is copied
+                found.append(_asleep(page.raw[: max(0, length)]))
+            return found
+
         # From here on nobody else gets the interpreter. A thread that was asleep in two polls, and
         # has not gone to sleep in between, slept when the first one ended.
-        before: list[bytes | None] = [None]
-        for _ in range(POLLS):  # threads that tick wake up for microseconds
-            now = [_asleep(page.raw[: max(0, pread(file, page, STATUS, 0))]) for file in others]
-            if None not in now and now == before:
-                function(*args)
-                break
-            before = now
-        else:
+        first = poll()
+        if None in first or poll() != first:
             return False
+        function(*args)
     if library.num_threads != n_threads:
         library.set_num_threads(n_threads)
     return True
