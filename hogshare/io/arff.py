@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from hogshare.io import parts
+from hogshare.io.csvrecords import is_number
 from hogshare.io.parts import Cells, NotEncoded, Part, is_missing
 from hogshare.io.rows import Wanted
-from hogshare.io.sniffing import is_number
 from hogshare.io.sources import Lines, Source
 from hogshare.system.messages import counted
 

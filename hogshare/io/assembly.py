@@ -17,11 +17,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from hogshare.io import arff, arrow, csvtext, jsonlines
+from hogshare.io.csvrecords import is_number
 from hogshare.io.encoding import Learner, TableEncoder, Tally
 from hogshare.io.growing_arrays import Growing
 from hogshare.io.parts import Cells, NotEncoded, Part, as_numbers, as_text, missing
 from hogshare.io.rows import Choice, Rows, Table, Wanted
-from hogshare.io.sniffing import is_number
 from hogshare.io.sources import Source
 from hogshare.system import memory
 

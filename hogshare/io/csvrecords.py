@@ -191,15 +191,18 @@ def has_colons(record: bytes, cells: list[str]) -> bool:
     parts = record.split(COLONS)
     if len(parts) < 2:
         return False
-    return len(cells) < 2 or COLONS.decode() in cells or (len(parts) > 2 and _is_number(parts[2]))
+    return len(cells) < 2 or COLONS.decode() in cells or (len(parts) > 2 and is_number(parts[2]))
 
 
-def _is_number(cell: bytes) -> bool:
+def is_number(cell: bytes | str) -> bool:
+    """Whether a cell is a number, as everybody writes it."""
+    if (b"_" if isinstance(cell, bytes) else "_") in cell:  # type: ignore[operator]
+        return False
     try:
         float(cell)
     except ValueError:
         return False
-    return b"_" not in cell
+    return True
 
 
 def _ends(text: bytes, marks: str) -> Iterator[int]:

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from hogshare.io import csvrecords
-from hogshare.io.csvrecords import BLANKS
+from hogshare.io.csvrecords import BLANKS, is_number
 from hogshare.io.growing_arrays import Growing
 from hogshare.io.parts import MISSING, Cells, NotEncoded, Part
 from hogshare.io.profiles import COMMAS
 from hogshare.io.rows import Choice, Choose, Rows, Wanted
-from hogshare.io.sniffing import FEATURE, is_number
+from hogshare.io.sniffing import FEATURE
 from hogshare.io.sources import Lines, Source
 from hogshare.system.interrupts import errstate
 from hogshare.system.messages import counted, escaped

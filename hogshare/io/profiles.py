@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from hogshare.io.csvrecords import is_number
 from hogshare.io.parts import (
     TRUTHS,
     Cells,
@@ -23,7 +24,6 @@ from hogshare.io.parts import (
     plain_numbers,
 )
 from hogshare.io.parts import missing as where_missing
-from hogshare.io.sniffing import is_number
 from hogshare.system.interrupts import errstate
 
 MOST = 1_000  # categories of a column, if nobody says otherwise

@@ -29,6 +29,7 @@ from hogshare.io import (
     parts,
     sniffing,
 )
+from hogshare.io.csvrecords import is_number
 from hogshare.io.readers import refuse_others
 from hogshare.io.rows import Choice, Kind, Wanted
 from hogshare.io.sources import Source
@@ -265,7 +266,6 @@ def _are_names(cells: list[str], others: list[str], known: Known) -> bool:
     It has no number where ratings are; or neither of its ids is the model's, and it has anything
     else above a number, or two that are used as names and that no id of the model is like.
     """
-    is_number = sniffing.is_number
     if len(cells) > 2:
         return cells[2].strip() not in MISSING and not is_number(cells[2])
     if len(cells) < 2 or known.count(cells):

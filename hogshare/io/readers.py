@@ -30,6 +30,7 @@ from hogshare.io import (
     sniffing,
     sparse_arff,
 )
+from hogshare.io.csvrecords import is_number
 from hogshare.io.growing_arrays import Growing
 from hogshare.io.rows import UNSURE, Kind, Rows, Wanted, ZeroBased
 from hogshare.io.sources import Lines, Source
@@ -316,9 +317,9 @@ def read_labels(path: str | Path) -> np.ndarray:
         for lines in source.lines():
             part = _one_a_line(lines)
             if is_text is None:  # the first label says it
-                is_text = not sniffing.is_number(part[0])
+                is_text = not is_number(part[0])
                 cells = part[0].replace(",", " ").replace(";", " ").split()
-                if len(cells) > 1 and all(map(sniffing.is_number, cells)):
+                if len(cells) > 1 and all(map(is_number, cells)):
                     raise ValueError(
                         f"{source.name}, line 1: {len(cells)} numbers, and one label was expected"
                     )
@@ -326,7 +327,7 @@ def read_labels(path: str | Path) -> np.ndarray:
                 words.append(np.array(part, dtype=str))
                 continue
             for number, word in enumerate(part, lines.number):
-                if not sniffing.is_number(word):
+                if not is_number(word):
                     raise ValueError(
                         f"{source.name}, line {number}: the label {word!r} is no number, as those "
                         "before are"

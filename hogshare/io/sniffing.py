@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from hogshare.io import foreign
-from hogshare.io.csvrecords import DELIMITERS
+from hogshare.io.csvrecords import DELIMITERS, is_number
 from hogshare.io.rows import Kind
 from hogshare.io.sources import BEGINNING, OPENERS, Source
 
@@ -165,14 +165,3 @@ def _counts_pairs(lines: list[bytes], done: bool) -> bool | None:
     if len(counts) > 1:
         return True
     return False if done or not counts else None
-
-
-def is_number(cell: bytes | str) -> bool:
-    """Whether a cell is a number, as everybody writes it."""
-    if (b"_" if isinstance(cell, bytes) else "_") in cell:  # type: ignore[operator]
-        return False
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

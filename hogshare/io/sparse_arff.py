@@ -14,11 +14,11 @@ import numpy as np
 
 from hogshare.io import arff, matrices
 from hogshare.io.arff import MISSING, Attribute, Table
+from hogshare.io.csvrecords import is_number
 from hogshare.io.csvtext import to_compare
 from hogshare.io.growing_arrays import Growing
 from hogshare.io.parts import NotEncoded
 from hogshare.io.rows import Rows, Wanted
-from hogshare.io.sniffing import is_number
 from hogshare.io.sources import Source
 
 _ENTRY = re.compile(r"(\d+)[ \t]+(.+)", re.S)
