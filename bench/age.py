@@ -28,22 +28,25 @@ from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
 from hogshare.engine.session import Session
 from hogshare.engine.world import World
-from hogshare.kernels import epochs, layout, master, quanta, sgd
-from hogshare.kernels.jit import kernel
-from hogshare.lab.harness.numbers import over_seeds
+from hogshare.kernels import layout
+from hogshare.kernels.exchange import master_updates
+from hogshare.kernels.jit.decorators import kernel
+from hogshare.kernels.rules import sgd_steps
+from hogshare.kernels.schedule import epoch_schedule, quanta
+from hogshare.lab.harness.table_numbers import over_seeds
 
 AGES = (0, 1, 2, 4, 8, 16, 32, 64)
 MORE_AGES = (96, 128, 192, 256, 384, 512)  # where no planned age is, to find where updates double
 PARTS = 200  # looks at the model in K updates
 PATIENCE = 4  # times K updates, after which a target counts as not reached
 GAIN = 0.98
-TURN = quanta.TURNS[sgd.GRADIENT, epochs.MASTER, 0, True]
+TURN = quanta.QUANTA[sgd_steps.GRADIENT, epoch_schedule.MASTER, 0, True]
 
 
 @kernel
 def exchange_message(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """Apply a worker's message, as the master, and compute its next one."""
-    master.take_message(plan, schedule, vector, mail, me)
+    master_updates.take_message(plan, schedule, vector, mail, me)
     return TURN(rows, rule, plan, schedule, vector, memory, mail, private, me, 1)
 
 

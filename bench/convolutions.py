@@ -22,13 +22,13 @@ import script
 from threadpoolctl import threadpool_limits
 
 from hogshare import SGD, datasets, problems, solve
-from hogshare.lab.studies import networks
+from hogshare.lab.studies import named_networks
 from hogshare.problems.layers import Convolution, Dense, Layer, LocalResponse, Pooling
 
 STEP, MOMENTUM = 0.001, 0.9
-CIFAR = networks.CIFAR10_FULL
+CIFAR = named_networks.CIFAR10_FULL
 NETS: dict[str, tuple[tuple[Layer, ...], tuple[int, int, int]]] = {
-    "lenet": (networks.LENET, (28, 28, 1)),
+    "lenet": (named_networks.LENET, (28, 28, 1)),
     "cifar": (tuple(one for one in CIFAR if not isinstance(one, LocalResponse)), (32, 32, 3)),
     "cifar10-full": (CIFAR, (32, 32, 3)),
 }

@@ -38,7 +38,7 @@ import script
 from threadpoolctl import threadpool_limits
 
 from hogshare import SGD, Shared, datasets, problems, solve
-from hogshare.lab.harness.numbers import median
+from hogshare.lab.harness.table_numbers import median
 
 MICROSECONDS = 50.0  # of the gradient to which the engine adds
 BLOCKS = 20_000

@@ -29,8 +29,9 @@ import scipy.sparse as sp
 import script
 
 from hogshare import problems
-from hogshare.kernels import dense, momentum, slices, tiles, training
-from hogshare.kernels.jit import kernel
+from hogshare.kernels.jit.decorators import kernel
+from hogshare.kernels.networks import dense_layers, network_training, slices, tiles
+from hogshare.kernels.rules import momentum
 
 UNITS = networks.HIDDEN
 KINDS = {"sgd": momentum.AHEAD, "adam": momentum.ADAM}
@@ -65,7 +66,7 @@ def sums(loops, numbers, places, count, m, width, out):
 def sorts(loops, rows, inputs, memory):
     """Mini-batches that are sorted by columns."""
     for _ in range(loops):
-        training.sort_by_columns(rows, inputs, memory)
+        network_training.sort_by_columns(rows, inputs, memory)
         memory.counts[:] = 0
 
 
@@ -91,23 +92,23 @@ def far_moves(loops, own, slopes, places, kind, numbers):
 def units(loops, memory, n, width, biases):
     """What is done with a unit's sum, and on the way back."""
     for _ in range(loops):
-        dense.finish(memory, 0, n, width, biases, dense.RELU)
+        dense_layers.finish(memory, 0, n, width, biases, dense_layers.RELU)
         at = n * width
-        dense.through_activation(memory[:at], memory[at:], dense.RELU)
+        dense_layers.through_activation(memory[:at], memory[at:], dense_layers.RELU)
 
 
 @kernel
 def ends(loops, net, memory, inputs, rows):
     """Losses of rows, and derivatives."""
     for _ in range(loops):
-        training.end_rows(net, memory, inputs, rows)
+        network_training.end_rows(net, memory, inputs, rows)
 
 
 @kernel
 def gathers(rows, numbers, n_dense, out):
     """Rows that are wherever the order has them."""
     for first in range(0, rows.shape[0], 50):
-        dense.gather_dense(rows[first : first + 50], numbers, n_dense, n_dense, out)
+        dense_layers.gather_dense(rows[first : first + 50], numbers, n_dense, n_dense, out)
 
 
 def nanoseconds(run: Callable[[int], object], things: float, loops: int = LOOPS) -> float:

@@ -16,7 +16,7 @@ import script
 from ranks import COMM, RANK, SIZE, meet
 
 from hogshare import MPI, datasets, problems, solve
-from hogshare.rules.automatic import automatic_rule
+from hogshare.rules.automatic_rule import automatic_rule
 from hogshare.solvers import outcome
 
 DATA = ("a9a", "covtype-20k", "ijcnn1", "imdb", "zipf")

@@ -24,7 +24,7 @@ from scipy.special import expit
 
 from hogshare import MPI, SGD, Stop, problems, solve
 from hogshare.lab.harness.settings import Setting
-from hogshare.rules.automatic import automatic_rule
+from hogshare.rules.automatic_rule import automatic_rule
 from hogshare.solvers import outcome
 
 COMM = library.COMM_WORLD

@@ -150,7 +150,7 @@ def speed(rounds: int) -> list[dict[str, Any]]:
     """Seconds of a sweep with 64 factors, and of lists for 10,000 users."""
     import implicit
 
-    from hogshare.optimum.alternating import Alternation, Penalty
+    from hogshare.optimum.alternation import Alternation, Penalty
     from hogshare.runtimes.pool import each_by
 
     rng = np.random.default_rng(0)

@@ -22,8 +22,8 @@ from sklearn.preprocessing import StandardScaler
 
 from hogshare import SAGA, SDCA, SGD, Shared, Stop, datasets, problems, solve
 from hogshare.lab.harness.settings import Setting
-from hogshare.rules.automatic import automatic_rule
-from hogshare.runtimes import probing
+from hogshare.rules.automatic_rule import automatic_rule
+from hogshare.runtimes import machine_probe
 from hogshare.solvers import outcome
 
 LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # of runs, in epochs
@@ -147,7 +147,7 @@ def measure(options: Any) -> dict[str, Any]:
     results: dict[str, Any] = {
         "machine": outcome.machine() | {"physical cores": psutil.cpu_count(logical=False)},
         "versions": outcome.versions(),
-        "probe": asdict(probing.probe()),
+        "probe": asdict(machine_probe.probe()),
     }
     print(results, flush=True)
     for name in options.data:

@@ -25,8 +25,8 @@ import script
 from hogshare import Shared, Stop, datasets, problems, solve
 from hogshare.lab.prediction.costs import exchange_seconds
 from hogshare.planes.shared import LINE_BYTES, descent_interval
-from hogshare.problems.linear.rows import windows
-from hogshare.runtimes import probing
+from hogshare.problems.linear.row_arrays import windows
+from hogshare.runtimes import machine_probe
 from hogshare.runtimes.choice import usable_workers
 from hogshare.system import machine
 from hogshare.system.machine import Machine
@@ -147,7 +147,7 @@ def compare(problem: Any, known: Machine, n_workers: int, rounds: int) -> dict[s
 
 def measure(options: Any) -> dict[str, Any]:
     """Every set, by the constants of a probe."""
-    known, cores = probing.probe(), usable_workers(-1)
+    known, cores = machine_probe.probe(), usable_workers(-1)
     with tempfile.TemporaryDirectory() as folder:  # for these runs alone, and for `costs`
         os.environ["HOGSHARE_MACHINE"] = str(Path(folder) / "machine.json")
         machine.store(known)

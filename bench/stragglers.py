@@ -18,7 +18,7 @@ from typing import Any
 import script
 
 from hogshare import datasets
-from hogshare.lab.experiments import shared
+from hogshare.lab.experiments import common_options
 from hogshare.lab.experiments.barriers import BARRIERS
 from hogshare.stragglers import parse
 
@@ -31,8 +31,8 @@ PRODUCTION = {"workers": 32, "epochs": 1, "barriers": ["asp", "throttled:22", "b
 def measured(X: Any, y: Any, case: str, settings: dict[str, Any]) -> dict[str, Any]:
     """One case without its traces, with what throughput alone would give BSP to lose."""
     settings = SETTINGS | (PRODUCTION if case == "pcs" else CONTROLLED) | settings
-    settings |= {"stragglers": case, "step": settings["step"] or shared.default_step(X)}
-    problem = shared.stated(X, y, settings)
+    settings |= {"stragglers": case, "step": settings["step"] or common_options.default_step(X)}
+    problem = common_options.stated(X, y, settings)
     result = BARRIERS.measure(problem, BARRIERS.settle(problem, settings))
     BARRIERS.show(result)
     law, workers = parse(case, seed=settings["seed"]), settings["workers"]

@@ -28,7 +28,7 @@ import numpy as np
 import script
 
 from hogshare import AsyncContext, datasets
-from hogshare.lab.experiments import shared
+from hogshare.lab.experiments import common_options
 from hogshare.lab.experiments.tasks import TASKS
 
 DELAYS = ("cds:0", "cds:0.3", "cds:0.6", "cds:1")
@@ -50,7 +50,7 @@ def race(X: Any, y: np.ndarray, rounds: int, **settings: Any) -> list[dict[str, 
     """The command's table, of log loss with alpha = 1/n."""
     run = {"alpha": 1.0 / len(y), "base_ms": 20.0, "runtime": "processes", "epochs": 8}
     given = TASKS.defaults(**run, rounds=rounds, points=4, **settings)
-    table = TASKS.measure(shared.stated(X, y, given), given)["table"]
+    table = TASKS.measure(common_options.stated(X, y, given), given)["table"]
     return [{k: v for k, v in row.items() if k not in ("contestant", "epochs")} for row in table]
 
 

@@ -21,7 +21,7 @@ from sklearn.linear_model import SGDClassifier as ScikitSGD
 
 import hogshare
 from hogshare import Shared, Stop, datasets, problems, solve
-from hogshare.runtimes import probing
+from hogshare.runtimes import machine_probe
 from hogshare.runtimes.choice import usable_workers
 
 EPOCHS = 10
@@ -171,7 +171,7 @@ def summary(runs: dict[str, list[float]], against: str) -> dict[str, dict[str, f
 
 def measure(options: Any) -> dict[str, Any]:
     """Both questions of every set."""
-    measured, cores = probing.probe(), usable_workers(-1)
+    measured, cores = machine_probe.probe(), usable_workers(-1)
     floor = {f"{n} thread{'s' * (n > 1)}": measured.floor_ns(n) for n in sorted({1, cores})}
     results: dict[str, Any] = {"floor of sparse float32 rows, ns per nonzero": floor}
     print("floor", floor)

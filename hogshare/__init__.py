@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hogshare._version import __version__ as __version__
 from hogshare.system import (
     forks,  # noqa: F401  # its hooks are there from the first module on
-    lazy,
+    lazy_imports,
 )
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ if TYPE_CHECKING:
     from hogshare.rules import Adam as Adam
     from hogshare.rules import Rule as Rule
     from hogshare.rules.steps import StepSize as StepSize
-    from hogshare.runtimes.mpi.dealing import shard as shard
+    from hogshare.runtimes.mpi.row_shards import shard as shard
     from hogshare.runtimes.mpi.runtime import MPI as MPI
-    from hogshare.shm.sharing import share as share
+    from hogshare.shm.shared_rows import share as share
     from hogshare.simulation import Simulator as Simulator
     from hogshare.solvers import asaga as asaga
     from hogshare.solvers import asaga_tasks as asaga_tasks
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
 # a library says nothing unless its user listens
 logging.getLogger("hogshare").addHandler(logging.NullHandler())
 
-__getattr__, __dir__, __all__ = lazy.names(
+__getattr__, __dir__, __all__ = lazy_imports.names(
     __name__,
     {
         "_version": "__version__",
@@ -110,9 +110,9 @@ __getattr__, __dir__, __all__ = lazy.names(
         "report": "Report",
         "rules": "Adam Rule SAGA SDCA SGD",
         "rules.steps": "StepSize",
-        "runtimes.mpi.dealing": "shard",
+        "runtimes.mpi.row_shards": "shard",
         "runtimes.mpi.runtime": "MPI",
-        "shm.sharing": "share",
+        "shm.shared_rows": "share",
         "simulation": "Simulator simulation",
         "solvers": (
             "asaga asaga_tasks asgd asysg_con asysg_incon gaia prox_asaga replay saga_rounds "

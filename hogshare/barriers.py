@@ -4,7 +4,7 @@ A barrier reads clocks, the number of blocks that each worker has completed. It 
 back *before* its next block. Workers that are starting, done or dead are outside of its world; who
 joins late enters at the least clock of the others.
 
-`hogshare.kernels.barriers` has the compiled form of all but the user's own.
+`hogshare.kernels.schedule.barrier_codes` has the compiled form of all but the user's own.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
-from hogshare.kernels import barriers as codes
+from hogshare.kernels.schedule import barrier_codes as codes
 from hogshare.shm.table import ProgressTable
 from hogshare.system.messages import nearest, sentence
-from hogshare.system.ranges import LARGEST, flag, is_integer, is_number, keep_whole, share
+from hogshare.system.ranges import LARGEST, flag, is_integer, is_number, share, store_whole
 
 ANY_NUMBER = 1 << 62  # of workers: no sample is as large
 LOOKS_PER_BLOCK = 20  # at a barrier that draws a new sample at each, if nothing else is said
@@ -85,7 +85,7 @@ class SSP:
     staleness: float
 
     def __post_init__(self) -> None:
-        _keep_staleness(self)
+        _store_staleness(self)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class PBSP:
     hold: bool = False
 
     def __post_init__(self) -> None:
-        keep_whole(0, self, "sample")
+        store_whole(0, self, "sample")
         flag(hold=self.hold)
 
 
@@ -150,8 +150,8 @@ class PSSP:
     hold: bool = False
 
     def __post_init__(self) -> None:
-        keep_whole(0, self, "sample")
-        _keep_staleness(self)
+        store_whole(0, self, "sample")
+        _store_staleness(self)
         flag(hold=self.hold)
 
 
@@ -189,9 +189,9 @@ class Fraction:
     def __post_init__(self) -> None:
         share(share=self.share)
         flag(hold=self.hold)
-        _keep_staleness(self)
+        _store_staleness(self)
         if self.sample is not None:
-            keep_whole(0, self, "sample")
+            store_whole(0, self, "sample")
 
 
 @dataclass(frozen=True)
@@ -219,14 +219,14 @@ class Throttled:
     available: int
 
     def __post_init__(self) -> None:
-        keep_whole(1, self, "available")
+        store_whole(1, self, "available")
 
 
 BuiltIn = ASP | BSP | SSP | PBSP | PSSP | Fraction | Throttled
 Barrier = BuiltIn | UserBarrier
 
 
-def _keep_staleness(barrier: SSP | PSSP | Fraction) -> None:
+def _store_staleness(barrier: SSP | PSSP | Fraction) -> None:
     value: Any = barrier.staleness
     if is_number(value) and value == math.inf:
         return

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from hogshare.io import catalogue
+from hogshare.io import data_catalogue
 from hogshare.io.ratings import read_ratings
 from hogshare.io.readers import read_file, read_libsvm, refuse_others
 from hogshare.io.rows import ZeroBased
@@ -255,7 +255,7 @@ def known_rank(
 
 def names() -> list[str]:
     """Names that `load` knows, apart from files."""
-    return [*GENERATED, *catalogue.SOURCES]
+    return [*GENERATED, *data_catalogue.SOURCES]
 
 
 GENERATED = {"zipf": {}, "zipf-small": {"n_samples": 40_000, "n_features": 20_000}}
@@ -341,7 +341,7 @@ def load(
         raise ValueError(f"{text}: format is for files, and this is the name of a data set")
     if text in GENERATED:
         return zipf_classification(**GENERATED[text], dtype=dtype)
-    X, y = catalogue.SOURCES[text](_folder(data_home))
+    X, y = data_catalogue.SOURCES[text](_folder(data_home))
     return X.astype(dtype, copy=False), y
 
 

@@ -1,7 +1,7 @@
 """Pictures of reports, what all pictures share, and the only place that imports matplotlib.
 
 A figure is a view: each function takes plain data (a report's arrays) and computes nothing that the
-data do not have. The laboratory's are where it measures, by `side_by_side`, `label` and `save`.
+data do not have. The laboratory's are where it measures, by `panel_row`, `label` and `save`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def file_of(path: str | Path) -> Path:
     return path if path.suffix else path.with_suffix(".png")
 
 
-def side_by_side(count: int, width: float = 4.4, height: float = 3.8) -> tuple[Any, list[Any]]:
+def panel_row(count: int, width: float = 4.4, height: float = 3.8) -> tuple[Any, list[Any]]:
     """Make a figure of so many panels in a row, each of a width in inches; it and their axes."""
     figure, axes = pyplot().subplots(
         1, count, figsize=(width * count, height), layout="constrained", squeeze=False

@@ -382,7 +382,7 @@ class Report(Document):
         left_out = ("model", "again", "recording")
         names = [name for name in self.__dataclass_fields__ if name not in left_out]
         parts = {name: getattr(self, name) for name in names}
-        parts["turns"] = _turn_facts(self.turns)
+        parts["turns"] = _quantum_facts(self.turns)
         for name in ("theory", "mail", "ages", "reduces", "exchanges"):
             if parts[name] is None:
                 del parts[name]
@@ -539,7 +539,7 @@ def _model_facts(model: Any) -> dict[str, Any]:
     }
 
 
-def _turn_facts(turns: np.ndarray) -> dict[str, Any]:
+def _quantum_facts(turns: np.ndarray) -> dict[str, Any]:
     """Quanta in a few numbers: totals, and quantiles of the nanoseconds that a row took."""
     seen = turns[turns[:, :, 1] > 0]
     blocks, rows, pushes, nanoseconds = seen.sum(axis=0).tolist()

@@ -12,12 +12,14 @@ from hogshare.engine.description import describe
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
 from hogshare.engine.world import World
-from hogshare.kernels import epochs, layout, tracking
-from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED
+from hogshare.kernels import layout
+from hogshare.kernels.jit.decorators import BOUNDSCHECK, JIT_DISABLED
+from hogshare.kernels.rules import block_sums
+from hogshare.kernels.schedule import epoch_schedule
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import linear
 from hogshare.rules import SGD
-from hogshare.rules.remembered import begins_empty
+from hogshare.rules.start_memory import begins_empty
 from hogshare.rules.steps import StepSize
 
 EVERY_FORM = [
@@ -100,7 +102,7 @@ def session(
     first_t=1.0,
     trace=0,
     report_epochs=False,
-    track=tracking.CRITERION,
+    track=block_sums.CRITERION,
     block=None,
     start=None,
     parts=0,
@@ -122,7 +124,7 @@ def session(
         report_epochs=report_epochs,
         track=track,
         block=block,
-        sleeps=epochs.SIMULATED if parts else 0,
+        sleeps=epoch_schedule.SIMULATED if parts else 0,
         parts=parts,
         empty=begins_empty(start),
     )

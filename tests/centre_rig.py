@@ -4,10 +4,11 @@ import types
 
 import numpy as np
 
-from hogshare.kernels import centres, edges, layout
+from hogshare.kernels import layout
+from hogshare.kernels.exchange import centre_edges, centre_exchange
 from hogshare.planes.mirrors.centre import Centre
 from hogshare.planes.mirrors.groups import groups_of
-from hogshare.shm.mailbox import Board, mailbox_of, shapes
+from hogshare.shm.mailbox import RegisterEdge, mailbox_of, shapes
 from hogshare.shm.table import ProgressTable
 
 N_PARAMS = 7
@@ -33,11 +34,11 @@ class FakeHome:
         return ProgressTable(self.rig.table)
 
     def live(self):
-        return edges.Live(self.vector, self.vector[:0], np.ones(1), self.is_direct)
+        return centre_edges.Live(self.vector, self.vector[:0], np.ones(1), self.is_direct)
 
     def weights(self, fold, rows):
         curvature, etas = np.linspace(0.0, 3.0, self.rig.n).astype(np.float32), np.ones(1)
-        return edges.Weights(fold, curvature, np.zeros(1), etas, rows, 0.0, False)
+        return centre_edges.Weights(fold, curvature, np.zeros(1), etas, rows, 0.0, False)
 
     def now(self):
         return float(self.rig.now)
@@ -67,7 +68,7 @@ class Rig:
         n_edges = len(plane.edges(n_workers))
         named = shapes(n_edges, plane.queue, n, n)
         box = mailbox_of({k: made(shape, kind) for k, (shape, kind) in named.items()})
-        self.box, self.boxes = box, [Board(box, e) for e in range(n_edges)]
+        self.box, self.boxes = box, [RegisterEdge(box, e) for e in range(n_edges)]
         self.live = np.zeros_like(self.arrays["mirror"])
         kind = DirectHome if plane.is_direct else FakeHome
         self.homes = [kind(self, me) for me in range(n_workers)]
@@ -128,7 +129,7 @@ class Rig:
         box, found = self.boxes[edge], np.zeros(self.n)
         taken = box.taken
         while (message := box.poll()) is not None:
-            if message.round % centres.KINDS_OF_ROUND == 0:
+            if message.round % centre_exchange.KINDS_OF_ROUND == 0:
                 where = slice(None) if message.places is None else message.places
                 found[where] += message.values
             box._box.counters[edge, layout.M_TAKEN] += 1

@@ -11,7 +11,7 @@ import random
 from fractions import Fraction
 
 from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, Throttled
-from hogshare.kernels import streams
+from hogshare.kernels.schedule import streams
 
 
 def plain(function):

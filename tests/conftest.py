@@ -14,7 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
-from hogshare.kernels import jit
+from hogshare.kernels.jit import decorators
 from hogshare.system import machine
 
 HERE = Path(__file__).parent
@@ -75,16 +75,16 @@ def pytest_configure(config):
         config.option.maxworkerrestart = "0"
 
 
-COMPILED = len(jit.kept())  # before the tests
+COMPILED = len(decorators.cached_files())  # before the tests
 
 
 def pytest_report_header(config):
     change = "" if config.option.change == "any" else f"; only {config.option.change} has changed"
-    return f"kernels: {COMPILED} compiled ones in {jit.CACHE_FOLDER}{change}"
+    return f"kernels: {COMPILED} compiled ones in {decorators.CACHE_FOLDER}{change}"
 
 
 def pytest_terminal_summary(terminalreporter):
-    if more := len(jit.kept()) - COMPILED:
+    if more := len(decorators.cached_files()) - COMPILED:
         terminalreporter.write_line(f"kernels: {more} were compiled: the cache was not warm")
 
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_softmax
 
-from hogshare.kernels import coordinate, layout, losses, penalties, schedules
+from hogshare.kernels import layout
+from hogshare.kernels.rules import coordinate_steps, losses, penalties, step_schedules
 
 LOSS_NAMES = {code: name for name, code in losses.CODES.items()}
 KINKED = ("hinge", "perceptron", "epsilon_insensitive")
-SCHEDULE_NAMES = {code: name for name, code in schedules.CODES.items()}
+SCHEDULE_NAMES = {code: name for name, code in step_schedules.CODES.items()}
 
 
 def loss_value(loss, epsilon, y, p):
@@ -236,7 +237,7 @@ def stored(x, dense):
 def sgd_rows(X, Y, weight, rule, order, t, state, columns, dense=False):
     """Scikit-learn's SGD, row by row and column by column; adds to the state's sums of losses."""
     l1 = rule.penalty in (penalties.L1, penalties.ELASTICNET)
-    passive = rule.schedule in (schedules.PA1, schedules.PA2)
+    passive = rule.schedule in (step_schedules.PA1, step_schedules.PA2)
     loss = LOSS_NAMES[rule.loss]
     for r in order:
         x, squares = X[r], float(X[r] @ X[r])
@@ -252,7 +253,7 @@ def sgd_rows(X, Y, weight, rule, order, t, state, columns, dense=False):
             penalty += rule.l1_ratio * state.absolutes[c]
             penalised = rule.penalty != penalties.NONE and not passive
             state.criteria[c] += value + (rule.alpha * penalty if penalised else 0.0)
-            if rule.schedule == schedules.PA1 and squares == 0.0:
+            if rule.schedule == step_schedules.PA1 and squares == 0.0:
                 continue
             size = update_size(rule, columns, c, eta, y, p, squares) * weight[r]
             if rule.penalty >= penalties.L2:
@@ -337,7 +338,7 @@ def block_stream(seed, epoch, block):
 def coordinate_places(X, rule, batch, n_columns, dense=False):
     """What is drawn from: (feature, column) in the kernel's order; the intercept is feature -1."""
     features = list(range(X.shape[1]))
-    if rule.coordinate != coordinate.UNIFORM and not dense:
+    if rule.coordinate != coordinate_steps.UNIFORM and not dense:
         features = list(dict.fromkeys(j for r in batch for j in np.flatnonzero(X[r])))
     if rule.fit_intercept:
         features.append(-1)
@@ -347,14 +348,14 @@ def coordinate_places(X, rule, batch, n_columns, dense=False):
 def coordinate_change(X, rule, batch, sizes, eta, place, n_places, coef, rarity, dense=False):
     """By how much the coefficient or intercept at a place moves, where it is what is drawn."""
     j, c = place
-    times = n_places if rule.coordinate == coordinate.UNBIASED else 1
+    times = n_places if rule.coordinate == coordinate_steps.UNBIASED else 1
     if j < 0:
         return times * sizes[:, c].sum() * rule.intercept_decay
     change = times * float(X[batch, j] @ sizes[:, c])
     if rule.penalty == penalties.NONE:
         return change
     bearing = len(batch)
-    if rule.coordinate != coordinate.UNIFORM:
+    if rule.coordinate != coordinate_steps.UNIFORM:
         bearing = rarity[j] * sum(j in stored(X[r], dense) for r in batch)
     strength = times * eta * rule.alpha * bearing
     v = coef[j, c]
@@ -457,7 +458,7 @@ def fit(X, Y, weight, rule, plan, state, columns, held_out=(), rarity=None, dens
         t = rule.first_t + epoch * len(order)
         if rarity is None:
             sgd_rows(X, Y, weight, rule, order, t, state, columns, dense)
-        elif rule.coordinate != coordinate.ALL:
+        elif rule.coordinate != coordinate_steps.ALL:
             stream = plan.seed, epoch
             coordinate_rows(X, Y, weight, rule, order, t, state, columns, rarity, *stream, dense)
         else:
@@ -472,7 +473,7 @@ def fit(X, Y, weight, rule, plan, state, columns, held_out=(), rarity=None, dens
             score = accuracy_of_largest if coupled else score
             P = X[held_out] @ state.coef + state.intercept
             values = -score(P, Y[held_out], weight[held_out])
-        adaptive = rule.schedule == schedules.ADAPTIVE
+        adaptive = rule.schedule == step_schedules.ADAPTIVE
         if apply_criterion(
             columns, values, epoch, tol=plan.tol, patience=plan.patience, adaptive=adaptive
         ):

@@ -25,8 +25,8 @@ from hogshare import (
     problems,
     solve,
 )
-from hogshare.optimum import heldout
-from hogshare.runtimes.mpi import files
+from hogshare.optimum import held_out_scores
+from hogshare.runtimes.mpi import site_files
 
 COMM = library.COMM_WORLD
 RANK, SIZE = COMM.rank, COMM.size
@@ -98,18 +98,18 @@ def check_scores_are_those_of_the_model_on_all_held_out_rows():
     ):
         for part, runtime, mine in ways(y, weights=WEIGHTS, **settings):
             for plane in (None, Replicas("ring", every=16)):
-                found, scores = [], heldout.HeldOut.scores
+                found, scores = [], held_out_scores.HeldOut.scores
 
                 def listed(self, model, found=found, scores=scores):
                     found.append(scores(self, model))
                     return found[-1]
 
-                heldout.HeldOut.scores = listed
+                held_out_scores.HeldOut.scores = listed
                 stop = Stop(epochs=200, tol=1e-3, validation=HELD_OUT[mine])
                 try:
                     report = solve(part, plane=plane, runtime=runtime, stop=stop, step=0.01)
                 finally:
-                    heldout.HeldOut.scores = scores
+                    held_out_scores.HeldOut.scores = scores
                 assert report.converged and report.n_epochs == len(found) < 100
                 shown = X[HELD_OUT] @ report.model.coef.T + report.model.intercept
                 weights = {"sample_weight": WEIGHTS[HELD_OUT]}
@@ -296,7 +296,7 @@ def check_a_gradients_run_is_resumed():
 
 
 def check_what_one_rank_cannot_write_is_a_warning_on_all():
-    path, write = place("full"), files.write_part
+    path, write = place("full"), site_files.write_part
 
     def full(place, parts, site, *rest):
         if site == SIZE - 1:
@@ -308,13 +308,13 @@ def check_what_one_rank_cannot_write_is_a_warning_on_all():
     solve(part, stop=2, **run)
     before = sorted(os.listdir(path.parent))
     COMM.barrier()
-    files.write_part = full
+    site_files.write_part = full
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             report = solve(part, stop=5, resume=path, **run)
     finally:
-        files.write_part = write
+        site_files.write_part = write
     said = [str(one.message) for one in caught if one.category.__name__ == "CheckpointFailed"]
     assert len(said) == 1 and f"on rank {SIZE - 1}" in said[0], said
     assert report.n_epochs == 5 and sorted(os.listdir(path.parent)) == before

@@ -15,7 +15,7 @@ import pkgutil
 
 import pytest
 
-ROWS = "hogshare.problems.linear.rows"
+ROWS = "hogshare.problems.linear.row_arrays"
 WORKER = "hogshare.engine.participants.Worker"
 
 PLACES = {
@@ -34,7 +34,7 @@ PLACES = {
         "saga": f"{ROWS}.SAGA_ROWS",
         "few": "hogshare.estimators.few_rows.MOST_VALUES",
         "helped": f"{ROWS}.MANY",
-        "surveyed": "hogshare.kernels.survey.PART_VALUES",
+        "surveyed": "hogshare.kernels.rows.survey.PART_VALUES",
         "snapshots": "hogshare.engine.arrays.MAX_SNAPSHOT_BYTES",
     },
     # bytes of a file that are read or written at once
@@ -50,12 +50,12 @@ PLACES = {
     },
     # where compiled kernels are kept, and who was told what of it
     "kernels": {
-        "folder": "hogshare.kernels.jit.CACHE_FOLDER",
-        "no_folder": "hogshare.kernels.jit.NO_FOLDER",
-        "processor": "hogshare.kernels.jit.processor",
-        "told": "hogshare.kernels.cache._TOLD",
-        "root": "hogshare.kernels.cache.cache_root",
-        "loaded": "hogshare.runtimes.crew.warm.loaded",
+        "folder": "hogshare.kernels.jit.decorators.CACHE_FOLDER",
+        "no_folder": "hogshare.kernels.jit.decorators.NO_FOLDER",
+        "processor": "hogshare.kernels.jit.decorators.processor",
+        "told": "hogshare.kernels.jit.cache._WARNED",
+        "root": "hogshare.kernels.jit.cache.cache_root",
+        "loaded": "hogshare.runtimes.crew.preload.loaded",
     },
     # what the machine is, what was measured on it, and what else runs there
     "machine": {
@@ -64,14 +64,14 @@ PLACES = {
         "cores": "hogshare.system.machine.cores",
         "key": "hogshare.system.machine.key",
         "root": "hogshare.system.machine.cache_root",
-        "libc": "hogshare.runtimes.placement._libc",
-        "strangers_awake": "hogshare.runtimes.spinning._strangers_awake",
+        "libc": "hogshare.runtimes.core_placement._libc",
+        "strangers_awake": "hogshare.runtimes.idle_threads._strangers_awake",
     },
     # how many workers or cores somebody may use
     "usable": {
         "workers": "hogshare.runtimes.choice.usable_workers",
         "worthwhile": "hogshare.runtimes.choice.worthwhile_workers",
-        "workers_to_probe": "hogshare.runtimes.probing.usable_workers",
+        "workers_to_probe": "hogshare.runtimes.machine_probe.usable_workers",
         "helpers": "hogshare.runtimes.helper_threads.usable_workers",
         "cores_of_helpers": "hogshare.runtimes.helper_threads.usable_cores",
         "cores_of_waiting": "hogshare.runtimes.driver.usable_cores",
@@ -80,7 +80,7 @@ PLACES = {
     "clock": {
         "of_checkpoints": "hogshare.engine.checkpoint_schedule.time.monotonic",
         "of_waiting": "hogshare.runtimes.driver.time",
-        "of_placement": "hogshare.runtimes.placement.time",
+        "of_placement": "hogshare.runtimes.core_placement.time",
         "of_races": "hogshare.lab.rivals.race.time.perf_counter",
         "patience": "hogshare.system.interrupts.PATIENCE_SECONDS",
         "patience_of_forks": "hogshare.system.forks.PATIENCE_SECONDS",
@@ -90,16 +90,16 @@ PLACES = {
         "until_hung": "hogshare.runtimes.crew.HUNG",
         "rest": "hogshare.runtimes.threads.REST_SECONDS",
         "between_lines": "hogshare.cli.console.SECONDS_BETWEEN_LINES",
-        "silent": "hogshare.kernels.announcements.SILENT_SECONDS",
+        "silent": "hogshare.kernels.jit.announcements.SILENT_SECONDS",
     },
     # a worker's loop, what drives it, and what it writes
     "loop": {
         "quantum": f"{WORKER}.turn",
         "of_thread": "hogshare.runtimes.threads.loop_of",
         "pool": "hogshare.runtimes.threads.pool",
-        "placement": "hogshare.runtimes.threads.Placement",
+        "placement": "hogshare.runtimes.threads.CorePlacement",
         "crew": "hogshare.runtimes.threads.ThreadCrew",
-        "submit": "hogshare.runtimes.pool.Pool.submit_to",
+        "submit": "hogshare.runtimes.pool.ThreadPool.submit_to",
         "session": "hogshare.engine.session.Session.__init__",
         "save": "hogshare.engine.checkpoints.Saved.save",
     },

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hogshare.optimum.alternating import Alternation, Penalty
+from hogshare.optimum.alternation import Alternation, Penalty
 from hogshare.runtimes.pool import each_by
 
 PENALTY = Penalty(0.7, 1.3)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from hogshare.shm import arena as arena_module
 from hogshare.shm.arena import Arena
-from hogshare.shm.sharing import find, share
+from hogshare.shm.shared_rows import find, share
 from hogshare.shm.spacing import APART
 from hogshare.system import memory
 
@@ -201,9 +201,9 @@ def test_the_limit_of_a_control_group_counts(tmp_path):
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("700000\n")
     (tmp_path / "memory.stat").write_text("anon 5\ninactive_file 100000\n")
-    assert memory._room(tmp_path, "memory.max", "memory.current") == 400_000
+    assert memory._capacity(tmp_path, "memory.max", "memory.current") == 400_000
     (tmp_path / "memory.max").write_text("max\n")
-    assert memory._room(tmp_path, "memory.max", "memory.current") is None
+    assert memory._capacity(tmp_path, "memory.max", "memory.current") is None
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [((3,), object), ((-1,), "f8")])

@@ -14,8 +14,9 @@ import numba
 import numpy as np
 import pytest
 
-from hogshare.kernels import atomics, repair
-from hogshare.kernels.jit import JIT_DISABLED, kernel
+from hogshare.kernels.jit import atomics
+from hogshare.kernels.jit.decorators import JIT_DISABLED, kernel
+from hogshare.kernels.schedule import repair
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="the stand-ins serve one thread only")
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from hogshare import BSP, SAGA, SGD, SGDClassifier, SGDRegressor, Shared, Stop, problems, solve
-from hogshare.problems.linear.columns import Columns, suited
+from hogshare.problems.linear.column_units import ColumnUnits, suited
 
 
 def one_value(X):
@@ -251,10 +251,10 @@ def test_what_cannot_be_confirmed_is_refused():
     recast = suited(problem).recast(problem)
     units = np.ones(X.shape[1])
     with pytest.raises(ValueError, match="units of their own needs SAGA"):
-        solve(Columns(np.zeros(10), units).recast(recast), rule=SGD())
+        solve(ColumnUnits(np.zeros(10), units).recast(recast), rule=SGD())
     lock_free = {"rule": SAGA(), "plane": Shared(exchange=None)}
     with pytest.raises(ValueError, match="units of their own needs SAGA"):
-        solve(Columns(np.zeros(10), units).recast(recast), **lock_free)
+        solve(ColumnUnits(np.zeros(10), units).recast(recast), **lock_free)
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "log_loss"])

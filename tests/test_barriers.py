@@ -31,9 +31,9 @@ from hogshare import (
 from hogshare.engine import loop
 from hogshare.engine.participants import Worker
 from hogshare.kernels import layout
-from hogshare.kernels.barriers import FREE, LAG
-from hogshare.kernels.epochs import EXCHANGE, LOCK_FREE, MASTER
-from hogshare.kernels.master import OVER
+from hogshare.kernels.exchange.master_updates import OVER
+from hogshare.kernels.schedule.barrier_codes import FREE, LAG
+from hogshare.kernels.schedule.epoch_schedule import EXCHANGE, LOCK_FREE, MASTER
 from hogshare.runtimes import driver
 from hogshare.runtimes.driver import drive
 
@@ -336,7 +336,7 @@ def test_who_waits_in_a_crowd_or_has_looked_sleeps_at_once_unless_it_is_held(sea
         session = SimpleNamespace(here=here, plan=plan, looks=looks)
         for_others = barrier != FREE or private == MASTER
         may_look = n_workers > 1 and (for_others or n_workers <= cores)
-        assert (driver.looks_of(session) > 0) == may_look
+        assert (driver.polls_of(session) > 0) == may_look
         yields = driver.yields_of(session)
         drive((loop.Wait(attempts) for attempts in range(8)), yields=yields)
         return max(slept)

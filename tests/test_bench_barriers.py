@@ -7,7 +7,7 @@ import pytest
 
 from hogshare import datasets
 from hogshare.cli.main import main
-from hogshare.lab.experiments import barriers, shared
+from hogshare.lab.experiments import barriers, common_options
 from hogshare.lab.harness.experiment import reached_by_all
 
 
@@ -104,8 +104,8 @@ def test_the_default_step_is_safe_for_log_loss(sparse):
         import scipy.sparse
 
         X = scipy.sparse.csr_array(X)
-    assert shared.default_step(X) == 1.0 / 5.0
-    assert shared.default_step(0.0 * X) == 1.0
+    assert common_options.default_step(X) == 1.0 / 5.0
+    assert common_options.default_step(0.0 * X) == 1.0
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from ranks import needs_mpi
 
 from hogshare.cli.main import main
 from hogshare.lab.experiments.ranks import RANKS, doubts, per_epoch, sentences, summed
-from hogshare.lab.prediction.ranks import Costs
+from hogshare.lab.prediction.rank_epochs import ClusterCosts
 from hogshare.report import Trace
 from hogshare.runtimes.mpi.round_trips import way_of
 
-LAN = Costs(row=1e-6, latency=5e-5, bandwidth=1e8, n_bytes=1e5, numbers=25_000)
+LAN = ClusterCosts(row=1e-6, latency=5e-5, bandwidth=1e8, n_bytes=1e5, numbers=25_000)
 
 
 def job(n, *words):
@@ -41,7 +41,7 @@ def test_with_how_many_ranks_and_from_how_many_rows_they_pay():
     n = LAN.pays_from()
     assert LAN.epoch(n, 2) < LAN.epoch(n, 1)
     assert LAN.epoch(int(0.96 * n), 2) >= LAN.epoch(int(0.96 * n), 1)
-    slow = Costs(row=1e-7, latency=10.0, bandwidth=1e-3, n_bytes=1e5, numbers=10)
+    slow = ClusterCosts(row=1e-7, latency=10.0, bandwidth=1e-3, n_bytes=1e5, numbers=10)
     assert slow.best(1000) == 1 and slow.pays_from() is None
 
 

@@ -38,12 +38,12 @@ from hogshare import (
     problems,
     solve,
 )
-from hogshare.engine import checkpoint_schedule, checkpoints, resuming
+from hogshare.engine import checkpoint_schedule, checkpoints, run_state
 from hogshare.engine.checkpoint_schedule import CheckpointFailed
 from hogshare.io import archives
 from hogshare.kernels import layout
 from hogshare.problems import fingerprints
-from hogshare.solvers.solving import OrderSeed
+from hogshare.solvers.solver import OrderSeed
 from hogshare.system import files
 
 ROOT = Path(__file__).parent.parent
@@ -200,7 +200,7 @@ def test_every_part_of_the_state_counts(path, name, parts):
     for part in parts.split():
         path.write_bytes(whole)
         array = checkpoints.load(path).arrays[f"state_{part}"]
-        wrong = array[..., ::-1] if part in resuming.ORDERS else 0.5 * array
+        wrong = array[..., ::-1] if part in run_state.ORDERS else 0.5 * array
         rewritten(path, **{f"state_{part}": wrong.astype(array.dtype)})
         resumed = solve(problem, stop=stop(10), resume=path, **run)
         with pytest.raises(AssertionError):
@@ -879,7 +879,7 @@ def test_arrays_that_do_not_fit(path, name):
     whole = path.read_bytes()
     array = checkpoints.load(path).arrays[f"state_{name}"]
     wrong = [None, array[:-1], array.astype(np.float32), array.astype(str)]
-    if name in resuming.ORDERS:
+    if name in run_state.ORDERS:
         wrong += [None, np.where(array == 5, 120, array), np.where(array == 5, -1, array)]
     for change in wrong:
         path.write_bytes(whole)
@@ -1052,7 +1052,7 @@ def test_what_makes_no_sense():
 
 
 def test_every_number_of_a_worker_has_a_name():
-    names = resuming.fields()
+    names = run_state.fields()
     assert len(set(names["local"])) == layout.N_LOCAL_FIELDS
     assert len(set(names["columns"])) == layout.N_COLUMN_FIELDS
     assert names["local"][layout.L_SCALE] == "L_SCALE"

@@ -16,15 +16,15 @@ import hogshare
 from hogshare import SAGA, SDCA, SSP, Master, Shared
 from hogshare.cli import console, fit, kinds, warm
 from hogshare.cli.main import build_parser, main, sentence
-from hogshare.io.models import modelfile, save_load
-from hogshare.kernels import cache, jit
+from hogshare.io.models import model_file, save_load
+from hogshare.kernels.jit import cache, decorators
 from hogshare.lab.experiments import speedup
 from hogshare.lab.experiments.reduce import REDUCE
 from hogshare.lab.harness.experiment import crowded
 from hogshare.lab.studies import simulate
 from hogshare.report import Report
 
-compiles = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
+compiles = pytest.mark.skipif(decorators.JIT_DISABLED, reason="nothing is compiled")
 
 KINDS = ("speedup", "barriers", "rivals")
 
@@ -357,13 +357,13 @@ import numpy as np
 import scipy.sparse as sp
 import hogshare
 from hogshare.cli.main import main
-from hogshare.kernels import jit
+from hogshare.kernels.jit import decorators
 
 def loaded():
-    kernels = [one for one in gc.get_objects() if isinstance(one, jit.Kernel)]
+    kernels = [one for one in gc.get_objects() if isinstance(one, decorators.Kernel)]
     return {f"{one.__name__}{types}" for one in kernels for types in one.signatures}
 
-(jit.CACHE_FOLDER / "warm.json").unlink(missing_ok=True)  # else it has nothing to do
+(decorators.CACHE_FOLDER / "warm.json").unlink(missing_ok=True)  # else it has nothing to do
 assert main(["warm", "--dtype", "float32", "--json"]) == 0
 before = loaded()
 rng = np.random.default_rng(1)
@@ -434,7 +434,7 @@ import numpy as np
 import scipy.sparse as sp
 import hogshare
 from hogshare import barriers
-from hogshare.kernels import cache
+from hogshare.kernels.jit import cache
 
 def refuse(path, *_):
     raise OSError(errno.EROFS, "Read-only file system", str(path))
@@ -491,7 +491,7 @@ GIVEN = """
 import shutil
 import sys
 from pathlib import Path
-from hogshare.kernels import cache
+from hogshare.kernels.jit import cache
 
 donor = Path(sys.argv.pop(1))
 load = cache.KernelCache.load_overload
@@ -521,7 +521,7 @@ def give_back(folder, donor):
 @pytest.mark.timeout(600)
 def test_what_is_warmed_is_all_that_a_fit_needs_of_a_folder_that_may_only_be_read(tmp_path):
     folder = {**os.environ, "HOGSHARE_CACHE_DIR": str(tmp_path)}
-    donor = jit.CACHE_FOLDER or tmp_path
+    donor = decorators.CACHE_FOLDER or tmp_path
     command = [sys.executable, "-c", GIVEN, str(donor), "warm", "Ridge", "--barrier", "bsp"]
     command += ["--dtype", "float32"]
     subprocess.run(command, env=folder, check=True, timeout=280, capture_output=True)
@@ -535,7 +535,7 @@ def test_what_is_warmed_is_all_that_a_fit_needs_of_a_folder_that_may_only_be_rea
 
 def test_a_warm_up_that_can_keep_nothing_is_1(capsys, seams, monkeypatch):
     def keep():
-        cache.tell_once("/full: No space left on device")
+        cache.warn_once("/full: No space left on device")
 
     seams.kernels.told = []
     monkeypatch.setattr(warm, "fits", lambda args: [("a fit", keep)])
@@ -1028,17 +1028,17 @@ def test_simulate_psp(capsys, tmp_path, figure):
 
 
 def test_simulate_psp_has_the_figures_of_the_study():
-    from hogshare.lab.studies import model_error, psp
+    from hogshare.lab.studies import model_error, psp_figures
 
-    assert sorted({**psp.FIGURES, **model_error.FIGURES}) == list(simulate.FIGURES)
+    assert sorted({**psp_figures.FIGURES, **model_error.FIGURES}) == list(simulate.FIGURES)
     assert tuple(model_error.FIGURES) == simulate.WITH_GRADIENTS
 
 
 @pytest.mark.parametrize("algorithm", simulate.ALGORITHMS)
 def test_simulate_asysg(capsys, tmp_path, monkeypatch, algorithm):
-    from hogshare.lab.studies import asysg
+    from hogshare.lab.studies import asysg_speedups
 
-    monkeypatch.setattr(asysg, "ROWS", 2000)
+    monkeypatch.setattr(asysg_speedups, "ROWS", 2000)
     files = tmp_path / "s.json", tmp_path / "s.png"
     chosen = ["--algorithm", algorithm, "--workers", "1,4", "--seeds", 1, "--ceiling", 3]
     code, out, err = run(
@@ -1100,7 +1100,7 @@ def test_fit_and_predict_classes(capsys, tmp_path, rows_file):
     assert code == 0, err
     assert "training accuracy" in out
     assert json.loads(report.read_text())["n_epochs"] >= 1
-    saved = modelfile.load(model)
+    saved = model_file.load(model)
     assert saved.class_name == "SGDClassifier"
     assert saved.attributes["coef_"].dtype == np.float32
     code, out, err = run(capsys, "predict", model, rows_file)
@@ -1133,11 +1133,11 @@ def test_fit_goes_on_from_a_checkpoint(capsys, tmp_path, rows_file, rate, seed):
     code, err = fit("first.npz", 3, *kept, "--resume")
     assert code == 0 and "there is no checkpoint yet; the fit begins anew" in err
     assert fit("second.npz", 8, *kept, "--resume")[0] == 0
-    second = modelfile.load(tmp_path / "second.npz")
+    second = model_file.load(tmp_path / "second.npz")
     assert second.attributes["n_iter_"] == 8 and second.attributes["t_"] == 1 + 8 * 200
     if seed:
         assert fit("whole.npz", 8)[0] == 0
-        whole = modelfile.load(tmp_path / "whole.npz")
+        whole = model_file.load(tmp_path / "whole.npz")
         np.testing.assert_array_equal(second.attributes["coef_"], whole.attributes["coef_"])
     code, err = fit("third.npz", 9, *kept, "--resume", "--alpha", 0.5)
     assert code == 1 and "alpha was 0.0001 and is 0.5" in err
@@ -1162,9 +1162,9 @@ def test_fit_without_a_step_size_to_tune(capsys, tmp_path, rows_file):
 
 def test_the_schedules_on_offer_are_the_estimators():
     from hogshare.cli.options import LEARNING_RATES
-    from hogshare.kernels import schedules
+    from hogshare.kernels.rules import step_schedules
 
-    assert set(LEARNING_RATES) == {"auto", *schedules.CODES}
+    assert set(LEARNING_RATES) == {"auto", *step_schedules.CODES}
 
 
 def test_fit_and_predict_numbers(capsys, tmp_path):
@@ -1212,7 +1212,7 @@ def test_fit_and_predict_classes_to_a_tolerance(capsys, tmp_path, rows_file, opt
         assert told["solver"] == solver and "no workers ran" in err
     else:
         assert told["n_epochs"] >= 1 and "came down to" in out
-    saved = modelfile.load(model)
+    saved = model_file.load(model)
     assert saved.class_name == name
     again = save_load.load(model)
     assert again.solver_.split(", ")[0] in (solver, "saga")
@@ -1298,8 +1298,8 @@ def test_every_option_of_an_estimator_is_its_parameter():
 
 def test_a_model_of_ridge_without_its_labels(capsys, tmp_path, rows_file):
     arrays = {"coef_": np.ones((1, 3)), "intercept_": np.zeros(1)}
-    saved = modelfile.SavedModel(class_name="RidgeClassifier", n_features=3, attributes=arrays)
-    modelfile.save(tmp_path / "m.npz", saved)
+    saved = model_file.SavedModel(class_name="RidgeClassifier", n_features=3, attributes=arrays)
+    model_file.save(tmp_path / "m.npz", saved)
     code, _, err = run(capsys, "predict", tmp_path / "m.npz", rows_file)
     assert code == 1 and err.startswith("hogshare: error: ") and "unexpected" not in err
 
@@ -1349,7 +1349,7 @@ def test_predict_begins_where_the_models_file_did(capsys, tmp_path, zero_based, 
     model = tmp_path / "m.npz"
     code, _, err = run(capsys, "fit", rows, "--model", model, "--estimator", estimator)
     assert code == 0 and "is a guess" not in err
-    assert modelfile.load(model).zero_based is True
+    assert model_file.load(model).zero_based is True
     code, _, err = run(capsys, "predict", model, few)  # in which no index is 0
     assert code == 0 and "is a guess" not in err
     assert accuracy(err) > 0.8
@@ -1369,7 +1369,7 @@ def test_a_file_that_contradicts_where_indices_begin(capsys, tmp_path, zero_base
     )
     code, _, err = run(capsys, "fit", from_1, "--model", model)
     assert code == 0 and "is a guess" not in err  # an ordinary file
-    assert modelfile.load(model).zero_based is False
+    assert model_file.load(model).zero_based is False
     code, out, err = run(capsys, "predict", model, rows)
     assert (code, out) == (1, "")
     assert f"{rows}, line 1: index 0, and in the file that {model} was fitted to indices" in err
@@ -1378,8 +1378,8 @@ def test_a_file_that_contradicts_where_indices_begin(capsys, tmp_path, zero_base
     code, _, err = run(capsys, "predict", model, rows, "--one-based")
     assert code == 1 and "line 1: index 0, and --one-based says" in err
     assert run(capsys, "fit", few, "--zero-based", "--model", model)[0] == 0
-    assert modelfile.load(model).zero_based is True
-    assert modelfile.load(model).n_features == 3
+    assert model_file.load(model).zero_based is True
+    assert model_file.load(model).n_features == 3
 
 
 def test_a_guess_where_indices_begin_is_told(capsys, tmp_path, zero_based):
@@ -1392,9 +1392,9 @@ def test_a_guess_where_indices_begin_is_told(capsys, tmp_path, zero_based):
         code, _, err = run(capsys, "fit", rows, "--model", model, option)
         assert code == 0 and "is a guess" not in err
     # a model that does not know: here not even an ordinary file speaks for itself
-    saved = modelfile.load(model)
+    saved = model_file.load(model)
     saved.zero_based = None
-    modelfile.save(model, saved)
+    model_file.save(model, saved)
     code, _, err = run(capsys, "predict", model, few)
     assert code == 0 and f"a guess ({model} does not say it and the smallest is 1); " in err
     assert "is a guess" not in run(capsys, "predict", model, few, "--zero-based")[2]
@@ -1413,7 +1413,7 @@ def test_rows_without_indices_have_no_base(capsys, tmp_path, rows_file):
             f"hogshare: error: --zero-based is for files of LIBSVM text; {name} is none\n"
         )
     assert run(capsys, "fit", tmp_path / "rows.npz", "--model", model)[0] == 0
-    assert modelfile.load(model).zero_based is None
+    assert model_file.load(model).zero_based is None
     assert run(capsys, "fit", rows_file, "--model", model)[0] == 0
     code, _, err = run(capsys, "predict", model, tmp_path / "rows.npz")  # where no index is
     assert code == 0, err
@@ -1424,8 +1424,8 @@ def test_a_set_with_a_name_knows_its_base(capsys, tmp_path):
     (tmp_path / "heart_scale").write_text("1 2:1\n-1 3:1\n" * 9)
     code, _, err = run(capsys, "fit", "heart", "--data-home", tmp_path, "--model", model)
     assert code == 0 and "is a guess" not in err
-    assert modelfile.load(model).zero_based is False
-    assert modelfile.load(model).n_features == 13
+    assert model_file.load(model).zero_based is False
+    assert model_file.load(model).n_features == 13
 
 
 def test_a_line_that_is_wrong_is_named(capsys, tmp_path):
@@ -1449,8 +1449,8 @@ def test_a_loss_of_the_other_task(capsys, tmp_path, rows_file):
 
 def test_a_model_of_an_unknown_class(capsys, tmp_path, rows_file):
     arrays = {"coef_": np.ones((1, 3)), "intercept_": np.zeros(1)}
-    saved = modelfile.SavedModel(class_name="os", n_features=3, attributes=arrays)
-    modelfile.save(tmp_path / "m.npz", saved)
+    saved = model_file.SavedModel(class_name="os", n_features=3, attributes=arrays)
+    model_file.save(tmp_path / "m.npz", saved)
     code, _, err = run(capsys, "predict", tmp_path / "m.npz", rows_file)
     assert code == 1
     assert "unknown class 'os'" in err

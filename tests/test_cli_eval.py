@@ -151,9 +151,9 @@ def test_estimators_without_a_score_of_rows_refuse_it(capsys, estimator):
 def test_labels_of_two_kinds_in_a_long_file_are_refused(tmp_path, monkeypatch, capsys):
     """It is read in parts, of which one has numbers alone."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(evaluation.rows, "iterate", lambda *_: iter(PARTS))
+    monkeypatch.setattr(evaluation.command_rows, "iterate", lambda *_: iter(PARTS))
     args = argparse.Namespace(eval="e.csv", verbose=False)
-    loaded = evaluation.rows.Loaded(np.zeros((4, 1)), np.array(["1", "x"] * 2), None)
+    loaded = evaluation.command_rows.Loaded(np.zeros((4, 1)), np.array(["1", "x"] * 2), None)
     with pytest.raises(ValueError, match=r"e\.csv: labels of some rows are numbers"):
         evaluation.Evaluation(args, "classification", loaded, loaded.y)
     PARTS[1] = (np.zeros((2, 1)), np.array([1.0, np.nan]))

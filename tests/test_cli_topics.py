@@ -9,7 +9,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from hogshare import LatentDirichletAllocation
 from hogshare.cli.main import main
-from hogshare.io.models import modelfile
+from hogshare.io.models import model_file
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
 
@@ -86,7 +86,7 @@ def test_topics_of_a_file_with_a_column_of_labels(capsys, tmp_path, counted):
     asked = "--model", model, "--estimator", "topics", "--n-topics", 2, "--epochs", 1
     code, _, err = run(capsys, "fit", data, *asked, "--label-column", "byte")
     assert code == 0 and "labels are ignored" in err
-    assert modelfile.load(model).n_features == 3
+    assert model_file.load(model).n_features == 3
     assert run(capsys, "predict", model, data)[0] == 0
 
 

@@ -562,7 +562,7 @@ def test_a_fork_that_fails_says_why_without_a_number(monkeypatch):
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
 
     monkeypatch.setattr(os, "fork", fork)
-    helper = fork_helper.Helper.__new__(fork_helper.Helper)
+    helper = fork_helper.ForkServer.__new__(fork_helper.ForkServer)
     told = []
     helper._report = told.append
     helper._fork(4, None, (), [])
@@ -876,9 +876,9 @@ def test_members_find_the_kernels_loaded():
 
     fit = "from hogshare import Stop, problems, solve; import numpy as np; "
     fit += "X = np.ones((4, 2)); solve(problems.linear(X, [0, 1, 0, 1]), stop=Stop(epochs=1)); "
-    fit += "from hogshare.kernels import warm; print(json.dumps(warm.loaded()))"
+    fit += "from hogshare.kernels import preload; print(json.dumps(preload.loaded()))"
     fit = "import json; " + fit
-    look = "from hogshare.kernels import warm; import sys; warm.preload(sys.argv[1:]); "
+    look = "from hogshare.kernels import preload; import sys; preload.preload(sys.argv[1:]); "
     look += "import json; print(json.dumps(warm.loaded()))"
     root = str(Path(hogshare.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": root}

@@ -34,15 +34,22 @@ from hogshare import (
 )
 from hogshare.barriers import BSP
 from hogshare.estimators import partitioned_fits
-from hogshare.kernels.exchange import exchange_weight
-from hogshare.partitioned.blocks import Meaning
+from hogshare.kernels.exchange.copy_exchange import exchange_weight
 from hogshare.partitioned.descent import lanes_that_pay
-from hogshare.partitioned.folding import Weighing, share
+from hogshare.partitioned.lane_folds import Weighing, share
+from hogshare.partitioned.lane_quanta import Pull, rows_between, steps_along
 from hogshare.partitioned.owners import Owners
-from hogshare.partitioned.quanta import Pull, rows_between, steps_along
-from hogshare.partitioned.rows import PartitionedRows
+from hogshare.partitioned.partition_blocks import Meaning
+from hogshare.partitioned.partitioned_rows import PartitionedRows
 from hogshare.partitioned.schedule import lanes_of, rounds_of
-from hogshare.partitioned.state import Average, Criterion, State, Terms, folded, weighing_of
+from hogshare.partitioned.state import (
+    Average,
+    Criterion,
+    DescentState,
+    DescentTerms,
+    folded,
+    weighing_of,
+)
 from hogshare.planes import Shared
 from hogshare.problems.model import Model
 from hogshare.rules.steps import StepSize
@@ -203,11 +210,11 @@ def test_a_lane_that_is_alone_is_the_sequential_algorithm(classes):
     X, y = made(400, classes=classes)
     problem = problems.linear(X, y)
     meaning = Meaning("log_loss", "l2", 1e-4, classes=np.arange(classes))
-    terms = Terms(meaning, 800, weighing_of(meaning, True), None)
+    terms = DescentTerms(meaning, 800, weighing_of(meaning, True), None)
     columns = 1 if classes == 2 else classes
     start = Model(np.zeros((columns, FEATURES)), np.zeros(columns), 1.0)
     criterion = Criterion.of(StepSize("optimal"), 1e-3, 5, columns)
-    state = State(start, criterion, Average(0))
+    state = DescentState(start, criterion, Average(0))
     for first, last in ((0, 150), (150, 400), (0, 400)):
         pull = Pull(state.model, ((first, last),), StepSize("optimal"), False, False, False, 0)
         state = folded(state, terms, [steps_along(pull, problem)])
@@ -215,11 +222,11 @@ def test_a_lane_that_is_alone_is_the_sequential_algorithm(classes):
     np.testing.assert_allclose(state.model.coef, expected.fit(X, y).coef_, rtol=1e-10)
     assert state.n_epochs == 1 and state.rows == 0 and state.model.t == 801.0
     one = Pull(start, ((0, 400),), StepSize("optimal"), False, False, False, 0)
-    alone = folded(State(start, criterion, Average(0)), terms, [steps_along(one, problem)])
+    alone = folded(DescentState(start, criterion, Average(0)), terms, [steps_along(one, problem)])
     np.testing.assert_array_equal(alone.model.coef, steps_along(one, problem).model.coef)
     if classes == 3:
         over = replace(criterion, active=np.array([True, False, True]))
-        some = folded(State(start, over, Average(0)), terms, [steps_along(one, problem)])
+        some = folded(DescentState(start, over, Average(0)), terms, [steps_along(one, problem)])
         assert not some.model.coef[1].any() and some.model.coef[0].any()
 
 
@@ -227,9 +234,9 @@ def test_a_round_of_many_lanes_neither_overshoots_nor_stands_still():
     X, y = made(4000)
     parts = [problems.linear(X[k::8], y[k::8]) for k in range(8)]
     meaning = Meaning("log_loss", "l2", 1e-4, classes=np.arange(2))
-    terms = Terms(meaning, 4000, weighing_of(meaning, True), None)
+    terms = DescentTerms(meaning, 4000, weighing_of(meaning, True), None)
     criterion = Criterion.of(StepSize("optimal"), None, 5, 1)
-    state = State(Model(np.zeros((1, FEATURES)), np.zeros(1), 1.0), criterion, Average(0))
+    state = DescentState(Model(np.zeros((1, FEATURES)), np.zeros(1), 1.0), criterion, Average(0))
     for epoch in range(5):
         for k in range(8):
             pulls = [
@@ -288,10 +295,10 @@ def placed(monkeypatch):
     """Every other partition is the second worker's, wherever Dask has computed it."""
 
     def owners(has):
-        there = sorted(clusters.threads_of(clusters.client_here()))
+        there = sorted(clusters.threads_of(clusters.local_client()))
         return Owners([there[p % len(there)] for p in range(len(has))])
 
-    monkeypatch.setattr("hogshare.partitioned.rows.Owners", owners)
+    monkeypatch.setattr("hogshare.partitioned.partitioned_rows.Owners", owners)
 
 
 def same(model, other):
@@ -364,8 +371,8 @@ class TestOnOneWorker:
 
     def test_rows_that_no_worker_has_room_for_are_refused(self, monkeypatch):
         X, y = made(400)
-        few = dict.fromkeys(clusters.threads_of(clusters.client_here()), 50_000)
-        monkeypatch.setattr("hogshare.partitioned.rows.memory_of", lambda client: few)
+        few = dict.fromkeys(clusters.threads_of(clusters.local_client()), 50_000)
+        monkeypatch.setattr("hogshare.partitioned.partitioned_rows.memory_of", lambda client: few)
         with pytest.raises(ValueError, match=r"take 3.84e-05 GB, and one worker, .* has 5e-05 GB"):
             MLPClassifier((4,)).fit(parted(X, 3), parted(y, 3))
 
@@ -781,7 +788,7 @@ class TestFits:
             found.add_done_callback(lambda done: sizes.append(len(pickle.dumps(done.result()))))
             return found
 
-        monkeypatch.setattr("hogshare.partitioned.calls.fetch", counted)
+        monkeypatch.setattr("hogshare.partitioned.cluster_calls.fetch", counted)
         sgd(max_iter=1).fit(parted(X), parted(y))
         assert sizes and max(sizes) < X.data.nbytes / PARTS / 4
 
@@ -998,7 +1005,7 @@ def test_a_cluster_without_workers_is_given_up(model, monkeypatch):
     from distributed import Client, LocalCluster
 
     fork_workers()
-    monkeypatch.setattr("hogshare.partitioned.rows.WITHOUT_WORKERS_SECONDS", 0.5)
+    monkeypatch.setattr("hogshare.partitioned.partitioned_rows.WITHOUT_WORKERS_SECONDS", 0.5)
     X, y = made(200)
     options = {"processes": False, "dashboard_address": ":0", "silence_logs": 50}
     with LocalCluster(n_workers=1, **options) as own, Client(own):

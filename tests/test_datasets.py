@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from hogshare import datasets
-from hogshare.io import catalogue, libsvm, matrices, readers, sniffing, sources
+from hogshare.io import data_catalogue, libsvm, matrices, readers, sniffing, sources
 
 TEXT = b"1 1:0.5 3:2\n-1 2:1.25\n1\n"
 DENSE = np.array([[0.5, 0, 2], [0, 1.25, 0], [0, 0, 0]])
@@ -181,7 +181,7 @@ def test_tables_of_numbers(tmp_path):
 
 def test_constant_columns_do_not_divide_by_zero():
     X = np.array([[1.0, 2.0], [1.0, 4.0]])
-    np.testing.assert_array_equal(catalogue.standardised(X), [[0, -1], [0, 1]])
+    np.testing.assert_array_equal(data_catalogue.standardised(X), [[0, -1], [0, 1]])
 
 
 def test_idx_files(tmp_path):
@@ -438,7 +438,7 @@ def test_a_base_is_for_libsvm_text(tmp_path, monkeypatch):
 def test_sets_with_a_name_begin_at_1(tmp_path):
     (tmp_path / "heart_scale").write_bytes(b"1 7:1\n")
     assert datasets.load("heart", data_home=tmp_path)[0].nonzero()[1].tolist() == [6]
-    assert (catalogue.zero_based("heart"), catalogue.zero_based("imdb")) == (False, None)
+    assert (data_catalogue.zero_based("heart"), data_catalogue.zero_based("imdb")) == (False, None)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz"])

@@ -168,9 +168,9 @@ def test_a_heart_goes_on_beside_the_dead(comm):
 LEAVES = """
 import atexit, sys
 atexit.register(lambda: print("others'", flush=True))
-from hogshare.runtimes.mpi import door, leaving
-leaving.begin()
-leaving._talks.append(type("Talk", (), {"others": [], "flush": lambda *_: None})())
+from hogshare.runtimes.mpi import door, rank_exit
+rank_exit.begin()
+rank_exit._talks.append(type("Talk", (), {"others": [], "flush": lambda *_: None})())
 door.died = lambda comm: [1]
 print("no newline", end="")
 """

@@ -18,8 +18,8 @@ import hogshare
 from hogshare import TableEncoder
 from hogshare.io import archives
 from hogshare.io.encoding import Learner, Tally, part_of
-from hogshare.io.models import encoders, modelfile
-from hogshare.io.parts import NotEncoded, Part
+from hogshare.io.models import encoders, model_file
+from hogshare.io.table_parts import NotEncoded, Part
 
 N_ROWS = 300
 
@@ -293,7 +293,7 @@ def change(fitted, name, value):
 )
 def test_a_file_with_an_encoder_that_is_none_is_refused(tmp_path, name, value):
     hogshare.save(pipeline()[0], tmp_path / "m.npz")
-    saved = modelfile.load(tmp_path / "m.npz")
+    saved = model_file.load(tmp_path / "m.npz")
     saved.encoding["fitted"] = change(saved.encoding["fitted"], name, value)
     with pytest.raises((ValueError, TypeError)):
         encoders.check(saved.encoding, saved.n_features)
@@ -301,7 +301,7 @@ def test_a_file_with_an_encoder_that_is_none_is_refused(tmp_path, name, value):
 
 def test_an_encoder_of_another_model_is_refused(tmp_path):
     hogshare.save(pipeline()[0], tmp_path / "m.npz")
-    saved = modelfile.load(tmp_path / "m.npz")
+    saved = model_file.load(tmp_path / "m.npz")
     with pytest.raises(ValueError, match="not those of the model"):
         encoders.check(saved.encoding, saved.n_features + 1)
     header = header_of(tmp_path / "m.npz")

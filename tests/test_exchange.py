@@ -15,10 +15,10 @@ import scipy.sparse as sp
 
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout
-from hogshare.kernels.atomics import compare_exchange, load, store
-from hogshare.kernels.exchange import ALL, TRY, exchange
-from hogshare.kernels.jit import JIT_DISABLED, kernel
-from hogshare.kernels.streams import next_random
+from hogshare.kernels.exchange.copy_exchange import ALL, TRY, exchange
+from hogshare.kernels.jit.atomics import compare_exchange, load, store
+from hogshare.kernels.jit.decorators import JIT_DISABLED, kernel
+from hogshare.kernels.schedule.streams import next_random
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import linear
 from hogshare.runtimes.monitor import Monitor

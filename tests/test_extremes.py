@@ -25,7 +25,7 @@ from hogshare import (
     solve,
 )
 from hogshare.barriers import BarrierError
-from hogshare.kernels import penalties
+from hogshare.kernels.rules import penalties
 from hogshare.stragglers import ControlledDelay
 
 PATIENCE = 60.0

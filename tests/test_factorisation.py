@@ -173,7 +173,9 @@ def test_cells_are_pairs_of_groups_along_diagonals():
         for first in range(0, 64, 8):  # on a diagonal every line is in one cell
             assert sum(map(len, groups[first : first + 8])) == len(np.unique(line))
     own = [set(users[cell]) for cell in cells[::8]]
-    assert all(one == own[0] for one in own)  # as `hogshare.kernels.epochs.cell_is_free` has it
+    assert all(
+        one == own[0] for one in own
+    )  # as `hogshare.kernels.schedule.epoch_schedule.cell_is_free` has it
     for diagonal in range(8):
         of_last = set(items[cells[8 * diagonal + 7]])
         assert of_last == set(items[cells[(7 + diagonal) % 8]])

@@ -218,11 +218,11 @@ def test_a_first_fit_compiles_no_rule(tmp_path):
 import warnings
 from sklearn.datasets import load_breast_cancer
 from hogshare import LogisticRegression, SGDClassifier, SGDRegressor
-from hogshare.kernels import jit
+from hogshare.kernels.jit import decorators
 X, y = load_breast_cancer(return_X_y=True)
 for model in (LogisticRegression(n_jobs=-1), SGDClassifier(), SGDRegressor()):
     model.fit(X, y)
-print(sorted(name.split("-")[0] for name in jit.kept()))
+print(sorted(name.split("-")[0] for name in decorators.kept()))
 """
     env = {**os.environ, "HOGSHARE_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(

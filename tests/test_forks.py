@@ -29,11 +29,11 @@ from numba.core.registry import CPUTarget, cpu_target
 
 import hogshare
 from hogshare import BSP, Stop, problems, solve
-from hogshare.kernels import jit
-from hogshare.runtimes import crew, events, pool, spinning, user_objects
+from hogshare.kernels.jit import decorators
+from hogshare.runtimes import crew, events, idle_threads, pool, user_objects
 from hogshare.runtimes.user_objects import packed
 from hogshare.system import forks, interrupts
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux"),
@@ -59,7 +59,7 @@ def fit(runs=RUNS):
 def forget_kernels():
     """Have the next fit show its kernels to Numba and load them, as the first of a process does."""
     for each in gc.get_objects():
-        if issubclass(type(each), jit.Compiled):
+        if issubclass(type(each), decorators.Compiled):
             each.shown = None
 
 
@@ -192,7 +192,7 @@ def context(name):
 LOCKS = {
     "the crew": (lambda: crew._lock, fit),
     "luggage": (lambda: user_objects._lock, send_by_value),
-    "looking for libraries": (lambda: spinning._looking, lambda: spinning._known()),
+    "looking for libraries": (lambda: idle_threads._looking, lambda: idle_threads._known()),
     "Numba's compiler": (lambda: global_compiler_lock, first_fit),
     "LLVM": (lambda: ffi.lib._lock._lock, first_fit),
     "a target's context": context("_toplevel_target_context"),
@@ -271,16 +271,16 @@ def test_a_kernel_that_is_being_compiled(monkeypatch):
     """In earnest: Numba and LLVM are at work when this thread forks, and there is half a kernel."""
     values = np.zeros(3)
 
-    @jit.helper
+    @decorators.helper
     def twice(x):
         return 2.0 * x
 
-    @jit.kernel
+    @decorators.kernel
     def fresh(values):
         for k in range(len(values)):
             values[k] = twice(k) + np.sqrt(k)
 
-    from hogshare.kernels.compilers import OnlyLinked
+    from hogshare.kernels.jit.compilers import OnlyLinked
 
     inner = OnlyLinked.run_pass
 
@@ -311,7 +311,7 @@ def test_a_kernel_that_is_being_compiled(monkeypatch):
 def test_libraries_that_are_looked_for(monkeypatch):
     """The C library has a lock on them all, and a child that loads one would wait for it."""
     kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
-    look, due = spinning.ThreadpoolController, []
+    look, due = idle_threads.ThreadpoolController, []
 
     def looking():
         def seen(*_):
@@ -323,14 +323,14 @@ def test_libraries_that_are_looked_for(monkeypatch):
 
     def work(is_due):
         due.append(is_due)
-        spinning._known()
+        idle_threads._known()
 
     def child_looks():
-        spinning.ThreadpoolController, spinning._modules = look, 0
-        spinning._known()
+        idle_threads.ThreadpoolController, idle_threads._modules = look, 0
+        idle_threads._known()
 
-    monkeypatch.setattr(spinning, "ThreadpoolController", looking)
-    monkeypatch.setattr(spinning, "_modules", 0)
+    monkeypatch.setattr(idle_threads, "ThreadpoolController", looking)
+    monkeypatch.setattr(idle_threads, "_modules", 0)
     with elsewhere(work):
         child = fork(child_looks)
     ends_well(child)
@@ -421,7 +421,7 @@ def test_a_child_of_another_thread_has_its_signals(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
 
-    with Holding():
+    with DeferredSignals():
         thread = threading.Thread(target=lambda: told.append(fork(handled)))
         thread.start()
         thread.join(PATIENCE)
@@ -550,7 +550,7 @@ def test_a_child_does_not_wait_for_tasks_of_its_parents():
     threading.Timer(0.1, go_on.set).start()
     status = 1
     try:
-        assert pool.take_turns(work, [0, 1], 2) == [0, 1]
+        assert pool.call_in_queue(work, [0, 1], 2) == [0, 1]
     except RuntimeError as error:
         status = int("forked in the middle" not in str(error))
     finally:
@@ -625,21 +625,21 @@ BY_THREADS = """
     import os, sys, threading, time, traceback
     import numba
     import numpy as np
-    from hogshare.kernels import jit
+    from hogshare.kernels.jit import decorators
 
     errors, rounds = [], int(sys.argv[1])
 
     def kernels(number):
-        @jit.helper
+        @decorators.helper
         def twice(x):
             return 2.0 * x
 
-        @jit.kernel
+        @decorators.kernel
         def one(values):
             for k in range(values.shape[0]):
                 values[k] = twice(k) + np.sqrt(k) + number
 
-        @jit.kernel
+        @decorators.kernel
         def other(values):
             for k in range(values.size):
                 values[k] = twice(np.float64(k)) + np.exp(0.0) + number
@@ -676,7 +676,7 @@ BY_THREADS = """
         made = kernels(number)
         threads = [noting(compiled, *made[k % 2], number) for k in range(4)]
         if number == 0:  # whoever else begins with Numba in that moment
-            threads += [noting(jit.load_registries), noting(numba.njit(lambda x: x + 1), 1)]
+            threads += [noting(decorators.load_registries), noting(numba.njit(lambda x: x + 1), 1)]
         for thread in threads:
             thread.start()
             time.sleep(0.005)
@@ -713,12 +713,12 @@ def test_threads_compile_beside_forks(rounds, tmp_path):
 BEGIN_AT_ONCE = """
     import sys, threading, traceback
     import numpy as np
-    from hogshare.kernels import jit
+    from hogshare.kernels.jit import decorators
 
     sys.setswitchinterval(1e-5)
     errors = []
 
-    @jit.kernel
+    @decorators.kernel
     def fresh(values):
         for k in range(values.shape[0]):
             values[k] = np.sqrt(k)
@@ -731,7 +731,7 @@ BEGIN_AT_ONCE = """
                 errors.append(traceback.format_exc())
         return threading.Thread(target=run, daemon=True)
 
-    works = (jit.load_registries,), (fresh, np.zeros(3))
+    works = (decorators.load_registries,), (fresh, np.zeros(3))
     threads = [noting(*work) for work in works * 2]
     for thread in threads:
         thread.start()
@@ -803,7 +803,7 @@ def test_every_lock_of_the_package_is_known():
 
 def test_a_lock_that_nobody_knows_would_be_found():
     module = types.ModuleType("hogshare.some")
-    module.lock, module.pool = threading.Lock(), pool.Pool()
+    module.lock, module.pool = threading.Lock(), pool.ThreadPool()
     module.pool.condition = threading.Condition()
     assert [name for name, _ in locks_of(module)] == ["lock", "pool.condition"]
 

@@ -9,9 +9,9 @@ import pytest
 
 from hogshare import Mirrors, Replicas, Shared, Simulator, Stop, problems, solve
 from hogshare.engine import arrays
-from hogshare.kernels import shares
+from hogshare.kernels.schedule import shares
 from hogshare.planes.mirrors.centre import Centre
-from hogshare.planes.replicas.reducing import Reducer
+from hogshare.planes.replicas.reducer import Reducer
 from hogshare.runtimes.processes import WorkerDied
 from hogshare.simulation import Churn, Constant
 from hogshare.stragglers import ControlledDelay

@@ -35,7 +35,7 @@ from hogshare import (
     replay,
     solve,
 )
-from hogshare.kernels.jit import JIT_DISABLED
+from hogshare.kernels.jit.decorators import JIT_DISABLED
 from hogshare.problems import GradientError, GradientProblem, Params
 from hogshare.problems import gradient as stated
 
@@ -339,7 +339,7 @@ def test_a_recorded_run_is_replayed_bit_for_bit(runtime, gradients):
     np.testing.assert_array_equal(again.params, report.model.params)
 
 
-@pytest.mark.filterwarnings("ignore::hogshare.solvers.replaying.ApproximateReplay")
+@pytest.mark.filterwarnings("ignore::hogshare.solvers.replays.ApproximateReplay")
 def test_a_lock_free_run_is_replayed_nearly():
     run = {**RUN, "plane": Shared(exchange=None), "stop": 4, "record": True}
     report = solve(logistic(), runtime="threads", n_workers=2, **run)
@@ -556,7 +556,7 @@ def test_a_rule_that_makes_no_step_is_refused(problem, monkeypatch):
         def steps(self, gradient, eta):
             """Misspelt."""
 
-    monkeypatch.setattr("hogshare.solvers.running.Run.to_the_end", None)
+    monkeypatch.setattr("hogshare.solvers.run.Run.to_the_end", None)
     for rule in (Idle, Idle()):
         with pytest.raises(TypeError, match=r"Idle has no step: write step\(self, gradient, eta\)"):
             solve(problem(), rule=rule, n_workers=2, runtime="threads")

@@ -23,7 +23,7 @@ from hogshare import (
     problems,
     solve,
 )
-from hogshare.estimators import ratings
+from hogshare.estimators import rating_passes
 from hogshare.runtimes.processes import WorkerDied
 from hogshare.stragglers import Stragglers
 
@@ -203,7 +203,7 @@ def test_what_is_found_before_a_fit_is_the_same_by_threads(monkeypatch, loss):
     values = rng.random(3000)
     settings = {"n_factors": 2, "max_iter": 5, "random_state": 0, "loss": loss, "n_jobs": 2}
     one = MatrixFactorization(runtime="threads", **settings).fit(users, items, values)
-    monkeypatch.setattr(ratings, "WORTH_THREADS", 0)
+    monkeypatch.setattr(rating_passes, "WORTH_THREADS", 0)
     two = MatrixFactorization(runtime="threads", **settings).fit(users, items, values)
     assert one.alpha_ == two.alpha_
     np.testing.assert_array_equal(one.user_biases_, two.user_biases_)
@@ -216,9 +216,9 @@ def test_pairs_are_those_of_scipy(kind):
     users, items = rng.integers(9, size=300).astype(kind), rng.integers(50, size=300).astype(kind)
     entries = np.ones(300), (users, items)
     expected = sp.coo_array(entries, shape=(12, 55)).tocsr()  # with lines that nobody has
-    got = ratings.pairs_of(users, items, (12, 55))
+    got = rating_passes.pairs_of(users, items, (12, 55))
     np.testing.assert_array_equal(got.toarray(), expected.toarray() > 0.0)
     assert got.nnz == expected.nnz < 300 and got.dtype == np.uint8
     assert got.has_canonical_format and (got.data == 1).all()
     assert all((np.diff(row.indices) > 0).all() for row in got)
-    assert ratings.pairs_of(users[:0], items[:0], (3, 4)).nnz == 0
+    assert rating_passes.pairs_of(users[:0], items[:0], (3, 4)).nnz == 0

@@ -12,9 +12,16 @@ from hogshare import Stop, problems, solve
 from hogshare.cli import options
 from hogshare.lab.harness import panels
 from hogshare.lab.harness.experiment import Experiment, crowded
-from hogshare.lab.harness.numbers import Compared, Number, Spread, columns_of, over_seeds, ratio
 from hogshare.lab.harness.rounds import in_rounds
 from hogshare.lab.harness.settings import Setting, defaults_of
+from hogshare.lab.harness.table_numbers import (
+    Compared,
+    Spread,
+    TableNumber,
+    columns_of,
+    over_seeds,
+    ratio,
+)
 
 BENCH = Path(__file__).parent.parent / "bench"
 
@@ -40,7 +47,7 @@ STEPS = Experiment(
     facts=lambda report: {"seconds": report.run_seconds},
     numbers=(
         Spread("seconds", lambda run: run.first("seconds"), header="{clock}s"),
-        Number("epochs", lambda run: run.first("epochs"), header="epochs", form=".1f"),
+        TableNumber("epochs", lambda run: run.first("epochs"), header="epochs", form=".1f"),
         Compared("more", by=lambda row, rows, _: ratio(row["epochs"], rows[0]["epochs"])),
     ),
     caption="{workers} worker, {rounds} rounds, {nonzero}",
@@ -88,7 +95,11 @@ def test_each_round_begins_with_another():
 
 
 def test_numbers_that_share_a_header_share_a_column():
-    numbers = Number("a", header="x"), Number("b", header="x", form=".2f"), Number("c")
+    numbers = (
+        TableNumber("a", header="x"),
+        TableNumber("b", header="x", form=".2f"),
+        TableNumber("c"),
+    )
     assert columns_of(numbers, [{"a": 1, "b": 0.5, "c": 3}]) == (["x"], [["1, 0.50"]])
 
 

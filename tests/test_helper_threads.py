@@ -9,10 +9,10 @@ import scipy.sparse as sp
 
 from hogshare import SGDClassifier
 from hogshare.estimators import validation
-from hogshare.kernels import survey as survey_module
-from hogshare.kernels.jit import JIT_DISABLED
-from hogshare.kernels.parts import NOBODY, Helpers
-from hogshare.problems.linear.rows import survey_rows
+from hogshare.kernels.jit.decorators import JIT_DISABLED
+from hogshare.kernels.rows import survey as survey_module
+from hogshare.kernels.rows.shared_passes import NOBODY, Helpers
+from hogshare.problems.linear.row_arrays import survey_rows
 from hogshare.runtimes import helper_threads
 from hogshare.runtimes.helper_threads import LEAST_VALUES, helpers_for
 

@@ -32,7 +32,7 @@ from hogshare import (
     SGDClassifier,
 )
 from hogshare.io import readers, sources
-from hogshare.io.models import modelfile, save_load
+from hogshare.io.models import model_file, save_load
 from hogshare.system import memory
 
 LINUX = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="limits of Linux")
@@ -69,7 +69,7 @@ LIMITED = """
 
 
 READERS = """from sklearn.datasets import load_svmlight_file
-from hogshare.io.models import modelfile, save_load
+from hogshare.io.models import model_file, save_load
 from hogshare.io import readers
 from hogshare.engine import checkpoints"""
 
@@ -162,7 +162,7 @@ def test_no_file_takes_all_memory(tmp_path):
     (folder / "nothing.npy").write_bytes(head((1 << 40, 1), "<U0"))
     (folder / "wide.svm").write_text("1 100000000:1\n")
     (folder / "wider.svm").write_text("1 2147483647:1\n")
-    modelfile.save(folder / "model.npz", a_model())
+    model_file.save(folder / "model.npz", a_model())
     add_zeros(folder / "model.npz", "other", (100_000_000, 4))
     told = limited(
         """
@@ -199,7 +199,7 @@ def a_model(**changes):
         "intercept_": np.zeros(1),
         "classes_": np.arange(2),
     }
-    return modelfile.SavedModel(
+    return model_file.SavedModel(
         class_name="SGDClassifier",
         n_features=3,
         attributes={name: a for name, a in (values | changes).items() if a is not None},
@@ -231,11 +231,11 @@ def a_model(**changes):
 def test_models_without_what_they_need(tmp_path, changes, monkeypatch):
     path = tmp_path / "model.npz"
     with pytest.raises(ValueError, match="_"):
-        modelfile.save(path, a_model(**changes))
+        model_file.save(path, a_model(**changes))
     assert not path.exists()
     with monkeypatch.context() as patch:
-        patch.setattr(modelfile, "check", lambda model: None)
-        modelfile.save(path, a_model(**changes))
+        patch.setattr(model_file, "check", lambda model: None)
+        model_file.save(path, a_model(**changes))
     with pytest.raises(ValueError, match=r"model.npz: not a hogshare model \(.*_"):
         save_load.load(path)
 
@@ -243,16 +243,16 @@ def test_models_without_what_they_need(tmp_path, changes, monkeypatch):
 @pytest.mark.parametrize("depth", [100, 50_000])
 @pytest.mark.parametrize("part", ["format", "params", "attributes"])
 def test_a_models_header_that_is_nested_deeply(tmp_path, depth, part):
-    said = {"format": modelfile.FORMAT, "format_version": 2, "class_name": "Ridge", part: "HERE"}
+    said = {"format": model_file.FORMAT, "format_version": 2, "class_name": "Ridge", part: "HERE"}
     text = json.dumps(said).replace('"HERE"', "[" * depth + "]" * depth)
     np.savez(tmp_path / "m.npz", header=np.frombuffer(text.encode(), np.uint8))
-    for read in (modelfile.load, save_load.load):
+    for read in (model_file.load, save_load.load):
         with pytest.raises(ValueError, match=r"m.npz: not a hogshare model .*nested too deeply"):
             read(tmp_path / "m.npz")
 
 
 def test_a_classifier_without_classes(tmp_path):
-    modelfile.save(tmp_path / "model.npz", a_model(classes_=None))
+    model_file.save(tmp_path / "model.npz", a_model(classes_=None))
     with pytest.raises(ValueError, match=r"model.npz: .* with the wrong arrays"):
         save_load.load(tmp_path / "model.npz")
 
@@ -261,7 +261,7 @@ def test_a_classifier_without_classes(tmp_path):
 def test_models_with_parameters_of_no_estimator(tmp_path, params):
     saved = a_model()
     saved.params = params
-    modelfile.save(tmp_path / "m.npz", saved)
+    model_file.save(tmp_path / "m.npz", saved)
     with pytest.raises(ValueError, match=r"m.npz: the model's parameters do not fit"):
         save_load.load(tmp_path / "m.npz")
 
@@ -461,7 +461,7 @@ def test_whatever_stands_in_a_file(tmp_path, rounds, cancer):
     for suffix, opener in {"": open, **sources.OPENERS}.items():
         with opener(tmp_path / f"rows.svm{suffix}", "wb") as file:
             file.write(text)
-    modelfile.save(tmp_path / "model.npz", a_model())
+    model_file.save(tmp_path / "model.npz", a_model())
     for name, model in models_of_all_kinds().items():
         save_load.save(model, tmp_path / f"model.{name}.npz")
     saved = Checkpoint(tmp_path / "run.npz")

@@ -19,7 +19,7 @@ ROOMS = {
     },
 }
 # the table of words tells a thing, or the class of one, from a word
-MAY_ASK = {"solvers/choices.py": Counter(Rule=2, Plane=2)}
+MAY_ASK = {"solvers/choice_names.py": Counter(Rule=2, Plane=2)}
 
 MOST_PARAMETERS = 10
 # what follows scikit-learn, or a paper's algorithm, has as many as they have; so has what names
@@ -28,11 +28,11 @@ MANY_PARAMETERS = {
     "problems/factorisation.py": {"factorisation"},
     "problems/preferences.py": {"preferences"},
     "problems/linear/problem.py": {"linear", "build"},
-    "lab/psp/progressing.py": {"progress"},
-    "lab/psp/tuning.py": {"tune"},
+    "lab/psp/progress.py": {"progress"},
+    "lab/psp/tuner.py": {"tune"},
     "problems/topics.py": {"topics"},
-    "solvers/reduces.py": {"stochastic_reduce"},
-    "solvers/solving.py": {"solve"},
+    "solvers/replica_graph.py": {"stochastic_reduce"},
+    "solvers/solver.py": {"solve"},
 }
 # kernels take arrays and numbers one by one: a tuple of them costs a count or a copy at each call,
 # and one body, since what is called within a loop is compiled with it
@@ -98,7 +98,7 @@ def test_who_asks_is_noticed():
         "match problem:\n    case LinearProblem(): pass\n"
     )
     expected = Counter(SAGA=1, SDCA=1, Rule=1, Master=1, LinearProblem=1)
-    assert asked_outside("engine/rowwise.py", ast.parse(text)) == expected
+    assert asked_outside("engine/linear_description.py", ast.parse(text)) == expected
     assert asked_outside("rules/pace.py", ast.parse(text)) == Counter(Master=1, LinearProblem=1)
 
 

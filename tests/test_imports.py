@@ -144,7 +144,7 @@ def test_estimators_and_solve_need_no_file_of_the_laboratory():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())
-    assert "hogshare.solvers.solving" in loaded
+    assert "hogshare.solvers.solver" in loaded
     assert not [name for name in loaded if room(name) in ("lab", "theory", "cli")]
 
 
@@ -156,14 +156,14 @@ def test_numpys_warnings_are_changed_in_one_way():
         for path in FILES
         if "np.errstate(" in path.read_text(encoding="utf-8")
     }
-    assert found - may == {"system/interrupts.py", "kernels/survey.py"}
+    assert found - may == {"system/interrupts.py", "kernels/rows/survey.py"}
 
 
 def nodes_within(node, held=False):
     """What is under a node of a syntax tree, and whether signals are held there."""
     if isinstance(node, ast.With):
         names = {getattr(getattr(one.context_expr, "func", None), "id", "") for one in node.items}
-        held = held or bool(names & {"Holding", "errstate"})
+        held = held or bool(names & {"DeferredSignals", "errstate"})
     for child in ast.iter_child_nodes(node):
         yield child, held
         yield from nodes_within(child, held)
@@ -189,7 +189,7 @@ def test_every_room_is_there():
 @pytest.mark.parametrize("path", sorted((PACKAGE / "kernels").rglob("*.py")), ids=lambda p: p.name)
 def test_kernels_know_numpy_and_numba_only(path):
     """And that signals wait, where machine code is loaded and kept."""
-    ours = ("hogshare.kernels", *["hogshare.system"] * (path.stem in ("jit", "cache")))
+    ours = ("hogshare.kernels", *["hogshare.system"] * (path.stem in ("decorators", "cache")))
     for module, _ in imports_of(path):
         top = module.split(".")[0]
         assert top in KERNELS_MAY or module.startswith(ours), f"{path}: {module}"
@@ -251,9 +251,9 @@ def test_what_to_install_is_said_in_one_place():
 
 
 def test_a_relative_import_is_understood():
-    tree = ast.parse("from ..kernels import losses\nfrom . import loop\n")
+    tree = ast.parse("from ..kernels.rules import losses\nfrom . import loop\n")
     assert [module for module, _ in imports(tree, "hogshare.engine")] == [
-        "hogshare.kernels.losses",
+        "hogshare.kernels.rules.losses",
         "hogshare.engine.loop" if is_module("hogshare.engine.loop") else "hogshare.engine",
     ]
 
@@ -272,8 +272,8 @@ def test_a_fit_imports_nothing_that_it_does_not_use():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())
-    assert "hogshare.solvers.solving" in loaded
-    for name in ("solvers.asysg", "engine.recording", "kernels.replay"):
+    assert "hogshare.solvers.solver" in loaded
+    for name in ("solvers.asysg", "engine.event_log", "kernels.schedule.replay"):
         assert f"hogshare.{name}" not in loaded
 
 

@@ -10,7 +10,7 @@ from hogshare.barriers import BSP
 from hogshare.engine.arrays import shapes
 from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
-from hogshare.engine.owned import OWNED, By, Seen, owned
+from hogshare.engine.ownership import OWNED, By, Seen, owned
 from hogshare.engine.workspace import ROW_ARRAYS
 from hogshare.engine.world import World
 from hogshare.rules.steps import StepSize

@@ -33,13 +33,13 @@ from hogshare import (
 )
 from hogshare.io import archives
 from hogshare.problems.linear.intercepts import best_intercepts
-from hogshare.runtimes import crew, ending, pool, processes
+from hogshare.runtimes import crew, interpreter_exit, pool, processes
 from hogshare.runtimes.events import Bell
-from hogshare.runtimes.hooks import side_by_side
+from hogshare.runtimes.hooks import call_parts
 from hogshare.shm.descriptor import Descriptor
 from hogshare.stragglers import Stragglers
 from hogshare.system import files, interrupts
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
 
@@ -110,7 +110,7 @@ def test_ten_minutes_of_signals_leave_nothing(kind):
     walk(kind, "no", STORM_SECONDS, 3600.0)
 
 
-# What a block of `Holding` promises.
+# What a block of `DeferredSignals` promises.
 
 
 def interrupt():
@@ -119,7 +119,7 @@ def interrupt():
 
 def test_a_signal_waits_for_a_point_at_which_it_may_come():
     before, steps = signal.getsignal(signal.SIGINT), []
-    with pytest.raises(KeyboardInterrupt), Holding() as held:
+    with pytest.raises(KeyboardInterrupt), DeferredSignals() as held:
         interrupt()
         interrupt()
         steps.append("held")
@@ -130,7 +130,7 @@ def test_a_signal_waits_for_a_point_at_which_it_may_come():
 
 def test_a_second_signal_is_remembered_for_the_end():
     steps = []
-    with pytest.raises(KeyboardInterrupt), Holding() as held:
+    with pytest.raises(KeyboardInterrupt), DeferredSignals() as held:
         with pytest.raises(KeyboardInterrupt):
             interrupt()
             held.deliver()
@@ -147,10 +147,10 @@ def test_code_of_the_users_is_interrupted_where_it_is():
         interrupt()
         steps.append("not here")
 
-    with Holding() as held:
+    with DeferredSignals() as held:
         with pytest.raises(KeyboardInterrupt):
             held.outside(users)
-        with Holding():
+        with DeferredSignals():
             pass  # within another's block; it still holds
         steps.append("held again")
         other = threading.Thread(target=lambda: held.let_through(steps.append)("elsewhere"))
@@ -161,7 +161,7 @@ def test_code_of_the_users_is_interrupted_where_it_is():
 
 def test_what_came_just_before_interrupts_code_of_the_users_too():
     steps = []
-    with Holding() as held:
+    with DeferredSignals() as held:
         interrupt()
         with pytest.raises(KeyboardInterrupt):
             held.outside(steps.append, "not here")
@@ -170,7 +170,7 @@ def test_what_came_just_before_interrupts_code_of_the_users_too():
 
 def test_a_signal_rings_the_bell_of_whoever_waits():
     bell, inner = Bell(), Bell()
-    with pytest.raises(KeyboardInterrupt), Holding(bell), Holding(inner):
+    with pytest.raises(KeyboardInterrupt), DeferredSignals(bell), DeferredSignals(inner):
         interrupt()
         assert bell.wait(0.0) and inner.wait(0.0)
 
@@ -179,7 +179,7 @@ def test_a_handler_that_the_users_code_sets_stays_and_waits():
     called = []
     before = signal.getsignal(signal.SIGUSR1)
     try:
-        with Holding() as held:
+        with DeferredSignals() as held:
             handler = lambda number, frame: called.append(number)  # noqa: E731
             held.outside(signal.signal, signal.SIGUSR1, handler)
             signal.raise_signal(signal.SIGUSR1)
@@ -196,10 +196,10 @@ def test_the_gravest_error_of_several_handlers_comes_out():
     before = signal.signal(signal.SIGALRM, late)
     try:
         for first, second in (signal.SIGINT, signal.SIGALRM), (signal.SIGALRM, signal.SIGINT):
-            with pytest.raises(KeyboardInterrupt), Holding():
+            with pytest.raises(KeyboardInterrupt), DeferredSignals():
                 signal.raise_signal(first)
                 signal.raise_signal(second)
-        with pytest.raises(TimeoutError, match="mine"), Holding():
+        with pytest.raises(TimeoutError, match="mine"), DeferredSignals():
             signal.raise_signal(signal.SIGALRM)
     finally:
         signal.signal(signal.SIGALRM, before)
@@ -208,11 +208,11 @@ def test_the_gravest_error_of_several_handlers_comes_out():
 def test_what_an_interrupt_left_in_place_is_taken_away_by_the_next():
     before = signal.getsignal(signal.SIGINT)
     try:
-        left = interrupts._StandIn(before, Holding())  # its block is over
+        left = interrupts._StandIn(before, DeferredSignals())  # its block is over
         signal.signal(signal.SIGINT, left)
         with pytest.raises(KeyboardInterrupt):
             interrupt()  # it does no harm
-        with Holding():
+        with DeferredSignals():
             pass
         assert signal.getsignal(signal.SIGINT) is before
     finally:
@@ -430,7 +430,7 @@ def test_nobody_is_left_at_work_wherever_parts_are_interrupted():
         done.append(part)
 
     done = []
-    for step in at_every_step(lambda: side_by_side(work, range(3))):
+    for step in at_every_step(lambda: call_parts(work, range(3))):
         assert not pool.pool()._unfinished, step
     assert done[-3:].count(0) == 1 and step > 50
 
@@ -474,7 +474,7 @@ def test_a_handler_may_submit_while_its_thread_is_about_to(event):
 
     def nested(frame, what, _):
         code = frame.f_back.f_code if frame.f_back else None
-        if what == event and code is pool.Pool.submit_to.__code__:
+        if what == event and code is pool.ThreadPool.submit_to.__code__:
             sys.setprofile(None)
             seen.append(pool.pool().submit(divmod, 7, 2).result(PATIENCE))
             sys.setprofile(nested)
@@ -561,7 +561,7 @@ def test_ctrl_c_ends_a_run_that_is_stuck_in_code_of_the_users(
     users = {"stragglers": stuck, "barrier": stuck.passes}
     with interrupted_in_code_of_the_users(tmp_path, seams):
         solve(problem(), stop=ENDLESS, runtime=runtime, **run, **{what: users[what]})
-    assert not ending._outside and not list(crew.current_crew()._hired)
+    assert not interpreter_exit._outside and not list(crew.current_crew()._hired)
     assert solve(problem(), stop=Stop(epochs=2), runtime=runtime, **run).n_epochs == 2
 
 
@@ -756,7 +756,7 @@ def test_a_block_that_is_over_keeps_its_bell_no_longer():
     told = weakref.ref(bell)
     gc.disable()
     try:
-        with Holding(bell):
+        with DeferredSignals(bell):
             pass
         del bell
         assert told() is None

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import hogshare
 from hogshare import problems
-from hogshare.partitioned.blocks import block_of, facts_of
+from hogshare.partitioned.partition_blocks import block_of, facts_of
 from hogshare.problems.linear.labels import distinct, pair_of
 
 ROWS = np.random.default_rng(0).normal(size=(90, 3))

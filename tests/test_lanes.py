@@ -12,9 +12,9 @@ import unruly
 
 from hogshare import datasets
 from hogshare.lab.rivals import lanes, race
-from hogshare.lab.rivals.linear.discipline import LinearRace
+from hogshare.lab.rivals.linear.linear_race import LinearRace
 
-PLAN = race.Plan(targets=(0.999,), workers=1, rounds=2, limit=30.0)
+PLAN = race.RacePlan(targets=(0.999,), workers=1, rounds=2, limit=30.0)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def lane(data):
 
 def easy(limit=30.0):
     """A target that every model reaches which is finite."""
-    return race.Plan(targets=(1e6,), workers=1, rounds=2, limit=limit)
+    return race.RacePlan(targets=(1e6,), workers=1, rounds=2, limit=limit)
 
 
 def reasons(result):
@@ -151,7 +151,7 @@ def test_a_setting_that_crashes_is_passed_over(data):
 PROGRAM = """
 import numpy as np, unruly
 from hogshare.lab.rivals import race
-from hogshare.lab.rivals.linear.discipline import LinearRace
+from hogshare.lab.rivals.linear.linear_race import LinearRace
 X = np.eye(4)
 race.race(LinearRace(X, [0, 1, 0, 1]), [unruly.Quiet, unruly.Telling], race.Plan(workers=1))
 """

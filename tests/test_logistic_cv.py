@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from hogshare import LogisticRegressionCV, Shared
 from hogshare.estimators import logistic_path
 from hogshare.estimators.logistic import LogisticRegression
-from hogshare.runtimes.pool import take_turns
+from hogshare.runtimes.pool import call_in_queue
 
 THEIRS = linear_model.LogisticRegressionCV
 NOW = {"l1_ratios": (0.0,), "scoring": "neg_log_loss", "use_legacy_attributes": False}
@@ -255,7 +255,7 @@ def test_what_changes_in_scikit_learn_is_warned_of():
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_parts_are_taken_in_turn(n_threads):
-    assert take_turns(lambda part, _: 2 * part, range(7), n_threads) == list(range(0, 14, 2))
+    assert call_in_queue(lambda part, _: 2 * part, range(7), n_threads) == list(range(0, 14, 2))
 
 
 def test_a_part_that_fails_ends_the_others():
@@ -270,7 +270,7 @@ def test_a_part_that_fails_ends_the_others():
         return part
 
     with pytest.raises(KeyError, match="first"):
-        take_turns(work, range(9), 2)
+        call_in_queue(work, range(9), 2)
 
 
 def test_ctrl_c_ends_the_parts():
@@ -284,7 +284,7 @@ def test_ctrl_c_ends_the_parts():
         heard.append(part)
 
     with pytest.raises(KeyboardInterrupt):
-        take_turns(work, range(9), 2)
+        call_in_queue(work, range(9), 2)
     assert len(heard) <= 2
 
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from hogshare import LogisticRegression, LogisticRegressionCV, Model, Stop, problems
-from hogshare.optimum.finishing import METHODS, finish
+from hogshare.optimum.full_batch import METHODS, finish
 from hogshare.problems.linear.curvature import Curvature
 from hogshare.problems.linear.optimality import Optimality
 

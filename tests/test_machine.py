@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from hogshare import Shared, Stop, problems
 from hogshare.planes.shared import easy_interval, exchange_interval, row_nanoseconds
-from hogshare.runtimes import choice, probing
+from hogshare.runtimes import choice, machine_probe
 from hogshare.system import machine
 from hogshare.system.machine import Machine
 from hogshare.system.machine import busy_others as count_others
@@ -219,7 +219,7 @@ def test_measured_constants_decide(file):
 
 @pytest.mark.timeout(300)  # loops may have to be compiled
 def test_a_short_probe_gives_plausible_numbers():
-    measured = probing.probe(repeats=2)
+    measured = machine_probe.probe(repeats=2)
     never = {"row_ns", "column_value_ns"}
     if choice.usable_workers(-1) > 1:
         assert set(measured.measured) == set(machine.NAMES) - never
@@ -229,7 +229,7 @@ def test_a_short_probe_gives_plausible_numbers():
 
 def test_one_core_measures_what_it_can(seams):
     seams.usable.workers_to_probe = lambda n_jobs: 1
-    measured = probing.probe(repeats=1)
+    measured = machine_probe.probe(repeats=1)
     assert "sparse_value_ns" in measured.measured
     assert "hand_over_ns" not in measured.measured
     assert measured.hand_over_ns == Machine().hand_over_ns
@@ -240,7 +240,7 @@ def test_a_thread_that_fails_is_told():
         raise MemoryError(f"thread {me}")
 
     with pytest.raises(MemoryError):
-        probing._together(2, work)
+        machine_probe._together(2, work)
 
 
 # -- what others do

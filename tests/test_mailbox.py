@@ -18,11 +18,20 @@ import numpy as np
 import pytest
 
 import hogshare
-from hogshare.kernels import layout, mailbox
-from hogshare.kernels.atomics import load, store
-from hogshare.kernels.host import yield_core
-from hogshare.kernels.jit import JIT_DISABLED, kernel
-from hogshare.kernels.mailbox import NO_SLOT, deliver, has_mail, has_room, next_slot, send, take
+from hogshare.kernels import layout
+from hogshare.kernels.jit.atomics import load, store
+from hogshare.kernels.jit.decorators import JIT_DISABLED, kernel
+from hogshare.kernels.jit.host import yield_core
+from hogshare.kernels.mail import edge_slots
+from hogshare.kernels.mail.edge_slots import (
+    NO_SLOT,
+    deliver,
+    has_capacity,
+    has_mail,
+    next_slot,
+    send,
+    take,
+)
 from hogshare.shm.arena import Arena
 from hogshare.shm.mailbox import AT_ONCE, Edge, mailbox_of, shapes
 
@@ -79,12 +88,12 @@ class Late(InMemory):
         return self
 
     def send(self, box, edge):
-        mailbox.send_next(box, edge)
+        edge_slots.send_next(box, edge)
         self.under_way += 1
 
     def move(self):
         if self.under_way:
-            mailbox.deliver_next(self.box, EDGE)
+            edge_slots.deliver_next(self.box, EDGE)
             self.under_way -= 1
 
 
@@ -96,7 +105,7 @@ class Wire:
         self.writer, self.reader = edge(self.here, EDGE, self), edge(self.there, EDGE)
 
     def send(self, box, edge):
-        mailbox.send_next(box, edge)
+        edge_slots.send_next(box, edge)
 
     def move(self):
         sent, come = self.here.counters[EDGE], self.there.counters[EDGE]
@@ -106,9 +115,9 @@ class Wire:
                 getattr(self.there, name)[EDGE, slot] = getattr(self.here, name)[EDGE, slot]
             words = slice(layout.H_NUMBER + 1, None)
             self.there.heads[EDGE, slot, words] = self.here.heads[EDGE, slot, words]
-            mailbox.deliver_next(self.there, EDGE)
+            edge_slots.deliver_next(self.there, EDGE)
         elif sent[layout.M_TAKEN] < come[layout.M_TAKEN]:
-            mailbox.take_next(self.here, EDGE)
+            edge_slots.take_next(self.here, EDGE)
 
 
 WAYS = [InMemory, Late, Wire]
@@ -121,7 +130,7 @@ class NumberFirst(Edge):
     """Lets the reader have the message before it is written."""
 
     def post(self, values, places=None, round=0):
-        if mailbox.find_room(self._box, self._index) == NO_SLOT:
+        if edge_slots.find_slot(self._box, self._index) == NO_SLOT:
             return False
         slot = next_slot(self._box, self._index)
         self._transport.send(self._box, self._index)
@@ -265,10 +274,10 @@ def test_a_number_that_does_not_fit_is_waited_for():
     """As of a transport that lets ARRIVED overtake the message."""
     box = fresh(queue=2)
     edge = Edge(box, EDGE)
-    mailbox.send_next(box, EDGE)
+    edge_slots.send_next(box, EDGE)
     box.counters[EDGE, layout.M_ARRIVED] = 1
     assert edge.poll() is None
-    mailbox.deliver_next(box, EDGE)  # which is message 2, in another slot
+    edge_slots.deliver_next(box, EDGE)  # which is message 2, in another slot
     assert edge.poll() is None
     box.heads[EDGE, 0, layout.H_NUMBER] = 1
     assert edge.poll().number == 1
@@ -313,7 +322,7 @@ def test_the_reader_may_look_between_any_two_stores(number_first, monkeypatch):
         array[index] = value
         seen.append(edge.poll())
 
-    monkeypatch.setattr(mailbox, "store", storing)
+    monkeypatch.setattr(edge_slots, "store", storing)
     if number_first:
         storing(box.heads[EDGE, 0], layout.H_NUMBER, 1)
         storing(box.counters[EDGE], layout.M_ARRIVED, 1)
@@ -329,7 +338,7 @@ def test_the_reader_may_look_between_any_two_stores(number_first, monkeypatch):
 def write_rounds(box, edge, n, stop):
     """Post `n` messages whose values and head are all their round."""
     for round_ in range(1, n + 1):
-        while not has_room(box, edge):
+        while not has_capacity(box, edge):
             if load(stop, 0) != 0:
                 return
             yield_core()

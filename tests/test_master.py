@@ -21,7 +21,7 @@ from hogshare import (
     problems,
     solve,
 )
-from hogshare.engine.participants import MasterSide
+from hogshare.engine.participants import MasterService
 from hogshare.kernels import layout
 from hogshare.planes.master import FOLDS
 from hogshare.simulation import MODEL, Churn, Constant, Exponential, Link, Network, Simulator
@@ -305,13 +305,13 @@ def test_more_workers_than_rows():
 
 def test_workers_do_the_masters_work_where_it_has_not_come(cancer, monkeypatch):
     """A thread that never gets a core; all messages are taken, and counted with their time."""
-    serve = MasterSide.serve
+    serve = MasterService.serve
 
     def held(side):
         states = side.session.schedule.table[:, layout.T_STATE]
         return 0 if (states < layout.DONE).any() else serve(side)
 
-    monkeypatch.setattr(MasterSide, "serve", held)
+    monkeypatch.setattr(MasterService, "serve", held)
     report = run(cancer, "threads", 2, plane=Master(), rule=SGD(), stop=Stop(epochs=5))
     blocks = sum(worker["blocks"] for worker in report.workers)
     assert report.mail["messages"] == report.ages.sum() == blocks

@@ -20,7 +20,7 @@ import hogshare
 from hogshare import BSP, Grid, MatrixFactorization, Shared
 from hogshare.estimators import factorisation
 from hogshare.estimators.vocabulary import Vocabulary, as_array, distinct
-from hogshare.io.models import modelfile, save_load
+from hogshare.io.models import model_file, save_load
 from hogshare.runtimes.processes import WorkerDied
 
 N_USERS, N_ITEMS, RANK = 80, 50, 2
@@ -436,7 +436,7 @@ def test_a_file_from_before_the_mean_without_biases_predicts_as_it_did(tmp_path)
     saved = save_load.to_saved(plain)
     saved.params["nonnegative"] = False  # as of a fit without bounds, which had no mean
     del saved.attributes["_form"]
-    modelfile.save(tmp_path / "model.npz", saved)
+    model_file.save(tmp_path / "model.npz", saved)
     old = hogshare.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(old.predict(USERS, ITEMS), plain.predict(USERS, ITEMS))
     score = old.score(USERS, ITEMS, RATINGS)
@@ -445,7 +445,7 @@ def test_a_file_from_before_the_mean_without_biases_predicts_as_it_did(tmp_path)
     for form in ("yes", ("squared_error", 1, 0), ("squared_error", True)):
         with pytest.raises(ValueError, match="_form"):
             bad = dataclasses.replace(saved, attributes={**saved.attributes, "_form": form})
-            modelfile.check(bad)
+            model_file.check(bad)
 
 
 def test_recommendations_are_new_and_best_first(fitted):
@@ -550,7 +550,7 @@ def test_what_a_model_has_for_good_is_not_changed(tmp_path, changed, told):
         one.fit(USERS, ITEMS, likes).partial_fit(USERS, ITEMS, likes)
     saved = save_load.to_saved(begun)
     del saved.attributes["_form"]
-    modelfile.save(tmp_path / "model.npz", saved)
+    model_file.save(tmp_path / "model.npz", saved)
     hogshare.load(tmp_path / "model.npz").partial_fit(USERS, ITEMS, likes)
 
 
@@ -824,10 +824,10 @@ def test_vocabularies():
 def test_a_file_of_an_earlier_version_has_biases_step_as_factors_do(fitted):
     saved = save_load.to_saved(fitted)
     attributes = {name: value for name, value in saved.attributes.items() if name != "_pace"}
-    modelfile.check(dataclasses.replace(saved, attributes=attributes))
+    model_file.check(dataclasses.replace(saved, attributes=attributes))
     with pytest.raises(ValueError, match="_pace"):
         bad = {**attributes, "_pace": np.nan}
-        modelfile.check(dataclasses.replace(saved, attributes=bad))
+        model_file.check(dataclasses.replace(saved, attributes=bad))
     assert MatrixFactorization._pace == 1.0
 
 

@@ -44,9 +44,9 @@ from hogshare.cli import options
 from hogshare.engine.checkpoints import facts_of
 from hogshare.engine.stops import CRITERIA
 from hogshare.estimators import parameters
-from hogshare.rules import automatic
+from hogshare.rules import automatic_rule
 from hogshare.simulation import Exponential, Placement, progress
-from hogshare.solvers.choices import KNOWN, PLANES, RULES
+from hogshare.solvers.choice_names import KNOWN, PLANES, RULES
 from hogshare.system import messages as words
 
 HUGE = 1 << 61  # more than a kernel can count to
@@ -423,14 +423,14 @@ def words_of_messages():
                 name = getattr(node.func, "id", getattr(node.func, "attr", ""))
                 if name == "own" and isinstance(node.args[0], ast.Constant):
                     yield node.args[0].value
-                elif name == "keep_whole":
+                elif name == "store_whole":
                     yield from (given.value for given in node.args[2:])
                 elif name in checks:
                     yield from (keyword.arg for keyword in node.keywords)
 
 
 def test_every_word_that_is_translated_is_said_somewhere(problem):
-    said = {*words_of_messages(), *CRITERIA, automatic.AUTO, automatic.SEARCHING}
+    said = {*words_of_messages(), *CRITERIA, automatic_rule.AUTO, automatic_rule.SEARCHING}
     facts = facts_of(problem, SGD(), StepSize(), Stop(), True, 0)
     for name, part in facts.items():
         said |= {f"{name} {key}" for key in part} if isinstance(part, dict) else {name}

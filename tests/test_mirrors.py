@@ -30,7 +30,8 @@ from hogshare import (
     solve,
     topology,
 )
-from hogshare.kernels import centres, layout
+from hogshare.kernels import layout
+from hogshare.kernels.exchange import centre_exchange
 from hogshare.planes.mirrors.centre import Centre
 from hogshare.planes.mirrors.groups import groups_of
 from hogshare.planes.mirrors.significance import Filter
@@ -80,7 +81,9 @@ def test_what_is_sent_and_what_stays_adds_up(seed, queue, inside, fold, graph):
             rig.block(me, np.zeros(N_PARAMS))
         for me in set(range(5)) - set(rig.steps):
             same(rig.homes[me].vector, rig.mirror_of(me))
-    assert stayed > 20 < rig.arrays["sent"][:, centres.UPDATE, centres.MESSAGES].sum()
+    assert (
+        stayed > 20 < rig.arrays["sent"][:, centre_exchange.UPDATE, centre_exchange.MESSAGES].sum()
+    )
 
 
 def test_a_selective_barrier_names_values_and_their_coming_lifts_it():
@@ -94,7 +97,7 @@ def test_a_selective_barrier_names_values_and_their_coming_lifts_it():
     rig.block(0, change)  # no room: it is noted since when
     rig.now = 2.0
     rig.block(0, change)  # for too long: a short message names the place
-    assert rig.arrays["sent"][0, :, centres.MESSAGES].tolist() == [1, 1, 0]
+    assert rig.arrays["sent"][0, :, centre_exchange.MESSAGES].tolist() == [1, 1, 0]
     rig.block(1, np.zeros(N_PARAMS))
     assert 1 in rig.steps, "it reads what is to come"
     assert rig.arrays["blocked"][0].tolist() == [0, 0, 0, 1, 0, 0, 0]
@@ -130,7 +133,9 @@ def test_who_has_done_its_rows_waits_for_room_while_others_may_come_to_read():
     for done in (1, 2):
         rig.table[0, layout.T_SHARE] = done
         rig.block(0, np.ones(N_PARAMS))
-    assert set(rig.steps) == {0} and rig.parts[0].at[centres.A_WHY] == centres.FOR_ROOM
+    assert (
+        set(rig.steps) == {0} and rig.parts[0].at[centre_exchange.A_WHY] == centre_exchange.FOR_ROOM
+    )
     rig.table[1, layout.T_SHARE] = 1
     rig.block(1, np.ones(N_PARAMS))  # reads, and there is room
     rig.all_go_on()
@@ -324,7 +329,7 @@ def test_no_worker_passes_a_clock_that_others_are_too_far_from(monkeypatch, runt
 
     def seen(self):
         why = go(self)
-        if why == centres.GO_ON:
+        if why == centre_exchange.GO_ON:
             into, table = self.map.into, self.home.table
             heard = self.arrays["heard"][into]
             gone = [table.gone[self.members[self.map.senders[e]]].all() for e in into]
@@ -386,7 +391,7 @@ def test_a_slow_link_names_values_before_they_come():
     report = solve(TEXT, plane=plane, n_workers=3, runtime=slow, stop=3, seed=0)
     told = report.exchanges
     assert told.traffic["barrier"]["messages"] > 0
-    assert told.holds[:, centres.FOR_VALUES].sum() + told.passes.sum() > 0
+    assert told.holds[:, centre_exchange.FOR_VALUES].sum() + told.passes.sum() > 0
 
 
 def test_no_value_is_read_while_it_is_named(monkeypatch):
@@ -394,7 +399,7 @@ def test_no_value_is_read_while_it_is_named(monkeypatch):
 
     def seen(self):
         why = go(self)
-        if why == centres.GO_ON:
+        if why == centre_exchange.GO_ON:
             gone = self.home.table.gone
             blocked = [
                 e for e in self.map.into if not gone[self.members[self.map.senders[e]]].all()

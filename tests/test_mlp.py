@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hogshare
 from hogshare import Master, MLPClassifier, MLPRegressor, Shared, problems
-from hogshare.io.models import modelfile, save_load
+from hogshare.io.models import model_file, save_load
 from hogshare.runtimes.processes import WorkerDied
 
 DRAWS = np.random.default_rng(0)
@@ -457,10 +457,10 @@ def test_a_file_of_layers_that_do_not_fit_is_refused():
     }.items():
         bad = dataclasses.replace(saved, attributes={**saved.attributes, name: value})
         with pytest.raises(ValueError, match=name.strip("_")[:4]):
-            modelfile.check(bad)
+            model_file.check(bad)
     wrong = {**saved.attributes, "_optimizer": {**optimizer, "call": "me"}}
     with pytest.raises(ValueError, match="_optimizer"):
-        modelfile.check(dataclasses.replace(saved, attributes=wrong))
+        model_file.check(dataclasses.replace(saved, attributes=wrong))
 
 
 @pytest.mark.parametrize("kind", ["many", "number", "labels"])

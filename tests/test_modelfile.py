@@ -8,8 +8,8 @@ import pytest
 
 import hogshare
 from hogshare.io import archives
-from hogshare.io.models import modelfile
-from hogshare.io.models.modelfile import SavedModel
+from hogshare.io.models import model_file
+from hogshare.io.models.model_file import SavedModel
 from hogshare.system import files
 
 
@@ -39,8 +39,8 @@ def a_model(**changes):
 @pytest.mark.quick
 def test_round_trip(tmp_path):
     path = tmp_path / "model.npz"
-    modelfile.save(path, a_model())
-    back = modelfile.load(path)
+    model_file.save(path, a_model())
+    back = model_file.load(path)
     want = a_model()
     assert list(back.attributes) == list(want.attributes)
     for name, value in want.attributes.items():
@@ -153,23 +153,23 @@ def test_what_load_would_refuse_is_not_saved(tmp_path):
 
 
 def test_any_name_is_kept(tmp_path):
-    modelfile.save(tmp_path / "model", a_model())
-    assert modelfile.load(tmp_path / "model").n_features == 3
+    model_file.save(tmp_path / "model", a_model())
+    assert model_file.load(tmp_path / "model").n_features == 3
 
 
 def test_permissions_are_those_of_a_new_file(tmp_path):
     (tmp_path / "plain").write_text("")
-    modelfile.save(tmp_path / "model", a_model())
+    model_file.save(tmp_path / "model", a_model())
     assert (tmp_path / "model").stat().st_mode == (tmp_path / "plain").stat().st_mode
     (tmp_path / "model").chmod(0o600)
-    modelfile.save(tmp_path / "model", a_model())
+    model_file.save(tmp_path / "model", a_model())
     assert (tmp_path / "model").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("broken", ["write", "fsync", "replace"])
 def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch, broken):
     path = tmp_path / "model.npz"
-    modelfile.save(path, a_model())
+    model_file.save(path, a_model())
     before = path.read_bytes()
 
     def full(*_, **__):
@@ -184,7 +184,7 @@ def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch, broken):
     else:
         monkeypatch.setattr(os, broken, full)
     with pytest.raises(OSError, match="No space"):
-        modelfile.save(path, a_model(n_features=3, attributes=attributes(t_=99.0)))
+        model_file.save(path, a_model(n_features=3, attributes=attributes(t_=99.0)))
     monkeypatch.undo()
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["model.npz"]
@@ -211,18 +211,18 @@ def test_a_limit_of_the_system_is_an_oserror(tmp_path):
     import sys
 
     path = tmp_path / "model.npz"
-    modelfile.save(path, a_model())
+    model_file.save(path, a_model())
     before = path.read_bytes()
     script = f"""
 import resource, signal
 import numpy as np
-from hogshare.io.models import modelfile
+from hogshare.io.models import model_file
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 parts = {{"coef_": np.ones((1, 999)), "intercept_": 0.0}}
-model = modelfile.SavedModel(class_name="x", n_features=999, attributes=parts)
+model = model_file.SavedModel(class_name="x", n_features=999, attributes=parts)
 try:
-    modelfile.save({str(path)!r}, model)
+    model_file.save({str(path)!r}, model)
 except OSError as error:
     print("refused", error.errno)
 """
@@ -240,29 +240,29 @@ def test_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        modelfile.save(tmp_path / "model.npz", a_model())
+        model_file.save(tmp_path / "model.npz", a_model())
     assert os.listdir(tmp_path) == []
 
 
 def test_what_is_no_model(tmp_path):
     whole = tmp_path / "model.npz"
-    modelfile.save(whole, a_model())
+    model_file.save(whole, a_model())
     content = whole.read_bytes()
     path = tmp_path / "other"
     cases = [b"", b"hello", content[:50], content[:-30], b"PK\x03\x04" + bytes(100)]
     for case in cases:
         path.write_bytes(case)
         with pytest.raises(ValueError, match=r"other: not a hogshare model") as caught:
-            modelfile.load(path)
+            model_file.load(path)
         assert "unsafely" not in str(caught.value)
     np.savez(tmp_path / "data.npz", X=np.eye(2))
     with pytest.raises(ValueError, match="not a hogshare model"):
-        modelfile.load(tmp_path / "data.npz")
+        model_file.load(tmp_path / "data.npz")
     np.savez(tmp_path / "objects.npz", header=np.array([{}], dtype=object))
     with pytest.raises(ValueError, match="never loaded"):
-        modelfile.load(tmp_path / "objects.npz")
+        model_file.load(tmp_path / "objects.npz")
     with pytest.raises(FileNotFoundError):
-        modelfile.load(tmp_path / "nothing.npz")
+        model_file.load(tmp_path / "nothing.npz")
 
 
 @pytest.mark.parametrize(
@@ -279,29 +279,29 @@ def test_what_is_no_model(tmp_path):
 )
 def test_headers_that_do_not_fit(tmp_path, change, words):
     path = tmp_path / "model.npz"
-    modelfile.save(path, a_model())
+    model_file.save(path, a_model())
     with np.load(path) as archive:
         parts = dict(archive)
     header = json.loads(parts.pop("header").tobytes()) | change
     np.savez(path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **parts)
     with pytest.raises(ValueError, match=words):
-        modelfile.load(path)
+        model_file.load(path)
 
 
 def test_a_file_from_before_indices_had_a_base(tmp_path):
     path = tmp_path / "model.npz"
-    modelfile.save(path, a_model())
+    model_file.save(path, a_model())
     with np.load(path) as archive:
         parts = dict(archive)
     header = json.loads(parts.pop("header").tobytes())
     del header["zero_based"]
     np.savez(path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **parts)
-    assert modelfile.load(path).zero_based is None
+    assert model_file.load(path).zero_based is None
 
 
 def test_damaged_bytes_never_crash(tmp_path):
     path = tmp_path / "model.npz"
-    modelfile.save(path, a_model())
+    model_file.save(path, a_model())
     content = path.read_bytes()
     rng = np.random.default_rng(0)
     refused = 0
@@ -311,7 +311,7 @@ def test_damaged_bytes_never_crash(tmp_path):
             broken[place] = rng.integers(256)
         path.write_bytes(broken)
         try:
-            modelfile.load(path)
+            model_file.load(path)
         except ValueError as error:
             assert "model.npz" in str(error)
             refused += 1
@@ -322,9 +322,9 @@ def test_what_cannot_be_stored(tmp_path):
     with pytest.raises(
         ValueError, match=r"the parameter plane is \(or holds\) a object, and a model file"
     ):
-        modelfile.save(tmp_path / "m", a_model(params={"plane": object()}))
+        model_file.save(tmp_path / "m", a_model(params={"plane": object()}))
     with pytest.raises(ValueError, match="attribute loss_ is a function"):
-        modelfile.save(tmp_path / "m", a_model(attributes=attributes(loss_=np.array([max]))))
+        model_file.save(tmp_path / "m", a_model(attributes=attributes(loss_=np.array([max]))))
     assert os.listdir(tmp_path) == []
 
 

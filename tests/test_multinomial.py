@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from hogshare import SAGA, SDCA, SGD, Shared, StepSize, Stop, problems, solve
-from hogshare.rules.automatic import automatic_rule
+from hogshare.rules.automatic_rule import automatic_rule
 
 RUNTIMES = [("caller", 1), ("threads", 2), ("threads", 4), ("processes", 2)]
 ALPHA = 0.02

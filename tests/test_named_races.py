@@ -95,7 +95,7 @@ def test_who_does_not_fit_is_told():
     kinds = disciplines.select(["implicit"], disciplines.CONTESTANTS["ratings"])
     _, event = a_race("factorisation")
     with pytest.raises(ValueError, match="are of clicks"):
-        race.race(event, kinds, race.Plan(workers=1), isolated=False)
+        race.race(event, kinds, race.RacePlan(workers=1), isolated=False)
     task = disciplines.race_of(
         family_of("lenet"), family_of("lenet").data(None, 20, np.float32, 0), 0
     ).task(1)

@@ -10,8 +10,8 @@ import pytest
 
 from hogshare import Replicas, Simulator, StepSize, problems, solve
 from hogshare.planes.protocol import PlaneError
-from hogshare.planes.replicas import reducing
-from hogshare.planes.replicas.reducing import Reducer
+from hogshare.planes.replicas import reducer
+from hogshare.planes.replicas.reducer import Reducer
 from hogshare.shm.mailbox import Edge
 from hogshare.simulation import Link, LogNormal, Network, SimulationError
 
@@ -78,7 +78,7 @@ class AcknowledgesFirst(Reducer):
 
         self._average = late
         yield from super().reduce(count)  # has taken all messages
-        yield reducing.Until(lambda: not any(boxes[k].has_room for k, _ in self.late[3]), 0.1)
+        yield reducer.Until(lambda: not any(boxes[k].has_room for k, _ in self.late[3]), 0.1)
         average(*self.late)
         self._average = average
 

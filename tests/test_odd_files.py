@@ -18,8 +18,8 @@ import pytest
 from hogshare import datasets
 from hogshare.cli import fit
 from hogshare.cli.main import main
-from hogshare.io import csvrecords, sources
-from hogshare.io.models import modelfile
+from hogshare.io import csv_records, sources
+from hogshare.io.models import model_file
 
 SVM = b"".join(b"%d 1:%d.5 2:%d\n" % (i % 2, i % 2, i % 3) for i in range(24))
 CSV = b"age,income,label\n" + b"".join(b"%d,%d.5,%d\n" % (i % 2, i % 3, i % 2) for i in range(24))
@@ -456,10 +456,10 @@ def test_a_file_and_a_pipe_give_one_model(capsys, stdin, is_in_order):
     fit = ["--model", "m.npz", "--seed", "0", "--n-jobs", "1", "--epochs", "3", "--tol", "none"]
     Path("rows.svm").write_bytes(content)
     assert run(capsys, "fit", "rows.svm", *fit)[0] == 0
-    want = modelfile.load("m.npz").attributes["coef_"]
+    want = model_file.load("m.npz").attributes["coef_"]
     stdin(content)
     assert run(capsys, "fit", "-", *fit)[0] == 0
-    np.testing.assert_array_equal(modelfile.load("m.npz").attributes["coef_"], want)
+    np.testing.assert_array_equal(model_file.load("m.npz").attributes["coef_"], want)
 
 
 def model_of(capsys, content, name="rows.svm", *further):
@@ -535,7 +535,7 @@ def test_labels_in_an_archive_are_told_what_to_do(capsys):
 
 def test_columns_are_found_by_their_names(capsys):
     model_of(capsys, CSV, "train.csv")
-    saved = modelfile.load("m.npz")
+    saved = model_file.load("m.npz")
     assert saved.attributes["feature_names_in_"].tolist() == ["age", "income"]
     _, want, told = run(capsys, "predict", "m.npz", "train.csv")
     assert "accuracy against the file's labels" in told
@@ -659,7 +659,7 @@ def test_a_quoted_cell_may_have_lines_wherever_blocks_end(capsys, seams, piece):
 
 
 def test_a_quote_that_nothing_closes_does_not_take_the_file_along(seams, monkeypatch):
-    monkeypatch.setattr(csvrecords, "LONGEST", 100)
+    monkeypatch.setattr(csv_records, "LONGEST", 100)
     seams.pieces.read = 50
     Path("rows.csv").write_bytes(csv("a,label", '"1,2', *["1,2"] * 1000, '3",4'))
     with pytest.raises(ValueError, match=r'rows\.csv, line 2: a quote \("\) opens a cell'):
@@ -671,7 +671,7 @@ def test_a_quote_that_nothing_closes_does_not_take_the_file_along(seams, monkeyp
     [
         ('a,5" disk,b', ",", ["a", '5" disk', "b"]),
         ('a, "x, y" ,"b""c"', ",", ["a", "x, y", 'b"c']),
-        ('"a b"  1\t"c"', csvrecords.BLANKS, ["a b", "1", "c"]),
+        ('"a b"  1\t"c"', csv_records.BLANKS, ["a b", "1", "c"]),
         ('a,"",b', ",", ["a", "", "b"]),
         ("a,,", ",", ["a", "", ""]),
         ('a;"b,c', ",", ['a;"b', "c"]),
@@ -684,10 +684,10 @@ def test_cells_of_a_record(line, marks, cells):
     lines = sources.Lines(line.encode(), 1, "rows.csv")
     if cells is None:
         with pytest.raises(ValueError, match="a quote"):
-            list(csvrecords.whole(iter([lines]), marks))
+            list(csv_records.whole(iter([lines]), marks))
         return
-    assert [csvrecords.split(r, marks) for _, r in csvrecords.records(lines, marks)] == [cells]
-    assert [block.text for block in csvrecords.whole(iter([lines]), marks)] == [lines.text]
+    assert [csv_records.split(r, marks) for _, r in csv_records.records(lines, marks)] == [cells]
+    assert [block.text for block in csv_records.whole(iter([lines]), marks)] == [lines.text]
 
 
 @pytest.mark.parametrize(
@@ -697,13 +697,13 @@ def test_cells_of_a_record(line, marks, cells):
         (['"a;b",c', '"d;e",f'], ","),
         (["a|b,c", "1,2"], ","),
         (["1,5;2,5", "1,5;2,5"], ";"),
-        (["a b", "1 2"], csvrecords.BLANKS),
+        (["a b", "1 2"], csv_records.BLANKS),
         (["a", "1"], ","),
     ],
 )
 def test_what_is_between_cells(lines, mark):
     text = "\n".join(lines).encode()
-    assert csvrecords.delimiter_of(sources.Lines(text, 1, "rows.csv")) == mark
+    assert csv_records.delimiter_of(sources.Lines(text, 1, "rows.csv")) == mark
 
 
 def test_an_archive_of_other_files_is_told(capsys):

@@ -19,11 +19,13 @@ from test_imports import FILES, PACKAGE, tree_of
 import hogshare
 from hogshare import BSP, SAGA, SDCA, SGD, AsyncContext, LogisticRegression
 from hogshare.cli.main import main
-from hogshare.kernels import cache, jit, streams, sums
+from hogshare.kernels.jit import cache, decorators
+from hogshare.kernels.rows import sums
+from hogshare.kernels.schedule import streams
 from hogshare.lab.rivals.linear import wabbit
-from hogshare.lab.rivals.linear.discipline import signs
+from hogshare.lab.rivals.linear.linear_race import signs
 from hogshare.problems import linear
-from hogshare.solvers.solving import solve
+from hogshare.solvers.solver import solve
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.standard_normal((240, 6)) * (RNG.random((240, 6)) < 0.6)
@@ -146,16 +148,16 @@ def test_a_version_stays_where_it_was_sent_though_copies_are_dropped(monkeypatch
     """Workers have versions in a store of ours, of which Dask's memory manager knows nothing."""
     import dask
 
-    from hogshare.tasks.cluster import Cluster
+    from hogshare.tasks.cluster_executor import ClusterExecutor
 
-    sent, made = [], Cluster._order
+    sent, made = [], ClusterExecutor._order
 
     def order(self, worker, *rest):
         found = made(self, worker, *rest)
         sent.extend((worker, key) for key in found.values)
         return found
 
-    monkeypatch.setattr(Cluster, "_order", order)
+    monkeypatch.setattr(ClusterExecutor, "_order", order)
     often = {"distributed.scheduler.active-memory-manager.interval": "20ms"}
     with dask.config.set(often), cluster() as own, AsyncContext(own) as ac:
         manager = own.run_on_scheduler(lambda dask_scheduler: _copies_are_dropped(dask_scheduler))
@@ -238,14 +240,14 @@ def moved(place, X):
 @pytest.fixture
 def only_aligned(monkeypatch):
     """A kernel that is called with an array that is not aligned raises."""
-    call = jit.Kernel.__call__
+    call = decorators.Kernel.__call__
 
     def checked(self, *arguments):
         for array in arrays_of(arguments):
             assert array.flags.aligned, f"{self.__name__} gets an array that is not aligned"
         return call(self, *arguments)
 
-    monkeypatch.setattr(jit.Kernel, "__call__", checked)
+    monkeypatch.setattr(decorators.Kernel, "__call__", checked)
     with pytest.raises(AssertionError, match="total gets"):
         sums.total(at(1, np.ones(3)))
 
@@ -355,7 +357,7 @@ def arrays_of(things):
             yield from arrays_of(thing)
 
 
-@pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
+@pytest.mark.skipif(decorators.JIT_DISABLED, reason="nothing is compiled")
 def test_numba_takes_every_array_for_an_aligned_one():
     """So that nobody but who calls a kernel can see to it."""
     from numba import typeof
@@ -400,7 +402,7 @@ def is_of_another(place, call):
 
 def test_sums_of_ranks_are_added_in_their_order():
     """So that they have the same bits on all ranks, by whichever MPI, with NaN or without."""
-    from hogshare.runtimes.mpi.pool import Pool
+    from hogshare.runtimes.mpi.rank_pool import RankPool
 
     parts = np.array([[0.1, np.nan], [0.7, 1.0], [-0.3, np.inf]])
 
@@ -419,7 +421,7 @@ def test_sums_of_ranks_are_added_in_their_order():
             found[...] = parts
             return types.SimpleNamespace(Test=lambda: True)
 
-    found = [Pool(Gathers(k), lambda: None).added(parts[k]).tobytes() for k in range(3)]
+    found = [RankPool(Gathers(k), lambda: None).added(parts[k]).tobytes() for k in range(3)]
     assert set(found) == {(parts[0] + parts[1] + parts[2]).tobytes()}
 
 
@@ -478,7 +480,7 @@ def test_all_ranks_of_the_command_end_with_one_code(tmp_path, words, code):
 
 UNSIGNED = {"uint8", "uint16", "uint32", "uint64"}
 # where the name stands for a signed number, and in another branch for an unsigned one
-MAY_MIX = {"kernels/master.py: write_copy": ["-1 - j"]}
+MAY_MIX = {"kernels/exchange/master_updates.py: write_copy": ["-1 - j"]}
 SAFE = ast.BitXor | ast.BitAnd | ast.BitOr | ast.RShift  # signed or not, the bits are the same
 
 
@@ -584,7 +586,7 @@ def test_streams_and_sums_wrap_around_as_unsigned_numbers_do():
 def streams_shuffle(order, seed):
     """The shuffle as kernels have it, compiled."""
 
-    @jit.kernel
+    @decorators.kernel
     def shuffled(numbers, seed):
         streams.shuffle(numbers, seed)
 
@@ -615,14 +617,17 @@ def sum_of_places(words, first):
     return total
 
 
-@pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
+@pytest.mark.skipif(decorators.JIT_DISABLED, reason="nothing is compiled")
 def test_a_source_counts_by_its_content_whatever_its_time_and_size(tmp_path, seams):
     """Numba's own cache goes by time and size up to 0.65, and by content in 0.68."""
     seams.kernels.folder = folder = tmp_path / "machine code"
     folder.mkdir(mode=0o700)
     (tmp_path / "sources").mkdir()
     source = tmp_path / "sources" / "numbers_of_test.py"
-    text = "from hogshare.kernels import jit\n\n\n@jit.kernel\ndef add(x):\n    return x + 1\n"
+    text = (
+        "from hogshare.kernels.jit import decorators\n\n\n"
+        "@decorators.kernel\ndef add(x):\n    return x + 1\n"
+    )
 
     def called():
         found = types.ModuleType("numbers_of_test")
@@ -765,7 +770,7 @@ def test_ctrl_c_in_a_networks_fit_ends_the_command(tmp_path, monkeypatch, capsys
 
     np.savetxt(tmp_path / "rows.csv", np.column_stack([LABELS, ROWS]), delimiter=",")
     model = tmp_path / "m.npz"
-    monkeypatch.setattr("hogshare.estimators.network.solve", interrupted)
+    monkeypatch.setattr("hogshare.estimators.network_mixin.solve", interrupted)
     given = ["fit", str(tmp_path / "rows.csv"), "--model", str(model), "--estimator", "mlp"]
     assert main([*given, "--label-column", "1"]) == 130
     assert "stopped by Ctrl-C" in capsys.readouterr().err and not model.exists()
@@ -786,6 +791,6 @@ def test_vowpal_wabbit_gets_minus_one_and_one(tmp_path):
 def test_libmf_is_not_asked_to_predict():
     """Where users and items are columns of a C-ordered array it answers for other pairs."""
     using = [(place, tree) for place, tree in places() if "libmf" in ast.unparse(tree)]
-    assert "lab/rivals/ratings.py" in dict(using)
+    assert "lab/rivals/ratings_race.py" in dict(using)
     for place, tree in using:
         assert not [name for name, _ in calls_of(tree) if name == "predict"], place

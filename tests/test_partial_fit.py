@@ -13,7 +13,7 @@ from sklearn import linear_model
 from sklearn.base import clone
 
 from hogshare import SGDClassifier, SGDRegressor, Stop
-from hogshare.kernels.jit import JIT_DISABLED
+from hogshare.kernels.jit.decorators import JIT_DISABLED
 from hogshare.rules import SGD
 
 THEIRS = {

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from hogshare.engine.loop import Compute, Rest
-from hogshare.kernels.barriers import FREE
-from hogshare.kernels.epochs import EXCHANGE
+from hogshare.engine.loop import Compute, Pause
+from hogshare.kernels.schedule.barrier_codes import FREE
+from hogshare.kernels.schedule.epoch_schedule import EXCHANGE
 from hogshare.runtimes import threads as threads_module
-from hogshare.runtimes.placement import SETTLED_SECONDS, Placement
+from hogshare.runtimes.core_placement import SETTLED_SECONDS, CorePlacement
 from hogshare.runtimes.threads import ThreadCrew
 
 linux_only = pytest.mark.skipif(
@@ -64,7 +64,7 @@ def cores_of(placement, n_workers, begins_on=None):
 @linux_only
 def test_who_meets_another_on_its_core_is_moved_and_freed(usable):
     here = min(usable)
-    placement = Placement(2)
+    placement = CorePlacement(2)
     before, after = cores_of(placement, 2, begins_on=here)
     stayed, moved = sorted(before.values(), key=len, reverse=True)
     assert stayed == usable, "who comes first is alone there, and is not bound"
@@ -74,7 +74,7 @@ def test_who_meets_another_on_its_core_is_moved_and_freed(usable):
 
 @linux_only
 def test_who_is_alone_on_its_core_can_be_bound_to_it_later(usable):
-    placement, seen = Placement(2), []
+    placement, seen = CorePlacement(2), []
 
     def work():
         os.sched_setaffinity(0, {max(usable)})
@@ -90,7 +90,7 @@ def test_who_is_alone_on_its_core_can_be_bound_to_it_later(usable):
 
 @linux_only
 def test_who_is_bound_frees_itself_once_it_has_had_its_time(usable, seams):
-    placement, seen, now = Placement(2), [], [0.0]
+    placement, seen, now = CorePlacement(2), [], [0.0]
     clock = SimpleNamespace(perf_counter=lambda: now[0])
     seams.clock.of_placement = clock
 
@@ -111,7 +111,7 @@ def test_who_is_bound_frees_itself_once_it_has_had_its_time(usable, seams):
 
 @linux_only
 def test_who_was_started_by_a_bound_thread_is_not_bound_for_good(usable):
-    placement, seen = Placement(2), []
+    placement, seen = CorePlacement(2), []
 
     def work():
         os.sched_setaffinity(0, {min(usable)})
@@ -124,7 +124,7 @@ def test_who_was_started_by_a_bound_thread_is_not_bound_for_good(usable):
 
 @linux_only
 def test_who_is_sent_stays_away_from_the_first_ones_core_until_it_is_freed(usable):
-    placement, seen = Placement(2), []
+    placement, seen = CorePlacement(2), []
     assert placement.elsewhere(1) == set(), "nobody has a core yet"
     assert placement.stay(0)
     cores = placement.elsewhere(1)
@@ -146,11 +146,11 @@ def test_who_is_sent_stays_away_from_the_first_ones_core_until_it_is_freed(usabl
 
 @linux_only
 def test_nobody_is_sent_anywhere_where_it_cannot_help(usable, seams):
-    crowded = Placement(len(usable) + 1)
+    crowded = CorePlacement(len(usable) + 1)
     crowded.stay(0)
     assert crowded.elsewhere(1) == set()
     seams.machine.libc = None
-    unknown = Placement(2)
+    unknown = CorePlacement(2)
     unknown.stay(0)
     assert unknown.elsewhere(1) == set()
 
@@ -158,7 +158,7 @@ def test_nobody_is_sent_anywhere_where_it_cannot_help(usable, seams):
 @linux_only
 def test_where_the_core_is_not_known_everybody_is_bound(usable, seams):
     seams.machine.libc = None
-    before, after = cores_of(Placement(2), 2)
+    before, after = cores_of(CorePlacement(2), 2)
     assert all(len(cores) == 1 for cores in before.values()) and before[0] != before[1]
     assert after == {0: usable, 1: usable}
 
@@ -169,13 +169,13 @@ def test_nobody_is_bound_where_it_cannot_help(more):
     """One worker alone, or more workers than cores."""
     usable = os.sched_getaffinity(0)
     n_workers = len(usable) + 1 if more else 1
-    before, _ = cores_of(Placement(n_workers), n_workers)
+    before, _ = cores_of(CorePlacement(n_workers), n_workers)
     assert all(cores == usable for cores in before.values())
 
 
 @linux_only
 def test_freeing_threads_that_have_ended_is_harmless():
-    placement = Placement(2)
+    placement = CorePlacement(2)
 
     def work():
         placement.take(0)
@@ -186,7 +186,7 @@ def test_freeing_threads_that_have_ended_is_harmless():
     placement.free()
 
 
-class Late(Placement):
+class Late(CorePlacement):
     """Placement of which worker 1 arrives late."""
 
     def take(self, worker):
@@ -320,7 +320,7 @@ def test_who_rests_is_woken_by_the_caller_on_a_core_of_its_own(seams):
     def loop(session, me):
         yield Compute(lambda: None)
         while not over.is_set():
-            rests.append((yield Rest(len(rests), over.is_set)))
+            rests.append((yield Pause(len(rests), over.is_set)))
         cores[me] = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
 
     seams.clock.rest = 30.0
@@ -345,7 +345,7 @@ def resting_until(over):
     yield Compute(lambda: None)
     attempts = 0
     while not over.is_set():
-        yield Rest(attempts, over.is_set)
+        yield Pause(attempts, over.is_set)
         attempts += 1
 
 

@@ -18,7 +18,7 @@ from hogshare import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
 from hogshare.engine.arrays import private_memory
 from hogshare.estimators import parameters, validation
 from hogshare.estimators.parameters import generator_of
-from hogshare.problems.linear.rows import as_rows, check_sparse
+from hogshare.problems.linear.row_arrays import as_rows, check_sparse
 from hogshare.shm.spacing import APART
 
 ROWS = np.array([[1.0, 2.0, 0.0], [0.0, 0.5, 3.0], [1.0, 0.0, 0.0], [2.0, 2.0, 1.0]])

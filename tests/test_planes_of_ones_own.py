@@ -372,7 +372,7 @@ def test_a_model_of_another_shape():
 @pytest.mark.parametrize("plane", [Plane, Plane()])
 def test_a_plane_that_does_nothing_is_refused(plane, monkeypatch):
     """Before anything is allocated, let alone a worker started."""
-    monkeypatch.setattr("hogshare.solvers.running.Run.to_the_end", None)
+    monkeypatch.setattr("hogshare.solvers.run.Run.to_the_end", None)
     with pytest.raises(TypeError, match=r"Plane has no after_block: write after_block"):
         solve(linear(), plane=plane, n_workers=2, runtime="threads")
 

@@ -9,14 +9,14 @@ import weakref
 
 import pytest
 
-from hogshare.runtimes import ending
-from hogshare.runtimes.pool import Pool, pool
+from hogshare.runtimes import interpreter_exit
+from hogshare.runtimes.pool import ThreadPool, pool
 
 PATIENCE = 30.0
 
 
 def test_a_task_gives_its_result_or_what_it_raises():
-    threads = Pool()
+    threads = ThreadPool()
     assert threads.submit(divmod, 7, 2).result(PATIENCE) == (3, 1)
     with pytest.raises(ZeroDivisionError):
         threads.submit(divmod, 7, 0).result(PATIENCE)
@@ -27,7 +27,7 @@ def test_a_task_gives_its_result_or_what_it_raises():
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
 def test_a_thread_is_bound_before_it_begins():
-    threads, usable = Pool(), os.sched_getaffinity(0)
+    threads, usable = ThreadPool(), os.sched_getaffinity(0)
     for core in [*usable, *usable]:
         assert threads.submit_to({core}, os.sched_getaffinity, 0).result(PATIENCE) == {core}
     assert threads.submit_to((), int).result(PATIENCE) == 0
@@ -38,7 +38,7 @@ def test_a_thread_is_bound_before_it_begins():
 
 
 def test_no_task_waits_for_another():
-    threads = Pool()
+    threads = ThreadPool()
     for _ in range(20):
         together = threading.Barrier(4, timeout=PATIENCE)
         tasks = [threads.submit(together.wait) for _ in range(4)]
@@ -47,7 +47,7 @@ def test_no_task_waits_for_another():
 
 def test_there_are_no_more_threads_than_tasks_at_one_time():
     """A task comes while the one before ends, which is where a count may go wrong."""
-    threads, before = Pool(), threading.active_count()
+    threads, before = ThreadPool(), threading.active_count()
     for _ in range(2000):
         ended = threading.Event()
         threads.submit(ended.set)
@@ -57,7 +57,7 @@ def test_there_are_no_more_threads_than_tasks_at_one_time():
 
 
 def test_who_waits_for_each_task_needs_one_thread():
-    threads = Pool()
+    threads = ThreadPool()
     before, interval = threading.active_count(), sys.getswitchinterval()
     sys.setswitchinterval(1e-6)  # seconds: who has told of its result is held up right then
     try:
@@ -72,7 +72,7 @@ def test_an_idle_thread_keeps_nothing_of_its_task():
     class Thing:
         pass
 
-    threads, gone = Pool(), threading.Event()
+    threads, gone = ThreadPool(), threading.Event()
     thing = Thing()
     finalizer = weakref.finalize(thing, gone.set)
     assert threads.submit(id, thing).result(PATIENCE) == id(thing)
@@ -106,7 +106,7 @@ def test_a_process_ends_after_its_tasks_and_not_with_its_idle_threads():
 
 
 def test_a_pool_that_is_closed_waits_for_its_tasks_and_takes_no_more():
-    threads, go = Pool(), threading.Event()
+    threads, go = ThreadPool(), threading.Event()
     task = threads.submit(go.wait, PATIENCE)
     closing = threading.Thread(target=threads.close)
     closing.start()
@@ -121,7 +121,7 @@ def test_a_pool_that_is_closed_waits_for_its_tasks_and_takes_no_more():
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
 def test_the_end_waits_for_an_interrupted_task_only_if_it_runs(late):
-    threads, ran = Pool(), threading.Event()
+    threads, ran = ThreadPool(), threading.Event()
     threads.submit(int).result(PATIENCE)
     (server,) = threads._spare
     queue = server.tasks
@@ -152,7 +152,7 @@ def in_barriers(seams):
     seams.clock.until_left_behind = 0.0
     seams.clock.between_polls_of_pool = 0.01
     yield inside, go_on
-    ending._left_behind = False
+    interpreter_exit._left_behind = False
     go_on.set()
 
 
@@ -163,8 +163,8 @@ def test_a_pool_that_is_closed_leaves_behind_who_is_stuck_in_a_barrier(in_barrie
         inside.set()
         return go_on.wait(PATIENCE)
 
-    threads, came_back = Pool(), threading.Event()
-    barrier = ending.noted(stuck)
+    threads, came_back = ThreadPool(), threading.Event()
+    barrier = interpreter_exit.noted(stuck)
 
     def work():
         barrier(None, 0)
@@ -176,23 +176,23 @@ def test_a_pool_that_is_closed_leaves_behind_who_is_stuck_in_a_barrier(in_barrie
         threads.close()
     go_on.set()
     assert not came_back.wait(0.05), "it goes no further"
-    ending._left_behind = False
+    interpreter_exit._left_behind = False
     assert came_back.wait(PATIENCE)
     threads.close()
-    assert not ending._outside
+    assert not interpreter_exit._outside
 
 
 def test_who_is_in_no_barrier_is_waited_for(in_barriers):
     inside, go_on = in_barriers
-    through, threads = threading.Event(), Pool()
-    barrier = ending.noted(lambda table, me: inside.set() or go_on.wait(PATIENCE))
+    through, threads = threading.Event(), ThreadPool()
+    barrier = interpreter_exit.noted(lambda table, me: inside.set() or go_on.wait(PATIENCE))
     waiting = threads.submit(barrier, None, 0)
     threads.submit(through.wait, PATIENCE)
     assert inside.wait(PATIENCE)
     closing = threading.Thread(target=threads.close)
     closing.start()
     closing.join(0.05)
-    assert closing.is_alive() and not ending._left_behind
+    assert closing.is_alive() and not interpreter_exit._left_behind
     go_on.set()
     assert waiting.result(PATIENCE)  # out of its barrier, before nobody else is left
     through.set()
@@ -204,9 +204,9 @@ STUCK = """
     import threading
     import numpy as np
     from hogshare import Stop, problems, solve
-    from hogshare.runtimes import ending, pool
+    from hogshare.runtimes import interpreter_exit, pool
 
-    ending.SECONDS = pool.STUCK_SECONDS = pool.POLL_SECONDS = 0.1
+    interpreter_exit.SECONDS = pool.STUCK_SECONDS = pool.POLL_SECONDS = 0.1
     inside = threading.Event()
 
     def slow(table, me):

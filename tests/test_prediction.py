@@ -26,14 +26,14 @@ from hogshare import (
 )
 from hogshare.barriers import name_of, named
 from hogshare.kernels import layout
-from hogshare.kernels.jit import JIT_DISABLED
-from hogshare.kernels.quanta import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
+from hogshare.kernels.jit.decorators import JIT_DISABLED
+from hogshare.kernels.schedule.quanta import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
 from hogshare.lab.prediction import costs as costing
 from hogshare.lab.prediction import predictor
-from hogshare.lab.prediction.costs import Run, costs_of, pushes_of, told_apart
-from hogshare.problems.linear.rows import block_rows
+from hogshare.lab.prediction.costs import ReportFacts, costs_of, pushes_of, separate_costs
+from hogshare.problems.linear.row_arrays import block_rows
 from hogshare.report import Report, Trace
-from hogshare.shm.speeds import KEPT, SHORTEST_NS, Turns, kept
+from hogshare.shm.speeds import KEPT, SHORTEST_NS, QuantumTimes, recorded
 from hogshare.simulation import Measured
 
 N_ROWS = 16_000
@@ -119,27 +119,27 @@ SHARED = {"name": "Shared", "exchange": "auto"}
 
 def test_known_costs_come_back():
     turns = np.column_stack([np.ones(100), varied(200.0, 90_000.0)])
-    row, exchange, error = told_apart(turns, turns[:, 2])
+    row, exchange, error = separate_costs(turns, turns[:, 2])
     assert row == pytest.approx(200e-9) and exchange == pytest.approx(90e-6)
     assert error < 1e-6
     noisy = np.column_stack([np.ones(100), varied(200.0, 90_000.0, noise=0.05)])
     noisy[3, 3] *= 5.0  # somebody took the core
-    row, exchange, error = told_apart(noisy, noisy[:, 2])
+    row, exchange, error = separate_costs(noisy, noisy[:, 2])
     assert abs(exchange - 90e-6) < 3 * error * exchange and 0.0 < error < 0.2
 
 
 def test_costs_in_proportion_cannot_be_told_apart():
     rows = np.arange(1.0, 21.0)[:, None]
     turns = np.hstack([rows, rows * 1000, rows, rows * 300_000])
-    assert told_apart(turns, turns[:, 2])[2] == math.inf
+    assert separate_costs(turns, turns[:, 2])[2] == math.inf
     noise = 1.0 + 0.1 * np.random.default_rng(1).standard_normal(20)
     turns[:, 3] *= noise
     turns[0, 2] += 1.0
-    assert told_apart(turns, turns[:, 2])[2] > costing.TOLD_APART
+    assert separate_costs(turns, turns[:, 2])[2] > costing.TOLD_APART
 
 
 def test_costs_of_a_run_that_varies():
-    run = Run(a_report(varied(200.0, 90_000.0), 2, SHARED, interval=1000))
+    run = ReportFacts(a_report(varied(200.0, 90_000.0), 2, SHARED, interval=1000))
     costs = costs_of(run)
     assert costs.source.startswith("least squares")
     assert costs.row == pytest.approx(200e-9, rel=1e-4)
@@ -150,7 +150,7 @@ def test_costs_of_a_run_that_varies():
 def test_costs_of_a_run_in_proportion_are_the_machines():
     known = costing.exchange_seconds(500, 4) * 1e9
     turns = [(1000 * k, k, k * (1000 * 100.0 + known)) for k in range(1, 9)]
-    costs = costs_of(Run(a_report(turns, 2, SHARED, interval=1000)))
+    costs = costs_of(ReportFacts(a_report(turns, 2, SHARED, interval=1000)))
     assert "constants" in costs.source
     assert costs.exchange == pytest.approx(known * 1e-9)
     assert costs.row == pytest.approx(100e-9, rel=1e-4)
@@ -159,7 +159,7 @@ def test_costs_of_a_run_in_proportion_are_the_machines():
 def test_exchanges_are_not_most_of_a_run():
     """Constants that do not fit the machine leave something for the rows."""
     turns = [(1000, 1000, 1e6)] * 10
-    costs = costs_of(Run(a_report(turns, 2, SHARED, interval=1)))
+    costs = costs_of(ReportFacts(a_report(turns, 2, SHARED, interval=1)))
     assert costs.row == pytest.approx(0.3 * (1000.0 + ORDER / N_ROWS) * 1e-9, rel=1e-3)
     assert any("at most" in note for note in costs.notes)
 
@@ -242,20 +242,20 @@ def test_the_interval_is_that_of_a_run_with_so_many_workers():
     real = [cases.session(problem, n_workers=k).plan.interval for k in counts]
     assert real[0] > real[1] > real[2]
     one, two = (
-        Run(a_report(even(200.0), 1, SHARED)),
-        Run(a_report(even(200.0), 2, SHARED, interval=real[0])),
+        ReportFacts(a_report(even(200.0), 1, SHARED)),
+        ReportFacts(a_report(even(200.0), 2, SHARED, interval=real[0])),
     )
     assert [one.interval(k) for k in counts] == pytest.approx(real, rel=0.02)
     assert [two.interval(k) for k in counts] == pytest.approx(real, rel=0.02)
-    odd = Run(a_report(even(200.0), 2, SHARED, interval=1000))
+    odd = ReportFacts(a_report(even(200.0), 2, SHARED, interval=1000))
     assert odd.interval(2) == 1000, "as it was"
     chosen = {"name": "Shared", "exchange": 77}
-    assert Run(a_report(even(200.0), 1, chosen)).interval(8) == 77
-    assert Run(a_report(even(200.0), 2, chosen, interval=77)).interval(8) == 77
+    assert ReportFacts(a_report(even(200.0), 1, chosen)).interval(8) == 77
+    assert ReportFacts(a_report(even(200.0), 2, chosen, interval=77)).interval(8) == 77
     remembering = a_report(even(200.0), 2, SHARED, interval=90)
     remembering.settings["rule"]["name"] = "SDCA"
-    assert Run(remembering).interval(8) == 90
-    assert Run(a_report(even(200.0), 2)).interval(8) == 0, "one vector for all"
+    assert ReportFacts(remembering).interval(8) == 90
+    assert ReportFacts(a_report(even(200.0), 2)).interval(8) == 0, "one vector for all"
 
 
 def test_exchanges_are_frequent_at_first():
@@ -283,9 +283,9 @@ def test_a_run_exchanges_as_often_as_is_predicted():
 
 
 def test_blocks_grow_smaller_with_workers_unless_they_were_chosen():
-    run = Run(a_report(even(100.0)))
+    run = ReportFacts(a_report(even(100.0)))
     assert [run.rows_of_block(k) for k in (1, 2, 8)] == [8192, 1000, 250]
-    chosen = Run(a_report(even(100.0), block=4000))
+    chosen = ReportFacts(a_report(even(100.0), block=4000))
     assert [chosen.rows_of_block(k) for k in (1, 2, 8)] == [4000] * 3
 
 
@@ -361,7 +361,7 @@ def test_samples_larger_than_the_world_are_everybody(sampled, whole):
 
 def test_a_ring_keeps_the_last_turns():
     table, ring = np.zeros(layout.N_TABLE, np.int64), np.zeros((KEPT, 4), np.int64)
-    turns = Turns(ring, table)
+    turns = QuantumTimes(ring, table)
     for k in range(1, KEPT + 3):
         table[layout.T_BUSY] += 300_000
         turns.note()  # nothing has been counted: that time belongs to the next entry
@@ -373,8 +373,8 @@ def test_a_ring_keeps_the_last_turns():
     assert (ring[:, [0, 2, 3]] == (1, 2, 300_013)).all()
     whole = np.stack([ring, np.zeros_like(ring), ring])  # the last is the master's
     whole[1, :2] = 1
-    assert kept(whole).shape == (2, KEPT, 4) and kept(whole)[1, 2:].sum() == 0
-    assert kept(whole[:, :0]).shape == (2, 0, 4)
+    assert recorded(whole).shape == (2, KEPT, 4) and recorded(whole)[1, 2:].sum() == 0
+    assert recorded(whole[:, :0]).shape == (2, 0, 4)
 
 
 @pytest.fixture(scope="module")
@@ -471,7 +471,7 @@ def test_epochs_are_predicted_with_exchanges_as_often_as_in_a_real_run(barrier):
 def test_what_is_known_of_blocks_and_exchanges_is_used():
     report = a_report(even(200.0), 2, SHARED, interval=90)
     report.settings["rule"]["name"] = "SAGA"
-    run = Run(report, {8: (250, 17), 16: (125, 3)})
+    run = ReportFacts(report, {8: (250, 17), 16: (125, 3)})
     assert (run.rows_of_block(8), run.interval(8)) == (250, 17)
     assert (run.rows_of_block(4), run.interval(4)) == (500, 90)
     assert predictor.virtual_rows(run, 8) == 17
@@ -479,7 +479,7 @@ def test_what_is_known_of_blocks_and_exchanges_is_used():
     assert predictor.virtual_rows(run, 16) == 4, "no more blocks of an epoch than can be borne"
     assert predictor.virtual_rows(run, 1) == 8192
     report.settings["rule"]["name"] = "SGD"
-    assert predictor.virtual_rows(Run(report), 8) == FIRST_INTERVAL
+    assert predictor.virtual_rows(ReportFacts(report), 8) == FIRST_INTERVAL
 
 
 def test_what_is_not_reached_has_no_time(data):

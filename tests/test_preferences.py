@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hogshare import Shared, StepSize, problems, solve
-from hogshare.kernels import preferences as kernels
+from hogshare.kernels.ratings import pair_draws as kernels
 
 N_USERS, N_ITEMS = 12, 9
 

@@ -22,7 +22,7 @@ from hogshare import (
     solve,
 )
 from hogshare.datasets import dense, zipf_classification
-from hogshare.engine import description, rowwise
+from hogshare.engine import description, linear_description
 from hogshare.kernels import layout
 from hogshare.planes.shared import (
     easy_interval,
@@ -31,9 +31,9 @@ from hogshare.planes.shared import (
     row_nanoseconds,
 )
 from hogshare.rules.pace import (
+    carries,
     interval_of_rounds,
     interval_with_memory,
-    keeps,
     longest_interval,
     oldest_reading,
     windows_abreast,
@@ -149,10 +149,12 @@ def test_rows_of_one_place_in_their_windows_do_not_stay_together(
     monkeypatch.setattr(f"{__name__}.LIMIT", 12)
     at_random = epochs(*text, SDCA(), Shared(), n_workers, 64)
     seams.sizes.cached = 0
-    monkeypatch.setattr(rowwise, "windows_abreast", lambda *_: 64)
+    monkeypatch.setattr(linear_description, "windows_abreast", lambda *_: 64)
     assert epochs(*text, SDCA(), Shared(), n_workers, 64) <= 1.15 * at_random + 1.0
-    plan = description.Plan
-    monkeypatch.setattr(description, "Plan", lambda **numbers: plan(**{**numbers, "turned": 0}))
+    plan = description.EpochPlan
+    monkeypatch.setattr(
+        description, "EpochPlan", lambda **numbers: plan(**{**numbers, "turned": 0})
+    )
     with pytest.raises(AssertionError, match="not reached"):
         epochs(*text, SDCA(), Shared(), n_workers, 64)
 
@@ -194,10 +196,10 @@ def test_saga_is_stretched_where_exchanges_are_dear(text):
 
 def test_where_saga_keeps_what_an_exchange_holds_back():
     age = 150 * oldest_reading(4, 2.0)
-    assert keeps(SAGA(), 0.0, 10_000, age)
-    assert not keeps(SAGA(), 0.0, 9_000, age), "too old by then"
-    assert not keeps(SAGA(), 0.5, 10_000, age), "zeros have to be exact"
-    assert keeps(SDCA(), 0.5, 100, age), "a sum stays a sum"
+    assert carries(SAGA(), 0.0, 10_000, age)
+    assert not carries(SAGA(), 0.0, 9_000, age), "too old by then"
+    assert not carries(SAGA(), 0.5, 10_000, age), "zeros have to be exact"
+    assert carries(SDCA(), 0.5, 100, age), "a sum stays a sum"
 
 
 def test_intervals_of_the_rules_that_remember():
@@ -230,7 +232,7 @@ def test_saga_is_stretched_where_it_cannot_keep_what_is_held_back(text):
         session = cases.session(problem, rule=SAGA(), n_workers=n_workers, plane=plane)
         rule, interval = session.rule, session.plan.interval
         age = interval * oldest_reading(n_workers, rule.stretch)
-        assert rule.keep == keeps(SAGA(), 0.0, problem.n_rows, age)
+        assert rule.keep == carries(SAGA(), 0.0, problem.n_rows, age)
         assert (rule.level > 0.0) == (rule.stretch > 1.0)
         return round(rule.stretch, 6), rule.keep
 
@@ -281,7 +283,7 @@ def test_blocks_that_end_with_an_exchange_are_as_short_as_the_rule_asks(alike, r
 
 def test_a_block_is_what_lies_between_two_exchanges(text):
     problem = problems.linear(*like_a9a(30_000), alpha=1e-4)
-    worthwhile = int(rowwise.ROUND_NS / row_nanoseconds(problem))
+    worthwhile = int(linear_description.ROUND_NS / row_nanoseconds(problem))
 
     def of(rule, n_workers, plane=None, problem=problem, barrier=None, **more):
         settings = {"rule": rule, "n_workers": n_workers, "plane": plane or Shared()} | more

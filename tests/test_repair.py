@@ -8,7 +8,7 @@ import pytest
 
 from hogshare import SAGA, SDCA, SGD, Shared, Stop, problems, solve
 from hogshare.kernels import layout
-from hogshare.kernels.repair import open_repair
+from hogshare.kernels.schedule.repair import open_repair
 from hogshare.runtimes.monitor import Monitor
 
 WAYS = {

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import hogshare
 from hogshare.estimators.validation import for_scikit_learn
-from hogshare.problems.linear.rows import RepeatedEntries
+from hogshare.problems.linear.row_arrays import RepeatedEntries
 
 RNG = np.random.default_rng(0)
 ROWS = sp.csr_array(RNG.normal(size=(120, 5)) * (RNG.random((120, 5)) < 0.5))

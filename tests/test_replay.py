@@ -19,7 +19,7 @@ from hogshare import (
 )
 from hogshare.kernels import layout
 from hogshare.simulation import Constant, Simulator
-from hogshare.solvers.replaying import ApproximateReplay
+from hogshare.solvers.replays import ApproximateReplay
 
 
 def run(problem, runtime="threads", n_workers=3, **settings):

@@ -23,8 +23,8 @@ from hogshare import (
     topology,
 )
 from hogshare.engine.arrays import windows_of_one_share
+from hogshare.planes.replicas.reducer import Reducer
 from hogshare.planes.replicas.reduces import BYTES, MESSAGES
-from hogshare.planes.replicas.reducing import Reducer
 from hogshare.shm.mailbox import HEADER_BYTES
 from hogshare.simulation import Churn, Constant, Link, LogNormal, Network
 

@@ -93,7 +93,7 @@ def test_numbers_over_seeds():
         source="",
         says="",
         here="",
-        numbers={key: claim.Number(key, 2.0) for key in ("a", "b", "left out when quick")},
+        numbers={key: claim.ClaimNumber(key, 2.0) for key in ("a", "b", "left out when quick")},
         measure=lambda seed, quick: {"a": seed, "b": math.inf if seed else 1.0},
         agrees=lambda x: x["a"] == 3.0 and x["b"] == math.inf,
         when="",

@@ -13,7 +13,7 @@ from hogshare.lab.rivals import disciplines, race, standings
 from hogshare.lab.rivals.contestant import Contestant
 from hogshare.lab.rivals.discipline import Reference
 from hogshare.lab.rivals.linear import optimum
-from hogshare.lab.rivals.linear.discipline import LinearRace, signs
+from hogshare.lab.rivals.linear.linear_race import LinearRace, signs
 from hogshare.lab.rivals.linear.optimum import Objective
 
 
@@ -179,7 +179,7 @@ def test_contestants_minimise_the_objective(form, kind):
 def a_race():
     X, y = datasets.dense(n_samples=400, n_features=6, seed=0, dtype=np.float32)
     kinds = [kind("hogshare SGD"), kind("sklearn liblinear"), Missing, Raising, Still]
-    plan = race.Plan(targets=(0.5, 0.1), workers=1, rounds=2, limit=2.0)
+    plan = race.RacePlan(targets=(0.5, 0.1), workers=1, rounds=2, limit=2.0)
     return race.race(LinearRace(X, y), kinds, plan, isolated=False)
 
 
@@ -232,7 +232,7 @@ def test_a_setting_that_fails_is_passed_over():
 
     X, y = datasets.dense(n_samples=100, n_features=3, seed=0)
     result = race.race(
-        LinearRace(X, y), [Picky], race.Plan(targets=(0.5,), rounds=1), isolated=False
+        LinearRace(X, y), [Picky], race.RacePlan(targets=(0.5,), rounds=1), isolated=False
     )
     (row,) = result["table"]
     assert row["setting"] == {"dual": False}
@@ -242,7 +242,7 @@ def test_a_setting_that_fails_is_passed_over():
 def test_nobody_left_is_an_error():
     X, y = datasets.dense(n_samples=50, n_features=3, seed=0)
     with pytest.raises(ValueError, match="nobody can race: raising: failed: out of order"):
-        race.race(LinearRace(X, y), [Raising], race.Plan(), isolated=False)
+        race.race(LinearRace(X, y), [Raising], race.RacePlan(), isolated=False)
 
 
 def test_what_was_prepared_is_given_back_after_a_failure():
@@ -254,7 +254,7 @@ def test_what_was_prepared_is_given_back_after_a_failure():
 
     X, y = datasets.dense(n_samples=50, n_features=3, seed=0)
     with pytest.raises(ValueError, match="nobody can race"):
-        race.race(LinearRace(X, y), [Closing], race.Plan(), isolated=False)
+        race.race(LinearRace(X, y), [Closing], race.RacePlan(), isolated=False)
     assert len(closed) == 1
 
 
@@ -273,7 +273,7 @@ def test_the_time_limit_ends_tuning_and_rounds(seams):
 
     X, y = datasets.dense(n_samples=50, n_features=3, seed=0)
     # each look at this clock takes a second, so a fit takes one and its rung three
-    result = race.race(LinearRace(X, y), [Slow], race.Plan(limit=10.0), isolated=False)
+    result = race.race(LinearRace(X, y), [Slow], race.RacePlan(limit=10.0), isolated=False)
     assert "reached no target within 10 s" in result["contestants"][0]["reason"]
     assert 1 < len(budgets) < 6
 
@@ -288,7 +288,7 @@ def test_a_contestant_below_the_reference_lowers_it(monkeypatch):
     monkeypatch.setattr(optimum, "find", too_high)
     X, y = datasets.dense(n_samples=100, n_features=3, seed=0)
     result = race.race(
-        LinearRace(X, y), [kind("sklearn lbfgs")], race.Plan(rounds=1), isolated=False
+        LinearRace(X, y), [kind("sklearn lbfgs")], race.RacePlan(rounds=1), isolated=False
     )
     assert result["reference"]["found_by"] == "a contestant"
     assert min(run["suboptimality"] for run in result["runs"]) == 0.0

@@ -16,7 +16,7 @@ from hogshare.runtimes.processes import Processes
 from hogshare.runtimes.protocol import Runtime
 from hogshare.runtimes.threads import Threads
 from hogshare.runtimes.virtual import Virtual
-from hogshare.solvers import running, solving
+from hogshare.solvers import run, solver
 
 X, Y = load_breast_cancer(return_X_y=True)
 PROBLEM = problems.linear(scale(X), Y, alpha=0.01)
@@ -51,12 +51,12 @@ def test_ours_are_runtimes_as_the_protocol_says(made):
 def test_solve_asks_for_nothing_else():
     """All that it reads of its runner is in the protocol, and it asks nobody for its name."""
     asked = set()
-    for module in (solving, running):
+    for module in (solver, run):
         text = inspect.getsource(module)
         for part in text.split("runner.")[1:]:
             asked.add(part.split("(")[0].split()[0].rstrip(",.:)"))
     assert asked and asked <= public(Runtime), asked - public(Runtime)
-    assert "runner.name ==" not in inspect.getsource(solving) + inspect.getsource(running)
+    assert "runner.name ==" not in inspect.getsource(solver) + inspect.getsource(run)
 
 
 @pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
@@ -118,7 +118,7 @@ def test_one_that_runs_nothing_is_refused(monkeypatch):
         def run(self, session, on_epoch, checks=None):
             """Do nothing."""
 
-    monkeypatch.setattr("hogshare.solvers.running.Run.to_the_end", None)
+    monkeypatch.setattr("hogshare.solvers.run.Run.to_the_end", None)
     with pytest.raises(TypeError, match="Idle has no run: write run"):
         solve(PROBLEM, runtime=Idle, n_workers=2)
     with pytest.raises(TypeError, match="Nameless has no name"):

@@ -26,7 +26,7 @@ from hogshare import (
     prox_asaga,
     solve,
 )
-from hogshare.rules.automatic import automatic_rule, occurring_features
+from hogshare.rules.automatic_rule import automatic_rule, occurring_features
 
 PLANES = {
     "exchange": Shared(),

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 import hogshare
 from hogshare.cli.main import main
 from hogshare.io import archives
-from hogshare.io.models import modelfile
+from hogshare.io.models import model_file
 
 # MatrixFactorization, which is none of scikit-learn's, topics and networks have their own tests
 ESTIMATORS = [
@@ -300,7 +300,7 @@ def test_paths_of_all_kinds(tmp_path, monkeypatch):
         assert repr(hogshare.load(path)) == repr(model)
     assert sorted(os.listdir(tmp_path)) == ["a", "b.model", "c.npz", "d.npz"]
     hogshare.save(model, "a", zero_based=np.True_)
-    assert modelfile.load("a").zero_based is True
+    assert model_file.load("a").zero_based is True
     with pytest.raises(OSError, match="no such folder"):
         hogshare.save(model, tmp_path / "nowhere" / "m.npz")
 
@@ -473,7 +473,7 @@ def test_a_file_of_the_first_format(tmp_path):
     assert model.predict([[1.0, 0.0], [0.0, 1.0]]).tolist() == ["yes", "no"]
     assert model.solver_ == "saga" and model.n_iter_.tolist() == [7]
     hogshare.save(model, path)
-    assert modelfile.load(path).zero_based is True
+    assert model_file.load(path).zero_based is True
     rewrite(path, {**header, "format_version": 4}, arrays)
     with pytest.raises(ValueError, match=r"its format is 4, .* reads 1, 2 and 3: update hogshare"):
         hogshare.load(path)
@@ -490,12 +490,12 @@ def test_from_the_command_and_back(tmp_path, capsys):
     assert loaded.predict([[1.0, 2.0, 0.5]]).tolist() == [1]
     # what indices begin at goes along until another fit
     hogshare.save(pickle.loads(pickle.dumps(loaded)), model)
-    assert modelfile.load(model).zero_based is True
+    assert model_file.load(model).zero_based is True
     assert main(["predict", str(model), str(rows), "--out", str(labels)]) == 0
     assert labels.read_text() == "1\n-1\n" * 20
     assert "accuracy against the file's labels: 1.0000" in capsys.readouterr().err
     X = np.tile([[1.0, 2.0, 0.5], [0.0, 1.0, -1.0]], (20, 1))
     hogshare.save(loaded.fit(X, np.tile([1, -1], 20)), model)
-    assert modelfile.load(model).zero_based is None
+    assert model_file.load(model).zero_based is None
     hogshare.save(loaded, model, zero_based=False)
-    assert modelfile.load(model).zero_based is False
+    assert model_file.load(model).zero_based is False

@@ -68,7 +68,8 @@ def test_what_has_a_seam_is_set_by_it(path):
 
 def test_patches_are_found():
     text = (
-        "from hogshare.system import memory\nfrom hogshare.problems.linear import rows as views\n"
+        "from hogshare.system import memory\n"
+        "from hogshare.problems.linear import row_arrays as views\n"
         "monkeypatch.setattr(memory, 'free', None)\n"
         "mock.patch.object(views, 'MANY', 1)\n"
         "patch.setattr('hogshare.system.machine.key', None)\n"
@@ -76,7 +77,7 @@ def test_patches_are_found():
     )
     assert list(patched(ast.parse(text))) == [
         (3, "hogshare.system.memory.free"),
-        (4, "hogshare.problems.linear.rows.MANY"),
+        (4, "hogshare.problems.linear.row_arrays.MANY"),
         (5, "hogshare.system.machine.key"),
     ]
 

@@ -89,8 +89,8 @@ def test_whose_tests_are_the_laboratorys(tmp_path):
 
 
 FILES = {
-    "hogshare/kernels/sgd.py": {"kernels", "product"},
-    "hogshare/lab/psp/kernels/progress.py": {"kernels", "lab"},
+    "hogshare/kernels/rules/sgd_steps.py": {"kernels", "product"},
+    "hogshare/lab/psp/kernels/clockwork.py": {"kernels", "lab"},
     "hogshare/planes/shared.py": {"product"},
     "hogshare/lab/claims/psp.py": {"lab"},
     "hogshare/theory.py": {"lab"},

@@ -14,9 +14,9 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.preprocessing import scale
 
 from hogshare import SAGA, SDCA, SGD, Shared, StepSize, Stop, asysg_incon, problems, share, solve
-from hogshare.kernels import losses
-from hogshare.problems.linear import REGRESSION_LOSSES, rows
-from hogshare.solvers.solving import OrderSeed
+from hogshare.kernels.rules import losses
+from hogshare.problems.linear import REGRESSION_LOSSES, row_arrays
+from hogshare.solvers.solver import OrderSeed
 
 RUNTIMES = [("caller", 1), ("threads", 1), ("processes", 1)]
 WORKERS = [("caller", 1), ("threads", 2), ("processes", 2)]
@@ -612,12 +612,12 @@ def test_int64_indices_are_narrowed_where_they_fit_and_are_few(seams, n_features
     X = sp.csr_array((np.ones(6), columns, np.arange(0, 7, 2)), shape=(3, n_features))
     X.indices, X.indptr = columns, X.indptr.astype(np.int64)
     y, ones = np.zeros(3), np.ones(3)
-    view = rows.as_rows(X, y, ones).indices
+    view = row_arrays.as_rows(X, y, ones).indices
     assert view.dtype == dtype
     assert np.array_equal(view, columns.astype(np.uint64))
     assert np.shares_memory(view, columns) == (dtype == np.uint64)
     shared = share(X)
-    assert np.shares_memory(row_view := rows.as_rows(shared, y, ones).indices, shared.indices)
+    assert np.shares_memory(row_view := row_arrays.as_rows(shared, y, ones).indices, shared.indices)
     assert row_view.dtype == np.uint64
 
 
@@ -845,7 +845,7 @@ def test_rows_in_a_file_larger_than_memory_are_read_in_windows(tmp_path, seams, 
     seams.memory.free = lambda **_: 1000
     seams.sizes.window = X.nbytes // 10
     problem = problems.linear(mapped, y, alpha=0.01)
-    window, abreast = rows.windows(problem.rows, problem.n_rows)
+    window, abreast = row_arrays.windows(problem.rows, problem.n_rows)
     assert 0 < window <= 40 and abreast == 1
     plan = cases.session(problem, rule=SDCA(), n_workers=4).plan
     assert (plan.window, plan.abreast, plan.turned) == (window, 1, 0), "one at a time, by all rules"
@@ -865,9 +865,9 @@ def test_saga_reads_small_windows_of_rows_that_fit_in_the_caches(seams):
     y = np.sort((X[:, 0] + 0.1 * rng.standard_normal(5000) > 0).astype(int))
     X[y == 1, 1] += 1.0
     problem = problems.linear(X, y, alpha=0.001)
-    assert rows.windows(problem.rows, problem.n_rows) == (0, 1)
-    small = rows.SAGA_NEIGHBOURS, rows.SAGA_ABREAST
-    assert rows.windows(problem.rows, problem.n_rows, neighbours=True) == small
+    assert row_arrays.windows(problem.rows, problem.n_rows) == (0, 1)
+    small = row_arrays.SAGA_NEIGHBOURS, row_arrays.SAGA_ABREAST
+    assert row_arrays.windows(problem.rows, problem.n_rows, neighbours=True) == small
 
     def objective(epochs, seed=0, **run):
         report = solve(problem, rule=SAGA(), stop=Stop(epochs=epochs), seed=seed, **run)
@@ -877,7 +877,7 @@ def test_saga_reads_small_windows_of_rows_that_fit_in_the_caches(seams):
     best, windows = objective(60), sum(objective(6, seed) for seed in range(5)) / 5
     assert objective(6, runtime="threads", n_workers=2) < 1.01 * best
     seams.sizes.saga = 5001
-    assert rows.windows(problem.rows, problem.n_rows, neighbours=True) == (0, 1)
+    assert row_arrays.windows(problem.rows, problem.n_rows, neighbours=True) == (0, 1)
     random = sum(objective(6, seed) for seed in range(5)) / 5
     assert windows - best < 3.0 * (random - best)
 
@@ -903,10 +903,13 @@ def test_rows_larger_than_the_caches_are_read_with_their_neighbours(seams, spars
     y = np.sort((X[:, 0] + 0.1 * rng.standard_normal(2000) > 0).astype(int))
     X[y == 1, 1] += 1.0
     problem = problems.linear(sp.csr_matrix(X) if sparse else X, y, alpha=0.01)
-    assert rows.windows(problem.rows, problem.n_rows) == (0, 1)
+    assert row_arrays.windows(problem.rows, problem.n_rows) == (0, 1)
     usual = solve(problem, seed=0)
     seams.sizes.cached = 1000
-    assert rows.windows(problem.rows, problem.n_rows) == (rows.NEIGHBOURS, rows.ABREAST)
+    assert row_arrays.windows(problem.rows, problem.n_rows) == (
+        row_arrays.NEIGHBOURS,
+        row_arrays.ABREAST,
+    )
     for rule, expected in ((SGD(), (8, 0)), (SAGA(), (8, 0)), (SDCA(), (10, 1))):
         plan = cases.session(problem, rule=rule, n_workers=3).plan
         assert (plan.abreast, plan.turned) == expected, "only what SDCA remembers has to be mixed"

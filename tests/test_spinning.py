@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from hogshare import Stop, problems, solve
-from hogshare.runtimes import spinning
+from hogshare.runtimes import idle_threads
 
 MATRIX = np.random.default_rng(0).standard_normal((400, 400))
 PATIENCE = 60.0  # seconds
@@ -32,7 +32,7 @@ def _products_by_two_threads():
 def begin_to_spin(work, library):
     """Have a library's threads work, and begin to wait for more."""
     work()
-    if not spinning._strangers_awake():
+    if not idle_threads._strangers_awake():
         pytest.skip(f"{library} has no threads here, or they sleep at once")
 
 
@@ -51,7 +51,7 @@ def ended(begin, names):
     """
     for _ in range(ATTEMPTS):
         begin()
-        if any(name in note for note in spinning.end_spinning(2) for name in names):
+        if any(name in note for note in idle_threads.end_spinning(2) for name in names):
             return True
     return False
 
@@ -60,7 +60,7 @@ def test_idle_threads_are_ended_and_come_again():
     expected = product()
     for _ in range(3):
         assert ended(spin, ("openblas", "openmp"))
-        assert spinning._strangers_awake() == 0
+        assert idle_threads._strangers_awake() == 0
         np.testing.assert_array_equal(product(), expected)
 
 
@@ -107,7 +107,7 @@ def test_one_worker_leaves_them_alone():
 def test_nothing_is_looked_at_where_cores_are_free(seams):
     seams.machine.busy_others = lambda more=0: 0
     seams.machine.strangers_awake = None
-    assert spinning.end_spinning(1) == []
+    assert idle_threads.end_spinning(1) == []
 
 
 @pytest.mark.parametrize("polls", [["R"], ["D"], ["S", "R"], ["S", "S later"]])
@@ -117,7 +117,7 @@ def test_nothing_is_ended_while_another_thread_may_call(polls, monkeypatch):
     Nor where it slept at both polls and was awake in between: of two that call by turns one sleeps
     at each poll, and yet somebody computes all the time.
     """
-    told, real, seen = threading.Event(), spinning._asleep, []
+    told, real, seen = threading.Event(), idle_threads._asleep, []
     other = threading.Thread(target=told.wait)
     other.start()
 
@@ -128,11 +128,11 @@ def test_nothing_is_ended_while_another_thread_may_call(polls, monkeypatch):
         status = status.replace(b"State:\tS", b"State:\t" + seen[-1][:1].encode())
         return real(status) and b"%d" % seen.count("S later")
 
-    monkeypatch.setattr(spinning, "_asleep", of)
+    monkeypatch.setattr(idle_threads, "_asleep", of)
     try:
         for _ in range(ATTEMPTS):  # until its threads are still awake when others are polled
             spin()
-            assert spinning.end_spinning(2) == []
+            assert idle_threads.end_spinning(2) == []
             if seen:
                 break
         assert seen
@@ -145,8 +145,8 @@ def test_nothing_is_ended_where_strangers_are_more_than_the_pools_have(seams, mo
     """One of them calls a library from a thread that is not Python's."""
     spin()
     seams.machine.strangers_awake = lambda: 1000
-    monkeypatch.setattr(spinning, "_end", None)
-    assert spinning.end_spinning(2) == []
+    monkeypatch.setattr(idle_threads, "_end", None)
+    assert idle_threads.end_spinning(2) == []
 
 
 def test_products_of_another_thread_come_to_their_end():
@@ -164,7 +164,7 @@ def test_products_of_another_thread_come_to_their_end():
         thread.start()
     deadline, ended = time.monotonic() + PATIENCE, 0
     for _ in range(200):
-        ended += len(spinning.end_spinning(2))
+        ended += len(idle_threads.end_spinning(2))
         over.wait(0.001)
     over.set()
     for thread in others:

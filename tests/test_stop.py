@@ -9,7 +9,7 @@ from sklearn.datasets import make_classification
 from sklearn.preprocessing import StandardScaler
 
 from hogshare import SAGA, SDCA, SGD, Shared, StepSize, Stop, problems, solve
-from hogshare.engine.checks import Checks
+from hogshare.engine.convergence_checks import Checks
 from hogshare.problems.linear import optimality
 from hogshare.problems.linear.optimality import Optimality
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from hogshare.lab.studies import asysg, model_error, named_problems, papers
+from hogshare.lab.studies import asysg_speedups, model_error, named_problems, printed_speedups
 
 SETTINGS = {
     "n_workers": 30,
@@ -80,14 +80,14 @@ def test_figure_2b_is_relative_to_no_stragglers(monkeypatch):
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(asysg, "ROWS", 4000)
-    monkeypatch.setattr(asysg, "FEATURES", 10)
-    monkeypatch.setattr(asysg, "STEP", {"con": 0.01, "incon": 0.0005})
+    monkeypatch.setattr(asysg_speedups, "ROWS", 4000)
+    monkeypatch.setattr(asysg_speedups, "FEATURES", 10)
+    monkeypatch.setattr(asysg_speedups, "STEP", {"con": 0.01, "incon": 0.0005})
 
 
 @pytest.mark.parametrize("algorithm", ["con", "incon"])
 def test_iteration_speedup_is_nearly_the_number_of_workers(small, algorithm):
-    result = asysg.speedups(algorithm, workers=(2, 4), seeds=2)
+    result = asysg_speedups.speedups(algorithm, workers=(2, 4), seeds=2)
     json.dumps(result, allow_nan=False)
     one, two, four = result["series"][0]["points"]
     assert one["iteration"]["mean"] == one["time"]["mean"] == 1.0 and one["staleness"] == 0.0
@@ -99,26 +99,26 @@ def test_iteration_speedup_is_nearly_the_number_of_workers(small, algorithm):
 
 
 def test_at_the_ceiling_time_speedup_ends_and_iteration_speedup_does_not(small):
-    result = asysg.speedups("con", workers=(8,), seeds=1, ceiling=3.0)
+    result = asysg_speedups.speedups("con", workers=(8,), seeds=1, ceiling=3.0)
     point = result["series"][0]["points"][1]
     assert point["time"]["mean"] < 4.5 < 6.5 < point["iteration"]["mean"]
 
 
 def test_a_step_that_stale_gradients_do_not_bear_is_told(small):
     with pytest.raises(ValueError, match="take a smaller step"):
-        asysg.speedups("con", workers=(32,), seeds=1, step=0.07)
+        asysg_speedups.speedups("con", workers=(32,), seeds=1, step=0.07)
 
 
 def test_the_papers_tables_have_a_speedup_for_each_number_of_workers():
-    for (problem, _), tables in papers.TABLES.items():
+    for (problem, _), tables in printed_speedups.TABLES.items():
         named_problems.family_of(problem)
         for table in tables:
             assert len(table["workers"]) == len(table["time"])
             assert table["iteration"] is None or len(table["iteration"]) == len(table["time"])
-    assert [table["what"] for table in papers.tables_of("con")] == [
+    assert [table["what"] for table in printed_speedups.tables_of("con")] == [
         "LENET, table 1",
         "CIFAR10-FULL, table 2",
     ]
-    assert len(papers.tables_of("incon", "factorisation")) == 3
+    assert len(printed_speedups.tables_of("incon", "factorisation")) == 3
     with pytest.raises(ValueError, match="algorithm must be"):
-        asysg.speedups("both")
+        asysg_speedups.speedups("both")

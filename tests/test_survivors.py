@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("mpi4py", exc_type=ImportError)
 
-from hogshare.runtimes.mpi.survivors import TOGETHER, Brought, RankDied, Survivors
+from hogshare.runtimes.mpi.survivors import TOGETHER, Contribution, RankDied, Survivors
 
 pytestmark = pytest.mark.filterwarnings("ignore::hogshare.runtimes.mpi.survivors.RankDied")
 
@@ -242,7 +242,7 @@ def test_a_broken_twin_is_noticed(twin, seed):
 def test_a_death_is_reported_with_its_rows(is_over):
     rank = Rank(Job(3, 0, random.Random(0)), 0, 3, Survivors)
     rank.talk.dead.add(1)
-    rank.arrived[2].append(Brought(0, (None,)))
+    rank.arrived[2].append(Contribution(0, (None,)))
     rank.survivors.is_over = is_over
     with pytest.warns(RankDied, match="rank 1 has died, with 20 of 3,030 rows") as caught:
         rank.survivors.together(None, lambda ready: rank.poll())

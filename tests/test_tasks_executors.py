@@ -16,7 +16,7 @@ from hogshare.tasks.draws import drawn_rows
 from hogshare.tasks.executor import Back, Lost
 from hogshare.tasks.executors import executor_of
 from hogshare.tasks.partitions import ArrayParts, LoadedParts, cut
-from hogshare.tasks.plans import Plan
+from hogshare.tasks.plans import TaskPlan
 from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Task, Value
 
@@ -42,7 +42,7 @@ def total(rows, *values):
 
 def put(shelf, function=total, rate=1.0, parts=None):
     """A plan and two partitions on the shelf."""
-    shelf.put(("plan", 0), Plan(function, op=add, rate=rate))
+    shelf.put(("plan", 0), TaskPlan(function, op=add, rate=rate))
     shelf.put(("data", 0), parts or ArrayParts(Block(X), cut(12, 2)))
 
 
@@ -170,7 +170,7 @@ def test_a_killed_process_is_lost_and_replaced():
         (lost,) = (event for event in events if isinstance(event, Lost))
         assert lost.numbers == (7,) and "SIGKILL" in lost.why
         assert list(executor.workers) == [0, 1] and executor.pid(0) != first
-        shelf.put(("plan", 0), Plan(total, op=add))
+        shelf.put(("plan", 0), TaskPlan(total, op=add))
     finally:
         executor.close()
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hogshare import BSP, PBSP, SAGA, SDCA, SGD, SSP, Master, Shared, Stop, problems, solve
-from hogshare.engine.checks import Checks
+from hogshare.engine.convergence_checks import Checks
 from hogshare.kernels import layout
-from hogshare.runtimes import placement, pool
+from hogshare.runtimes import core_placement, pool
 from hogshare.runtimes import threads as threads_module
 from hogshare.runtimes.events import Bell
 
@@ -58,7 +58,7 @@ def test_the_calling_thread_is_never_bound_to_a_core(monkeypatch, turns, known):
 
     monkeypatch.setattr(Checks, "look", seen_look)
     if not known:
-        monkeypatch.setattr(placement, "_current_core", lambda: placement.NOWHERE)
+        monkeypatch.setattr(core_placement, "_current_core", lambda: core_placement.NOWHERE)
     stop = Stop(epochs=200, gradient=1e-9)
     report = solve(problem_of(), stop=stop, rule=SAGA(), runtime="threads", n_workers=2)
     assert report.converged and len(seen) > 1 and (0, threading.get_ident()) in turns

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hogshare.kernels import tiles
-from hogshare.kernels.jit import kernel
+from hogshare.kernels.jit.decorators import kernel
+from hogshare.kernels.networks import tiles
 
 
 @kernel

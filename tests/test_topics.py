@@ -23,8 +23,8 @@ from hogshare import (
     problems,
     solve,
 )
-from hogshare.io.models import modelfile, save_load
-from hogshare.problems.gradient import Claim
+from hogshare.io.models import model_file, save_load
+from hogshare.problems.gradient import BlockClaim
 
 K, V, N = 3, 12, 90
 DRAWS = np.random.default_rng(0)
@@ -181,7 +181,7 @@ def test_a_problem_is_solved_to_the_same_bits_again(runtime, n_workers):
 
 def test_draws_are_of_the_block_and_not_of_the_worker():
     """Whoever claims a block draws the same; blocks, epochs and sites draw differently."""
-    claims = [Claim(e, b, site, 10 * b, 2) for site in (0, 1) for e in (0, 1) for b in (0, 1)]
+    claims = [BlockClaim(e, b, site, 10 * b, 2) for site in (0, 1) for e in (0, 1) for b in (0, 1)]
     by_worker = []
     for me in (0, 1):
         reader, found = problem().for_worker(me), []
@@ -393,7 +393,7 @@ def test_a_file_of_topics_that_do_not_fit_is_refused(tmp_path):
     }.items():
         bad = dataclasses.replace(saved, attributes={**saved.attributes, name: value})
         with pytest.raises(ValueError, match=name):
-            modelfile.check(bad)
+            model_file.check(bad)
 
 
 def test_scikit_learns_own_goes_on_from_our_topics():

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 
 from hogshare import SGD, Adam, Rule, problems, solve
 from hogshare.kernels import layout
-from hogshare.kernels import training as kernels
-from hogshare.kernels.training import Values
-from hogshare.problems import sparsity, training
+from hogshare.kernels.networks import network_training as kernels
+from hogshare.kernels.networks.network_training import Values
+from hogshare.problems import network_trainer, sparse_columns
 
 BATCH, N_ROWS, N_INPUTS = 20, 203, 37
 RULES = {
@@ -109,7 +109,7 @@ def assert_same(problem, found, wanted):
 
 
 def team(problem, size, saves=False):
-    shared = training.Shared(
+    shared = network_trainer.TeamArrays(
         np.zeros((size, layout.WORD), np.int64),
         np.zeros((size, problem.numbers_of_part(BATCH, size)), problem.dtype),
         np.zeros((3, problem.n_params), problem.dtype),
@@ -128,9 +128,9 @@ def team(problem, size, saves=False):
 @pytest.mark.parametrize("rows", ["dense", "sparse", "float32"])
 def test_steps_in_a_call_are_those_one_by_one(rule, net, rows, late, monkeypatch):
     if late:  # rows of the first layer are loaded when a mini-batch touches them
-        monkeypatch.setattr(training, "LATE_BYTES", 0)
-        monkeypatch.setattr(training, "LATE_SHARE", np.inf)
-        monkeypatch.setattr(sparsity, "MOST_SHARE", 10.0)
+        monkeypatch.setattr(network_trainer, "LATE_BYTES", 0)
+        monkeypatch.setattr(network_trainer, "LATE_SHARE", np.inf)
+        monkeypatch.setattr(sparse_columns, "MOST_SHARE", 10.0)
     kind = "float32" if rows == "float32" else "float64"
     problem = network(NETS[net], kind, 0.05, rows == "sparse", weighted=net == "narrow")
     trainer = problem.trainer(BATCH)
@@ -143,7 +143,7 @@ def test_steps_in_a_call_are_those_one_by_one(rule, net, rows, late, monkeypatch
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.3, 10.0])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_columns_are_read_densely_or_by_their_values(share, sparse, alpha, monkeypatch):
-    monkeypatch.setattr(sparsity, "LEAST_BYTES", 0)
+    monkeypatch.setattr(sparse_columns, "LEAST_BYTES", 0)
     problem = network(NETS["one"], share=share, sparse=sparse, alpha=alpha)
     columns = problem.columns
     assert sorted(columns.order) == list(range(N_INPUTS))
@@ -291,7 +291,7 @@ def test_who_has_not_seen_that_the_team_is_no_more_writes_nothing():
 def test_who_goes_on_alone_waits_for_those_that_still_write():
     X, y = np.random.default_rng(0).standard_normal((40, 6)), np.arange(40) % 3
     shared, _ = team(problems.network(X, y, (32,)), 4)
-    block, first = 2, training._first_point(2, shared.n_layers)
+    block, first = 2, network_trainer._first_point(2, shared.n_layers)
     shared.words[1, kernels.HOW_FAR] = first - 1  # has not begun
     shared.words[2, kernels.HOW_FAR] = shared.words[3, kernels.HOW_FAR] = first + 1
     shared.table[3, layout.T_STATE] = layout.DEAD

@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 
 import hogshare
 from hogshare import ElasticNet, Lasso, LogisticRegression, Ridge, RidgeClassifier, problems
-from hogshare.kernels.moments import add_deviations
+from hogshare.kernels.rows.moments import add_deviations
 from hogshare.problems.linear import LinearProblem, units
 from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.model import Model

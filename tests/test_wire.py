@@ -8,9 +8,9 @@ from ranks import HERE, needs_mpi
 from hogshare.kernels import layout
 from hogshare.links import Line, Link
 from hogshare.links.traffic import Traffic
-from hogshare.runtimes.mpi.mail import Mail
-from hogshare.runtimes.mpi.progress import Progress
-from hogshare.shm.mailbox import Board, mailbox_of, shapes
+from hogshare.runtimes.mpi.mail import MailTransport
+from hogshare.runtimes.mpi.site_news import SiteNews
+from hogshare.shm.mailbox import RegisterEdge, mailbox_of, shapes
 
 CASES = {
     2: {"kept": ["wire queue=1", "wire queue=3", "link", "in order", "boards", "answers"]},
@@ -85,8 +85,8 @@ def test_a_board_that_was_read_is_not_waited_for():
     """A message may come between the count of messages and the reading of the newest."""
     arrays = shapes(1, 2, 4, 4)
     box = mailbox_of({name: np.zeros(shape, kind) for name, (shape, kind) in arrays.items()})
-    mail = Mail(channel := Recording(), box, [(0, 1)], [None], are_boards=True)
-    board = Board(box, 0, mail)
+    mail = MailTransport(channel := Recording(), box, [(0, 1)], [None], are_boards=True)
+    board = RegisterEdge(box, 0, mail)
     board.show(np.ones(4), None, 1)
     assert mail.poll() and len(channel.posted) == 1 and mail.has_sent_all
     board.show(np.ones(4), None, 2)
@@ -98,10 +98,10 @@ def test_a_board_that_was_read_is_not_waited_for():
 def test_mail_of_a_run_that_goes_on_is_sent_once():
     arrays = shapes(1, 2, 4, 4)
     box = mailbox_of({name: np.zeros(shape, kind) for name, (shape, kind) in arrays.items()})
-    first = Mail(channel := Recording(), box, [(0, 1)], [None])
-    edge = Board(box, 0, first)
+    first = MailTransport(channel := Recording(), box, [(0, 1)], [None])
+    edge = RegisterEdge(box, 0, first)
     assert edge.post(np.ones(4)) and first.poll() and len(channel.posted) == 1
-    again = Mail(channel, box, [(0, 1)], [None])
+    again = MailTransport(channel, box, [(0, 1)], [None])
     assert not again.poll() and len(channel.posted) == 1
 
 
@@ -117,8 +117,8 @@ class Site:
             {name: np.zeros(shape, kind) for name, (shape, kind) in arrays.items()}
         )
         self.me, self.others, self.to, self.handlers = me, [], {}, {}
-        self.mail = Mail(self, self.box, [(0, 1)], [None], reader=lambda edge: reader[0])
-        self.edge = Board(self.box, 0, self.mail)
+        self.mail = MailTransport(self, self.box, [(0, 1)], [None], reader=lambda edge: reader[0])
+        self.edge = RegisterEdge(self.box, 0, self.mail)
 
     def on(self, kind, handler):
         self.handlers[kind] = handler
@@ -200,7 +200,7 @@ class NoMail:
 
 def test_what_a_site_tells_counts_from_the_meeting_that_it_is_through():
     told = Told()
-    progress = Progress(Recording(), told, [], NoMail())
+    progress = SiteNews(Recording(), told, [], NoMail())
 
     def tell(meetings, word):
         progress._take_in(1, np.array([meetings, word], float).view(np.uint8))

@@ -22,9 +22,9 @@ from test_mailbox import (
 
 from hogshare.kernels import layout
 from hogshare.links import Line, Link
-from hogshare.runtimes.mpi.channel import HEAD_BYTES, NO_LINE, Channel, Late
-from hogshare.runtimes.mpi.mail import FIRST_KIND_OF_RUN, Mail
-from hogshare.shm.mailbox import Board, mailbox_of, shapes
+from hogshare.runtimes.mpi.channel import HEAD_BYTES, NO_LINE, Channel, DelayedMessage
+from hogshare.runtimes.mpi.mail import FIRST_KIND_OF_RUN, MailTransport
+from hogshare.shm.mailbox import RegisterEdge, mailbox_of, shapes
 from hogshare.simulation import Network
 
 SECONDS = 30.0  # of a case, after which it counts as broken
@@ -34,7 +34,7 @@ ME, RANKS = COMM.Get_rank(), COMM.Get_size()
 ENDS = [(a, b) for a in range(RANKS) for b in range(RANKS) if a != b]
 
 
-class TellingEarly(Mail):
+class TellingEarly(MailTransport):
     """Tells the sender that a message is taken when it has come."""
 
     def _take_in(self, sender, content):
@@ -43,7 +43,7 @@ class TellingEarly(Mail):
         self._acknowledge(edge, int(self.box.counters[edge, layout.M_ARRIVED]))
 
 
-class DeliveringFirst(Mail):
+class DeliveringFirst(MailTransport):
     """Lets the reader have a message while its values are still on their way into the slot."""
 
     def _take_in(self, sender, content):
@@ -57,11 +57,11 @@ class Overtaking(Channel):
 
     def _take(self, peer, buffer):
         kind, line, _ = buffer[:HEAD_BYTES].view(np.int64).tolist()
-        peer.late.append(Late(0.0, kind, line, buffer[HEAD_BYTES:]))
+        peer.late.append(DelayedMessage(0.0, kind, line, buffer[HEAD_BYTES:]))
         peer.due = lambda now: [peer.late.pop() for _ in range(len(peer.late))]
 
 
-def converse(queue, seed, edge=Edge, by=Mail, over=Channel, network=None, n=60):
+def converse(queue, seed, edge=Edge, by=MailTransport, over=Channel, network=None, n=60):
     """Exchange `n` messages with every other rank; whether all that came was as it should be."""
     arrays = shapes(len(ENDS), queue, SIZE, SIZE)
     box = mailbox_of({name: np.zeros(shape, kind) for name, (shape, kind) in arrays.items()})
@@ -126,7 +126,7 @@ def late():
     arrays = shapes(1, 8, 8, 25_000)
     box = mailbox_of({name: np.zeros(shape, kind) for name, (shape, kind) in arrays.items()})
     channel = Channel(COMM.Dup(), look=lambda: None)
-    wire = Mail(channel, box, [(0, 1)], [link])
+    wire = MailTransport(channel, box, [(0, 1)], [link])
     channel.work = wire.poll
     end, moments = Edge(box, 0, wire), []
     COMM.Barrier()
@@ -208,9 +208,9 @@ def boards():
     arrays = shapes(len(ENDS), 2, SIZE, SIZE)
     box = mailbox_of({name: np.zeros(shape, kind) for name, (shape, kind) in arrays.items()})
     channel = Channel(COMM.Dup(), look=lambda: None)
-    mail = Mail(channel, box, ENDS, [None] * len(ENDS), are_boards=True)
+    mail = MailTransport(channel, box, ENDS, [None] * len(ENDS), are_boards=True)
     channel.work = mail.poll
-    ends = [Board(box, k, mail) for k in range(len(ENDS))]
+    ends = [RegisterEdge(box, k, mail) for k in range(len(ENDS))]
     last, came, kept = 200, dict.fromkeys(range(len(ENDS)), 0), True
     deadline = time.monotonic() + SECONDS
     shown = 0

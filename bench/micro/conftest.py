@@ -10,7 +10,8 @@ import pytest
 
 from hogshare import datasets, problems
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, tracking
+from hogshare.kernels import layout
+from hogshare.kernels.rules import block_sums
 from hogshare.rules.steps import StepSize
 
 ENDLESS = 1 << 40  # epochs: no benchmark comes to its end
@@ -56,7 +57,7 @@ def worker():
             problem,
             step=StepSize("constant", eta0=0.01),
             stop=Stop(epochs=ENDLESS),
-            track=tracking.NOTHING,
+            track=block_sums.NOTHING,
             **settings,
         )
         made = session.worker(0)

@@ -14,7 +14,7 @@ from hogshare import datasets
 from hogshare.engine.stops import Stop
 from hogshare.runtimes.crew import current_crew
 from hogshare.runtimes.pool import pool
-from hogshare.solvers.solving import solve
+from hogshare.solvers.solver import solve
 
 WORKERS = 2
 

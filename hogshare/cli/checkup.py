@@ -127,23 +127,23 @@ def blas_threads() -> Iterator[Finding]:
 
 def kernels() -> Iterator[Finding]:
     """Whether compiled kernels are kept, and whether there are any."""
-    from hogshare.kernels import jit
+    from hogshare.kernels.jit import decorators
 
-    what, folder = "compiled kernels", jit.CACHE_FOLDER
-    if jit.JIT_DISABLED:
+    what, folder = "compiled kernels", decorators.CACHE_FOLDER
+    if decorators.JIT_DISABLED:
         fact = "NUMBA_DISABLE_JIT is set: kernels run as Python, some hundred times slower"
         yield Finding(what, WRONG, fact, "unset it")
         return
     if folder is None:
         advice = "set HOGSHARE_CACHE_DIR to a folder that is yours alone (chmod 700)"
-        yield Finding(what, WRONG, f"are not kept: {jit.NO_FOLDER}", advice)
+        yield Finding(what, WRONG, f"are not kept: {decorators.NO_FOLDER}", advice)
         return
     with contextlib.suppress(OSError):
         left = shutil.disk_usage(_that_exists(folder)).free
         if left < FULL:
             fact = f"{memory.amount(left)} left on the disk of {folder}"
             yield Finding("disk", WRONG, fact, "make room, or set HOGSHARE_CACHE_DIR")
-    if kept := jit.kept():
+    if kept := decorators.cached_files():
         size = memory.amount(sum(kept.values()))
         yield Finding(what, FINE, f"{len(kept)} in {folder}, {size}")
     else:

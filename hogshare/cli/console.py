@@ -116,7 +116,7 @@ def show_data(
         show_table(header, rows)
 
 
-class Progress(Protocol):
+class ProgressMeter(Protocol):
     """Something that is told of each piece of work done."""
 
     def advance(self, what: str = "") -> None:
@@ -124,7 +124,7 @@ class Progress(Protocol):
 
 
 @contextlib.contextmanager
-def progress(total: int, what: str) -> Iterator[Progress]:
+def progress(total: int, what: str) -> Iterator[ProgressMeter]:
     """Show on standard error how far a long piece of work is.
 
     A bar where a terminal and rich are there, else a line every few seconds.

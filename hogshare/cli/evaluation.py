@@ -11,10 +11,10 @@ import argparse
 import copy
 from typing import TYPE_CHECKING, Any
 
-from hogshare.cli import console, rows
+from hogshare.cli import command_rows, console
 
 if TYPE_CHECKING:
-    from hogshare.cli.console import Progress
+    from hogshare.cli.console import ProgressMeter
 
 SCORES = {"classification": "eval accuracy", "regression": "eval R2"}
 IN_EPOCHS = ("sgd", "mlp")  # estimators whose models of all epochs are at hand
@@ -29,7 +29,7 @@ class Evaluation:
         If they have no labels, some of which are missing, or others than those that are fitted.
     """
 
-    def __init__(self, args: Any, task: str, loaded: rows.Loaded, y: Any) -> None:
+    def __init__(self, args: Any, task: str, loaded: command_rows.Loaded, y: Any) -> None:
         self.name = SCORES[task]
         self.X, self.y = _read(args, loaded)
         self._check_labels(args.eval, y)
@@ -55,7 +55,7 @@ class Evaluation:
 
     def epoch(self, estimator: Any) -> bool:
         """Score the model of an epoch; whether the fit is to end."""
-        from hogshare.estimators import fitted
+        from hogshare.estimators import fitted_attributes
 
         score = self.score(estimator)
         self.scores.append(score)
@@ -66,7 +66,7 @@ class Evaluation:
         self._waited = 0 if gains else self._waited + 1
         if score > self._best_score:
             self._best_score, self.best_epoch = score, len(self.scores)
-            self._best = copy.deepcopy(fitted.attributes(estimator))
+            self._best = copy.deepcopy(fitted_attributes.attributes(estimator))
         return self._waited >= estimator.n_iter_no_change
 
     def finish(self, estimator: Any) -> None:
@@ -92,7 +92,7 @@ class Evaluation:
 class EpochProgress:
     """A scikit-learn callback that counts finished epochs."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: ProgressMeter) -> None:
         self.progress = progress
 
     def setup(self, estimator: Any, context: Any) -> None:
@@ -114,7 +114,7 @@ class EpochProgress:
 class Epochs(EpochProgress):
     """The same, which scores each epoch's model and may end the fit."""
 
-    def __init__(self, progress: Progress, evaluation: Evaluation) -> None:
+    def __init__(self, progress: ProgressMeter, evaluation: Evaluation) -> None:
         super().__init__(progress)
         self.evaluation = evaluation
 
@@ -133,25 +133,25 @@ class Epochs(EpochProgress):
         return ends
 
 
-def _read(args: Any, loaded: rows.Loaded) -> tuple[Any, Any]:
+def _read(args: Any, loaded: command_rows.Loaded) -> tuple[Any, Any]:
     """All rows of the file, in the columns of those that are fitted, and their labels."""
     import numpy as np
     import scipy.sparse as sp
 
-    from hogshare.cli import labels
-    from hogshare.cli.columns import Expected
+    from hogshare.cli import label_tasks
+    from hogshare.cli.csv_columns import Expected
 
     others = {k: v for k, v in vars(args).items() if k != "located"}
     args = argparse.Namespace(**{**others, "data": args.eval, "format": None, "labels": None})
     encoder = loaded.encoder
     width = loaded.X.shape[1] if encoder is None else encoder.n_features_in_
     expected = Expected(width, loaded.zero_based, "the model", loaded.names, loaded.label, encoder)
-    parts = list(rows.iterate(args, expected))
+    parts = list(command_rows.iterate(args, expected))
     X = [part for part, _ in parts]
     y = [part for _, part in parts]
     if any(part is None for part in y):
         return X, None
-    if any(labels.missing(part).size for part in y):
+    if any(label_tasks.missing(part).size for part in y):
         raise ValueError(f"{args.eval}: a model is scored on labels, and some are missing")
     if len({part.dtype.kind in "iufb" for part in y}) > 1:
         # parts are read one by one, and 1 is no word to the one that has no others
@@ -161,4 +161,4 @@ def _read(args: Any, loaded: rows.Loaded) -> tuple[Any, Any]:
         )
     found = np.concatenate(y)
     whole = sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.concatenate(X)
-    return whole, labels.class_labels(found)
+    return whole, label_tasks.class_labels(found)

@@ -9,16 +9,16 @@ import warnings
 from typing import Any
 
 from hogshare.cli import (
+    command_rows,
     console,
+    encoded_tables,
     evaluation,
     kinds,
     options,
     outputs,
-    ranks,
-    ratings,
-    rows,
-    scales,
-    tables,
+    penalty_scales,
+    rank_command,
+    rating_files,
 )
 from hogshare.io.tables import cell
 
@@ -220,34 +220,34 @@ def run(args: Any) -> int:
     kinds.check(args)
     if args.runtime != options.RANKS:
         return fit(args)
-    if args.data == rows.STDIN:
+    if args.data == command_rows.STDIN:
         raise options.WrongCommandLine(
             "--runtime mpi reads no standard input, which its launcher keeps: name a file"
         )
-    return ranks.run(args, fit, section)
+    return rank_command.run(args, fit, section)
 
 
 def section(args: Any, place: int, of: int) -> Any:
-    """Rows of a rank's section of the file, where it has any (`hogshare.cli.rows.section`)."""
-    if args.estimator == ratings.ESTIMATOR:
+    """Rows of a rank's section of the file, where it has any (`cli.command_rows.section`)."""
+    if args.estimator == rating_files.ESTIMATOR:
         return None
-    return rows.section(args, kinds.KINDS[args.estimator].labelled, place, of)
+    return command_rows.section(args, kinds.KINDS[args.estimator].labelled, place, of)
 
 
 def fit(args: Any, gathered: Any = None) -> int:
     """As `run`, in this process; rows of LIBSVM text may have been `gathered`."""
     import numpy as np
 
-    from hogshare.io.models import encoders, modelfile, save_load
+    from hogshare.io.models import encoders, model_file, save_load
 
-    read = rows.files_read(args, "DATA", **{"--labels": args.labels, "--eval": args.eval})
+    read = command_rows.files_read(args, "DATA", **{"--labels": args.labels, "--eval": args.eval})
     written = {"--model": args.model, "--checkpoint": args.checkpoint, "--json": args.json}
     outputs.check_all(read, written, "--json")
-    loaded = rows.Loaded(None, None, None)
-    if args.estimator == ratings.ESTIMATOR:
-        task, *given = kinds.task_of(args, None, args.data), *ratings.load(args, args.data)
+    loaded = command_rows.Loaded(None, None, None)
+    if args.estimator == rating_files.ESTIMATOR:
+        task, *given = kinds.task_of(args, None, args.data), *rating_files.load(args, args.data)
     else:
-        loaded = rows.load(args, args.data, kinds.KINDS[args.estimator].labelled, gathered)
+        loaded = command_rows.load(args, args.data, kinds.KINDS[args.estimator].labelled, gathered)
         task, *given = checked(args, loaded)
         small = of_small_numbers(args, task, loaded)
         if small and (again := scaled(args, small)):
@@ -271,13 +271,13 @@ def fit(args: Any, gathered: Any = None) -> int:
         # not before: the rows in memory have none, which a score would warn of
         saved.attributes["feature_names_in_"] = np.array(loaded.names, dtype=object)
     outputs.check_distinct({**read, **written})  # of which one may be a link to another by now
-    modelfile.save(args.model, saved)
+    model_file.save(args.model, saved)
     if args.json:
         found = report_of(estimator)
         if scored:
             found = found if isinstance(found, dict) else {"reports": found}
             found["eval"] = scored.to_dict()
-        outputs.tell_json(args.json, found)
+        outputs.write_json(args.json, found)
     if args.json != outputs.PRINT and not args.quiet:
         facts = summary(estimator, task, seconds, given)
         if scored and scored.best_epoch:
@@ -292,7 +292,7 @@ def fit(args: Any, gathered: Any = None) -> int:
     return 0
 
 
-def checked(args: Any, loaded: rows.Loaded) -> tuple[str, Any, Any]:
+def checked(args: Any, loaded: command_rows.Loaded) -> tuple[str, Any, Any]:
     """The task, and rows and labels that are for it, if the model fits into memory.
 
     Raises
@@ -301,23 +301,23 @@ def checked(args: Any, loaded: rows.Loaded) -> tuple[str, Any, Any]:
     """
     import numpy as np
 
-    from hogshare.cli import labels
+    from hogshare.cli import label_tasks
 
     X, y, whose = loaded.X, loaded.y, args.labels or args.data
     if kinds.KINDS[args.estimator].labelled:
-        y = rows.need_labels(y, whose)
+        y = command_rows.need_labels(y, whose)
         task = kinds.task_of(args, y, whose)
-        y = labels.labels_for(task, y, whose)
+        y = label_tasks.labels_for(task, y, whose)
         check_memory(args.data, X.shape[1], 1 if task == "regression" else len(np.unique(y)))
         return task, X, y
-    labels.check_counts(X, args.data)
-    labels.tell_ignored(y, args.data)
+    label_tasks.check_counts(X, args.data)
+    label_tasks.report_ignored(y, args.data)
     n_topics = kinds.parameters(args).get("n_components", 10)
     check_memory(args.data, X.shape[1], n_topics, "topics")
     return kinds.task_of(args, None, whose), X, None
 
 
-def of_small_numbers(args: Any, task: str, loaded: rows.Loaded) -> str:
+def of_small_numbers(args: Any, task: str, loaded: command_rows.Loaded) -> str:
     """What to call columns of which the penalty would take most; empty if there are none."""
     if args.estimator not in PENALISED or args.scale or hasattr(loaded.X, "indptr"):
         return ""
@@ -327,17 +327,17 @@ def of_small_numbers(args: Any, task: str, loaded: rows.Loaded) -> str:
         args.estimator == kinds.AUTO and task == "classification"
     )
     weight = 4.0 / given.get("C", 1.0) if is_logistic else given.get("alpha", 1.0)
-    if not (found := scales.shrunk(loaded.X, weight)):
+    if not (found := penalty_scales.shrunk(loaded.X, weight)):
         return ""
-    names = tables.made_names(loaded.encoder, loaded.names)
+    names = encoded_tables.made_names(loaded.encoder, loaded.names)
     first = repr(names[found[0]]) if names else f"{found[0] + 1}"
     more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
     return f"column {first}{more} of small numbers"
 
 
-def scaled(args: Any, small: str) -> rows.Loaded | None:
+def scaled(args: Any, small: str) -> command_rows.Loaded | None:
     """The rows again, scaled, if it is left to the command and they can be read a second time."""
-    path = rows.located(args)
+    path = command_rows.located(args)
     files = [path, *([args.labels] if args.labels else [])]
     again = args.runtime != options.RANKS and all(map(os.path.isfile, filter(None, files)))
     again = again and path is not None
@@ -347,12 +347,12 @@ def scaled(args: Any, small: str) -> rows.Loaded | None:
     args.scale = True
     console.be_quiet(True)  # all of them has been said
     try:
-        return rows.load(args, args.data)
+        return command_rows.load(args, args.data)
     finally:
         console.be_quiet(args.quiet)
 
 
-def say_what(args: Any, task: str, loaded: rows.Loaded, small: str) -> None:
+def say_what(args: Any, task: str, loaded: command_rows.Loaded, small: str) -> None:
     """Say which estimator was chosen, and if the rows do not suit its steps or its penalty."""
     name = kinds.KINDS[args.estimator].classes[task]
     if args.estimator == kinds.AUTO:
@@ -371,7 +371,7 @@ def say_what(args: Any, task: str, loaded: rows.Loaded, small: str) -> None:
         # in the command's words instead of the estimator's
         warnings.simplefilter("ignore", UnlikeColumns)
         ratio, *places = found
-        names = tables.made_names(loaded.encoder, loaded.names)
+        names = encoded_tables.made_names(loaded.encoder, loaded.names)
         larger, smaller = (repr(names[k]) if names else k + 1 for k in places)
         other = "logistic" if task == "classification" else "ridge"
         console.say(
@@ -460,7 +460,7 @@ def summary(estimator: Any, task: str, seconds: float, given: list[Any]) -> list
     """Return what to report of a fit, by name."""
     reports = reports_of(estimator)
     name = type(estimator).__name__
-    if name == ratings.CLASS:
+    if name == rating_files.CLASS:
         counts = [("users", estimator.users_), ("items", estimator.items_), ("ratings", given[0])]
         facts = [("estimator", name), *((thing, cell(len(those))) for thing, those in counts)]
         facts += [("loss", estimator.loss), ("alpha", cell(estimator.alpha_))]
@@ -480,7 +480,7 @@ def summary(estimator: Any, task: str, seconds: float, given: list[Any]) -> list
     else:
         facts += [("no workers", "; ".join(report.headline() for report in reports))]
     facts += [("seconds", cell(seconds))]
-    if name == ratings.CLASS and (given[2] is None or estimator.loss == "bpr"):
+    if name == rating_files.CLASS and (given[2] is None or estimator.loss == "bpr"):
         return facts  # lists of the best have no score of pairs
     score = estimator.bound_ if task == "topics" else estimator.score(*given)
     return [*facts, (SCORES[task], cell(float(score)))]

@@ -48,16 +48,16 @@ def run(args: Any) -> int:
 
 def probe() -> Machine:
     """Measure the constants of this machine."""
-    from hogshare.runtimes import probing
+    from hogshare.runtimes import machine_probe
 
-    return probing.probe()
+    return machine_probe.probe()
 
 
 def gather() -> dict[str, Any]:
     """Collect everything there is to tell, as plain data."""
     import joblib
 
-    from hogshare.kernels import jit
+    from hogshare.kernels.jit import decorators
     from hogshare.system import machine
 
     cores = joblib.cpu_count()
@@ -70,8 +70,10 @@ def gather() -> dict[str, Any]:
         "cores": machine.cores(),
         "usable cores": cores,
         "anonymous shared memory (memfd)": hasattr(os, "memfd_create"),
-        "folder of compiled kernels": None if jit.CACHE_FOLDER is None else str(jit.CACHE_FOLDER),
-        **({"why there is none": jit.NO_FOLDER} if jit.NO_FOLDER else {}),
+        "folder of compiled kernels": None
+        if decorators.CACHE_FOLDER is None
+        else str(decorators.CACHE_FOLDER),
+        **({"why there is none": decorators.NO_FOLDER} if decorators.NO_FOLDER else {}),
         "HOGSHARE_CACHE_DIR": os.environ.get("HOGSHARE_CACHE_DIR"),
         **describe(machine.load(), cores),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from hogshare.cli import options, tables
+from hogshare.cli import encoded_tables, options
 
 # option of the command -> parameter of the estimators, where the two differ
 PARAMETERS = {
@@ -147,7 +147,7 @@ def check(args: Any) -> None:
             "threads and processes run several"
         )
     _check_tasks(args)
-    tables.check(args, args.estimator != options.FACTORISATION, not kind.labelled)
+    encoded_tables.check(args, args.estimator != options.FACTORISATION, not kind.labelled)
     if args.labels and not kind.labelled:
         raise options.WrongCommandLine(
             f"--labels is not for --estimator {args.estimator}, which learns without labels"
@@ -246,10 +246,10 @@ def task_of(args: Any, y: Any, data: str) -> str:
     WrongCommandLine
         If an option is for the other task.
     """
-    from hogshare.cli import labels
+    from hogshare.cli import label_tasks
 
     if (task := _said_task(args)) is None:
-        task = labels.task_of(y, data)
+        task = label_tasks.task_of(y, data)
         check_task(args, task)
     return task
 

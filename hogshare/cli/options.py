@@ -229,7 +229,7 @@ def part(name: str) -> Callable[[str], str]:
     """Make a type for argparse: a name for a part of a run, as `hogshare.solve` reads it."""
 
     def parse(text: str) -> str:
-        from hogshare.solvers.choices import KNOWN
+        from hogshare.solvers.choice_names import KNOWN
 
         return known_name(text, KNOWN[name])
 
@@ -245,7 +245,7 @@ def graph(text: str) -> str:
 
 def delimiter(text: str) -> str:
     """Parse what is between cells of CSV: a name or a character."""
-    from hogshare.io.csvrecords import NAMES
+    from hogshare.io.csv_records import NAMES
 
     mark = NAMES.get(text.lower(), "\t" if text == r"\t" else text)
     if mark not in NAMES.values() and (len(mark) != 1 or mark.isalnum() or mark in "+-._\"'\r\n "):
@@ -259,7 +259,7 @@ def read_by(module: str) -> Callable[[str], str]:
 
 
 barrier = read_by("hogshare.barriers")  # such as ssp:4
-block_time = read_by("hogshare.simulation.blocktimes")  # such as uniform:0.5,1.5
+block_time = read_by("hogshare.simulation.block_times")  # such as uniform:0.5,1.5
 stragglers = read_by("hogshare.stragglers")  # such as cds:0.6
 
 

@@ -105,14 +105,14 @@ def check_distinct(named: dict[str, str | None]) -> None:
             raise options.WrongCommandLine(f"{flag} and {other} name one file; they need two")
 
 
-def tell_json(path: str | None, told: Any) -> None:
+def write_json(path: str | None, told: Any) -> None:
     """Write JSON to a file, or print it, if that is asked for."""
     if path is None:
         return
-    tell_text(path, json.dumps(told, indent=2, allow_nan=False))
+    write_text(path, json.dumps(told, indent=2, allow_nan=False))
 
 
-def tell_text(path: str, text: str) -> None:
+def write_text(path: str, text: str) -> None:
     """Write text to a file, or print it."""
     if path == PRINT:
         console.out(text)
@@ -134,6 +134,6 @@ def store(args: Any, result: dict[str, Any], show: Any, draw: Any) -> None:
     """Print a result, as a table or as JSON, and write the files that were asked for."""
     if args.json != PRINT:
         show(result)
-    tell_json(args.json, result)
+    write_json(args.json, result)
     if args.plot:
         draw(result, args.plot)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from hogshare.cli import console, options, outputs, ratings, rows
+from hogshare.cli import command_rows, console, options, outputs, rating_files
 
 if TYPE_CHECKING:
     from hogshare.cli.scores import Score
@@ -54,24 +54,24 @@ def add_parser(commands: Any) -> None:
 
 def run(args: Any) -> int:
     """Predict and print; say the score where the rows have labels."""
-    from hogshare.cli.columns import Expected
+    from hogshare.cli.csv_columns import Expected
     from hogshare.cli.scores import Score
-    from hogshare.estimators import fitted
-    from hogshare.io.models import encoders, modelfile, save_load
+    from hogshare.estimators import fitted_attributes
+    from hogshare.io.models import encoders, model_file, save_load
 
-    for flag, path in rows.files_read(args, "DATA", MODEL=args.model).items():
+    for flag, path in command_rows.files_read(args, "DATA", MODEL=args.model).items():
         outputs.check_distinct({flag: path, "--out": args.out})
     outputs.check_file(args.out)
-    saved = modelfile.load(rows.path_of(args.model))
+    saved = model_file.load(command_rows.path_of(args.model))
     # rows have the model's columns in its order, and no names of their own
     names = saved.attributes.pop("feature_names_in_", None)
     estimator = save_load.to_estimator(saved, args.model)
     check_probabilities(estimator, args.proba)
     score = Score(estimator)
-    if saved.class_name == ratings.CLASS:
-        parts = ratings.predict(args, estimator)
+    if saved.class_name == rating_files.CLASS:
+        parts = rating_files.predict(args, estimator)
     else:
-        args.dtype = fitted.dtype(estimator).name
+        args.dtype = fitted_attributes.dtype(estimator).name
         encoder, n_features = None, saved.n_features
         if saved.encoding:
             encoder = encoders.to_encoder(saved.encoding)
@@ -81,7 +81,7 @@ def run(args: Any) -> int:
         expected = Expected(
             n_features, saved.zero_based, args.model, names, saved.label_column, encoder
         )
-        parts = predicted(args, estimator, rows.iterate(args, expected), score)
+        parts = predicted(args, estimator, command_rows.iterate(args, expected), score)
     with writer(args.out) as write:
         for lines in parts:
             write("".join(f"{line}\n" for line in lines))
@@ -92,13 +92,13 @@ def run(args: Any) -> int:
 
 def predicted(args: Any, estimator: Any, parts: Any, score: Score) -> Iterator[list[str]]:
     """Lines of predictions, part by part: labels, probabilities, or each document's topics."""
-    from hogshare.cli import labels
+    from hogshare.cli import label_tasks
 
     begun = is_said = False
     for X, y in parts:
         if not hasattr(estimator, "predict"):
-            labels.check_counts(X, args.data)
-            is_said = is_said or labels.tell_ignored(y, args.data)
+            label_tasks.check_counts(X, args.data)
+            is_said = is_said or label_tasks.report_ignored(y, args.data)
             yield table(estimator.transform(X))
             continue
         found = None

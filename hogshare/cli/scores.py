@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogshare.cli import labels
+from hogshare.cli import label_tasks
 
 
 class Score:
@@ -24,7 +24,7 @@ class Score:
             return
         numbers = y.dtype.kind in "iufb"
         wanted = self.classes is None or self.classes.dtype.kind in "iufb"
-        if labels.missing(y).size:
+        if label_tasks.missing(y).size:
             self.why = "some are missing"
         elif numbers != wanted:
             kinds = ("words", "numbers")
@@ -34,7 +34,7 @@ class Score:
             return
         self.n += len(y)
         if self.classes is not None:
-            self.right += int((labels.class_labels(y) == predicted).sum())
+            self.right += int((label_tasks.class_labels(y) == predicted).sum())
             return
         mean, before = float(y.mean()), self.n - len(y)
         self.squares += float(((y - mean) ** 2).sum())

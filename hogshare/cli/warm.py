@@ -99,20 +99,20 @@ def estimator(text: str) -> str:
 def run(args: Any) -> int:
     """Fit what is named to a few rows; tell what there is in the folder then."""
     from hogshare.estimators import few_rows
-    from hogshare.kernels import announcements, jit
-    from hogshare.kernels.cache import KernelsNotKept
+    from hogshare.kernels.jit import announcements, decorators
+    from hogshare.kernels.jit.cache import KernelsNotCached
 
-    if jit.JIT_DISABLED:
+    if decorators.JIT_DISABLED:
         console.say("hogshare: error: NUMBA_DISABLE_JIT is set, so that nothing is compiled")
         return 1
     begin = time.perf_counter()
-    before = jit.kept()
+    before = decorators.cached_files()
     work = list(fits(args))
     done = all_done()
     if done.issuperset(what for what, _ in work):
         console.say("hogshare: nothing to do; all of it is there")
     else:
-        console.say(f"hogshare: compiling into {jit.CACHE_FOLDER}, for some minutes")
+        console.say(f"hogshare: compiling into {decorators.CACHE_FOLDER}, for some minutes")
         try:
             with (
                 warnings.catch_warnings(),
@@ -121,11 +121,11 @@ def run(args: Any) -> int:
                 console.progress(len(work), "compiling") as bar,
             ):
                 warnings.simplefilter("ignore")  # so few rows are no problem to converge on
-                warnings.simplefilter("error", KernelsNotKept)
+                warnings.simplefilter("error", KernelsNotCached)
                 for what, fit in work:
                     bar.advance(f"({what})")
                     fit()
-        except KernelsNotKept as trouble:
+        except KernelsNotCached as trouble:
             console.say(f"hogshare: error: {trouble}")
             return 1
         write_down(done.union(what for what, _ in work))
@@ -135,11 +135,11 @@ def run(args: Any) -> int:
 
 def show(as_json: bool, before: dict[str, int], seconds: float) -> None:
     """Print what there is, and what of it is new."""
-    from hogshare.kernels import jit
+    from hogshare.kernels.jit import decorators
 
-    sizes = jit.kept()
+    sizes = decorators.cached_files()
     facts = {
-        "folder of compiled kernels": str(jit.CACHE_FOLDER),
+        "folder of compiled kernels": str(decorators.CACHE_FOLDER),
         "kernels": len(sizes),
         "of these new": len(sizes.keys() - before.keys()),
         "megabytes": round(sum(sizes.values()) / 1e6, 1),
@@ -151,13 +151,16 @@ def show(as_json: bool, before: dict[str, int], seconds: float) -> None:
 
 def all_done() -> set[str]:
     """What has been warmed for this processor, if all files of then are still there."""
-    from hogshare.kernels import jit
+    from hogshare.kernels.jit import decorators
 
-    if jit.CACHE_FOLDER is None:
+    if decorators.CACHE_FOLDER is None:
         return set()
     try:
-        noted = json.loads((jit.CACHE_FOLDER / DONE).read_bytes())
-        if noted["processor"] == jit.processor() and noted["files"].items() <= jit.kept().items():
+        noted = json.loads((decorators.CACHE_FOLDER / DONE).read_bytes())
+        if (
+            noted["processor"] == decorators.processor()
+            and noted["files"].items() <= decorators.cached_files().items()
+        ):
             return set(noted["done"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass  # it says nothing, then
@@ -166,13 +169,17 @@ def all_done() -> set[str]:
 
 def write_down(done: set[str]) -> None:
     """Note what has been warmed; where that cannot be written the next call finds out by itself."""
-    from hogshare.kernels import jit
+    from hogshare.kernels.jit import decorators
     from hogshare.system import files
 
-    noted = {"processor": jit.processor(), "files": jit.kept(), "done": sorted(done)}
-    if jit.CACHE_FOLDER is not None:
+    noted = {
+        "processor": decorators.processor(),
+        "files": decorators.cached_files(),
+        "done": sorted(done),
+    }
+    if decorators.CACHE_FOLDER is not None:
         with contextlib.suppress(OSError):
-            files.replace(jit.CACHE_FOLDER / DONE, json.dumps(noted, indent=2).encode())
+            files.replace(decorators.CACHE_FOLDER / DONE, json.dumps(noted, indent=2).encode())
 
 
 def fits(args: Any) -> Iterator[Fit]:
@@ -227,14 +234,15 @@ def without_rows() -> None:
     import numpy as np
 
     from hogshare.estimators import validation
-    from hogshare.kernels import layout, repair
-    from hogshare.problems.arrays import FLOATS
-    from hogshare.problems.linear import labels, rows
+    from hogshare.kernels import layout
+    from hogshare.kernels.schedule import repair
+    from hogshare.problems.kernel_arrays import FLOATS
+    from hogshare.problems.linear import labels, row_arrays
 
     for kind in labels.NUMBERS:
         labels.pair_of(np.zeros(1, kind))
     for kind in FLOATS:
-        validation.is_finite(np.zeros(rows.MANY, kind))
+        validation.is_finite(np.zeros(row_arrays.MANY, kind))
     repair.refuse(np.zeros(layout.WORD, np.int64))  # ends runs of processes
 
 
@@ -243,7 +251,7 @@ def fit_all(name: str, data: list[Data], barrier: str | None = None) -> None:
     import numpy as np
 
     import hogshare
-    from hogshare.kernels import moments
+    from hogshare.kernels.rows import moments
 
     for X, targets in data:
         if hasattr(X, "indptr"):  # counted where features are many, and only for some rules
@@ -292,15 +300,15 @@ def composition(args: Any) -> dict[str, Any]:
     """
     import hogshare
     from hogshare import barriers
-    from hogshare.solvers import choices
+    from hogshare.solvers import choice_names
 
     word = args.rule or "sgd"
-    if word != choices.AUTO and not choices.RULES[word].has_kernels:
+    if word != choice_names.AUTO and not choice_names.RULES[word].has_kernels:
         raise options.WrongCommandLine(
             f"--rule {word} makes steps of gradients, and what is compiled here is for the rows of "
             "linear problems: take sgd, sdca, saga or auto"
         )
-    rule = word if word == choices.AUTO else choices.RULES[word]()
+    rule = word if word == choice_names.AUTO else choice_names.RULES[word]()
     exchange = getattr(args, "exchange", "auto")
     if args.plane == "master":
         if hasattr(args, "exchange"):

@@ -16,16 +16,11 @@ from hogshare.engine.choices import Choices
 from hogshare.engine.homes import PREFIX
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
-from hogshare.engine.workerstates import go_on_with, state_shapes
-from hogshare.engine.workspace import ROW_ARRAYS, Settings
-from hogshare.kernels import (
-    barriers,
-    coordinate,
-    epochs,
-    layout,
-    losses,
-    tracking,
-)
+from hogshare.engine.worker_states import go_on_with, state_shapes
+from hogshare.engine.workspace import ROW_ARRAYS, SessionSettings
+from hogshare.kernels import layout
+from hogshare.kernels.rules import block_sums, coordinate_steps, losses
+from hogshare.kernels.schedule import barrier_codes, epoch_schedule
 from hogshare.planes.protocol import Plane, edges_of
 from hogshare.planes.protocol import Shapes as Shapes
 from hogshare.planes.shared import feature_curvature, feature_rarity
@@ -57,7 +52,7 @@ def _padded(count: int, itemsize: int, apart: int) -> int:
     return -(-max(count, 1) // step) * step
 
 
-def shapes(c: Choices, settings: Settings) -> Shapes:
+def shapes(c: Choices, settings: SessionSettings) -> Shapes:
     """Names, shapes and dtypes of a run's arrays, the rows' own apart."""
     problem, plane, n_training = c.problem, c.plane, c.n_training
     plan, columns = settings.plan, settings.n_columns
@@ -66,16 +61,20 @@ def shapes(c: Choices, settings: Settings) -> Shapes:
     kind, word = problem.dtype.name, layout.WORD
     mode = plan["private"]
     # workers of a simulation are one thread, and may be many
-    apart = PAIR if plan["sleeps"] == epochs.SIMULATED else APART
+    apart = PAIR if plan["sleeps"] == epoch_schedule.SIMULATED else APART
     padded = _padded(m, problem.dtype.itemsize, apart)
-    copies = mode in (epochs.EXCHANGE, epochs.MASTER) or plan["parts"] > 0 or plane.has_homes
+    copies = (
+        mode in (epoch_schedule.EXCHANGE, epoch_schedule.MASTER)
+        or plan["parts"] > 0
+        or plane.has_homes
+    )
     n_params = m + columns * settings.rule["fit_intercept"]
     own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, workers).items()}
     if by_gradient(problem):
         own |= split_shapes(c, plan, own_workers, padded, apart)
-    in_place = mode in (epochs.LOCK_FREE, epochs.MASTER) and not plan["copied"]
-    weighs = mode == epochs.EXCHANGE or plane.weighs
-    is_mailed = mode == epochs.MASTER
+    in_place = mode in (epoch_schedule.LOCK_FREE, epoch_schedule.MASTER) and not plan["copied"]
+    weighs = mode == epoch_schedule.EXCHANGE or plane.weighs
+    is_mailed = mode == epoch_schedule.MASTER
     n_edges = len(edges_of(plane, workers))
     room, dense = message_capacity(problem, settings) if is_mailed else (0, 0)
     if n_edges and not is_mailed:
@@ -84,7 +83,7 @@ def shapes(c: Choices, settings: Settings) -> Shapes:
     memory = BY_METHOD[settings.rule["method"]]
     l1 = settings.rule["l1_ratio"] > 0.0 and not in_place and not memory.is_proximal
     average = settings.rule["average"] > 0
-    copied = memory.has_average and mode == epochs.EXCHANGE
+    copied = memory.has_average and mode == epoch_schedule.EXCHANGE
     copied_average = _padded(m, 8, apart) if copied else 0
     n_snapshots = plan["n_blocks"] * plan["max_epochs"] // plan["record_every"] if c.trace else 0
     if n_snapshots * m * problem.dtype.itemsize > MAX_SNAPSHOT_BYTES:
@@ -129,7 +128,7 @@ def shapes(c: Choices, settings: Settings) -> Shapes:
         "gathered_marks": ((summed,), "int64"),
         "gathered_intercepts": ((columns,), "float64"),
         "journal": ((summed + columns,), "float64"),
-        "recording": ((room_for_events(plan) if c.record else 0, layout.N_EVENT), "int64"),
+        "recording": ((event_capacity(plan) if c.record else 0, layout.N_EVENT), "int64"),
         "history": ((min(plan["max_epochs"], MAX_HISTORY),), "float64"),
         "copy": ((own_workers, padded if copies else 0), kind),
         "base": ((own_workers, padded if copies else 0), kind),
@@ -205,7 +204,7 @@ def vectors_of_groups(plane: Plane, n_workers: int, padded: int, columns: int, k
     }
 
 
-def room_for_events(plan: dict[str, Any]) -> int:
+def event_capacity(plan: dict[str, Any]) -> int:
     """Events that a run records at most: its blocks, and a rest of a sum per epoch."""
     count = int(plan["max_epochs"] * (plan["n_blocks"] + 1) + 1)
     if count * layout.N_EVENT * 8 > MAX_RECORDING_BYTES:
@@ -216,18 +215,18 @@ def room_for_events(plan: dict[str, Any]) -> int:
     return count
 
 
-def scratch_size(settings: Settings) -> int:
+def scratch_size(settings: SessionSettings) -> int:
     """Numbers of a worker's scratch: steps of a mini-batch, and what draws of coordinates need."""
     size = int(settings.rule["batch"]) * settings.n_columns
     drawn = settings.rule["coordinate"]
-    if drawn != coordinate.ALL:
-        size += coordinate.MARKS
-    if drawn in (coordinate.SUPPORT, coordinate.UNBIASED) and settings.width == 0:
+    if drawn != coordinate_steps.ALL:
+        size += coordinate_steps.MARKS
+    if drawn in (coordinate_steps.SUPPORT, coordinate_steps.UNBIASED) and settings.width == 0:
         size += settings.n_features
     return size
 
 
-def message_capacity(problem: Problem, settings: Settings) -> tuple[int, int]:
+def message_capacity(problem: Problem, settings: SessionSettings) -> tuple[int, int]:
     """Most values of a message to a master that have a place, and most that have none.
 
     Those that have one are coordinates that the rows of a block have, or a step of a gradient. Of a
@@ -269,7 +268,7 @@ def fill(
     session.raise_limit(plan.max_epochs)
     session.open_epochs()
     a["table"][:, layout.T_BLOCK] = layout.NO_BLOCK
-    if plan.barrier == barriers.LAG:  # the others draw no samples
+    if plan.barrier == barrier_codes.LAG:  # the others draw no samples
         a["table"][:, layout.T_STREAM] = barrier_streams(plan.seed, len(a["table"]))
     if not (plan.window or plan.grid):  # windows draw theirs anew in every epoch
         a["permutation"][: problem.n_rows] = np.arange(problem.n_rows)
@@ -279,11 +278,11 @@ def fill(
     if not_here is not None:
         a["held_out"][:] = not_here
     if start is not None:
-        if not _is_lent(a["w"], start, start.coef):
+        if not _is_assigned(a["w"], start, start.coef):
             a["w"][:] = columns_last(start.coef)
         a["intercept"][:] = start.intercept
         if start.average_coef is not None and a["average_coef"].size:
-            if not _is_lent(a["average_coef"], start, start.average_coef):
+            if not _is_assigned(a["average_coef"], start, start.average_coef):
                 a["average_coef"][:] = start.average_coef
             a["average_intercept"][:] = start.average_intercept
         if by_gradient(problem) and start.memory is not None:
@@ -292,7 +291,7 @@ def fill(
     norms[:, layout.L_SCALE] = 1.0
     norms[:, layout.L_STRETCH] = 1.0
     norms[:, layout.L_INTERCEPT] = a["intercept"]
-    if start is not None and session.rule.track == tracking.CRITERION:  # who alone reads them
+    if start is not None and session.rule.track == block_sums.CRITERION:  # who alone reads them
         w = a["w"].reshape(-1, session.settings.n_columns).astype(np.float64, copy=False)
         norms[:, layout.L_SQUARED_NORM] = np.square(w).sum(axis=0)
         norms[:, layout.L_L1_NORM] = np.abs(w).sum(axis=0)
@@ -315,7 +314,7 @@ def _fill_rows(
     memory.begin(session)
     if a["chances"].size:
         a["chances"][:] = row_chances(problem, rule, stop.validation)
-    in_place = plan.private in (epochs.LOCK_FREE, epochs.MASTER) and not plan.copied
+    in_place = plan.private in (epoch_schedule.LOCK_FREE, epoch_schedule.MASTER) and not plan.copied
     if memory.has_average or (in_place and problem.penalty is not None):
         a["rarity"][:] = feature_rarity(problem, a["chances"])
     if start is not None:
@@ -328,11 +327,11 @@ def _fill_rows(
         a["intercept_curvature"][0] = losses.CURVATURE[session.rule.loss] * intercept_step
 
 
-def lent(start: Model | None, iterate: float) -> dict[str, np.ndarray]:
+def assigned(start: Model | None, iterate: float) -> dict[str, np.ndarray]:
     """Arrays that a run takes as they are from the start that it goes on with.
 
-    iterate : weight of an iterate in the lag, see `hogshare.kernels.sgd`: below 1 the lag is the
-        start's average itself
+    iterate : weight of an iterate in the lag, see `hogshare.kernels.rules.sgd_steps`: below 1 the
+        lag is the start's average itself
     """
     if not isinstance(start, Handed):
         return {}
@@ -344,7 +343,7 @@ def lent(start: Model | None, iterate: float) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _is_lent(array: np.ndarray, start: Model, part: np.ndarray) -> bool:
+def _is_assigned(array: np.ndarray, start: Model, part: np.ndarray) -> bool:
     return isinstance(start, Handed) and np.may_share_memory(array, part)
 
 
@@ -365,10 +364,10 @@ def private_memory(
     specification: Shapes, lent: Mapping[str, np.ndarray] = NOTHING
 ) -> dict[str, np.ndarray]:
     """Allocate a run's arrays in this process, each at a distance from the others."""
-    return Room(specification, lent).arrays(lent)
+    return RunMemory(specification, lent).arrays(lent)
 
 
-class Room:
+class RunMemory:
     """One piece of memory for a run's arrays, which another run of the same shapes may use again.
 
     The allocator puts small arrays side by side. A word that one worker writes at every exchange

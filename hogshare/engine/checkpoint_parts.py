@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.engine.workerstates import PREFIX
+from hogshare.engine.worker_states import PREFIX
 from hogshare.io import archives
 
 STATE_PREFIX = "state_"  # of what the engine needs, among a checkpoint's arrays

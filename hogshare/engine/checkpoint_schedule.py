@@ -17,11 +17,11 @@ from collections.abc import Callable
 from typing import Any
 
 from hogshare.engine.checkpoints import Checkpoint, OneFile, Saved
-from hogshare.engine.checks import AtRest, Checks
-from hogshare.engine.resuming import collect
+from hogshare.engine.convergence_checks import AtPause, Checks
+from hogshare.engine.run_state import collect
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
-from hogshare.kernels.parts import Each
+from hogshare.kernels.rows.shared_passes import Each
 from hogshare.problems.model import Model
 from hogshare.system.callers import users_line
 
@@ -35,7 +35,7 @@ class CheckpointFailed(RuntimeWarning):
     """A checkpoint could not be written; the run goes on, and the file is the one before."""
 
 
-class Keeper(AtRest):
+class Keeper(AtPause):
     """Writes the checkpoints of one run, between its looks.
 
     facts : see `hogshare.engine.checkpoints.facts_of`
@@ -81,7 +81,7 @@ class Keeper(AtRest):
         return not self.inside and self.session.word(layout.EPOCHS) >= self._next
 
     @property
-    def at_rest(self) -> AtRest | None:
+    def at_rest(self) -> AtPause | None:
         """What a runtime is to call when workers rest; None where they never do."""
         return self if not self.inside or self.checks is not None else None
 

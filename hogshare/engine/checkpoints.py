@@ -8,7 +8,7 @@ whatever is killed while it is written, and nothing in it is unpickled.
                          of what the rule has with each worker
     coef, intercept, average_coef, average_intercept
                          the model, for people and for `Checkpoint.model`
-    state_*              what the engine needs to go on; see `hogshare.engine.resuming`
+    state_*              what the engine needs to go on; see `hogshare.engine.run_state`
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from hogshare.engine.checkpoint_parts import STATE_PREFIX, TOKEN, joined, remove
 from hogshare.engine.homes import HOMES
 from hogshare.engine.homes import PREFIX as PLANES
 from hogshare.engine.stops import CRITERIA, Stop
-from hogshare.engine.workerstates import PREFIX, without_prefix
+from hogshare.engine.worker_states import PREFIX, without_prefix
 from hogshare.io import archives
-from hogshare.problems.arrays import FLOATS
 from hogshare.problems.fingerprints import DIGITS, digits
+from hogshare.problems.kernel_arrays import FLOATS
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.problems.protocol import Problem, has_rows
@@ -113,7 +113,7 @@ class Checkpoint:
     def __post_init__(self) -> None:
         if not isinstance(self.path, str | os.PathLike):
             raise TypeError(f"path must be a str or a Path; got {self.path!r}.")
-        ranges.keep_whole(1, self, "epochs")
+        ranges.store_whole(1, self, "epochs")
         ranges.not_negative(seconds=self.seconds)
 
     def model(self) -> Model | Params:
@@ -169,7 +169,7 @@ class Saved:
     epochs : finished epochs
     facts : what run it is; see `facts_of`
     first_t : step counter of the run's first row
-    form : how the state is written; see `hogshare.engine.resuming`
+    form : how the state is written; see `hogshare.engine.run_state`
     ready : epochs whose row order is prepared
     looks : ``seen``, what the looks so far found, and ``next``, the epoch of the next one
     fields : names of the rows of the state's tables, in order

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import Barrier, is_bsp
-from hogshare.engine.outside import is_known, takes_passes
+from hogshare.engine.gradient_steps import is_known, takes_passes
 from hogshare.engine.stops import Stop
 from hogshare.engine.world import World
-from hogshare.kernels import epochs, tracking
+from hogshare.kernels.rules import block_sums
+from hogshare.kernels.schedule import epoch_schedule
 from hogshare.planes import Plane
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
-from hogshare.system.once import once
+from hogshare.system.lazy_attribute import once
 
 BLOCK_ROWS = 64  # whose gradients are one step, where nobody says how many are
 
@@ -30,13 +31,13 @@ class Choices:
     seed : of the row order itself
     first_t : step counter of the run's first row
     report_epochs : whether somebody is told of every epoch
-    track : as of `kernels.sgd.Rule`: whether losses are counted
-    sleeps, parts : as of `Plan`
+    track : as of `kernels.rules.sgd_steps.RuleNumbers`: whether losses are counted
+    sleeps, parts : as of `EpochPlan`
     orderly : whether BSP may keep workers in their order, for which all have to be there
     has_teams : whether workers may wait within a block for each other, see `Runtime`
     empty : whether a rule that remembers rows remembers none when the run begins; of a resumed run,
         when the one began that was interrupted
-    iterate : as of `kernels.sgd.Rule`
+    iterate : as of `kernels.rules.sgd_steps.RuleNumbers`
     n_far : rows that other sites train on
     far : ndarray of bool of shape (n_rows,) or None; which of the problem's rows those are, where
         it has them; None: none
@@ -58,7 +59,7 @@ class Choices:
     first_t: float = 1.0
     trace: int = 0
     report_epochs: bool = False
-    track: int = tracking.NOTHING
+    track: int = block_sums.NOTHING
     block: int | None = None
     record: bool = False
     sleeps: int = 0
@@ -107,7 +108,7 @@ class Choices:
         Of a mini-batch that is split nobody reads while another writes, and copies have no use.
         """
         if self.split and self.plane.has_copies:
-            return epochs.LOCK_FREE
+            return epoch_schedule.LOCK_FREE
         return self.plane.mode(self.n_workers)
 
     @property
@@ -123,7 +124,9 @@ class Choices:
     @property
     def is_ordered(self) -> bool:
         """Whether workers fold, or call their plane, and claim in their order."""
-        has_order = self.mode in (epochs.EXCHANGE, epochs.MASTER) or self.plane.has_homes
+        has_order = (
+            self.mode in (epoch_schedule.EXCHANGE, epoch_schedule.MASTER) or self.plane.has_homes
+        )
         has_order = has_order and self.plane.groups(self.n_workers) is None
         return self._is_in_step and (has_order or self.split > 0)
 
@@ -144,7 +147,7 @@ class Choices:
         problem, plane = self.problem, self.plane
         if plane.has_homes or not takes_steps_in_calls(problem, self.rule, self.mode):
             return 0
-        if self.mode == epochs.EXCHANGE:
+        if self.mode == epoch_schedule.EXCHANGE:
             return 0
         if self.n_workers > 1 and not self.has_teams:
             return 0
@@ -171,12 +174,12 @@ class Choices:
     @property
     def is_simulated(self) -> bool:
         """Whether the clock is virtual."""
-        return self.sleeps == epochs.SIMULATED
+        return self.sleeps == epoch_schedule.SIMULATED
 
     @property
     def exchanges_at_ends(self) -> bool:
         """Whether workers exchange at blocks' ends, and nowhere else."""
-        return self.mode == epochs.EXCHANGE and (self.is_ordered or self.is_simulated)
+        return self.mode == epoch_schedule.EXCHANGE and (self.is_ordered or self.is_simulated)
 
 
 def rows_of_step(rule: Rule, block: int | None) -> int:
@@ -186,7 +189,7 @@ def rows_of_step(rule: Rule, block: int | None) -> int:
 
 def takes_steps_in_calls(problem: Any, rule: Rule, mode: int) -> bool:
     """Whether workers that take one step after the other take many of them in a call."""
-    return mode != epochs.MASTER and is_known(rule) and problem.trains
+    return mode != epoch_schedule.MASTER and is_known(rule) and problem.trains
 
 
 def may_split(problem: Any, rule: Rule, plane: Plane, block: int | None) -> bool:
@@ -195,8 +198,9 @@ def may_split(problem: Any, rule: Rule, plane: Plane, block: int | None) -> bool
     Behind `BSP` the workers of a round read the same vector. Where a step has a memory (momentum,
     the moments of Adam) or is the mean over its rows, n steps from one vector are another optimiser
     than n steps one after the other. So there the round is one mini-batch: each worker computes the
-    gradient of its part, and one step is taken by the sum (`hogshare.kernels.rounds`). That is
-    synchronous data parallelism, and the steps of one worker up to the order of a sum.
+    gradient of its part, and one step is taken by the sum
+    (`hogshare.kernels.schedule.ordered_rounds`). That is synchronous data parallelism, and the
+    steps of one worker up to the order of a sum.
 
     Not where several steps are asked for between two exchanges, or in a block, or for an update.
     """

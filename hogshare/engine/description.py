@@ -1,8 +1,8 @@
 """From a problem and the choices for it to the numbers of a run.
 
-Those of linear problems are in `hogshare.engine.rowwise`, where steps are rows, and a block as many
-as are worth a worker's while. Where blocks' steps are taken outside of kernels, by a gradient, a
-block is a step, or a few.
+Those of linear problems are in `hogshare.engine.linear_description`, where steps are rows, and a
+block as many as are worth a worker's while. Where blocks' steps are taken outside of kernels, by a
+gradient, a block is a step, or a few.
 """
 
 from __future__ import annotations
@@ -16,21 +16,31 @@ import numpy as np
 from hogshare.barriers import numbers_of
 from hogshare.engine.arrays import Shapes, shapes
 from hogshare.engine.choices import BLOCK_ROWS, Choices, rows_of_step
-from hogshare.engine.outside import takes_passes
-from hogshare.engine.rowwise import Pace, row_numbers, row_pace
-from hogshare.engine.workspace import Settings
-from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd, tracking
-from hogshare.kernels.epochs import Plan
-from hogshare.rules.numbers import neutral
+from hogshare.engine.gradient_steps import takes_passes
+from hogshare.engine.linear_description import BlockPace, row_numbers, row_pace
+from hogshare.engine.workspace import SessionSettings
+from hogshare.kernels.rules import (
+    block_sums,
+    coordinate_steps,
+    losses,
+    penalties,
+    sgd_steps,
+    step_schedules,
+)
+from hogshare.kernels.schedule import epoch_schedule
+from hogshare.kernels.schedule.epoch_schedule import EpochPlan
+from hogshare.rules.memory_numbers import neutral
 
 PASS_ROWS = 1 << 14, 1 << 16  # of a block of a pass: fewest and most
 PASS_BLOCKS = 8  # per worker and epoch, in between
 MESSAGE_ROWS = 1 << 12  # of a pass whose change is a message, at most: it is added as it comes
 NO_LOSS = "squared_error"  # which no kernel evaluates: the gradient tells of its own
-KINDS = {kind: tuple(get_type_hints(kind).items()) for kind in (sgd.Rule, Plan)}  # of their fields
+KINDS = {
+    kind: tuple(get_type_hints(kind).items()) for kind in (sgd_steps.RuleNumbers, EpochPlan)
+}  # of their fields
 
 
-def declared(numbers: sgd.Rule | Plan) -> dict[str, Any]:
+def declared(numbers: sgd_steps.RuleNumbers | EpochPlan) -> dict[str, Any]:
     """Every number as the type that its field declares.
 
     A kernel is compiled for the types it is called with, in seconds, so an integer where a fraction
@@ -40,7 +50,7 @@ def declared(numbers: sgd.Rule | Plan) -> dict[str, Any]:
     return {name: kind(value) for (name, kind), value in fields}
 
 
-def describe(c: Choices) -> tuple[Settings, Shapes]:
+def describe(c: Choices) -> tuple[SessionSettings, Shapes]:
     """Settle a run's numbers and list the arrays it needs."""
     problem, rule, stop = c.problem, c.rule, c.stop
     if problem.has_rows:
@@ -69,14 +79,14 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
             )
         n_blocks = shares * max(1, min(least, -(-least // pace.block_rows)))
     plane_numbers = c.plane.numbers()
-    if rule.average and c.n_workers > 1 and c.mode == epochs.LOCK_FREE and not c.split:
+    if rule.average and c.n_workers > 1 and c.mode == epoch_schedule.LOCK_FREE and not c.split:
         # the sum of iterates counts every change: one that is lost would stay in it for good
         plane_numbers["atomic"] = 1
-    if is_one_step(c, pace.block_rows) and plane_numbers.get("fold") == epochs.WEIGHTED:
+    if is_one_step(c, pace.block_rows) and plane_numbers.get("fold") == epoch_schedule.WEIGHTED:
         # rows after one another go no further than their optimum, by which a sum of several is
         # weighed; what is computed at the snapshot is as long as it is
-        plane_numbers["fold"] = epochs.SUM
-    plan = Plan(
+        plane_numbers["fold"] = epoch_schedule.SUM
+    plan = EpochPlan(
         block_rows=pace.block_rows,
         n_blocks=n_blocks,
         max_epochs=int(stop.epochs),
@@ -95,7 +105,7 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         patience=int(stop.patience),
         tol=-np.inf if stop.tol is None else float(stop.tol),
         ordered=int(c.is_ordered),
-        inline=int(c.mode == epochs.MASTER and c.n_workers == 1),
+        inline=int(c.mode == epoch_schedule.MASTER and c.n_workers == 1),
         **numbers_of(c.barrier, c.n_workers),
         **plane_numbers,
         sleeps=c.sleeps,
@@ -110,7 +120,7 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         grid=n_groups,
         copied=int(c.plane.steps_on_copies(problem, c.batch, pace.block_rows)),
     )
-    settings = Settings(
+    settings = SessionSettings(
         declared(numbers),
         declared(plan),
         problem.rows.width,
@@ -119,7 +129,7 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         c.world,
     )
     found = shapes(c, settings)
-    in_sites = c.mode in (epochs.EXCHANGE, epochs.LOCK_FREE) and not c.world.is_one
+    in_sites = c.mode in (epoch_schedule.EXCHANGE, epoch_schedule.LOCK_FREE) and not c.world.is_one
     if in_sites:  # what a site's change is weighed by, whatever its workers do
         found["curvature"] = ((settings.n_features,), "float32")
     return settings, found
@@ -139,31 +149,31 @@ def is_one_step(c: Choices, block_rows: int) -> bool:
     return not takes_passes(c.problem, c.rule) and block_rows <= (c.rule.batch or block_rows)
 
 
-def block_numbers(c: Choices) -> sgd.Rule:
+def block_numbers(c: Choices) -> sgd_steps.RuleNumbers:
     """What kernels are told of a rule: when a run ends, and from when on iterates are averaged."""
-    return sgd.Rule(
+    return sgd_steps.RuleNumbers(
         loss=losses.CODES[NO_LOSS],
         epsilon=0.0,
         penalty=penalties.NONE,
         alpha=0.0,
         l1_ratio=0.0,
-        schedule=schedules.CODES[c.step.kind],
+        schedule=step_schedules.CODES[c.step.kind],
         eta0=float(c.step.eta0),
         power_t=float(c.step.power_t),
         optimal_init=0.0,
         average=c.rule.average,
         fit_intercept=0,
         intercept_decay=0.0,
-        track=tracking.CRITERION,  # the gradient tells of its loss in any case
+        track=block_sums.CRITERION,  # the gradient tells of its loss in any case
         batch=c.batch,
         first_t=float(c.first_t),
-        coordinate=coordinate.ALL,
+        coordinate=coordinate_steps.ALL,
         iterate=1.0,
         **neutral(NO_LOSS, c.n_all),
     )
 
 
-def block_pace(c: Choices) -> Pace:
+def block_pace(c: Choices) -> BlockPace:
     """Settle blocks and exchanges.
 
     Of a problem with a pass a block is as many rows as take longer than the call for them; where
@@ -174,16 +184,16 @@ def block_pace(c: Choices) -> Pace:
     longer for it. A message to a master is one step.
     """
     if c.plane.has_cells:  # of which the largest has as many rows
-        return Pace(int(np.diff(c.problem.cells.ends, prepend=0).max()), 0, 0)
+        return BlockPace(int(np.diff(c.problem.cells.ends, prepend=0).max()), 0, 0)
     wished = _wished(c)
-    interval = c.plane.interval(c.problem) if c.mode == epochs.EXCHANGE else 0
+    interval = c.plane.interval(c.problem) if c.mode == epoch_schedule.EXCHANGE else 0
     if c.steps_by_rows:
         fewest, most = PASS_ROWS
         share = -(-c.n_all // (PASS_BLOCKS * c.n_workers))
         # an even share where that is less: else one worker would have it all
         fewest = min(fewest, -(-c.n_all // c.n_workers))
         rows = max(fewest, min(most, share))
-        if c.mode == epochs.MASTER:  # of which the workers' messages begin at one vector
+        if c.mode == epoch_schedule.MASTER:  # of which the workers' messages begin at one vector
             rows = min(MESSAGE_ROWS, share)
         return _in_windows(c, min(c.n_all, c.block or wished or rows), interval)
     if c.split or c.steps_in_call:
@@ -223,6 +233,6 @@ def fitted(c: Choices) -> Choices:
     return replace(c, plane=plane.by_steps(block_pace(c).block_rows, step_rows))
 
 
-def _in_windows(c: Choices, rows: int, interval: int) -> Pace:
+def _in_windows(c: Choices, rows: int, interval: int) -> BlockPace:
     window = rows if c.shuffle and c.problem.keeps_neighbours else 0
-    return Pace(rows, max(rows, interval) if interval else 0, window)
+    return BlockPace(rows, max(rows, interval) if interval else 0, window)

@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 
 from hogshare.kernels import layout
-from hogshare.kernels.mailbox import Mailbox, slot_of
+from hogshare.kernels.mail.edge_slots import Mailbox, slot_of
 from hogshare.links.link import Link
 from hogshare.shm.mailbox import AtOnce, mail_bytes
 

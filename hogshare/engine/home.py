@@ -16,20 +16,22 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.workspace import Workspace
-from hogshare.kernels import edges, layout, penalties
-from hogshare.kernels.blocks import subtract
-from hogshare.kernels.exchange import decay_of
-from hogshare.kernels.shares import span_of
+from hogshare.kernels import layout
+from hogshare.kernels.exchange import centre_edges
+from hogshare.kernels.exchange.copy_exchange import decay_of
+from hogshare.kernels.rules import penalties
+from hogshare.kernels.schedule.gradient_quanta import subtract
+from hogshare.kernels.schedule.shares import span_of
 from hogshare.planes.protocol import PlaneError
-from hogshare.planes.waiting import Until
-from hogshare.shm.mailbox import NO_PLACES, Board, Message
+from hogshare.planes.wait_condition import Until
+from hogshare.shm.mailbox import NO_PLACES, Message, RegisterEdge
 from hogshare.shm.table import ProgressTable
 
 SPIN_NS = 300_000  # to say that it waits takes the interpreter, which others need to go on
 MOST_WISHES = 100_000  # of a plane after one block
 
 
-class Home:
+class WorkerHome:
     """One worker's, as the plane sees it.
 
     homes : of the run (`hogshare.engine.homes.Homes`)
@@ -145,7 +147,7 @@ class Home:
     def write(self, vector: np.ndarray) -> None:
         """Go on from another vector.
 
-        The sum of the iterates so far stays what it is (`hogshare.kernels.sgd`).
+        The sum of the iterates so far stays what it is (`hogshare.kernels.rules.sgd_steps`).
         """
         private, n_columns = self._private, self._session.settings.n_columns
         m, local = len(private.w), private.local
@@ -184,9 +186,10 @@ class Home:
             if len(change):
                 subtract(vector, where, -change)
 
-    # -- as kernels take it, which do all that a plane does with whole vectors (`kernels.edges`)
+    # -- as kernels take it, which do all that a plane does with whole vectors
+    # (`kernels.exchange.centre_edges`)
 
-    def live(self) -> edges.Live:
+    def live(self) -> centre_edges.Live:
         """The vector that blocks move, as it stands."""
         local, columns = self._private.local, self._session.settings.n_columns
         if self.is_direct:
@@ -194,9 +197,11 @@ class Home:
         else:
             tail, scales = local[layout.L_INTERCEPT], local[layout.L_SCALE]
         w = self._own.w if self.is_direct else self._private.w
-        return edges.Live(w, tail if self._has_intercept else tail[:0], scales, self.is_direct)
+        return centre_edges.Live(
+            w, tail if self._has_intercept else tail[:0], scales, self.is_direct
+        )
 
-    def weights(self, fold: int, rows: float) -> edges.Weights:
+    def weights(self, fold: int, rows: float) -> centre_edges.Weights:
         """By what changes of so many rows are multiplied.
 
         fold : `edges.SUM`, `WEIGHTED`, `MEAN` or `MOMENTUM`
@@ -205,7 +210,7 @@ class Home:
         clips = rule.penalty in (penalties.L1, penalties.ELASTICNET)
         etas, decay = self._private.local[layout.L_ETA], float(decay_of(rule))
         of_intercepts = vector.intercept_curvature
-        return edges.Weights(fold, vector.curvature, of_intercepts, etas, rows, decay, clips)
+        return centre_edges.Weights(fold, vector.curvature, of_intercepts, etas, rows, decay, clips)
 
     @property
     def links(self) -> list[Any] | None:
@@ -269,7 +274,7 @@ class Home:
         """Acknowledge that message."""
         self._edge(sender, self.me).take()
 
-    def _edge(self, sender: int, to: int) -> Board:
+    def _edge(self, sender: int, to: int) -> RegisterEdge:
         try:
             return self._homes.edges[sender, to]
         except KeyError:

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.emulated_links import Delayed
-from hogshare.engine.home import Home
-from hogshare.engine.workerstates import without_prefix
+from hogshare.engine.home import WorkerHome
+from hogshare.engine.worker_states import without_prefix
 from hogshare.engine.workspace import Workspace
 from hogshare.kernels import layout
 from hogshare.planes.protocol import Plane, PlaneError, edges_of
-from hogshare.shm.mailbox import AT_ONCE, Board
+from hogshare.shm.mailbox import AT_ONCE, RegisterEdge
 
 PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
 HOMES = "homes"  # the name of all homes' vectors in a checkpoint
@@ -43,7 +43,9 @@ class Homes:
         item = session.vector.w.dtype.itemsize
         self._delayed = Delayed(self.links, item) if self.links else None
         box = session.mail.box
-        self.boxes = [Board(box, k, self._delayed or AT_ONCE) for k in range(len(self._ends))]
+        self.boxes = [
+            RegisterEdge(box, k, self._delayed or AT_ONCE) for k in range(len(self._ends))
+        ]
         self.edges = dict(zip(self._ends, self.boxes, strict=True))
         self._are_read_here = np.array([to in self.here for _, to in self._ends], bool)
         self.arrays = without_prefix(session.arrays, PREFIX)
@@ -59,12 +61,12 @@ class Homes:
         self.call: Callable[..., Any] = call  # whoever has to know of that calls it otherwise
 
     def carry_by(self, transport: Any, edges: Iterable[int] | None = None) -> None:
-        """Have the messages of all edges, or of some, brought by a `Boards`.
+        """Have the messages of all edges, or of some, brought by a `RegisterTransport`.
 
         Of a plane that is by mail a `Transport` is enough: nothing is shown.
         """
         for k in range(len(self.boxes)) if edges is None else edges:
-            self.boxes[k] = Board(self.session.mail.box, k, transport)
+            self.boxes[k] = RegisterEdge(self.session.mail.box, k, transport)
         self.edges = dict(zip(self._ends, self.boxes, strict=True))
 
     def mail_is_under_way(self) -> bool:
@@ -90,7 +92,7 @@ class Homes:
         local = session.locals()
         local[:, layout.L_SCALE] = 1.0
         local[:, layout.L_INTERCEPT] = session.vector.intercept
-        start = Home(session, self, self.here.start).read()
+        start = WorkerHome(session, self, self.here.start).read()
         self.plane.begin(self.arrays, start)
         if self.n_workers > len(self.here):
             self.brought = np.tile(start, (self.n_workers, 1))
@@ -121,7 +123,7 @@ class Homes:
     def vector_of(self, worker: int) -> np.ndarray:
         """A worker's vector, a copy; of one at another site, as that has last reported it."""
         if worker in self.here:
-            return Home(self.session, self, worker).read()
+            return WorkerHome(self.session, self, worker).read()
         assert self.brought is not None
         return np.asarray(self.brought[worker])
 
@@ -167,7 +169,7 @@ class Homes:
         if any(own.size and own.shape != array.shape for own, array in kept):
             return
         for k in self.here:
-            Home(self.session, self, k).write(vectors[k])
+            WorkerHome(self.session, self, k).write(vectors[k])
         if self.brought is not None:
             self.brought[:] = vectors
         for own, array in kept:

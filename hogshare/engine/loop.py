@@ -10,18 +10,18 @@ wait for others, as often as it likes; the next turn begins when it has no wish 
 
 Where a run is looked at on its way, workers leave at the epoch that has been set as a limit, and
 join again when the caller has raised it. A quantum that may not begin, because of a barrier or
-because there is nothing to claim (some have retried for a moment, see `hogshare.kernels.quanta`),
-ends, and the loop wishes to wait. A barrier of the user's own is asked by it, between quanta.
+because there is nothing to claim (some have retried for a moment, see
+`hogshare.kernels.schedule.quanta`), ends, and the loop wishes to wait. A barrier of the user's own
+is asked by it, between quanta.
 
 The loop is a generator. It yields `Compute` (call this, tell me what it answered and how long it
-took), `Wait` (nothing to claim: let time pass, tell me how much), `Rest` (the same, while the
-caller looks at the model), `Hold` (a plane waits), `Sleep` (see below) and `Ended` (an epoch is
-over). A runtime drives it:
-threads and processes call, yield and sleep; a simulation advances a virtual clock. Turns of
-built-in planes run compiled, many blocks at a time; how many is adapted so that a turn takes a few
-milliseconds, more with many workers. With stragglers, and in a simulation, a turn is at most a
-block: it ends with it, and between its claim and its computing, where the loop wishes to `Sleep`;
-that counts as computing.
+took), `Wait` (nothing to claim: let time pass, tell me how much), `Pause` (the same, while the
+caller looks at the model), `PlaneWait` (a plane waits), `Sleep` (see below) and `Ended` (an epoch
+is over). A runtime drives it: threads and processes call, yield and sleep; a simulation advances a
+virtual clock. Turns of built-in planes run compiled, many blocks at a time; how many is adapted so
+that a turn takes a few milliseconds, more with many workers. With stragglers, and in a simulation,
+a turn is at most a block: it ends with it, and between its claim and its computing, where the loop
+wishes to `Sleep`; that counts as computing.
 
 Who writes: the driver's thread writes the time fields of the worker's own row in the table, and the
 turns that are kept (`hogshare.shm.speeds`).
@@ -33,17 +33,18 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from hogshare.engine.home import Home
-from hogshare.engine.participants import MasterSide, Worker
+from hogshare.engine.home import WorkerHome
+from hogshare.engine.participants import MasterService, Worker
 from hogshare.engine.session import Session
-from hogshare.kernels import layout, master
+from hogshare.kernels import layout
+from hogshare.kernels.exchange import master_updates
 
-TURN_NS = 4_000_000
+QUANTUM_NS = 4_000_000
 # Workers that share the interpreter without a loss by turns of that length: each takes it for a
 # twentieth of a millisecond, so that turns of more workers are longer.
 SHARERS = 4
 STUCK_NS = 10_000_000_000  # nobody computes for so long, and a barrier of the user's says no
-MAX_TURN_BLOCKS = 1 << 20
+MAX_QUANTUM_BLOCKS = 1 << 20
 MOST_ATTEMPTS = 66  # of several workers that wait: they are waited for by others
 
 
@@ -78,7 +79,7 @@ class Wait:
 
 
 @dataclass(frozen=True)
-class Rest:
+class Pause:
     """The caller looks at the model: let time pass, at best until this says True; send back the
     nanoseconds. Who rests should not take a core from the look.
 
@@ -90,7 +91,7 @@ class Rest:
 
 
 @dataclass(frozen=True)
-class Hold:
+class PlaneWait:
     """A plane of the user's waits: let time pass, at best until this says True; send back the
     nanoseconds.
 
@@ -108,7 +109,7 @@ class Ended:
     """An epoch has ended in this worker; send back anything."""
 
 
-Wish = Compute | Wait | Rest | Hold | Sleep | Ended
+Wish = Compute | Wait | Pause | PlaneWait | Sleep | Ended
 
 
 def loop_of(session: Session, me: int) -> Generator[Wish, Any, None]:
@@ -127,7 +128,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             return
     if worker.home is not None:
         yield Compute(worker.home.join)
-    n_blocks, attempts, stuck = worker.first_turn(TURN_NS), 0, 0
+    n_blocks, attempts, stuck = worker.first_turn(QUANTUM_NS), 0, 0
     while True:
         before, waited = worker.progress(), table[layout.T_WAITING]
         blocks = table[layout.T_BLOCKS]
@@ -178,7 +179,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             table[layout.T_BUSY] += yield Sleep(worker.sleep_seconds(), worker.is_stopped)
             continue
         if answer == layout.TURN_REST:
-            if not (yield from _rest(worker)):
+            if not (yield from _pause(worker)):
                 return
             continue
         if answer == layout.TURN_RECORD:
@@ -186,7 +187,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         if answer == layout.TURN_EPOCH or worker.session.plan.report_epochs:
             yield Ended()  # a record may fall on an epoch's end; the hook counts epochs itself
         if answer == layout.TURN_OVER and not worker.session.plan.sleeps and worker.home is None:
-            n_blocks = next_turn(n_blocks, spent, len(worker.session.here))
+            n_blocks = next_quantum(n_blocks, spent, len(worker.session.here))
     if worker.home is not None:
         worker.home.close()  # of an ordered run that is broken off between two sections
     if not worker.enters:
@@ -209,11 +210,11 @@ def _bring(worker: Worker) -> Generator[Wish, Any, None]:
         attempts += 1
 
 
-def _at_home(worker: Worker, home: Home) -> Generator[Wish, Any, None]:
+def _at_home(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, None]:
     """Let the plane wait and go on until it has no wish any more, or the run is broken off."""
     table = worker.table
     while home.wish is not None:
-        came = yield from _hold(worker, home)
+        came = yield from _wait_at_plane(worker, home)
         if came is None:
             home.close()
             return
@@ -222,7 +223,7 @@ def _at_home(worker: Worker, home: Home) -> Generator[Wish, Any, None]:
         table[layout.T_BUSY] += spent
 
 
-def _hold(worker: Worker, home: Home) -> Generator[Wish, Any, bool | None]:
+def _wait_at_plane(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, bool | None]:
     """Wait as the plane wishes: whether it holds, in the time it has; None: the run is broken off.
 
     Raises PlaneError if nobody can ever end it.
@@ -242,7 +243,7 @@ def _hold(worker: Worker, home: Home) -> Generator[Wish, Any, bool | None]:
                 return holds
             table[layout.T_HELD] = layout.FOR_OTHERS if end is None else layout.FOR_TIME
             table[layout.T_STATE] = layout.WAITING
-            waited = yield Hold(attempts, home.holds, seconds)
+            waited = yield PlaneWait(attempts, home.holds, seconds)
             table[layout.T_WAITING] += waited
             table[layout.T_HELD_NS] += waited
             attempts += 1
@@ -255,7 +256,7 @@ def _hold(worker: Worker, home: Home) -> Generator[Wish, Any, bool | None]:
         table[layout.T_HOLDS] += attempts > 0
 
 
-def _rest(worker: Worker) -> Generator[Wish, Any, bool]:
+def _pause(worker: Worker) -> Generator[Wish, Any, bool]:
     """Let the caller look at the model, outside of the run; False if the run has ended."""
     if not worker.enters:
         yield Compute(lambda: worker.leave(layout.RESTING))
@@ -263,7 +264,7 @@ def _rest(worker: Worker) -> Generator[Wish, Any, bool]:
     attempts = 0
     while worker.must_rest():
         worker.rest_again()
-        worker.table[layout.T_WAITING] += yield Rest(attempts, lambda: not worker.must_rest())
+        worker.table[layout.T_WAITING] += yield Pause(attempts, lambda: not worker.must_rest())
         attempts += 1
     joined, _ = yield Compute(worker.rejoin)
     return bool(joined)
@@ -287,7 +288,7 @@ def together(loops: Iterable[Generator[Wish, Any, None]]) -> Generator[Wish, Any
                     del replies[loop]
                     moved = True
                     break
-                if isinstance(wish, Wait | Rest | Hold):
+                if isinstance(wish, Wait | Pause | PlaneWait):
                     replies[loop] = 0
                     break
                 reply = yield wish
@@ -300,13 +301,13 @@ def together(loops: Iterable[Generator[Wish, Any, None]]) -> Generator[Wish, Any
             replies = dict.fromkeys(replies, waited)
 
 
-def master_loop(side: MasterSide) -> Generator[Wish, Any, None]:
+def master_loop(side: MasterService) -> Generator[Wish, Any, None]:
     """Be the master until every worker is done or dead and all its mail is taken."""
     attempts = 0
     while True:
         waited = side.waited()
         taken, spent = yield Compute(side.serve)
-        if taken == master.OVER:
+        if taken == master_updates.OVER:
             return
         if taken:
             side.note(taken, spent - (side.waited() - waited))
@@ -316,8 +317,8 @@ def master_loop(side: MasterSide) -> Generator[Wish, Any, None]:
             attempts += 1
 
 
-def next_turn(n_blocks: int, spent_ns: int, n_workers: int) -> int:
+def next_quantum(n_blocks: int, spent_ns: int, n_workers: int) -> int:
     """Blocks of the next turn, from what the last one took; it grows by at most eight times."""
-    turn_ns = TURN_NS * max(1, n_workers // SHARERS)
+    turn_ns = QUANTUM_NS * max(1, n_workers // SHARERS)
     wanted = int(n_blocks * turn_ns / max(spent_ns, 1))
-    return max(1, min(wanted, 8 * n_blocks, MAX_TURN_BLOCKS))
+    return max(1, min(wanted, 8 * n_blocks, MAX_QUANTUM_BLOCKS))

@@ -1,8 +1,8 @@
 """The workers' and the master's sides of a session: what the loop calls.
 
 Who writes: a worker its own row of every private array and of the progress table, and the shared
-arrays as `hogshare.kernels.shared` says; a snapshot's place is written by the worker whose block
-made it due. Who frees: the session's owner.
+arrays as `hogshare.kernels.shared_arrays` says; a snapshot's place is written by the worker whose
+block made it due. Who frees: the session's owner.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ import numpy as np
 from numba import typeof
 
 from hogshare.barriers import LOOKS_PER_BLOCK, BarrierError, ask, name_of
-from hogshare.engine.home import Home
+from hogshare.engine.home import WorkerHome
 from hogshare.engine.workspace import Workspace
-from hogshare.kernels import announcements, epochs, layout, master, quanta
-from hogshare.kernels.barriers import EVERYBODY, LAG
-from hogshare.kernels.jit import JIT_DISABLED
+from hogshare.kernels import layout
+from hogshare.kernels.exchange import master_updates
+from hogshare.kernels.jit import announcements
+from hogshare.kernels.jit.decorators import JIT_DISABLED
+from hogshare.kernels.schedule import epoch_schedule, quanta
+from hogshare.kernels.schedule.barrier_codes import EVERYBODY, LAG
 from hogshare.problems.model import shrunk
-from hogshare.shm.speeds import MESSAGES, NANOSECONDS, Turns
+from hogshare.shm.speeds import MESSAGES, NANOSECONDS, QuantumTimes
 from hogshare.shm.table import ProgressTable
 from hogshare.system.interrupts import errstate
 
@@ -40,11 +43,13 @@ class Worker:
         self.vector = session.vector_of(me)
         self.table = session.schedule.table[me]
         homes = session.homes
-        self.home = None if homes is None else Home(session, homes, me)
+        self.home = None if homes is None else WorkerHome(session, homes, me)
 
-    def turns(self) -> Turns:
+    def turns(self) -> QuantumTimes:
         """Where this worker keeps its last turns."""
-        return Turns(self.session.arrays["turns"][self.me - self.session.here.start], self.table)
+        return QuantumTimes(
+            self.session.arrays["turns"][self.me - self.session.here.start], self.table
+        )
 
     def prepare(self) -> None:
         """Load or compile the kernels for this session's types; a run does nothing else before."""
@@ -62,8 +67,8 @@ class Worker:
             quanta.leave.compile(tuple(map(typeof, (*side, layout.DONE))))
         # not when somebody wants to stop: that has to be quick
         quanta.stop.compile(tuple(map(typeof, (s.schedule.control, layout.STOPPED_BY_CALLER))))
-        if s.plan.private == epochs.MASTER:
-            MasterSide(s).prepare()
+        if s.plan.private == epoch_schedule.MASTER:
+            MasterService(s).prepare()
         _PREPARED.add(key)
         announcements.over()
 
@@ -245,7 +250,7 @@ class Worker:
             s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me, state
         )
         if s.plan.inline:
-            MasterSide(s).serve()  # the rest of its sum
+            MasterService(s).serve()  # the rest of its sum
 
     def record(self, again: int = 20) -> None:
         """Copy the model into the place of the snapshot that is due."""
@@ -283,7 +288,7 @@ class Worker:
         s.arrays["snapshot_blocks"][slot] = completed
 
 
-class MasterSide:
+class MasterService:
     """The master's side of a session.
 
     looks : how often it looks for mail before it says that there is none
@@ -298,17 +303,21 @@ class MasterSide:
         if not JIT_DISABLED:
             s = self.session
             groups = s.schedule, s.vector, s.mail
-            master.serve.compile(tuple(map(typeof, (s.plan, *groups, SERVE_ROUNDS, self.looks))))
+            master_updates.serve.compile(
+                tuple(map(typeof, (s.plan, *groups, SERVE_ROUNDS, self.looks)))
+            )
 
     def take_over(self) -> None:
         """Put in order what another master has left."""
         s = self.session
-        master.take_over(s.schedule, s.vector, s.mail, s.settings.n_workers)
+        master_updates.take_over(s.schedule, s.vector, s.mail, s.settings.n_workers)
 
     def serve(self) -> int:
         """Take what workers have posted; how many messages, or `master.OVER`."""
         s = self.session
-        return int(master.serve(s.plan, s.schedule, s.vector, s.mail, SERVE_ROUNDS, self.looks))
+        return int(
+            master_updates.serve(s.plan, s.schedule, s.vector, s.mail, SERVE_ROUNDS, self.looks)
+        )
 
     def waited(self) -> int:
         """Nanoseconds that turns have waited for mail so far."""

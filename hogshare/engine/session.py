@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import UserBarrier
+from hogshare.engine.gradient_steps import BlockWorker, GradientSteps
 from hogshare.engine.homes import Homes
-from hogshare.engine.outside import BlockWorker, Outside
-from hogshare.engine.participants import MasterSide, Worker
-from hogshare.engine.workerstates import kept
-from hogshare.engine.workspace import Settings, Workspace
-from hogshare.kernels import barriers, epochs, layout, repair
+from hogshare.engine.participants import MasterService, Worker
+from hogshare.engine.worker_states import remembered_states
+from hogshare.engine.workspace import SessionSettings, Workspace
+from hogshare.kernels import layout
+from hogshare.kernels.schedule import barrier_codes, epoch_schedule, repair
 from hogshare.planes.protocol import Plane
 from hogshare.problems.model import Model, as_coef, columns_last, shrunk
 from hogshare.shm.table import IN_RUN
@@ -42,10 +43,10 @@ class Session(Workspace):
     def __init__(
         self,
         arrays: Mapping[str, np.ndarray],
-        settings: Settings,
+        settings: SessionSettings,
         barrier: UserBarrier | None = None,
         stragglers: Stragglers | None = None,
-        outside: Outside | None = None,
+        outside: GradientSteps | None = None,
         plane: Plane | None = None,
     ) -> None:
         super().__init__(arrays, settings, barrier, stragglers, outside)
@@ -85,7 +86,7 @@ class Session(Workspace):
         self.schedule.table[:, layout.T_LOOKS] = looks
         if self.settings.world.is_one and self.has_master:
             self.schedule.table[:, layout.T_HELPS] = 1
-        if not plan.ordered and plan.private != epochs.MASTER:
+        if not plan.ordered and plan.private != epoch_schedule.MASTER:
             self.schedule.table[:, layout.T_ENTERS] = 1
 
     def worker(self, me: int) -> Worker:
@@ -93,10 +94,10 @@ class Session(Workspace):
         is_compiled = self.outside is None or self.plan.grid > 0
         return Worker(self, me) if is_compiled else BlockWorker(self, me)
 
-    def master(self) -> MasterSide:
+    def master(self) -> MasterService:
         """What the master calls; where workers have all cores, it sleeps between two looks."""
         is_crowded = len(self.here) >= usable_cores()
-        return MasterSide(self, -(self.looks // LOOKS_OF_NAP) if is_crowded else self.looks)
+        return MasterService(self, -(self.looks // LOOKS_OF_NAP) if is_crowded else self.looks)
 
     # -- words that the caller's side reads and writes ------------------------------------------
 
@@ -204,8 +205,11 @@ class Session(Workspace):
         counts = local[:, layout.L_AVERAGE_COUNT]
         lag = self.arrays["lag"][:, : self.size]
         total = lag[0] if last and len(lag) == 1 else lag.sum(axis=0)
-        # what is not in the lag yet: see `hogshare.kernels.sgd`
-        in_place = self.plan.private in (epochs.LOCK_FREE, epochs.MASTER) and not self.plan.copied
+        # what is not in the lag yet: see `hogshare.kernels.rules.sgd_steps`
+        in_place = (
+            self.plan.private in (epoch_schedule.LOCK_FREE, epoch_schedule.MASTER)
+            and not self.plan.copied
+        )
         weights = counts if in_place else local[:, layout.L_AVERAGE_SCALE]
         for k in np.flatnonzero(weights.any(axis=1)):
             w = self.vector.w if in_place else self.private(self.here.start + int(k)).w
@@ -243,7 +247,7 @@ class Session(Workspace):
     @property
     def has_master(self) -> bool:
         """Whether somebody besides the workers has to be the master."""
-        return self.plan.private == epochs.MASTER and not self.plan.inline
+        return self.plan.private == epoch_schedule.MASTER and not self.plan.inline
 
     def master_is_idle(self) -> bool:
         """Whether all that workers have posted is in the model; they post no more, or rest."""
@@ -273,7 +277,9 @@ class Session(Workspace):
         if self.homes is not None:
             table[resting, layout.T_EXPECTED] = min(epochs, self.plan.max_epochs)  # first
             table[resting, layout.T_STATE] = layout.STARTING
-        if self.plan.barrier != barriers.FREE:  # which wait for those of other sites from now on
+        if (
+            self.plan.barrier != barrier_codes.FREE
+        ):  # which wait for those of other sites from now on
             far = np.flatnonzero(resting)
             table[far[~np.isin(far, self.here)], layout.T_STATE] = layout.WAITING
         if self.homes is not None or self.plan.split:
@@ -328,7 +334,7 @@ class Session(Workspace):
         Where steps are taken outside, what the rule keeps with each worker. While nobody works.
         """
         if self.outside is not None:
-            return kept(self.arrays)
+            return remembered_states(self.arrays)
         found = self.row_memory.derivatives(self.arrays, self.settings.n_columns)
         return found if found is None or found.flags.owndata else found.copy()
 

@@ -92,7 +92,7 @@ class Stop:
     confirm: bool = False
 
     def __post_init__(self) -> None:
-        ranges.keep_whole(1, self, "epochs", "patience")
+        ranges.store_whole(1, self, "epochs", "patience")
         ranges.flag(confirm=self.confirm, give_up=self.give_up)
         for name in CRITERIA:
             if (value := getattr(self, name)) is not None:

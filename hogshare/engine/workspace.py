@@ -1,8 +1,8 @@
 """One run's memory and numbers, of which its workers need no more than this.
 
-Who writes: as `hogshare.kernels.shared` says for the shared arrays; of every private array, row
-`me - first` belongs to worker `me`, `first` being the first worker of this site. Who frees: whoever
-allocated (the runtime: private memory, or an arena).
+Who writes: as `hogshare.kernels.shared_arrays` says for the shared arrays; of every private array,
+row `me - first` belongs to worker `me`, `first` being the first worker of this site. Who frees:
+whoever allocated (the runtime: private memory, or an arena).
 """
 
 from __future__ import annotations
@@ -16,20 +16,28 @@ import numpy as np
 
 from hogshare.barriers import UserBarrier
 from hogshare.engine.world import World
-from hogshare.kernels import blocks, epochs, grid, layout, quanta, sgd, stale_blocks
-from hogshare.kernels.epochs import Plan
-from hogshare.kernels.rows import Rows
-from hogshare.kernels.shared import Mail, Memory, Schedule, Vector
+from hogshare.kernels import layout
+from hogshare.kernels.rows.row_views import RowArrays
+from hogshare.kernels.rules import sgd_steps
+from hogshare.kernels.schedule import (
+    epoch_schedule,
+    gradient_quanta,
+    grid_quanta,
+    quanta,
+    stale_blocks,
+)
+from hogshare.kernels.schedule.epoch_schedule import EpochPlan
+from hogshare.kernels.shared_arrays import MasterMail, MemoryArrays, Schedule, Vector
 from hogshare.rules.memories import BY_METHOD
 from hogshare.shm.mailbox import mailbox_of
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
 
-SUM_ARRAYS = Mail._fields[2:]  # what a master makes of its mail
+SUM_ARRAYS = MasterMail._fields[2:]  # what a master makes of its mail
 ROW_ARRAYS = ("row_data", "row_indices", "row_indptr", "row_y", "row_weight")
 
 
 @dataclass(frozen=True)
-class Settings:
+class SessionSettings:
     """Numbers that make a session out of arrays; plain data, so that they travel."""
 
     rule: dict[str, Any]
@@ -53,7 +61,7 @@ class Workspace:
     def __init__(
         self,
         arrays: Mapping[str, np.ndarray],
-        settings: Settings,
+        settings: SessionSettings,
         barrier: UserBarrier | None,
         stragglers: Stragglers | None,
         outside: Any,
@@ -73,33 +81,35 @@ class Workspace:
         # sums over all sites of what each has, while all ask; None: they are not asked
         self.over_sites: Callable[[np.ndarray], np.ndarray] | None = None
         self.patience_ns: int | None = None  # with a barrier of the user's; None: the loop's own
-        self.rule = sgd.Rule(**settings.rule)
-        self.plan = Plan(**settings.plan)
+        self.rule = sgd_steps.RuleNumbers(**settings.rule)
+        self.plan = EpochPlan(**settings.plan)
         self.here = settings.world.here  # numbers of the workers of this site
         self.row_memory = BY_METHOD[self.rule.method]
         rows = [arrays[name].view() for name in ROW_ARRAYS]
         for view in rows:
             view.flags.writeable = False
-        self.rows = Rows(rows[0], rows[1], rows[2], settings.width, rows[3], rows[4])
+        self.rows = RowArrays(rows[0], rows[1], rows[2], settings.width, rows[3], rows[4])
         self.schedule = Schedule(*(arrays[name] for name in Schedule._fields))
         self.vector = Vector(*(arrays[name] for name in Vector._fields))
-        self.memory = Memory(*(arrays[name] for name in Memory._fields))
-        self.mail = Mail(arrays["ages"], mailbox_of(arrays), *(arrays[name] for name in SUM_ARRAYS))
+        self.memory = MemoryArrays(*(arrays[name] for name in MemoryArrays._fields))
+        self.mail = MasterMail(
+            arrays["ages"], mailbox_of(arrays), *(arrays[name] for name in SUM_ARRAYS)
+        )
         self.size = settings.n_features * settings.n_columns
         kernel = self.plan.private, self.plan.ordered
-        self.data: Rows | grid.Cells = self.rows  # what quanta read
+        self.data: RowArrays | grid_quanta.Cells = self.rows  # what quanta read
         if self.plan.grid:
             self.take_turn, data, ends = outside.problem.cells
-            self.data = grid.Cells(self.rows, data, ends)
+            self.data = grid_quanta.Cells(self.rows, data, ends)
         elif outside is not None:
-            parted = blocks.apart_block_turn
-            self.take_turn = parted if self.plan.parts else blocks.BLOCK_TURNS[kernel]
+            parted = gradient_quanta.stale_block_quantum
+            self.take_turn = parted if self.plan.parts else gradient_quanta.BLOCK_QUANTA[kernel]
         elif self.plan.parts:
-            self.take_turn = stale_blocks.apart_turn
+            self.take_turn = stale_blocks.stale_quantum
         elif self.plan.copied:
-            self.take_turn = quanta.COPIED_TURNS[self.plan.ordered, settings.n_columns == 1]
+            self.take_turn = quanta.COPIED_QUANTA[self.plan.ordered, settings.n_columns == 1]
         else:
-            self.take_turn = quanta.TURNS[self.rule.method, *kernel, settings.n_columns == 1]
+            self.take_turn = quanta.QUANTA[self.rule.method, *kernel, settings.n_columns == 1]
 
     @property
     def looks(self) -> int:
@@ -109,9 +119,9 @@ class Workspace:
     @property
     def is_alone(self) -> bool:
         """Whether the only worker works on the run's vector itself."""
-        return self.plan.private == epochs.ALONE and self.homes is None
+        return self.plan.private == epoch_schedule.ALONE and self.homes is None
 
-    def private(self, me: int) -> sgd.Private:
+    def private(self, me: int) -> sgd_steps.Private:
         """Worker `me`'s own arrays."""
         fields, row = {}, me - self.here.start
         for name in ("copy", "base", "received", "lag", "average_copy", "average_base"):
@@ -121,7 +131,7 @@ class Workspace:
             fields["copy"] = self.vector.w
             fields["average_copy"] = self.memory.average
         local = self.arrays["local"][row, : layout.N_LOCAL_FIELDS * self.settings.n_columns]
-        return sgd.Private(
+        return sgd_steps.Private(
             fields["copy"],
             fields["base"],
             fields["received"],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hogshare.system import lazy
+from hogshare.system import lazy_imports
 
 if TYPE_CHECKING:
     from hogshare.estimators.classifier import SGDClassifier as SGDClassifier
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hogshare.estimators.ridge import RidgeClassifier as RidgeClassifier
     from hogshare.estimators.topics import LatentDirichletAllocation as LatentDirichletAllocation
 
-__getattr__, __dir__, __all__ = lazy.names(
+__getattr__, __dir__, __all__ = lazy_imports.names(
     __name__,
     {
         "classifier": "SGDClassifier",

@@ -10,11 +10,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from hogshare.estimators import few_rows
-from hogshare.estimators.everybody import everybody_of
+from hogshare.estimators.all_rows import all_rows_of
 from hogshare.estimators.fits import fits
-from hogshare.estimators.linear import LinearClassifier
+from hogshare.estimators.linear_models import LinearClassifier
 from hogshare.estimators.parameters import MAX_INT, generator_of
-from hogshare.estimators.sgd import LEARNING_RATES, SGDMixin
+from hogshare.estimators.sgd_mixin import LEARNING_RATES, SGDMixin
 from hogshare.estimators.validation import are_among, are_plain_classes, are_the_same
 from hogshare.estimators.workers import constraints_of
 from hogshare.problems.linear.labels import distinct
@@ -192,7 +192,7 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
         return self
 
     def _read_labels(self, y: np.ndarray, classes: Any, anew: bool) -> np.ndarray:
-        everybody = everybody_of(self)
+        everybody = all_rows_of(self)
         if anew:
             classes = everybody.labels(distinct(y))
             if hasattr(self, "classes_"):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hogshare.kernels import schedules
+from hogshare.kernels.rules import step_schedules
 from hogshare.system.callers import warn
 from hogshare.system.interrupts import errstate
 
@@ -15,7 +15,7 @@ MOST = 100.0  # times by which columns may differ: one step size then suits none
 VALUES = 20_000  # of the rows that are read: a tenth of a millisecond
 FEW_ROWS, FEW_VALUES = 64, 16  # that are read at least, and of which a column's scale is known
 SCHEDULES = ("constant", "optimal", "invscaling", "adaptive")  # passive-aggressive steps have none
-assert set(SCHEDULES) < set(schedules.CODES)
+assert set(SCHEDULES) < set(step_schedules.CODES)
 
 
 class UnlikeColumns(UserWarning):

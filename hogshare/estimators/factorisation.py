@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from hogshare.engine.stops import Stop
-from hogshare.estimators.alternating import alternated
-from hogshare.estimators.everybody import everybody_of
+from hogshare.estimators.all_rows import all_rows_of
+from hogshare.estimators.factorisation_alternation import alternated
 from hogshare.estimators.feedback import (
     ALTERNATING,
     AUTO,
@@ -27,30 +27,30 @@ from hogshare.estimators.fits import fits
 from hogshare.estimators.frames import columns_of
 from hogshare.estimators.parameters import MAX_INT, SGD_WORDS, KnownParameters, generator_of
 from hogshare.estimators.penalty import chosen, may_be_chosen, short
-from hogshare.estimators.ratings import each_of, pairs_of
+from hogshare.estimators.rating_passes import each_of, pairs_of
+from hogshare.estimators.rating_scale import Scale, scale_of
 from hogshare.estimators.recommendations import FORM, Recommending, Weights, has_mean
-from hogshare.estimators.scales import Scale, scale_of
 from hogshare.estimators.solver_report import SolverReport
 from hogshare.estimators.vocabulary import Vocabulary, as_array, distinct
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
 from hogshare.planes import Grid, Shared
 from hogshare.planes.protocol import Plane
 from hogshare.problems.factorisation import (
+    FactorisationForm,
     FactorisationProblem,
-    Form,
     build,
     checked_ratings,
     mean_of,
     size_of_chance,
 )
-from hogshare.problems.linear.rows import check_sparse
+from hogshare.problems.linear.row_arrays import check_sparse
 from hogshare.problems.params import Params
-from hogshare.problems.preferences import PAIRWISE, POINTWISE, Draws, build_preferences
+from hogshare.problems.preferences import PAIRWISE, POINTWISE, PairDraws, build_preferences
 from hogshare.report import Report
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.hooks import OnEpoch
-from hogshare.solvers.running import Diverged
-from hogshare.solvers.solving import solve
+from hogshare.solvers.run import Diverged
+from hogshare.solvers.solver import solve
 from hogshare.system.messages import speaking
 
 # The first step, times how curved a rating's loss is. Of a set of known rank (1,000,000 ratings, 8
@@ -593,11 +593,11 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         strengths = 0.0 if alone else float(self.alpha), float(self.bias_alpha)
         nonnegative = bool(self.nonnegative)
         loss = POINTWISE if feedback.negatives else self.loss
-        form = Form(n_factors, bool(self.biases), loss, *strengths, nonnegative)
+        form = FactorisationForm(n_factors, bool(self.biases), loss, *strengths, nonnegative)
         values = scale.shrunk(feedback.values)
         problem: FactorisationProblem
         if feedback.negatives:
-            draws = Draws(self.loss, feedback.negatives, self.sampling, seed)
+            draws = PairDraws(self.loss, feedback.negatives, self.sampling, seed)
             known = seen.indptr.astype(np.int64), seen.indices.astype(np.uint32)
             of_rows = (lines[0], lines[1]), values, tuple(counts)
             problem = build_preferences(*of_rows, form, draws, known)
@@ -678,7 +678,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
         eta0 : as of `solve`, whose steps fall by the number of ratings and not by that of epochs
         """
-        everybody = everybody_of(self)
+        everybody = all_rows_of(self)
         plane: Plane = Shared()
         if everybody.shares_memory:
             # what is drawn may be of any cell

@@ -20,13 +20,13 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier
 from sklearn.linear_model import LogisticRegression as _LogisticRegression
 
+from hogshare.estimators.all_rows import all_rows_of
 from hogshare.estimators.column_scales import warn_if_unlike
-from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.validation import for_scikit_learn
 from hogshare.estimators.workers import chooses_runtime
 from hogshare.problems.linear.labels import own_type
-from hogshare.problems.linear.rows import check_sparse
+from hogshare.problems.linear.row_arrays import check_sparse
 from hogshare.problems.weights import row_weights
 from hogshare.system.clusters import is_collection
 
@@ -94,7 +94,7 @@ def _is_ours_to_choose(estimator: Any) -> bool:
         chooses_runtime(estimator)
         and estimator.plane in (None, "shared")
         and estimator.barrier is None
-        and everybody_of(estimator).is_one
+        and all_rows_of(estimator).is_one
         and not getattr(estimator, "_skl_callbacks", None)
     )
 

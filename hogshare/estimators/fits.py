@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from sklearn import get_config
 from sklearn.base import _fit_context
 
-from hogshare.estimators.ranks import with_all_ranks
-from hogshare.kernels import announcements
+from hogshare.estimators.rank_fit import with_all_ranks
+from hogshare.kernels.jit import announcements
 from hogshare.system import docstrings
 from hogshare.system.interrupts import leaves_numpy
 from hogshare.system.messages import speaking

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 PARTS = ("user", "item", "rating")
 
 
-class Given(NamedTuple):
+class RatingsInput(NamedTuple):
     """What a fit is given of ratings: array-likes, or a matrix as `users`."""
 
     users: Any
@@ -16,7 +16,7 @@ class Given(NamedTuple):
     ratings: Any
 
 
-def columns_of(users: Any, items: Any, ratings: Any, columns: Any) -> Given:
+def columns_of(users: Any, items: Any, ratings: Any, columns: Any) -> RatingsInput:
     """Users, items and ratings as they are, or the columns of a data frame that stands for them.
 
     Raises
@@ -31,14 +31,14 @@ def columns_of(users: Any, items: Any, ratings: Any, columns: Any) -> Given:
                 "columns are names in a data frame, which takes the place of users; got "
                 f"{type(users).__name__}."
             )
-        return Given(users, items, ratings)
+        return RatingsInput(users, items, ratings)
     if items is not None or ratings is not None:
         raise TypeError(
             "a data frame has users, items and ratings in it: say which columns they are by "
             "columns=(user, item, rating)."
         )
     chosen = _found(names) if columns is None else _checked(names, columns)
-    return Given(*(None if name is None else users[name] for name in chosen))
+    return RatingsInput(*(None if name is None else users[name] for name in chosen))
 
 
 def _names_of(frame: Any) -> list[Any] | None:

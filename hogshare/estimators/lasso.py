@@ -10,11 +10,11 @@ from sklearn.linear_model import ElasticNet as _ElasticNet
 from sklearn.linear_model import Lasso as _Lasso
 
 from hogshare.engine.stops import Stop
+from hogshare.estimators.all_rows import all_rows_of
 from hogshare.estimators.coordinate_descent import descend
-from hogshare.estimators.everybody import everybody_of
 from hogshare.estimators.fits import fits
+from hogshare.estimators.least_squares import LeastSquares, Squares
 from hogshare.estimators.solver_report import report_of
-from hogshare.estimators.squares import LeastSquares, Squares
 from hogshare.estimators.validation import check_rows, for_scikit_learn
 from hogshare.estimators.workers import (
     SCALE,
@@ -26,8 +26,8 @@ from hogshare.estimators.workers import (
     warn_unless_converged,
     with_mean_one,
 )
-from hogshare.kernels.survey import Survey
-from hogshare.optimum.condensed import Condensed
+from hogshare.kernels.rows.survey import Survey
+from hogshare.optimum.compression import CompressedRows
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import row_weights
@@ -168,7 +168,7 @@ class ElasticNet(LeastSquares, _ElasticNet):
             if found is not None and few is not None:
                 self.dual_gap_ = found.dual_gap_ * (len(few.X) / few.moments.weight)
             return self
-        everybody = everybody_of(self)
+        everybody = all_rows_of(self)
         if not everybody.is_one:
             X, y, _ = check_rows(self, X, y, sizes=False, multi_output=True, y_numeric=True)
             found, few = self._fit_parts(everybody, X, y, sample_weight, self._few_rows)
@@ -219,7 +219,7 @@ class ElasticNet(LeastSquares, _ElasticNet):
             return f"it is ahead on sparse rows of at most {SPARSE_VALUES:,} values"
         return ""
 
-    def _few_rows(self, few: Condensed) -> Any:
+    def _few_rows(self, few: CompressedRows) -> Any:
         """scikit-learn's estimator for rows that stand for all."""
         # the mean square is of as many rows as there are now
         alpha = self.alpha * few.moments.weight / len(few.X)

@@ -13,10 +13,10 @@ from sklearn.linear_model._logistic import _check_solver
 
 from hogshare.engine.stops import Stop
 from hogshare.estimators import few_rows
-from hogshare.estimators.epochs import EpochTasks
-from hogshare.estimators.everybody import everybody_of
+from hogshare.estimators.all_rows import all_rows_of
+from hogshare.estimators.epoch_tasks import EpochTasks
 from hogshare.estimators.fits import fits
-from hogshare.estimators.linear import LinearClassifier, ToTheOptimum
+from hogshare.estimators.linear_models import LinearClassifier, ToTheOptimum
 from hogshare.estimators.logistic_finish import (
     ADVICE,
     NO_FINISHER,
@@ -24,9 +24,9 @@ from hogshare.estimators.logistic_finish import (
     epochs_of,
     go_on,
     may_be_finished,
-    warn_if_there_is_no_optimum,
     warn_of_what_is_left,
     warn_unless_good,
+    warn_without_optimum,
     with_finish,
 )
 from hogshare.estimators.parameters import LOGISTIC_WORDS
@@ -42,7 +42,7 @@ from hogshare.estimators.workers import (
     warn_unless_converged,
     with_mean_one,
 )
-from hogshare.kernels.survey import Survey
+from hogshare.kernels.rows.survey import Survey
 from hogshare.problems.linear import build
 from hogshare.problems.linear.labels import own_type
 from hogshare.problems.model import Model
@@ -225,10 +225,10 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
             return self
         few = few_rows.suit_newton(self, X, penalty)
         X, y, seen = check_rows(self, X, own_type(y), sizes=not few)
-        classes = everybody_of(self).labels(classes_of(y))
+        classes = all_rows_of(self).labels(classes_of(y))
         self._check_classes(classes)
         if sample_weight is not None:
-            weights_of_part(everybody_of(self), sample_weight, X)
+            weights_of_part(all_rows_of(self), sample_weight, X)
         self.classes_ = classes  # only now: what is refused leaves the model as it is
         few = few and few_rows.suit_newton(self, X, penalty, len(self.classes_))
         if few and few_rows.fit_newton(self, X, y, sample_weight, penalty):
@@ -269,7 +269,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
             seen=seen if rows is X else None,
         )
         start = self._start(problem) if start is None else start
-        whole = everybody_of(self).whole(problem)
+        whole = all_rows_of(self).whole(problem)
 
         def attributes(model: Model) -> dict[str, Any]:
             return self._fitted(model, scaling)
@@ -306,7 +306,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
             otherwise = OTHERWISE if may_choose_runtime(self) else ""
             advice = ADVICE if may_go_on else f"{NO_FINISHER}{otherwise}"
             warn_unless_converged(report, advice)
-            warn_if_there_is_no_optimum(whole, report.model)
+            warn_without_optimum(whole, report.model)
             return report.model
         finished = go_on(self, whole, report, stop)
         count = sum(finished.iterations.values())
@@ -316,7 +316,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         if not kept.converged:
             what = f"after {kept.n_epochs} epochs {kept.stop_reason}"
             warn_of_what_is_left(what, count, left, problem)
-        warn_if_there_is_no_optimum(whole, finished.model)
+        warn_without_optimum(whole, finished.model)
         return finished.model
 
     def _reads_parts(self, n_features: int) -> bool:
@@ -357,7 +357,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         the former is the latter, and its gradient is what scikit-learn compares with `tol`.
         """
         C = np.inf if self.penalty is None else self.C
-        everybody = everybody_of(self)
+        everybody = all_rows_of(self)
         if sample_weight is None and self.class_weight is None:
             return None, strength(C, everybody.added(len(y)))
         weight = weights_of_part(everybody, sample_weight, X, copy=True)

@@ -19,8 +19,8 @@ from sklearn.utils.metadata_routing import (
 )
 
 from hogshare.estimators.fits import fits
-from hogshare.estimators.linear import LinearClassifier, ToTheOptimum
-from hogshare.estimators.logistic_choice import Choice, kind_of, settled
+from hogshare.estimators.linear_models import LinearClassifier, ToTheOptimum
+from hogshare.estimators.logistic_grid import PenaltyGrid, kind_of, settled
 from hogshare.estimators.logistic_path import Path, point, scorer_for
 from hogshare.estimators.parameters import LOGISTIC_WORDS, MAX_INT
 from hogshare.estimators.solver_report import report_of
@@ -30,7 +30,7 @@ from hogshare.problems.linear.labels import own_type
 from hogshare.problems.model import Model
 from hogshare.problems.weights import row_weights
 from hogshare.runtimes.choice import usable_workers
-from hogshare.runtimes.pool import take_turns
+from hogshare.runtimes.pool import call_in_queue
 from hogshare.system.messages import speaking
 
 
@@ -227,7 +227,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
             with config_context(**config), speaking(self._words):
                 return path.follow(scorer, to_scorer, is_over)
 
-        found = take_turns(follow, paths, threads)
+        found = call_in_queue(follow, paths, threads)
         shape = len(folds), len(choice.ratios), len(choice.Cs)
         coefs, scores, n_iter = (np.array(part) for part in zip(*found, strict=True))
         self.coefs_paths_ = coefs.reshape(*shape, *coefs.shape[2:])
@@ -319,7 +319,12 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         return threads, usable // threads
 
     def _refit(
-        self, template: dict[str, Any], choice: Choice, X: Any, y: np.ndarray, sample_weight: Any
+        self,
+        template: dict[str, Any],
+        choice: PenaltyGrid,
+        X: Any,
+        y: np.ndarray,
+        sample_weight: Any,
     ) -> None:
         """Fit all rows with what is best on average, starting from the folds' mean."""
         total = self.scores_.sum(axis=0).T  # C before l1_ratio, which decides ties
@@ -345,7 +350,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         for name in ("coef_", "intercept_", "solver_", "report_"):
             setattr(self, name, getattr(estimator, name))
 
-    def _average(self, choice: Choice) -> None:
+    def _average(self, choice: PenaltyGrid) -> None:
         """Average over the folds what was best in each."""
         scores = np.swapaxes(self.scores_, 1, 2)  # C before l1_ratio, which decides ties
         flat = scores.reshape(len(scores), -1).argmax(axis=1)
@@ -361,7 +366,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         reason = "refit=False takes the mean of what was best in each fold"
         self.report_ = report_of(self, "", reason, time.perf_counter())
 
-    def _to_legacy(self, choice: Choice) -> None:
+    def _to_legacy(self, choice: PenaltyGrid) -> None:
         """Bring the attributes into scikit-learn's older form, one entry per class."""
         labels = self.classes_[-len(self.coef_) :]
 

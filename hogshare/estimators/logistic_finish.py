@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from hogshare.engine.checks import Checks
+from hogshare.engine.convergence_checks import Checks
 from hogshare.engine.stops import Stop
-from hogshare.estimators.everybody import everybody_of
+from hogshare.estimators.all_rows import all_rows_of
 from hogshare.estimators.workers import chooses_runtime, warn_unconverged
-from hogshare.optimum.finishing import Finish, finish, method_for
+from hogshare.optimum.full_batch import Finish, finish, method_for
 from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.linear.separation import separates
 from hogshare.problems.model import Model
@@ -41,7 +41,7 @@ ROUNDED = (
 
 def may_be_finished(estimator: Any) -> bool:
     """Whether somebody else may go on from the workers' model."""
-    is_ours = chooses_runtime(estimator) or not everybody_of(estimator).is_one
+    is_ours = chooses_runtime(estimator) or not all_rows_of(estimator).is_one
     return estimator.solver in FINISHERS and is_ours
 
 
@@ -105,7 +105,7 @@ def warn_unless_good(problem: RowProblem, model: Model, stop: Stop) -> None:
         warn_unconverged(f"after 0 epochs {checks.sentence()}. Increase max_iter.")
 
 
-def warn_if_there_is_no_optimum(problem: RowProblem, model: Model) -> None:
+def warn_without_optimum(problem: RowProblem, model: Model) -> None:
     """A `ConvergenceWarning` where the classes are separated and nothing is penalised."""
     if problem.penalty is None and separates(problem, model):
         warn(

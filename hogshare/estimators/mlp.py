@@ -9,14 +9,14 @@ from sklearn.neural_network import MLPRegressor as _MLPRegressor
 from sklearn.utils.metaestimators import available_if
 
 from hogshare.estimators.fits import fits
-from hogshare.estimators.linear import Accuracy
-from hogshare.estimators.network import Network
+from hogshare.estimators.linear_models import Accuracy
+from hogshare.estimators.network_mixin import NetworkMixin
 from hogshare.estimators.workers import constraints_of
 from hogshare.problems.linear.labels import own_type
-from hogshare.problems.linear.rows import require_dense
+from hogshare.problems.linear.row_arrays import require_dense
 
 
-class MLPClassifier(Accuracy, Network, _MLPClassifier):
+class MLPClassifier(Accuracy, NetworkMixin, _MLPClassifier):
     """A network that classifies, trained on every core.
 
     A drop-in replacement of `sklearn.neural_network.MLPClassifier`, and a subclass of it: the same
@@ -101,7 +101,7 @@ class MLPClassifier(Accuracy, Network, _MLPClassifier):
         return self
 
 
-class MLPRegressor(Network, _MLPRegressor):
+class MLPRegressor(NetworkMixin, _MLPRegressor):
     """A network that regresses, trained on every core.
 
     A drop-in replacement of `sklearn.neural_network.MLPRegressor`, and a subclass of it: the same

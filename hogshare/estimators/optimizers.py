@@ -71,7 +71,7 @@ def start_of(est: Any, dtype: np.dtype) -> Params:
     return Params(joined(est.coefs_ + est.intercepts_), memory=memory)
 
 
-def keep(optimizer: Any, report: Report, shapes: tuple[tuple[int, ...], ...]) -> None:
+def store_state(optimizer: Any, report: Report, shapes: tuple[tuple[int, ...], ...]) -> None:
     """Let the optimizer have the rule's state: the run's, or the mean of those that worked."""
     memory = report.model.memory
     if memory is None:  # of steps without momentum

@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import (
 
 from hogshare.runtimes.choice import RUNTIMES
 from hogshare.runtimes.hooks import OnEpoch
-from hogshare.solvers.choices import KNOWN
+from hogshare.solvers.choice_names import KNOWN
 from hogshare.system import docstrings
 from hogshare.system.messages import nearest
 from hogshare.system.ranges import is_integer, is_number

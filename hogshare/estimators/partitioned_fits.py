@@ -20,22 +20,22 @@ from sklearn.utils.multiclass import (
 )
 
 from hogshare.barriers import barrier_of, name_of
-from hogshare.estimators.epochs import print_epoch
-from hogshare.estimators.logistic_finish import warn_if_there_is_no_optimum, warn_of_what_is_left
+from hogshare.estimators.epoch_tasks import print_epoch
+from hogshare.estimators.logistic_finish import warn_of_what_is_left, warn_without_optimum
 from hogshare.estimators.parameters import MAX_INT
 from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.workers import chooses_runtime, strength
-from hogshare.optimum.condensed import Condensed
-from hogshare.optimum.finishing import finish, method_for
+from hogshare.optimum.compression import CompressedRows
+from hogshare.optimum.full_batch import finish, method_for
 from hogshare.partitioned import (
     Descended,
+    DescentSettings,
     Meaning,
     PartitionedRows,
-    Settings,
     descend,
     problem_of_all,
 )
-from hogshare.partitioned.blocks import Block, Split, joined
+from hogshare.partitioned.partition_blocks import Block, Split, joined
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import class_weights
@@ -43,9 +43,9 @@ from hogshare.report import Report
 from hogshare.rules.sgd import SGD
 from hogshare.runtimes.choice import check_jobs
 from hogshare.solvers import outcome
-from hogshare.solvers.choices import plane_of
+from hogshare.solvers.choice_names import plane_of
 from hogshare.system.callers import warn
-from hogshare.system.clusters import client_here, this_worker
+from hogshare.system.clusters import local_client, this_worker
 from hogshare.system.interrupts import errstate
 
 MEANT = ("loss", "penalty", "alpha", "l1_ratio", "fit_intercept")
@@ -103,7 +103,7 @@ def fit_sgd(
         start = est._first_model(shape, rows.dtype, *(init or (None, None)))
         if init is None:
             start = going_on(est, shape, rows.dtype)
-        settings = Settings(
+        settings = DescentSettings(
             step=est._step_size(),
             epochs=max_iter or 1,
             tol=est.tol if anew else None,
@@ -261,7 +261,7 @@ def fit_logistic(est: Any, X: Any, y: Any, sample_weight: Any, penalty: str | No
             warn_of_what_is_left(
                 f"after {n_iter} iterations {found.sentence}", n_iter, est.max_iter, problem
             )
-        warn_if_there_is_no_optimum(problem, found.model)
+        warn_without_optimum(problem, found.model)
 
 
 def fit_ridge(est: Any, X: Any, y: Any, sample_weight: Any) -> None:
@@ -306,7 +306,7 @@ def fit_by_products(est: Any, rows: PartitionedRows, began: float) -> None:
 
 def fit_lasso(
     est: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Any, Condensed] | tuple[None, None]:
+) -> tuple[Any, CompressedRows] | tuple[None, None]:
     """Fit `Lasso` or `ElasticNet`; as `fit_condensed`, or None where one worker has all rows."""
     began = time.perf_counter()
     check_workers(est)
@@ -318,7 +318,7 @@ def fit_lasso(
     return None, None
 
 
-def fit_condensed(est: Any, rows: PartitionedRows, began: float) -> tuple[Any, Condensed]:
+def fit_condensed(est: Any, rows: PartitionedRows, began: float) -> tuple[Any, CompressedRows]:
     """Fit least squares on few rows that stand for all, and set the attributes.
 
     Returns scikit-learn's estimator that has fitted them, and them.
@@ -355,7 +355,7 @@ def fit_whole(
         refuse("a callback", "use verbose=1 to hear of epochs")
     with PartitionedRows(X, y, sample_weight, with_targets=with_targets) as rows:
         names = getattr(est, "feature_names_in_", None)
-        attributes, warned = rows.whole(fitted_there, est, method, how)
+        attributes, warned = rows.whole(fit_on_worker, est, method, how)
         for name in [name for name in vars(est) if name not in attributes]:
             delattr(est, name)
         parameters = est.get_params(deep=False)
@@ -371,7 +371,7 @@ def fit_whole(
         warn(text, category)
 
 
-def fitted_there(
+def fit_on_worker(
     est: Any, method: str, how: dict[str, Any], *blocks: Block
 ) -> tuple[dict[str, Any], list[tuple[str, type[Warning]]]]:
     """On a worker: fit the rows of all blocks; the estimator's attributes, and its warnings."""
@@ -416,7 +416,7 @@ def check_sgd(est: Any, anew: bool) -> None:
 
 def check_workers(est: Any) -> None:
     """Refuse workers of other kinds than the cluster's; and see that it is there."""
-    client_here()
+    local_client()
     check_jobs(est.n_jobs)
     if est.n_jobs is not None and est.n_jobs < -1:
         refuse(f"n_jobs={est.n_jobs}", "use None, -1 (all of the cluster's threads) or a number")

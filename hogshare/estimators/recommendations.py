@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from hogshare.estimators import folding
+from hogshare.estimators import fold_in
 from hogshare.estimators.feedback import ALTERNATING
 from hogshare.estimators.vocabulary import NOBODY, Vocabulary, as_array, is_one
-from hogshare.kernels.lists import NONE, best_of_rows
+from hogshare.kernels.ratings.top_lists import NONE, best_of_rows
 from hogshare.problems.factorisation import checked_ratings
 from hogshare.problems.preferences import PAIRWISE
 from hogshare.system import ranges
@@ -314,22 +314,22 @@ class Recommending:
         n_factors, (loss, biases, nonnegative) = self.item_factors_.shape[1], self._of_fit
         now = self.bias_alpha, self.confidence, self.sampling, 1.0, 1.0
         bias_alpha, confidence, sampling, _, _ = self._weights or now
-        ridge = folding.Ridge(n_factors, biases, self.alpha_, bias_alpha)
+        ridge = fold_in.LineForm(n_factors, biases, self.alpha_, bias_alpha)
         mean = self.mean_ if self._predicts_mean else 0.0
         of_items = self.item_factors_, self.item_biases_.astype(np.float64) + mean
         if self.solver_ == ALTERNATING:
             # of an item that is there twice the strengths add up, as in a fit
             lines, which = np.unique(lines, return_inverse=True)
             extras = confidence * np.bincount(which, weights=values, minlength=len(lines))
-            found = folding.of_strengths(*of_items, lines, extras, ridge)
+            found = fold_in.of_strengths(*of_items, lines, extras, ridge)
         elif self.negatives_:
             popularity = self.item_counts_ if sampling == "popularity" else None
-            drawn = folding.Drawn(self.negatives_, popularity, loss == PAIRWISE)
+            drawn = fold_in.NegativeDraws(self.negatives_, popularity, loss == PAIRWISE)
             met = lines, values
-            found = folding.of_pairs(*of_items, *met, drawn, ridge, nonnegative)
+            found = fold_in.of_pairs(*of_items, *met, drawn, ridge, nonnegative)
         else:
             q, fixed = (part[lines] for part in of_items)
-            found = folding.of_ratings(q, fixed, values, loss, ridge, nonnegative)
+            found = fold_in.of_ratings(q, fixed, values, loss, ridge, nonnegative)
         return (float(found[-1]) if biases else 0.0), found[:n_factors]
 
     def _strengths_of(self, ratings: list[Any]) -> np.ndarray:

@@ -10,7 +10,7 @@ from sklearn.linear_model import SGDRegressor as _SGDRegressor
 from hogshare.estimators import few_rows
 from hogshare.estimators.fits import fits
 from hogshare.estimators.parameters import MAX_INT, generator_of
-from hogshare.estimators.sgd import LEARNING_RATES, SGDMixin
+from hogshare.estimators.sgd_mixin import LEARNING_RATES, SGDMixin
 from hogshare.estimators.workers import constraints_of
 
 

@@ -17,11 +17,11 @@ from sklearn.linear_model._ridge import _BaseRidge
 from sklearn.utils.class_weight import compute_sample_weight
 
 from hogshare.engine.stops import Stop
-from hogshare.estimators.everybody import Everybody, everybody_of
+from hogshare.estimators.all_rows import AllRows, all_rows_of
 from hogshare.estimators.fits import fits
-from hogshare.estimators.linear import LinearClassifier
+from hogshare.estimators.least_squares import LeastSquares, Squares, least_squares, zeros
+from hogshare.estimators.linear_models import LinearClassifier
 from hogshare.estimators.solver_report import report_of
-from hogshare.estimators.squares import LeastSquares, Squares, least_squares, zeros
 from hogshare.estimators.validation import check_rows, weights_of_part
 from hogshare.estimators.workers import (
     SCALE,
@@ -33,11 +33,16 @@ from hogshare.estimators.workers import (
     warn_unless_converged,
     with_mean_one,
 )
-from hogshare.kernels.survey import Survey
-from hogshare.optimum.condensed import MOST_FEATURES, Condensed
-from hogshare.optimum.conjugate import by_conjugate_gradients, gradient_at, missed, rounding_of
+from hogshare.kernels.rows.survey import Survey
+from hogshare.optimum.compression import MOST_FEATURES, CompressedRows
+from hogshare.optimum.conjugate_gradients import (
+    by_conjugate_gradients,
+    gradient_at,
+    missed,
+    rounding_of,
+)
 from hogshare.problems.linear.labels import own_type
-from hogshare.problems.linear.rows import check_sparse, require_dense
+from hogshare.problems.linear.row_arrays import check_sparse, require_dense
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import class_weights, row_weights
@@ -144,7 +149,7 @@ class RidgeMixin(LeastSquares):
             return n_features <= FEW_OF_SPARSE
         return n_features <= MOST_FEATURES
 
-    def _fit_own(self, everybody: Everybody, X: Any, y: np.ndarray, sample_weight: Any) -> None:
+    def _fit_own(self, everybody: AllRows, X: Any, y: np.ndarray, sample_weight: Any) -> None:
         """Fit rows of which other processes have more."""
         if self._is_exact(X.shape[1], sp.issparse(X)):
             self._fit_parts(everybody, X, y, sample_weight, self._few_rows)
@@ -225,7 +230,7 @@ class RidgeMixin(LeastSquares):
                 f"{int(np.max(self.n_iter_))} iterations. {SCALE}"
             )
 
-    def _few_rows(self, few: Condensed) -> Any:
+    def _few_rows(self, few: CompressedRows) -> Any:
         """scikit-learn's estimator for rows that stand for all."""
         names = ("alpha", "max_iter", "tol", "positive", "random_state")
         settings = {name: getattr(self, name) for name in names}
@@ -499,7 +504,7 @@ class Ridge(RidgeMixin, _Ridge):
 
             fit_ridge(self, X, y, sample_weight)
             return self
-        everybody = everybody_of(self)
+        everybody = all_rows_of(self)
         if everybody.is_one and (reason := self._why_scikit_learn(X)):
             self._leave(X, y, sample_weight, reason)
             return self
@@ -578,7 +583,7 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
         y = own_type(y)
         if sp.issparse(y) and y.shape[1] == 1:  # of several scikit-learn takes sparse columns
             require_dense(y)
-        everybody = everybody_of(self)
+        everybody = all_rows_of(self)
         if everybody.is_one and (reason := self._why_scikit_learn(X)):
             self._leave(X, y, sample_weight, reason)
             return self
@@ -602,7 +607,7 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
 
         scikit-learn counts rows there, so that a weight of two is not a row that comes twice.
         """
-        everybody = everybody_of(self)
+        everybody = all_rows_of(self)
         if sample_weight is not None and everybody.is_one:
             sample_weight = row_weights(sample_weight, X)
         given = sample_weight if everybody.is_one else None

@@ -14,15 +14,15 @@ from sklearn.utils import gen_even_slices
 from sklearn.utils._param_validation import Interval
 
 from hogshare.engine.stops import Stop
-from hogshare.estimators.everybody import everybody_of
-from hogshare.estimators.exporting import Exporting
+from hogshare.estimators.all_rows import all_rows_of
+from hogshare.estimators.export import Exporting
 from hogshare.estimators.fits import fits
 from hogshare.estimators.parameters import BATCH_WORDS
 from hogshare.estimators.solver_report import SolverReport, report_of
 from hogshare.estimators.workers import constraints_of
-from hogshare.kernels.topics import topics_bound
-from hogshare.problems.arrays import canonical
-from hogshare.problems.linear.rows import check_sparse
+from hogshare.kernels.topics.topic_batches import topics_bound
+from hogshare.problems.kernel_arrays import canonical
+from hogshare.problems.linear.row_arrays import check_sparse
 from hogshare.problems.topics import (
     LEAST,
     LEAST_PRIOR,
@@ -34,7 +34,7 @@ from hogshare.problems.topics import (
 )
 from hogshare.report import Report
 from hogshare.runtimes.choice import check_jobs
-from hogshare.solvers.solving import solve
+from hogshare.solvers.solver import solve
 from hogshare.system.clusters import is_collection
 
 TOLD = "iteration: %d of max_iter: %d"  # as scikit-learn says it
@@ -305,7 +305,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         self.report_ = report = solve(
             self._problem(X, total),
             plane=self.plane,
-            barrier=everybody_of(self).barrier(self.barrier),
+            barrier=all_rows_of(self).barrier(self.barrier),
             runtime=self.runtime,
             n_workers=self.n_jobs,
             stop=Stop(epochs=epochs),

@@ -17,12 +17,12 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from hogshare.estimators.everybody import Everybody
-from hogshare.kernels.sums import total
-from hogshare.kernels.survey import Survey
-from hogshare.problems.arrays import FLOATS, frozen
+from hogshare.estimators.all_rows import AllRows
+from hogshare.kernels.rows.sums import total
+from hogshare.kernels.rows.survey import Survey
+from hogshare.problems.kernel_arrays import FLOATS, frozen
 from hogshare.problems.linear.labels import distinct, pair_of
-from hogshare.problems.linear.rows import MANY, each_column_once, require_dense, survey_rows
+from hogshare.problems.linear.row_arrays import MANY, each_column_once, require_dense, survey_rows
 from hogshare.problems.weights import row_weights
 from hogshare.runtimes.helper_threads import helpers_for
 from hogshare.system.interrupts import errstate
@@ -61,7 +61,7 @@ def is_plain_target(y: Any) -> bool:
 def is_plain_rows(X: Any, seen: Survey | None = None) -> bool:
     """Whether `X` holds float32 or float64 rows, dense or CSR, that can be used as they are.
 
-    They have passed `hogshare.problems.linear.rows.survey_rows`, which gave `seen`.
+    They have passed `hogshare.problems.linear.row_arrays.survey_rows`, which gave `seen`.
     """
     if type(X) in CSR:
         kind = X.indices.dtype
@@ -160,7 +160,7 @@ def check_rows(
 
 
 def weights_of_part(
-    everybody: Everybody, sample_weight: Any, X: Any, may_be_zero: bool = False, **settings: Any
+    everybody: AllRows, sample_weight: Any, X: Any, may_be_zero: bool = False, **settings: Any
 ) -> np.ndarray:
     """As `row_weights`, of rows of which others may have more, who then need no weight each.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.problems.arrays import require_unmasked
+from hogshare.problems.kernel_arrays import require_unmasked
 
 NOBODY = -1  # the line of an id that is not known
 SPREAD = 4  # whole numbers that a table may have for each id that is looked up

@@ -12,16 +12,16 @@ from sklearn.utils._param_validation import Options, StrOptions
 
 from hogshare.barriers import barrier_of
 from hogshare.engine.stops import Stop
-from hogshare.estimators.everybody import ALONE, Everybody, everybody_of
+from hogshare.estimators.all_rows import ALONE, AllRows, all_rows_of
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
-from hogshare.rules.automatic import automatic_rule
+from hogshare.rules.automatic_rule import automatic_rule
 from hogshare.runtimes.choice import RUNTIMES, check_jobs
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.runtimes.protocol import Runtime
-from hogshare.solvers import choices
-from hogshare.solvers.solving import solve
+from hogshare.solvers import choice_names
+from hogshare.solvers.solver import solve
 from hogshare.system import memory
 from hogshare.system.callers import warn
 
@@ -55,7 +55,7 @@ class Meant(Options):
         return self.what
 
 
-class Words(StrOptions):
+class NameOptions(StrOptions):
     """scikit-learn's constraint that a parameter is one of some words, in whatever case."""
 
     def is_satisfied_by(self, val: Any) -> bool:
@@ -66,8 +66,8 @@ class Words(StrOptions):
 WORKER_CONSTRAINTS: dict[str, list[Any]] = {
     "n_jobs": [None, Integral],
     "plane": [
-        Words(set(choices.PLANES)),
-        Meant(choices.plane_of, "a plane such as Shared() or Master(4)"),
+        NameOptions(set(choice_names.PLANES)),
+        Meant(choice_names.plane_of, "a plane such as Shared() or Master(4)"),
         None,
     ],
     "barrier": [
@@ -78,7 +78,7 @@ WORKER_CONSTRAINTS: dict[str, list[Any]] = {
         ),
         None,
     ],
-    "runtime": [Words({*RUNTIMES, choices.RANKS}), Runtime],
+    "runtime": [NameOptions({*RUNTIMES, choice_names.RANKS}), Runtime],
 }
 
 
@@ -89,12 +89,12 @@ def constraints_of(theirs: Any, **others: list[Any]) -> dict[str, list[Any]]:
 
 def chooses_runtime(estimator: Any) -> bool:
     """Whether an estimator's parameter leaves it to us who fits the model."""
-    return choices.runtime_of(estimator.runtime) == choices.AUTO
+    return choice_names.runtime_of(estimator.runtime) == choice_names.AUTO
 
 
 def may_choose_runtime(estimator: Any) -> bool:
     """Whether ``runtime="auto"`` is a way out; on ranks each would fit its own rows."""
-    return getattr(estimator.runtime, "name", "") != choices.RANKS
+    return getattr(estimator.runtime, "name", "") != choice_names.RANKS
 
 
 def require_workers(estimator: Any) -> None:
@@ -106,7 +106,7 @@ def require_workers(estimator: Any) -> None:
         If there are none, or if their plane has no private copies.
     """
     check_jobs(estimator.n_jobs)
-    plane = choices.plane_of(estimator.plane)
+    plane = choice_names.plane_of(estimator.plane)
     if not plane.has_copies:
         raise ValueError(
             f"{type(estimator).__name__} needs private copies: use plane=Shared() instead of "
@@ -133,7 +133,7 @@ def to_the_optimum(
     forgetful = start is not None and start.memory is None and not start.is_zero()
     return solve(
         problem,
-        rule=automatic_rule(everybody_of(estimator).whole(problem), from_anywhere=forgetful),
+        rule=automatic_rule(all_rows_of(estimator).whole(problem), from_anywhere=forgetful),
         plane=estimator.plane,
         barrier=estimator.barrier,
         runtime=estimator.runtime,
@@ -145,7 +145,7 @@ def to_the_optimum(
     )
 
 
-def with_mean_one(weight: np.ndarray, everybody: Everybody = ALONE) -> tuple[np.ndarray, float]:
+def with_mean_one(weight: np.ndarray, everybody: AllRows = ALONE) -> tuple[np.ndarray, float]:
     """Weights of the rows in the same ratios with mean 1, and the sum that they had before.
 
     everybody : who has the rows that the mean is of

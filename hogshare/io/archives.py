@@ -16,7 +16,7 @@ import numpy as np
 from hogshare.io import npz
 from hogshare.io.sources import Source
 from hogshare.system import files
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 LONGEST = 1 << 22  # bytes of a header: JSON of that length may take a hundred times the memory
 DEPTH = 32  # of lists and mappings in each other that a header may have
@@ -52,7 +52,9 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]
             raise ValueError(f"{name} holds objects, and this file holds numbers and words only")
     content = io.BytesIO()
     parts["header"] = np.frombuffer(text.encode(), dtype=np.uint8)
-    with Holding():  # interrupted, the archive that is not closed yet would raise something else
+    with (
+        DeferredSignals()
+    ):  # interrupted, the archive that is not closed yet would raise something else
         np.savez(content, allow_pickle=False, **parts)
     # given back at once: a buffer that is left to the collector, as an interruption's traceback
     # would leave it, may be collected before what exports it

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from hogshare.io import parts
-from hogshare.io.csvrecords import is_number
-from hogshare.io.parts import Cells, NotEncoded, Part, is_missing
+from hogshare.io import table_parts
+from hogshare.io.csv_records import is_number
 from hogshare.io.rows import Wanted
 from hogshare.io.sources import Lines, Source
+from hogshare.io.table_parts import Cells, NotEncoded, Part, is_missing
 from hogshare.system.messages import counted
 
 LONGEST = 1 << 26  # bytes of a header
@@ -71,7 +71,7 @@ def is_sparse(source: Source) -> bool:
     return found
 
 
-class Table:
+class ArffTable:
     """The attributes of ARFF, and its rows (`hogshare.io.rows.Table`).
 
     Raises
@@ -92,7 +92,7 @@ class Table:
         label = self.choice.label
         for k in [*self.choice.columns, *([] if label is None else [label])]:
             if self.attributes[k].kind == "date":
-                raise parts.dates(f"{self.name}: {self.column(k)}", self.attributes[k].name)
+                raise table_parts.dates(f"{self.name}: {self.column(k)}", self.attributes[k].name)
         if label is not None and not wanted.compared:
             values = self.attributes[label].values
             if wrong := next((v for v in values if is_missing(v) and v != MISSING), None):
@@ -144,7 +144,9 @@ class Table:
         """Cells of a column as its attribute has them: numbers, or text."""
         attribute = self.attributes[column]
         if attribute.kind == "numeric":
-            found = parts.plain_numbers(["nan" if cell == MISSING else cell for cell in cells])
+            found = table_parts.plain_numbers(
+                ["nan" if cell == MISSING else cell for cell in cells]
+            )
             if found is None:
                 row = next(k for k, c in enumerate(cells) if c != MISSING and not is_number(c))
                 raise self.refused(place(row), column, cells[row])

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.io.parts import Cells, NotEncoded, Part, dates
 from hogshare.io.rows import Wanted
 from hogshare.io.sources import Source
+from hogshare.io.table_parts import Cells, NotEncoded, Part, dates
 from hogshare.system import extras
 
 ROWS = 1 << 16  # of a part
@@ -36,7 +36,7 @@ def library() -> Any:
     return pyarrow
 
 
-class Table:
+class ArrowTable:
     """The columns of a Parquet or an Arrow file (`hogshare.io.rows.Table`).
 
     Raises

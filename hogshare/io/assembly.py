@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hogshare.io import arff, arrow, csvtext, jsonlines
-from hogshare.io.csvrecords import is_number
+from hogshare.io import arff, arrow, csv_text, json_lines
+from hogshare.io.csv_records import is_number
 from hogshare.io.encoding import Learner, TableEncoder, Tally
 from hogshare.io.growing_arrays import Growing
-from hogshare.io.parts import Cells, NotEncoded, Part, as_numbers, as_text, missing
-from hogshare.io.rows import Choice, Rows, Table, Wanted
+from hogshare.io.rows import ColumnChoice, Rows, Table, Wanted
 from hogshare.io.sources import Source
+from hogshare.io.table_parts import Cells, NotEncoded, Part, as_numbers, as_text, missing
 from hogshare.system import memory
 
 SPARE = 4  # of so many shares of the memory that is free, one is left to the fit
@@ -50,12 +50,12 @@ class Assembled:
 def table_of(source: Source, wanted: Wanted, now: bool = False) -> Table:
     """The columns of a source of one of the kinds that have them."""
     if wanted.kind == "csv":
-        return csvtext.Table(source, wanted, now)
+        return csv_text.CsvTable(source, wanted, now)
     if wanted.kind == "jsonl":
-        return jsonlines.Table(source, wanted, now)
+        return json_lines.JsonTable(source, wanted, now)
     if wanted.kind == "arff":
-        return arff.Table(source, wanted, now)
-    return arrow.Table(source, wanted)
+        return arff.ArffTable(source, wanted, now)
+    return arrow.ArrowTable(source, wanted)
 
 
 def fit(source: Source, wanted: Wanted, encoder: TableEncoder, complete: bool = False) -> Assembled:
@@ -74,7 +74,7 @@ def fit(source: Source, wanted: Wanted, encoder: TableEncoder, complete: bool = 
     chosen = table.names and [table.names[k] for k in table.choice.columns]
     learner = Learner(encoder, chosen or None, table.choice.columns)
     counts = np.zeros(3, np.int64)  # of rows, of those without a label, of those that lack others
-    labels = Labels(table)
+    labels = LabelParts(table)
     for part in table.parts():
         used = _used(part, complete, counts)
         if counts[1] and encoder.missing == "error" and part.labels is not None:
@@ -103,7 +103,7 @@ def _again(table: Table, wanted: Wanted) -> Wanted:
     mark = table.delimiter or None
     header = table.names is not None
 
-    def choose(names: tuple[str, ...] | None, width: int) -> Choice:
+    def choose(names: tuple[str, ...] | None, width: int) -> ColumnChoice:
         return table.choice
 
     return replace(wanted, choose=choose, header=header, delimiter=mark)
@@ -169,7 +169,7 @@ def _place_for(name: str, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple
         return np.memmap(file, dtype, "w+", shape=shape), nbytes
 
 
-class Labels:
+class LabelParts:
     """Labels, part by part; the first one says whether they are numbers or text."""
 
     def __init__(self, table: Table) -> None:
@@ -221,7 +221,7 @@ def parts(source: Source, wanted: Wanted, encoder: TableEncoder, tally: Tally) -
     table = table_of(source, wanted, now=True)
     tally.places = table.choice.columns
     for part in table.parts():
-        y = None if part.labels is None else csvtext.to_compare(part.labels)
+        y = None if part.labels is None else csv_text.to_compare(part.labels)
         yield Rows(encoder.encode(part, tally), y, table)
 
 
@@ -235,7 +235,7 @@ def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
 def read(source: Source, wanted: Wanted) -> Rows:
     """All rows as they are: every column has to be one of numbers."""
     table = table_of(source, wanted)
-    values, labels = Growing(wanted.dtype), Labels(table)
+    values, labels = Growing(wanted.dtype), LabelParts(table)
     for part in table.parts():
         values.add(_plain(table, part, wanted))
         labels.add(part)
@@ -245,7 +245,7 @@ def read(source: Source, wanted: Wanted) -> Rows:
 
 
 def _labels(part: Part, wanted: Wanted) -> np.ndarray | None:
-    return None if part.labels is None else csvtext.to_compare(part.labels)
+    return None if part.labels is None else csv_text.to_compare(part.labels)
 
 
 def _plain(table: Table, part: Part, wanted: Wanted) -> np.ndarray:

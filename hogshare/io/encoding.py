@@ -18,9 +18,9 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hogshare.io import parts, profiles
-from hogshare.io.parts import NotEncoded, Part
+from hogshare.io import profiles, table_parts
 from hogshare.io.profiles import Profile
+from hogshare.io.table_parts import NotEncoded, Part
 from hogshare.system.callers import users_line
 from hogshare.system.messages import counted
 
@@ -244,13 +244,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             begin += self._width(k)
 
     def _numbers(
-        self, k: int, cells: parts.Cells, part: Part, tally: Tally
+        self, k: int, cells: table_parts.Cells, part: Part, tally: Tally
     ) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of a column, and where they are missing."""
         called, column = tally.called(self, k), tally.column(self, k)
-        values = parts.as_numbers(cells)
+        values = table_parts.as_numbers(cells)
         if values is None:
-            row = next(i for i, cell in enumerate(cells) if parts.as_numbers([cell]) is None)
+            row = next(i for i, cell in enumerate(cells) if table_parts.as_numbers([cell]) is None)
             raise NotEncoded(
                 f"{part.place(row)}, {called}: {cells[row]!r} is no number, and the model was "
                 "fitted to numbers",
@@ -273,15 +273,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             values = (values - (0.0 if self.is_sparse_ else self.means_[k])) / self.scales_[k]
         return values, lack
 
-    def _codes(self, k: int, cells: parts.Cells, part: Part, tally: Tally) -> np.ndarray:
+    def _codes(self, k: int, cells: table_parts.Cells, part: Part, tally: Tally) -> np.ndarray:
         """Places of a column's texts among its own; -1 of one that has none."""
         known = {text: place for place, text in enumerate(self.categories_[k])}
-        texts = parts.as_text(cells)
+        texts = table_parts.as_text(cells)
         codes = np.fromiter((known.get(text, -1) for text in texts), np.int64, len(texts))
         others = np.flatnonzero(codes < 0).tolist()
         lack = np.zeros(len(texts), bool)
         for row in others:
-            lack[row] = parts.is_missing(texts[row])
+            lack[row] = table_parts.is_missing(texts[row])
             if not lack[row]:
                 tally.unseen.setdefault(k, Counter())[texts[row]] += 1
         if lack.any():
@@ -446,7 +446,7 @@ def part_of(X: Any, called: Sequence[str]) -> Part:
         columns = [X[name] for name in X.columns]
     else:
         columns = [X[:, k] for k in range(width)]
-    cells = [parts.cells_of(values, called[k], k + 1) for k, values in enumerate(columns)]
+    cells = [table_parts.cells_of(values, called[k], k + 1) for k, values in enumerate(columns)]
     return Part(cells, None, lambda row: f"row {row + 1}")
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hogshare.io import matrices
-from hogshare.io.csvrecords import is_number
+from hogshare.io.csv_records import is_number
 from hogshare.io.growing_arrays import Growing
 from hogshare.io.rows import Wanted
 from hogshare.io.sources import Lines, Source

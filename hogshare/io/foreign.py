@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 
-from hogshare.io.csvrecords import OF_COLONS
+from hogshare.io.csv_records import OF_COLONS
 from hogshare.io.sources import MAGIC as PACKED
 
 CSV_FROM = "write CSV with the program that made it"

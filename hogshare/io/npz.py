@@ -16,7 +16,7 @@ import numpy as np
 
 from hogshare.io.sources import Source
 from hogshare.system import memory
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 LONGEST = 10_000  # bytes of an array's header, as in NumPy, which reads it whole before it looks
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those of NumPy
@@ -87,7 +87,9 @@ def use(source: Source, what: str, take: Callable[[Archive], Any]) -> Any:
         try:
             return take(Archive(archive, size, source.name))
         finally:
-            with Holding():  # its destructor closes it once more, and an interrupt in one is lost
+            with (
+                DeferredSignals()
+            ):  # its destructor closes it once more, and an interrupt in one is lost
                 archive.close()
                 del archive
 

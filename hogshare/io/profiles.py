@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from hogshare.io.csvrecords import is_number
-from hogshare.io.parts import (
+from hogshare.io.csv_records import is_number
+from hogshare.io.table_parts import (
     TRUTHS,
     Cells,
     NotEncoded,
@@ -23,7 +23,7 @@ from hogshare.io.parts import (
     is_missing,
     plain_numbers,
 )
-from hogshare.io.parts import missing as where_missing
+from hogshare.io.table_parts import missing as where_missing
 from hogshare.system.interrupts import errstate
 
 MOST = 1_000  # categories of a column, if nobody says otherwise

@@ -20,18 +20,18 @@ from scipy import sparse
 
 from hogshare.io import (
     arrow,
-    csvrecords,
+    csv_records,
     entries,
-    jsonlines,
+    json_lines,
     matrices,
     matrixmarket,
     npz,
-    parts,
     sniffing,
+    table_parts,
 )
-from hogshare.io.csvrecords import is_number
+from hogshare.io.csv_records import is_number
 from hogshare.io.readers import refuse_others
-from hogshare.io.rows import Choice, Kind, Wanted
+from hogshare.io.rows import ColumnChoice, Kind, Wanted
 from hogshare.io.sources import Source
 
 MISSING = {"", "nan", "NaN", "NaT", "<NA>"}  # what programs write for an id that is missing
@@ -68,7 +68,7 @@ class Ratings(NamedTuple):
     values: list[float] | None
 
 
-class Known(NamedTuple):
+class KnownIds(NamedTuple):
     """Ids of a model."""
 
     users: frozenset[str]
@@ -79,16 +79,16 @@ class Known(NamedTuple):
         return (cells[0] in self.users) + (cells[1] in self.items)
 
 
-NOBODY = Known(frozenset(), frozenset())
+NOBODY = KnownIds(frozenset(), frozenset())
 
 
 @dataclasses.dataclass(frozen=True)
-class Form:
+class RatingsFormat:
     """What is said of text: whether the first line has names, and what is between cells."""
 
     header: bool | None = None
     delimiter: str | None = None
-    known: Known = NOBODY  # ids, of which a first line of pairs may have some
+    known: KnownIds = NOBODY  # ids, of which a first line of pairs may have some
 
 
 def read_ratings(
@@ -147,21 +147,21 @@ def read_ratings(
     (['1', '1'], ['1193', '661'], [5.0, 3.0])
     """
     if delimiter == " ":
-        delimiter = csvrecords.BLANKS
+        delimiter = csv_records.BLANKS
     elif delimiter is not None and delimiter != "::" and len(delimiter) != 1:
         raise ValueError(f"delimiter must be a character, '::' or ' '; got {delimiter!r}.")
     with Source(path) as source:
-        found = read(source, Form(header, delimiter))
+        found = read(source, RatingsFormat(header, delimiter))
     values = None if found.values is None else np.array(found.values, np.float64)
     return np.array(found.users, str), np.array(found.items, str), values
 
 
-def read(source: Source, form: Form | None = None, kind: Kind | None = None) -> Ratings:
+def read(source: Source, form: RatingsFormat | None = None, kind: Kind | None = None) -> Ratings:
     """Read all ratings of a source; raises as `read_ratings`.
 
     kind : of the source, if it is known (`kind_of`)
     """
-    form = form or Form()
+    form = form or RatingsFormat()
     kind = kind or kind_of(source)
     if kind == "csv":
         found = _of_lines(source, form)
@@ -186,13 +186,13 @@ def kind_of(source: Source) -> Kind:
     ValueError
         If it is nothing that is known.
     """
-    if source.head(csvrecords.is_of_colons):
+    if source.head(csv_records.is_of_colons):
         return "csv"
     kind = sniffing.kind_of(source)
     return "csv" if kind == "libsvm" else kind
 
 
-def _of_lines(source: Source, form: Form) -> Ratings:
+def _of_lines(source: Source, form: RatingsFormat) -> Ratings:
     """Ratings of text, one a line."""
     users: list[str] = []
     items: list[str] = []
@@ -235,21 +235,21 @@ def _check_ids(place: str, cells: Sequence[str]) -> None:
 
 def _cells(source: Source, delimiter: str | None) -> Iterator[Line]:
     """Each record's place and cells."""
-    colons = None if delimiter is None else delimiter == csvrecords.COLONS.decode()
-    mark, blocks = csvrecords.opened(source, MARK if colons else delimiter)
+    colons = None if delimiter is None else delimiter == csv_records.COLONS.decode()
+    mark, blocks = csv_records.opened(source, MARK if colons else delimiter)
     for lines in blocks:
         if colons is None:
-            *_, (_, second) = itertools.islice(csvrecords.records(lines, mark), 2)
-            *_, (_, its_cells) = itertools.islice(csvrecords.cells(lines, mark), 2)
-            colons = csvrecords.has_colons(second, its_cells)
+            *_, (_, second) = itertools.islice(csv_records.records(lines, mark), 2)
+            *_, (_, its_cells) = itertools.islice(csv_records.cells(lines, mark), 2)
+            colons = csv_records.has_colons(second, its_cells)
         if colons:
-            text = lines.text.replace(csvrecords.COLONS, MARK.encode())
+            text = lines.text.replace(csv_records.COLONS, MARK.encode())
             lines = dataclasses.replace(lines, text=text)
-        for number, cells in csvrecords.cells(lines, MARK if colons else mark):
+        for number, cells in csv_records.cells(lines, MARK if colons else mark):
             yield f"{lines.name}, line {number}", cells
 
 
-def _without_names(cells: Iterator[Line], form: Form) -> Iterator[Line]:
+def _without_names(cells: Iterator[Line], form: RatingsFormat) -> Iterator[Line]:
     """All lines but a first one that has names."""
     first = list(itertools.islice(cells, 2))
     names = bool(form.header)
@@ -260,7 +260,7 @@ def _without_names(cells: Iterator[Line], form: Form) -> Iterator[Line]:
     return itertools.chain(first[int(names) :], cells)
 
 
-def _are_names(cells: list[str], others: list[str], known: Known) -> bool:
+def _are_names(cells: list[str], others: list[str], known: KnownIds) -> bool:
     """Whether a first line says what the others have.
 
     It has no number where ratings are; or neither of its ids is the model's, and it has anything
@@ -303,10 +303,10 @@ def _number(text: str, place: str) -> float:
     return value
 
 
-class _ArrowTable(arrow.Table):
+class _ArrowTable(arrow.ArrowTable):
     """The same with whole numbers as they are written: as floats, ids beyond 2**53 would merge."""
 
-    def _cells(self, batch: Any, k: int) -> parts.Cells:
+    def _cells(self, batch: Any, k: int) -> table_parts.Cells:
         array = batch.column(batch.schema.get_field_index(self._schema.names[k]))
         if self._arrow.types.is_integer(array.type):
             return ["" if value is None else str(value) for value in array.to_pylist()]
@@ -316,14 +316,14 @@ class _ArrowTable(arrow.Table):
 def _of_table(source: Source, table_of: Callable[[Source, Wanted], Any], kind: Any) -> Ratings:
     """Ratings of a table of columns that have names."""
 
-    def choose(names: tuple[str, ...] | None, width: int) -> Choice:
-        return Choice(_columns_of(source.name, names or ()), None)
+    def choose(names: tuple[str, ...] | None, width: int) -> ColumnChoice:
+        return ColumnChoice(_columns_of(source.name, names or ()), None)
 
     users: list[str] = []
     items: list[str] = []
     values: list[float] = []
     for part in table_of(source, Wanted(kind, choose=choose)).parts():
-        pairs = [parts.as_text(cells) for cells in part.columns[:2]]
+        pairs = [table_parts.as_text(cells) for cells in part.columns[:2]]
         for row, pair in enumerate(zip(*pairs, strict=True)):
             if MISSING.intersection(pair):
                 _check_ids(part.place(row), pair)
@@ -346,8 +346,8 @@ def _columns_of(name: str, names: tuple[str, ...]) -> list[int]:
     return list(range(min(3, len(names))))
 
 
-def _numbers(cells: parts.Cells, place: Callable[[int], str]) -> list[float]:
-    found = parts.as_numbers(cells)
+def _numbers(cells: table_parts.Cells, place: Callable[[int], str]) -> list[float]:
+    found = table_parts.as_numbers(cells)
     if found is None or not np.isfinite(found).all():
         for row, cell in enumerate(cells):
             _number(str(cell) or "missing", place(row))
@@ -419,7 +419,7 @@ def _of_entries(name: str, coords: Sequence[np.ndarray], values: np.ndarray) -> 
 READERS: dict[Kind, Callable[[Source], Ratings]] = {
     "npz": _of_npz,
     "mtx": _of_matrix_market,
-    "jsonl": lambda source: _of_table(source, jsonlines.Table, "jsonl"),
+    "jsonl": lambda source: _of_table(source, json_lines.JsonTable, "jsonl"),
     "parquet": lambda source: _of_table(source, _ArrowTable, "parquet"),
     "arrow": lambda source: _of_table(source, _ArrowTable, "arrow"),
 }

@@ -21,7 +21,7 @@ from hogshare.io import (
     arff,
     assembly,
     bagofwords,
-    csvtext,
+    csv_text,
     ldac,
     libsvm,
     matrices,
@@ -30,7 +30,7 @@ from hogshare.io import (
     sniffing,
     sparse_arff,
 )
-from hogshare.io.csvrecords import is_number
+from hogshare.io.csv_records import is_number
 from hogshare.io.growing_arrays import Growing
 from hogshare.io.rows import UNSURE, Kind, Rows, Wanted, ZeroBased
 from hogshare.io.sources import Lines, Source
@@ -54,7 +54,7 @@ BY_CELLS = Format(assembly.read, assembly.iterate)
 FORMATS: dict[Kind, Format] = {
     "libsvm": Format(libsvm.read, libsvm.iterate),
     "ldac": Format(ldac.read, ldac.iterate),
-    "csv": Format(csvtext.read, csvtext.iterate),
+    "csv": Format(csv_text.read, csv_text.iterate),
     "npz": ARRAYS,
     "npy": ARRAYS,
     "mtx": _at_once(matrixmarket.read),
@@ -245,7 +245,7 @@ def _read(path: str | Path, wanted: Wanted, label_column: str | int | None = Non
         said = {"zero_based": wanted.zero_based, "n_features": wanted.n_features}
         refuse_others(source.name, wanted.kind, **said, label_column=label_column)
         if label_column is not None:
-            wanted = replace(wanted, choose=csvtext.labels_at(label_column, source.name))
+            wanted = replace(wanted, choose=csv_text.labels_at(label_column, source.name))
         rows = read(source, wanted)
     if wanted.kind == "ldac" and not was_said and sniffing.kind_by_name(path) is None:
         warnings.warn(

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from hogshare.io.parts import Part
+from hogshare.io.table_parts import Part
 
 # "sparse-arff" is what "arff" is once its first row is known to be sparse
 Kind = Literal[
@@ -33,7 +33,7 @@ LIKELY = "likely"  # the smallest index is 1
 UNSURE = "unsure"  # it is larger
 
 
-class Choice(NamedTuple):
+class ColumnChoice(NamedTuple):
     """Which columns of CSV are wanted, from 0: the rows' and, if there is one, the labels'."""
 
     columns: Sequence[int]
@@ -41,7 +41,7 @@ class Choice(NamedTuple):
 
 
 # given the names of all columns, or None if the text has none, and their number
-Choose = Callable[[tuple[str, ...] | None, int], Choice]
+Choose = Callable[[tuple[str, ...] | None, int], ColumnChoice]
 
 
 class Table(Protocol):
@@ -66,7 +66,7 @@ class Table(Protocol):
     name: str
     names: tuple[str, ...] | None
     width: int
-    choice: Choice
+    choice: ColumnChoice
     delimiter: str
     is_doubtful: bool
 
@@ -95,7 +95,7 @@ class Wanted:
     header : bool or None
         Whether the first line of CSV has names; None goes by its cells.
     delimiter : str or None
-        What is between cells of CSV, `csvrecords.BLANKS` for blanks; None goes by the first lines.
+        What is between cells of CSV, `csv_records.BLANKS` for blanks; None goes by the first lines.
     decimal : {",", "."} or None
         Before decimals in CSV; the other is between thousands. None: a point, and nothing.
     choose : callable
@@ -117,7 +117,7 @@ class Wanted:
     header: bool | None = None
     delimiter: str | None = None
     decimal: str | None = None
-    choose: Choose = lambda names, width: Choice(range(width), None)
+    choose: Choose = lambda names, width: ColumnChoice(range(width), None)
     names: tuple[str, ...] = ()
     finite: bool = False
     compared: bool = False

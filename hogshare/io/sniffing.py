@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from hogshare.io import foreign
-from hogshare.io.csvrecords import DELIMITERS, is_number
+from hogshare.io.csv_records import DELIMITERS, is_number
 from hogshare.io.rows import Kind
 from hogshare.io.sources import BEGINNING, OPENERS, Source
 

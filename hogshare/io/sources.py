@@ -129,7 +129,7 @@ class Source:
 
     def only_once(self) -> None:
         """Make no copy of a pipe any more: it is read once."""
-        if isinstance(self._raw, _Again):
+        if isinstance(self._raw, _RereadStream):
             self._raw.only_once()
 
     def head(self, enough: Callable[[bytes, bool], Any], most: int = BEGINNING) -> Any:
@@ -311,7 +311,7 @@ class Source:
         if self.size is not None:
             self._raw.seek(0)
             return self._raw
-        return _Again(first, self._raw, self._again)
+        return _RereadStream(first, self._raw, self._again)
 
 
 @dataclass(frozen=True)
@@ -375,7 +375,7 @@ def _check_text(lines: Lines) -> None:
         )
 
 
-class _Again(io.RawIOBase):
+class _RereadStream(io.RawIOBase):
     """A stream of which the first bytes, already read, come again; or all, if they are copied."""
 
     def __init__(self, first: bytes, raw: Any, copied: bool) -> None:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from hogshare.io import arff, matrices
-from hogshare.io.arff import MISSING, Attribute, Table
-from hogshare.io.csvrecords import is_number
-from hogshare.io.csvtext import to_compare
+from hogshare.io.arff import MISSING, ArffTable, Attribute
+from hogshare.io.csv_records import is_number
+from hogshare.io.csv_text import to_compare
 from hogshare.io.growing_arrays import Growing
-from hogshare.io.parts import NotEncoded
 from hogshare.io.rows import Rows, Wanted
 from hogshare.io.sources import Source
+from hogshare.io.table_parts import NotEncoded
 
 _ENTRY = re.compile(r"(\d+)[ \t]+(.+)", re.S)
 LEFT_OUT = "sparse rows leave out its first value, {!r}"
@@ -35,7 +35,7 @@ def read(source: Source, wanted: Wanted) -> Rows:
         If the text is malformed, a value is missing, or a column is one of words; it names the
         line or the column.
     """
-    table = Table(source, wanted)
+    table = ArffTable(source, wanted)
     data, columns, lengths = Growing(wanted.dtype), Growing(np.int32), Growing(np.int64)
     labels: list[np.ndarray] = []
     for X, y in _Matrix(table, wanted):
@@ -52,7 +52,7 @@ def read(source: Source, wanted: Wanted) -> Rows:
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
     """As `read`, part by part as soon as each is there."""
-    table = Table(source, wanted, now=True)
+    table = ArffTable(source, wanted, now=True)
     for X, y in _Matrix(table, wanted):
         yield Rows(X, y, table)
 
@@ -60,7 +60,7 @@ def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
 class _Matrix:
     """Rows of a table, some lines at a time."""
 
-    def __init__(self, table: Table, wanted: Wanted) -> None:
+    def __init__(self, table: ArffTable, wanted: Wanted) -> None:
         self._table, self._wanted = table, wanted
         self._columns = np.full(table.width, -1, np.int32)
         self._columns[list(table.choice.columns)] = np.arange(len(table.choice.columns))

@@ -12,7 +12,9 @@ TICKET = 0 * WORD  # next block to hand out, counted over all epochs
 STOP = 1 * WORD  # why to stop; 0 while running
 VERSION = 2 * WORD  # pushes so far; with a master, updates
 APPLIED = VERSION + 1  # messages in the master's model; the master's alone
-BROUGHT = VERSION + 2  # times that others' offers were taken into a site's vector; see `between`
+BROUGHT = (
+    VERSION + 2
+)  # times that others' offers were taken into a site's vector; see `site_exchange`
 EPOCHS = 3 * WORD  # finished epochs
 READY = 4 * WORD  # epochs whose row order is prepared
 PREPARER = 5 * WORD  # worker + 1 that prepares the next order; 0: nobody
@@ -20,12 +22,14 @@ RETURNED = 6 * WORD  # number of blocks that the monitor has put back
 COMPLETED = 7 * WORD  # finished blocks
 LIVE = 8 * WORD  # workers that have joined and not left
 ENDER = 9 * WORD  # worker + 1 that is ending an epoch; 0: nobody
-LIMIT = 10 * WORD  # epochs after which workers rest until the caller has looked; see `epochs`
+LIMIT = (
+    10 * WORD
+)  # epochs after which workers rest until the caller has looked; see `epoch_schedule`
 REPAIR_WANTED = 11 * WORD  # repairs of the remembered sums that the monitor has asked for
 REPAIRED = 12 * WORD  # repairs that are done, or made good by a later one
 SUMMER = 13 * WORD  # worker + 1 that sums anew; 0: nobody; -repair: whoever comes first shall
 GENERATION = 14 * WORD  # releases of the throttled barrier so far
-SECTION = 15 * WORD  # rounds times workers plus the worker whose turn it is, see `rounds`
+SECTION = 15 * WORD  # rounds times workers plus the worker whose turn it is, see `ordered_rounds`
 WRITES = 16 * WORD  # of the master into the model: odd while it writes
 GATHERED = 17 * WORD  # messages in the master's sum
 PLACES = 18 * WORD  # coordinates in the master's sum; ALL_PLACES: all, in their order
@@ -60,7 +64,7 @@ FINISH_EPOCH = -2  # not a block: somebody died between a block's end and its ep
 # table : int64[n_workers, N_TABLE], one row per worker, written by that worker (and by the monitor
 # once it is dead)
 T_STATE = 0
-T_CLOCK = 1  # blocks completed, as barriers see it, see `epochs.tick`
+T_CLOCK = 1  # blocks completed, as barriers see it, see `epoch_schedule.tick`
 T_BLOCKS = 2  # blocks completed, as work
 T_ROWS = 3
 T_BLOCK = 4  # ticket in hand, or NO_BLOCK
@@ -79,37 +83,43 @@ T_PASSED = 16  # the barrier has been passed for the block after so many less on
 T_ARRIVED = 17  # 1 + generation in which it came to a throttled barrier; 0: it is not there
 T_STREAM = 18  # of the barrier's samples; uint32, never zero
 T_LAG = 19  # largest lead on the last of the others at the moment of passing a barrier
-T_ROUND = 20  # the round of the worker's next section, see `rounds`
-T_COMPUTED = 21  # the block in hand is computed and not folded, see `rounds`
+T_ROUND = 20  # the round of the worker's next section, see `ordered_rounds`
+T_COMPUTED = 21  # the block in hand is computed and not folded, see `ordered_rounds`
 T_READY = 22  # the last round for whose sections the worker has computed what it had to
 T_WISH = 23  # what the worker does after its next section
 T_SITE = (
-    24  # of a run in step over sites, where the worker computes, see `rounds`; ONE_SITE otherwise
+    24  # where the worker computes, in a run in step over sites, see `ordered_rounds`; or ONE_SITE
 )
 T_STOPS = 25  # of the same, why the block in hand is to stop the run; 0: it is not
 T_DROPPED = 26  # of the worker's messages, those that the master has dropped, who writes this
 T_SLEEPS = 27  # sleeps begun in the block in hand: 1 before it computes; more: see `apart`
-T_COUNTED = 28  # blocks completed by all when its last one was counted, see `rounds`
+T_COUNTED = 28  # blocks completed by all when its last one was counted, see `ordered_rounds`
 T_ENTERS = 29  # 1: turns enter the run and leave it, see `turns`; 0: calls of their own do
 T_LOOKS = 30  # times that turns look again in one wait
 T_LOOKED = 31  # of which so many are done
 T_APPLIED = 32  # of the worker's messages that the master has not dropped, those in its model
 T_PULLED = 33  # messages of others in what the worker has read of the master's model
-T_STEP = 34  # 1: the block in hand has its step taken outside of kernels, see `blocks`
+T_STEP = 34  # 1: the block in hand has its step taken outside of kernels, see `gradient_quanta`
 T_HELD = 35  # a plane lets the worker wait: FOR_OTHERS or FOR_TIME; 0: it does not
 T_HOLDS = 36  # such waits that are over
 T_HELD_NS = 37  # of T_WAITING, for the plane
-T_PENDING = 38  # 1 + the round after whose sections the worker's plane goes on, see `rounds`; or 0
+T_PENDING = (
+    38  # 1 + the round after whose sections the worker's plane goes on, see `ordered_rounds`; or 0
+)
 T_SHARE = 39  # blocks of the worker's share of the rows that have been claimed, see `shares`
 T_GROUP = 40  # workers whose barriers see each other have one number
 T_EXPECTED = 41  # epochs up to which who rested is expected again, see `Session.raise_limit`
-T_PART = 42  # rows of the mini-batch's part that waits for its step; STEPPED; or 0, see `rounds`
+T_PART = (
+    42  # rows of the mini-batch's part that waits for its step; STEPPED; or 0, see `ordered_rounds`
+)
 T_BROUGHT = 44  # BROUGHT at the last pull
 T_DEALT = 43  # epochs for which the worker's share has been dealt, where each goes on by itself
 T_READS = 45  # snapshots of the master's model that the worker has read
 T_VALUES_READ = 46  # numbers in all of them
 T_UNDER_WAY = 47  # of its messages to a master, those that are not in what it has read
-T_PROPOSALS = 48  # of a replay, what `master.proposals` was for the block in hand; 0: count anew
+T_PROPOSALS = (
+    48  # of a replay, what `master_updates.proposals` was for the block in hand; 0: count anew
+)
 T_HELPS = 49  # 1: the worker does the master's work where nobody is at it
 N_TABLE = 4 * WORD
 
@@ -163,19 +173,19 @@ L_SQUARED_NORM = 6  # scikit-learn's running estimate, for its stop criterion
 L_L1_NORM = 7
 L_MARGIN = 8  # scratch of one row
 L_STEP = 9  # scratch of one row
-L_LOSS = 10  # sum of losses of the block in hand, whole when settled; see `tracking`
+L_LOSS = 10  # sum of losses of the block in hand, whole when settled; see `block_sums`
 L_CRITERION = 11  # sum of losses and penalties of the block in hand, likewise
 L_ETA = 12  # last step size taken
 L_AVERAGE_COUNT = 13  # iterates in the sums
-L_GAIN = 14  # scratch of one row; only written, which keeps a division early: see `sgd`
+L_GAIN = 14  # scratch of one row; only written, which keeps a division early: see `sgd_steps`
 L_DUAL_MEAN = 15  # mean of the dual variables, as this worker knows it
 L_DUAL_MEAN_BASE = 16  # the shared one at the last exchange
 L_CHANGE = 17  # sum of squared changes of what is remembered of rows in the block in hand
-L_STRETCH = 18  # what a change of the copy is divided by when it is folded; see `exchange`
-L_FACTOR = 19  # product whose logarithm is still to be added to the two sums; see `tracking`
+L_STRETCH = 18  # what a change of the copy is divided by when it is folded; see `copy_exchange`
+L_FACTOR = 19  # product whose logarithm is still to be added to the two sums; see `block_sums`
 N_LOCAL_FIELDS = 20
 
-# mail_counters : int64[n_edges, N_COUNTERS], see `mailbox`
+# mail_counters : int64[n_edges, N_COUNTERS], see `edge_slots`
 M_POSTED = 0 * WORD  # messages that the writer has sent
 M_BEGAN = 0 * WORD + 1  # where links are emulated: when the run began, in nanoseconds
 M_FREE = 0 * WORD + 2  # and when the writer's last message has departed
@@ -185,14 +195,14 @@ M_ARRIVED = 1 * WORD  # of which so many stand where they are read
 M_TAKEN = 2 * WORD  # of which the reader has done with so many
 N_COUNTERS = 3 * WORD
 
-# mail_heads : int64[n_edges, queue, WORD], the head of each message, see `mailbox`
+# mail_heads : int64[n_edges, queue, WORD], the head of each message, see `edge_slots`
 H_NUMBER = 0  # which message of its edge it is, from 1; written last
 H_VERSION = 1  # of what it was computed from
 H_COUNT = 2  # values with a place
 H_DENSE = 3  # values without one
 H_TICKET = 4  # of the block
 H_PULLED = 5  # to a master: messages of others in what it was computed from
-H_PROPOSALS = 6  # to a master: of how many from about one point it is one, see `master`
+H_PROPOSALS = 6  # to a master: of how many from about one point it is one, see `master_updates`
 H_WHOLE = 7  # to a master: 1 if it has a value for each coordinate, in their order
 H_ROUND = 8  # of the writer's, on planes with rounds of their own; written before the values
 H_FOOTER = 9  # the same, written after them

@@ -1,20 +1,21 @@
 """Rows in partitions on a cluster's workers: linear models of them, of which no rows travel.
 
-Workers compute on the partitions that they have (`blocks`, `quanta`) and fold what others have
-learnt (`state`, `folding`), in rounds (`schedule`) that the client submits (`descent`); or the
-client adds up what they find (`problem`, for the methods of `hogshare.optimum`).
+Workers compute on the partitions that they have (`partition_blocks`, `lane_quanta`) and fold what
+others have learnt (`state`, `lane_folds`), in rounds (`schedule`) that the client submits
+(`descent`); or the client adds up what they find (`partitioned_problem`, for the methods of
+`hogshare.optimum`).
 """
 
-from hogshare.partitioned.blocks import Meaning
-from hogshare.partitioned.descent import Descended, Settings, descend
-from hogshare.partitioned.problem import problem_of_all
-from hogshare.partitioned.rows import PartitionedRows
+from hogshare.partitioned.descent import Descended, DescentSettings, descend
+from hogshare.partitioned.partition_blocks import Meaning
+from hogshare.partitioned.partitioned_problem import problem_of_all
+from hogshare.partitioned.partitioned_rows import PartitionedRows
 
 __all__ = [
     "Descended",
+    "DescentSettings",
     "Meaning",
     "PartitionedRows",
-    "Settings",
     "descend",
     "problem_of_all",
 ]

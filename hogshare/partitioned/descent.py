@@ -30,17 +30,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hogshare.partitioned.blocks import Meaning, Split, held_part
-from hogshare.partitioned.calls import Call, Fetched
-from hogshare.partitioned.quanta import Pull, Push, steps_along
-from hogshare.partitioned.rows import PartitionedRows, result_of
+from hogshare.partitioned.cluster_calls import ClusterCall, Fetched
+from hogshare.partitioned.lane_quanta import Pull, Push, steps_along
+from hogshare.partitioned.partition_blocks import Meaning, Split, held_out_part
+from hogshare.partitioned.partitioned_rows import PartitionedRows, result_of
 from hogshare.partitioned.schedule import Lane, Quantum, lanes_of, rounds_of
 from hogshare.partitioned.state import (
     CURVATURES,
     Average,
     Criterion,
-    State,
-    Terms,
+    DescentState,
+    DescentTerms,
     constant,
     folded,
     weighing_of,
@@ -62,7 +62,7 @@ SPARSE_NS, DENSE_NS, ROW_NS = 2.0, 0.5, 20.0  # of a stored value and of a row, 
 
 
 @dataclass(frozen=True)
-class Settings:
+class DescentSettings:
     """How to descend.
 
     exchange : rows of a quantum; None: chosen
@@ -108,11 +108,11 @@ class Descended:
 class Advanced(NamedTuple):
     """What a lane has made of a round: the state that it began at, and its push."""
 
-    state: State
+    state: DescentState
     push: Push
 
 
-class Plan(NamedTuple):
+class RoundPlan(NamedTuple):
     """What a lane is to do in a round.
 
     number : of the lane among those of the round
@@ -129,14 +129,16 @@ class Plan(NamedTuple):
     only_scores: bool = False
 
 
-def state_of(terms: Terms, *parts: Any) -> State:
+def state_of(terms: DescentTerms, *parts: Any) -> DescentState:
     """The state after a round."""
-    if isinstance(parts[0], State):
+    if isinstance(parts[0], DescentState):
         return parts[0]
     return folded(parts[0].state, terms, [part.push for part in parts])
 
 
-def advance(plan: Plan, terms: Terms, n_parts: int, *args: Any) -> Advanced | State:
+def advance(
+    plan: RoundPlan, terms: DescentTerms, n_parts: int, *args: Any
+) -> Advanced | DescentState:
     """On a worker: what a lane makes of a round; who is alone in it folds at once.
 
     args : what the lanes have come to in the last round, so many, and problems of partitions
@@ -146,13 +148,13 @@ def advance(plan: Plan, terms: Terms, n_parts: int, *args: Any) -> Advanced | St
     return folded(state, terms, [push]) if plan.is_alone else Advanced(state, push)
 
 
-def pushed(plan: Plan, state: State, problems: tuple[RowProblem, ...]) -> Push:
+def pushed(plan: RoundPlan, state: DescentState, problems: tuple[RowProblem, ...]) -> Push:
     """Steps along a quantum's rows, or what its held-out rows score."""
     spans = plan.quantum.spans
     if plan.only_scores:
         assert plan.split is not None
         counts = [
-            held_part(problem, plan.split, p).counts(state.model)
+            held_out_part(problem, plan.split, p).counts(state.model)
             for problem, (p, _, _) in zip(problems, spans, strict=True)
         ]
         return Push(counts=np.sum(counts, axis=0))
@@ -171,7 +173,7 @@ def pushed(plan: Plan, state: State, problems: tuple[RowProblem, ...]) -> Push:
     return steps_along(pull, *problems)
 
 
-def epoch_of(terms: Terms, is_whole: bool, *parts: Any) -> State:
+def epoch_of(terms: DescentTerms, is_whole: bool, *parts: Any) -> DescentState:
     """The state after an epoch, for the client; without its vectors unless they are asked for."""
     state = state_of(terms, *parts)
     if is_whole:
@@ -189,7 +191,7 @@ class Epoch:
     is_whole : whether the news has the model
     """
 
-    news: Call
+    news: ClusterCall
     fetched: Fetched
     last: list[Any]
     is_whole: bool
@@ -214,23 +216,25 @@ class Chain:
         return time.monotonic() - self.began > CHAIN_SECONDS
 
 
-class Descent:
+class PartitionedDescent:
     """Submits rounds, and takes news of epochs.
 
     rows : whose problems have been stated
     """
 
     def __init__(
-        self, rows: PartitionedRows, meaning: Meaning, settings: Settings, start: Model
+        self, rows: PartitionedRows, meaning: Meaning, settings: DescentSettings, start: Model
     ) -> None:
         self._rows, self._settings = rows, settings
         scores = None if settings.split is None else rows.scores(settings.split)
         weighing = weighing_of(meaning, rows.facts[0].is_sparse)
-        self._terms = Terms(meaning, rows.n_rows, weighing, scores)
+        self._terms = DescentTerms(meaning, rows.n_rows, weighing, scores)
         criterion = Criterion.of(
             settings.step, settings.tol, settings.patience, len(start.intercept)
         )
-        self._state = State(start, criterion, Average(settings.average))  # the last whole one
+        self._state = DescentState(
+            start, criterion, Average(settings.average)
+        )  # the last whole one
         self._always_whole = settings.heard is not None or start.coef.nbytes <= WHOLE_BYTES
         self._mean_losses: list[float] = []
         self._is_mixed = rows.unlikeness() > UNLIKE
@@ -326,7 +330,7 @@ class Descent:
         parts = []
         for number, quantum in enumerate(quanta):
             seed = int(draws.integers(np.iinfo(np.int32).max))
-            plan = Plan(
+            plan = RoundPlan(
                 quantum,
                 number,
                 len(quanta) == 1,
@@ -364,7 +368,7 @@ class Descent:
             if self._has_lost():
                 return False
         try:
-            state: State = result_of(epoch.fetched)
+            state: DescentState = result_of(epoch.fetched)
             is_last = len(chain.epochs) == 1
             is_needed = not epoch.is_whole and (state.has_ended or is_last)
             if is_needed:
@@ -395,7 +399,7 @@ class Descent:
             )
         return bool(left)
 
-    def _take(self, state: State, is_whole: bool) -> None:
+    def _take(self, state: DescentState, is_whole: bool) -> None:
         """Note an epoch, and tell of it."""
         self._restarts = 0
         if is_whole:
@@ -473,11 +477,13 @@ def lanes_that_pay(seconds: float, most: int, n_workers: int) -> int:
     return min(range(1, max(1, most) + 1), key=epoch)
 
 
-def descend(rows: PartitionedRows, meaning: Meaning, settings: Settings, start: Model) -> Descended:
+def descend(
+    rows: PartitionedRows, meaning: Meaning, settings: DescentSettings, start: Model
+) -> Descended:
     """Minimise on partitions by plain descent.
 
     Raises ValueError if the model leaves the range of floats; RuntimeError if the cluster has given
     up a task, or has no workers any more.
     """
     rows.state(meaning)
-    return Descent(rows, meaning, settings, start).run()
+    return PartitionedDescent(rows, meaning, settings, start).run()

@@ -5,7 +5,7 @@
     state -- every lane: a quantum from its model --> pushes -- fold --> the next state
 
 A round's pushes begin at one model, and are folded in the order of their lanes, with the weights
-of the exchange (`folding`), which say how much of several workers' changes may be added. So the
+of the exchange (`lane_folds`), which say how much of several workers' changes may be added. So the
 next state is a function of the state and the pushes alone: whoever has them computes it, to the
 same bits, and a lost one is computed again. The state travels with the tasks and is never written.
 
@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.kernels import losses, schedules
-from hogshare.optimum.heldout import Scores
-from hogshare.partitioned.blocks import Meaning
-from hogshare.partitioned.folding import Weighing
-from hogshare.partitioned.quanta import Push
+from hogshare.kernels.rules import losses, step_schedules
+from hogshare.optimum.held_out_scores import Scores
+from hogshare.partitioned.lane_folds import Weighing
+from hogshare.partitioned.lane_quanta import Push
+from hogshare.partitioned.partition_blocks import Meaning
 from hogshare.problems.linear import effective_l1_ratio
 from hogshare.problems.model import Model
 from hogshare.rules.sgd import SGD
@@ -114,21 +114,21 @@ class Average:
 
 
 @dataclass(frozen=True)
-class Tally:
+class WorkerTally:
     """What a worker has done."""
 
     quanta: int = 0
     rows: int = 0
     seconds: float = 0.0
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
+    def __add__(self, other: WorkerTally) -> WorkerTally:
+        return WorkerTally(
             self.quanta + other.quanta, self.rows + other.rows, self.seconds + other.seconds
         )
 
 
 @dataclass(frozen=True)
-class Terms:
+class DescentTerms:
     """What all states of a descent have in common.
 
     n_rows : of all partitions
@@ -143,7 +143,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class State:
+class DescentState:
     """Where a descent is.
 
     rows, trained, losses : of the epoch that is under way: rows done, rows that a step was taken
@@ -169,7 +169,7 @@ class State:
     curvatures: int = 0
     absurd: dict[int, bool] = field(default_factory=dict)
     staleness: tuple[int, ...] = ()
-    tallies: dict[str, Tally] = field(default_factory=dict)
+    tallies: dict[str, WorkerTally] = field(default_factory=dict)
 
     @property
     def has_ended(self) -> bool:
@@ -177,7 +177,7 @@ class State:
         return self.criterion.is_met
 
 
-def folded(state: State, terms: Terms, pushes: list[Push]) -> State:
+def folded(state: DescentState, terms: DescentTerms, pushes: list[Push]) -> DescentState:
     """The state after a round.
 
     Raises ValueError if the model leaves the range of floats.
@@ -207,9 +207,11 @@ def folded(state: State, terms: Terms, pushes: list[Push]) -> State:
     return state if terms.scores is not None else _after_epoch(state, values)
 
 
-def _counted(state: State, push: Push, behind: int) -> State:
+def _counted(state: DescentState, push: Push, behind: int) -> DescentState:
     """With a push's rows and losses."""
-    tally = state.tallies.get(push.address, Tally()) + Tally(1, push.n_rows, push.seconds)
+    tally = state.tallies.get(push.address, WorkerTally()) + WorkerTally(
+        1, push.n_rows, push.seconds
+    )
     counts = list(state.staleness) + [0] * (behind + 1 - len(state.staleness))
     counts[behind] += 1
     curvature, curvatures = state.curvature, state.curvatures
@@ -230,8 +232,8 @@ def _counted(state: State, push: Push, behind: int) -> State:
 
 
 def _with_change(
-    state: State, terms: Terms, base: Model, push: Push, rows: int, live: int
-) -> State:
+    state: DescentState, terms: DescentTerms, base: Model, push: Push, rows: int, live: int
+) -> DescentState:
     """With a push's change of the model, which is one of so many of its round."""
     criterion, into, copy = state.criterion, state.model, push.model
     assert copy is not None
@@ -249,7 +251,9 @@ def _with_change(
     return replace(state, model=replace(model, t=into.t + rows), average=average)
 
 
-def _weighed(state: State, terms: Terms, base: Model, copy: Model, rows: int, live: int) -> Model:
+def _weighed(
+    state: DescentState, terms: DescentTerms, base: Model, copy: Model, rows: int, live: int
+) -> Model:
     """The model with as much of a copy's change as may be added to others of its round."""
     typical = TYPICAL.get(terms.meaning.loss, 1.0)
     weighing = replace(terms.weighing, curvature=typical * np.asarray(state.curvature))
@@ -257,7 +261,7 @@ def _weighed(state: State, terms: Terms, base: Model, copy: Model, rows: int, li
     return weighing.fold(state.model, base, copy, eta, rows, live)
 
 
-def _after_epoch(state: State, values: np.ndarray) -> State:
+def _after_epoch(state: DescentState, values: np.ndarray) -> DescentState:
     return replace(
         state,
         criterion=state.criterion.after(values),
@@ -290,8 +294,8 @@ def eta_at(step: StepSize, meaning: Meaning, t: float) -> float:
     init = 0.0
     if step.kind == "optimal":
         init = optimal_start(meaning.loss, meaning.epsilon, alpha)
-    code = schedules.CODES[step.kind]
-    return float(schedules.step_size(code, step.eta0, step.power_t, alpha, init, t))
+    code = step_schedules.CODES[step.kind]
+    return float(step_schedules.step_size(code, step.eta0, step.power_t, alpha, init, t))
 
 
 def constant(step: StepSize) -> StepSize:

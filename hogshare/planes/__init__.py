@@ -6,7 +6,7 @@ from hogshare.planes.mirrors import Mirrors
 from hogshare.planes.protocol import Home, Plane, PlaneError
 from hogshare.planes.replicas import Replicas
 from hogshare.planes.shared import Shared
-from hogshare.planes.waiting import Until
+from hogshare.planes.wait_condition import Until
 
 __all__ = [
     "Grid",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hogshare.kernels import epochs
+from hogshare.kernels.schedule import epoch_schedule
 from hogshare.planes.protocol import Plane
 
 
@@ -51,7 +51,7 @@ class Grid(Plane):
 
     def mode(self, n_workers: int) -> int:
         """Code of the plane in a run's plan: all write the one vector."""
-        return epochs.LOCK_FREE
+        return epoch_schedule.LOCK_FREE
 
     def numbers(self) -> dict[str, Any]:
         """Fields of a run's plan."""

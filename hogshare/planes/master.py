@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hogshare.kernels import epochs
+from hogshare.kernels.schedule import epoch_schedule
 from hogshare.planes.protocol import Plane
-from hogshare.system.ranges import flag, keep_whole
+from hogshare.system.ranges import flag, store_whole
 
-FOLDS = {"weighted": epochs.WEIGHTED, "sum": epochs.SUM, "mean": epochs.MEAN}
+FOLDS = {
+    "weighted": epoch_schedule.WEIGHTED,
+    "sum": epoch_schedule.SUM,
+    "mean": epoch_schedule.MEAN,
+}
 SUMMED_ROWS = 64  # whose steps are one message, where messages are summed and none says how many
 # values of a block's rows for each coordinate, from which on the rows are stepped on a whole copy
 COPIED_VALUES = 0.25
@@ -62,9 +66,9 @@ class Master(Plane):
     fold: str = "weighted"
 
     def __post_init__(self) -> None:
-        keep_whole(1, self, "gradients")
+        store_whole(1, self, "gradients")
         if self.cutoff is not None:
-            keep_whole(0, self, "cutoff")
+            store_whole(0, self, "cutoff")
         flag(damped=self.damped)
         if not isinstance(self.fold, str) or self.fold not in FOLDS:
             raise ValueError(
@@ -77,7 +81,7 @@ class Master(Plane):
 
     def mode(self, n_workers: int) -> int:
         """Code of the plane in a run's plan."""
-        return epochs.MASTER
+        return epoch_schedule.MASTER
 
     def edges(self, n_workers: int) -> list[tuple[int, int]]:
         """Each worker's to the master."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from hogshare.kernels import epochs
+from hogshare.kernels.schedule import epoch_schedule
 
 if TYPE_CHECKING:
     from hogshare.links.link import Link
@@ -197,7 +197,7 @@ class Plane:
 
     def mode(self, n_workers: int) -> int:
         """Code of the plane in a run's plan: a worker with a home is alone on it."""
-        return epochs.ALONE
+        return epoch_schedule.ALONE
 
     def interval(self, problem: Any) -> int:
         """Rows between two exchanges in kernels; 0 where there are none."""

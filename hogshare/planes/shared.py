@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from hogshare.kernels import epochs, losses
-from hogshare.kernels.moments import add_chances, estimate_curvature
+from hogshare.kernels.rows.moments import add_chances, estimate_curvature
+from hogshare.kernels.rules import losses
+from hogshare.kernels.schedule import epoch_schedule
 from hogshare.planes.protocol import Plane
 from hogshare.system import machine, ranges
 
@@ -45,12 +46,12 @@ class Shared(Plane):
     exchange : "auto", int or None, default="auto"
         None: every worker reads and writes the one vector, row by row and without locks. This is
         Hogwild! and AsySG-incon as published; on sparse data with hot features it is slower than
-        one worker, because the hot cache lines travel between the cores.
-        An int: every worker has a private copy and folds it into the shared vector every so many
-        rows (at a run's start, while the model moves fast, sooner), each coordinate weighted by how
-        far a block of rows moves it (see `hogshare.kernels.exchange`). "auto" chooses the number.
-        Behind `BSP` and on a virtual clock exchanges come at blocks' ends, and this is the block,
-        unless one is named.
+        one worker, because the hot cache lines travel between the cores. An int: every worker has a
+        private copy and folds it into the shared vector every so many rows (at a run's start, while
+        the model moves fast, sooner), each coordinate weighted by how far a block of rows moves it
+        (see `hogshare.kernels.exchange.copy_exchange`). "auto" chooses the number. Behind `BSP` and
+        on a virtual clock exchanges come at blocks' ends, and this is the block, unless one is
+        named.
     adds : {"plain", "atomic"}, default="plain"
         With ``exchange=None``: plain adds may lose an update when two workers meet on a
         coordinate; atomic ones do not, and cost several times as much. Several workers whose
@@ -77,7 +78,7 @@ class Shared(Plane):
             raise ValueError(
                 f"exchange must be 'auto', a number of rows, or None; got {self.exchange!r}."
             )
-        ranges.keep_whole(1, self, "exchange")
+        ranges.store_whole(1, self, "exchange")
 
     @property
     def has_copies(self) -> bool:
@@ -97,8 +98,8 @@ class Shared(Plane):
     def mode(self, n_workers: int) -> int:
         """Code of the plane in a run's plan."""
         if self.exchange is None:
-            return epochs.LOCK_FREE
-        return epochs.ALONE if n_workers == 1 else epochs.EXCHANGE
+            return epoch_schedule.LOCK_FREE
+        return epoch_schedule.ALONE if n_workers == 1 else epoch_schedule.EXCHANGE
 
     def numbers(self) -> dict[str, Any]:
         """Fields of a run's plan."""

@@ -12,16 +12,18 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hogshare.kernels import cells, factors, losses, quanta
-from hogshare.kernels.factors import Ratings
-from hogshare.kernels.parts import Each
-from hogshare.problems.arrays import FLOATS, frozen, require_unmasked
+from hogshare.kernels.ratings import cells, factors
+from hogshare.kernels.ratings.factors import RatingArrays
+from hogshare.kernels.rows.shared_passes import Each
+from hogshare.kernels.rules import losses
+from hogshare.kernels.schedule import quanta
 from hogshare.problems.gradient import CompiledPass, GradientProblem, Whole
+from hogshare.problems.kernel_arrays import FLOATS, frozen, require_unmasked
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.system import memory, missed_calls, ranges
+from hogshare.system.lazy_attribute import once
 from hogshare.system.messages import nearest
-from hogshare.system.once import once
 
 LOSSES = {"squared_error": "squared_error", "logistic": "log_loss"}  # as kernels call them
 SWEEPS = 4  # of all users' and all items' biases, after which they hardly move
@@ -54,7 +56,7 @@ class FactorisationProblem(GradientProblem):
     name: ClassVar[str] = "factorisation"
     each: Each = map  # who makes the parts of a pass over all ratings; stays in this process
 
-    def __init__(self, ratings: Ratings, loss: str, ends: np.ndarray | None = None) -> None:
+    def __init__(self, ratings: RatingArrays, loss: str, ends: np.ndarray | None = None) -> None:
         self.ratings = ratings
         self.loss = loss
         self.ends = ends
@@ -86,7 +88,7 @@ class FactorisationProblem(GradientProblem):
         """The pass by cells: the ratings of a group of users by a group of items."""
         if self.ends is None:
             return None
-        return CompiledPass(quanta.factors_turn, self.ratings, self.ends)
+        return CompiledPass(quanta.factors_quantum, self.ratings, self.ends)
 
     @property
     def nnz(self) -> int:
@@ -332,7 +334,7 @@ class FactorisationProblem(GradientProblem):
         made.each = self.each
         return made
 
-    def _with(self, ratings: Ratings) -> FactorisationProblem:
+    def _with(self, ratings: RatingArrays) -> FactorisationProblem:
         made = copy.copy(self)  # with what has been found of biases, in which these have no part
         made.ratings, made.each = ratings, self.each
         return made
@@ -464,7 +466,9 @@ def factorisation(
         raise ValueError(
             f"loss must be one of {list(LOSSES)}; got {loss!r}.{nearest(loss, LOSSES)}"
         )
-    form = checked_form(Form(n_factors, biases, loss, alpha, bias_alpha, nonnegative), dtype)
+    form = checked_form(
+        FactorisationForm(n_factors, biases, loss, alpha, bias_alpha, nonnegative), dtype
+    )
     values = checked_ratings(ratings, loss, dtype)
     lines = checked_lines(users, items, len(values), shape)
     counts = tuple(np.bincount(line, minlength=n) for line, n in lines)
@@ -472,7 +476,7 @@ def factorisation(
     return build(lines[0][0], lines[1][0], values.astype(dtype), counts, form, mean)
 
 
-class Form(NamedTuple):
+class FactorisationForm(NamedTuple):
     """What explains ratings; as of `factorisation`."""
 
     n_factors: int
@@ -483,7 +487,7 @@ class Form(NamedTuple):
     nonnegative: bool
 
 
-def checked_form(form: Form, dtype: Any) -> Form:
+def checked_form(form: FactorisationForm, dtype: Any) -> FactorisationForm:
     """A form as plain numbers, and refused if it or the vector's type is none.
 
     Raises
@@ -499,7 +503,7 @@ def checked_form(form: Form, dtype: Any) -> Form:
     if np.dtype(dtype) not in FLOATS:
         raise ValueError(f"dtype must be float32 or float64; got {dtype!r}.")
     strengths = float(alpha), float(bias_alpha)
-    return Form(int(n_factors), bool(biases), loss, *strengths, bool(nonnegative))
+    return FactorisationForm(int(n_factors), bool(biases), loss, *strengths, bool(nonnegative))
 
 
 def build(
@@ -507,7 +511,7 @@ def build(
     items: np.ndarray,
     values: np.ndarray,
     counts: tuple[np.ndarray, ...],
-    form: Form,
+    form: FactorisationForm,
     mean: float,
     seed: int = CELLS_SEED,
     each: Each = map,
@@ -529,7 +533,7 @@ def build(
     of_users, of_items = (
         frozen((1.0 / np.maximum(count, 1)).astype(values.dtype)) for count in counts
     )
-    ratings = Ratings(
+    ratings = RatingArrays(
         frozen(users),
         frozen(items),
         frozen(values),
@@ -658,7 +662,8 @@ def in_cells(
 
     Users and items are cut into groups with about as many ratings each, of lines drawn at random. A
     pair of groups is a cell; cells follow each other along diagonals, so that those that are near
-    have no line in common (`hogshare.kernels.grid`). Within a cell ratings are in a random order.
+    have no line in common (`hogshare.kernels.schedule.grid_quanta`). Within a cell ratings are in a
+    random order.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hogshare.kernels.sums import sum_by_place
+from hogshare.kernels.rows.sums import sum_by_place
 from hogshare.system.interrupts import errstate
 
 DIGITS = "by place"  # how they are made: others cannot be compared with these

@@ -17,14 +17,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from hogshare.kernels.jit import JIT_DISABLED, load_registries
-from hogshare.kernels.rows import Rows
-from hogshare.problems.arrays import FLOATS, added_up, frozen, sealed
+from hogshare.kernels.jit.decorators import JIT_DISABLED, load_registries
+from hogshare.kernels.rows.row_views import RowArrays
+from hogshare.problems.kernel_arrays import FLOATS, added_up, frozen, sealed
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
-from hogshare.problems.sharding import Shard
+from hogshare.problems.shard import Shard
 from hogshare.system import ranges
-from hogshare.system.once import once
+from hogshare.system.lazy_attribute import once
 
 SAMPLE_ROWS = 64  # that a gradient is tried with
 SAMPLE_STEPS = 1024  # the same of a pass, whose rows take less time than its call
@@ -34,7 +34,7 @@ NOBODY = -1  # a number of a worker
 GUARD = 8  # numbers on either side of `out` that nobody may write
 
 
-class Claim(NamedTuple):
+class BlockClaim(NamedTuple):
     """Which block a worker has claimed: what random numbers of a gradient are keyed by.
 
     Attributes
@@ -78,7 +78,7 @@ class CompiledPass(NamedTuple):
     Attributes
     ----------
     quantum : kernel
-        Made by `hogshare.kernels.quanta.turn_of`, with cells.
+        Made by `hogshare.kernels.schedule.quanta.quantum_of`, with cells.
     data : NamedTuple
         What it reads, as the kernel has it.
     ends : ndarray of int64
@@ -235,9 +235,9 @@ class GradientProblem:
         Returns
         -------
         callable
-            As `gradient`. If it has a method ``begin``, a worker calls that with the `Claim` of
-            each block before the block's rows are asked for: random numbers that are keyed by the
-            claim are the same whoever works.
+            As `gradient`. If it has a method ``begin``, a worker calls that with the `BlockClaim`
+            of each block before the block's rows are asked for: random numbers that are keyed by
+            the claim are the same whoever works.
         """
         return self.gradient
 
@@ -311,7 +311,7 @@ class GradientProblem:
             load_registries()  # or a function of the user's would: it may be interrupted
         w = sealed(np.asarray(start, dtype=self.dtype))
         rows = sealed(np.arange(min(self.n_rows, SAMPLE_STEPS if self.has_pass else SAMPLE_ROWS)))
-        call = _one_pass(self, w) if self.has_pass else functools.partial(Caller(self), w)
+        call = _one_pass(self, w) if self.has_pass else functools.partial(GradientCaller(self), w)
         spent = 0.0
         for _ in range(2):
             began = time.perf_counter()
@@ -335,7 +335,7 @@ class GradientProblem:
         -------
         float, ndarray of shape (n_params,)
         """
-        call = Caller(self)
+        call = GradientCaller(self)
         loss, total = 0.0, np.zeros(self.n_params)
         params = sealed(np.asarray(params, dtype=self.dtype))
         for rows in self._parts():
@@ -398,11 +398,11 @@ class GradientProblem:
         return self.n_rows * self.n_params
 
     @once
-    def rows(self) -> Rows:
+    def rows(self) -> RowArrays:
         """No rows for kernels."""
         nothing = frozen(np.empty(0, self.dtype))
         no_places = frozen(np.empty(0, np.uint32)), frozen(np.zeros(1, np.int64))
-        return Rows(nothing, *no_places, 1, nothing, nothing)
+        return RowArrays(nothing, *no_places, 1, nothing, nothing)
 
     def check(self) -> None:
         """Refuse an instance that lacks something.
@@ -434,7 +434,7 @@ class GradientProblem:
 
         A function cannot be compared: what it answers for a few rows is, to six digits.
         """
-        call = Caller(self)
+        call = GradientCaller(self)
         rows = np.arange(min(self.n_rows, SAMPLE_ROWS))
         loss, _ = call(sealed(np.asarray(self.start(), dtype=self.dtype)), rows)
         (found,) = self.totals(np.array([loss, np.abs(call.out).sum()], np.float64))
@@ -522,7 +522,7 @@ class GradientProblem:
         return self.evaluate(model.coef[0])[1]
 
 
-class Caller:
+class GradientCaller:
     """Calls a problem's gradient into memory of its own, and looks at what it has answered.
 
     gradient : what is called in its place: the same, with something around it

@@ -11,25 +11,25 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hogshare.kernels import dense, network
-from hogshare.kernels.tiles import TALLEST, VECTOR_BYTES, padded
+from hogshare.kernels.networks import dense_layers, network_gradient
+from hogshare.kernels.networks.tiles import TALLEST, VECTOR_BYTES, padded
 from hogshare.system import ranges
 from hogshare.system.messages import nearest
 
 STRIP_BYTES = 1 << 17  # derivatives of a dense layer that are computed at once, and stay in L2
-POOLS = {"max": network.LARGEST, "average": network.MEAN}
+POOLS = {"max": network_gradient.LARGEST, "average": network_gradient.MEAN}
 
 
-def _keep_activation(layer: Dense | Convolution) -> None:
-    if layer.activation is not None and layer.activation not in dense.ACTIVATIONS:
+def _store_activation(layer: Dense | Convolution) -> None:
+    if layer.activation is not None and layer.activation not in dense_layers.ACTIVATIONS:
         raise ValueError(activation_refused(layer.activation))
 
 
 def activation_refused(activation: object) -> str:
     """The sentence about an activation that there is none of."""
     return (
-        f"activation must be one of {list(dense.ACTIVATIONS)}; got {activation!r}."
-        f"{nearest(activation, dense.ACTIVATIONS)}"
+        f"activation must be one of {list(dense_layers.ACTIVATIONS)}; got {activation!r}."
+        f"{nearest(activation, dense_layers.ACTIVATIONS)}"
     )
 
 
@@ -48,13 +48,13 @@ class Dense:
     activation: str | None = None
 
     def __post_init__(self) -> None:
-        ranges.keep_whole(1, self, "units")
-        _keep_activation(self)
+        ranges.store_whole(1, self, "units")
+        _store_activation(self)
 
-    def add_to(self, plan: Plan) -> None:
+    def add_to(self, plan: LayerPlan) -> None:
         """Append it to a network's layers."""
         n_in = plan.n_now
-        plan.add(network.DENSE, (n_in, self.units), self.activation, (n_in, self.units))
+        plan.add(network_gradient.DENSE, (n_in, self.units), self.activation, (n_in, self.units))
         plan.image = None
 
 
@@ -84,16 +84,16 @@ class Convolution:
 
     def __post_init__(self) -> None:
         for name in ("filters", "size", "stride"):
-            ranges.keep_whole(1, self, name)
-        ranges.keep_whole(0, self, "padding")
+            ranges.store_whole(1, self, name)
+        ranges.store_whole(0, self, "padding")
         if self.padding >= self.size:
             raise ValueError(
                 f"padding must be less than size, {self.size}: a window would lie beyond the "
                 f"border as a whole; got {self.padding}."
             )
-        _keep_activation(self)
+        _store_activation(self)
 
-    def add_to(self, plan: Plan) -> None:
+    def add_to(self, plan: LayerPlan) -> None:
         """Append it to a network's layers."""
         height, width, channels = plan.take_image("Convolution")
         down, across = (
@@ -109,7 +109,7 @@ class Convolution:
         shape = (height, width, channels, *image, self.size, self.stride, self.padding)
         coefs = self.size, self.size, channels, self.filters
         ends = n_in, down * across * self.filters
-        plan.add(network.CONVOLUTION, ends, self.activation, coefs, shape)
+        plan.add(network_gradient.CONVOLUTION, ends, self.activation, coefs, shape)
         plan.image = image
 
 
@@ -133,15 +133,15 @@ class Pooling:
     kind: str = "max"
 
     def __post_init__(self) -> None:
-        ranges.keep_whole(1, self, "size")
+        ranges.store_whole(1, self, "size")
         if self.stride is not None:
-            ranges.keep_whole(1, self, "stride")
+            ranges.store_whole(1, self, "stride")
         if self.kind not in POOLS:
             raise ValueError(
                 f"kind must be one of {list(POOLS)}; got {self.kind!r}.{nearest(self.kind, POOLS)}"
             )
 
-    def add_to(self, plan: Plan) -> None:
+    def add_to(self, plan: LayerPlan) -> None:
         """Append it to a network's layers."""
         height, width, channels = plan.take_image("Pooling")
         stride = self.size if self.stride is None else self.stride
@@ -183,19 +183,19 @@ class LocalResponse:
     k: float = 1.0
 
     def __post_init__(self) -> None:
-        ranges.keep_whole(1, self, "size")
+        ranges.store_whole(1, self, "size")
         if self.size % 2 == 0:
             raise ValueError(f"size must be odd, so that a window has a middle; got {self.size}.")
         ranges.not_negative(alpha=self.alpha)
         ranges.finite(beta=self.beta)
         ranges.positive(k=self.k)
 
-    def add_to(self, plan: Plan) -> None:
+    def add_to(self, plan: LayerPlan) -> None:
         """Append it to a network's layers."""
         image = height, width, channels = plan.take_image("LocalResponse")
         n = height * width * channels
         shape = (*image, *image, self.size, 1, self.size // 2)
-        plan.add(network.RESPONSE, (n, n), "identity", None, shape)
+        plan.add(network_gradient.RESPONSE, (n, n), "identity", None, shape)
         plan.numbers[-1] = self.alpha, self.beta, self.k
 
 
@@ -212,14 +212,14 @@ class Layout:
     n_scratch : numbers of scratch, whatever number of rows there are
     """
 
-    net: network.Net
+    net: network_gradient.NetworkLayout
     places: np.ndarray | None
     n_marks: int
     n_scratch: int
 
 
 @dataclass
-class Plan:
+class LayerPlan:
     """Layers one after another, as they are added.
 
     n_now : numbers of a row that come out of the last one
@@ -250,11 +250,11 @@ class Plan:
         ends: tuple[int, int],
         activation: str | None,
         coefs: tuple[int, ...] | None,
-        shape: tuple[int, ...] = (0,) * network.SHAPELESS,
+        shape: tuple[int, ...] = (0,) * network_gradient.SHAPELESS,
     ) -> None:
         """Append a layer.
 
-        kind : one of the codes of `hogshare.kernels.network`
+        kind : one of the codes of `hogshare.kernels.networks.network_gradient`
         ends : numbers of a row that go in and come out
         coefs : shape of its coefficients, a bias for each of the last; None where it has none
         """
@@ -265,7 +265,7 @@ class Plan:
             biases = first + int(np.prod(coefs))
             end = biases + coefs[-1]
             self.shapes.append(coefs)
-        code = dense.ACTIVATIONS[self.activation if activation is None else activation]
+        code = dense_layers.ACTIVATIONS[self.activation if activation is None else activation]
         self.rows.append([kind, code, first, biases, end, n_in, n_out, 0, 0, *shape])
         self.numbers.append((0.0, 0.0, 0.0))
         self.n_params, self.n_now = end, n_out
@@ -276,42 +276,48 @@ class Plan:
         in_place : whether the rows stay where they are, and lie not in a worker's memory
         """
         known = np.array(self.rows, np.int64)
-        table = np.zeros((len(known), network.COLUMNS), np.int64)
+        table = np.zeros((len(known), network_gradient.COLUMNS), np.int64)
         table[:, : known.shape[1]] = known
-        kinds = known[:, network.KIND]
-        spare = np.where(kinds == network.DENSE, 0, VECTOR_BYTES // itemsize)  # behind an image
-        widths = [padded(int(n), itemsize) for n in known[:, network.N_OUT] + spare]
-        fused = table[:-1, network.IS_FUSED]
-        fused[:] = (kinds[:-1] == network.CONVOLUTION) & (kinds[1:] == network.LARGEST)
-        table[:, network.WIDTH] = np.where(table[:, network.IS_FUSED], 0, widths)
-        first = padded(int(known[0, network.N_IN] + spare[0]), itemsize)
-        table[:, network.IN_WIDTH] = first, *table[:-1, network.WIDTH]
+        kinds = known[:, network_gradient.KIND]
+        spare = np.where(
+            kinds == network_gradient.DENSE, 0, VECTOR_BYTES // itemsize
+        )  # behind an image
+        widths = [padded(int(n), itemsize) for n in known[:, network_gradient.N_OUT] + spare]
+        fused = table[:-1, network_gradient.IS_FUSED]
+        fused[:] = (kinds[:-1] == network_gradient.CONVOLUTION) & (
+            kinds[1:] == network_gradient.LARGEST
+        )
+        table[:, network_gradient.WIDTH] = np.where(table[:, network_gradient.IS_FUSED], 0, widths)
+        first = padded(int(known[0, network_gradient.N_IN] + spare[0]), itemsize)
+        table[:, network_gradient.IN_WIDTH] = first, *table[:-1, network_gradient.WIDTH]
         before = 0 if in_place else first
-        table[:, network.AT] = before + _before(table[:, network.WIDTH])
-        marks = np.where(kinds == network.LARGEST, table[:, network.WIDTH], 0)
-        table[:, network.MARKS] = _before(marks)
+        table[:, network_gradient.AT] = before + _before(table[:, network_gradient.WIDTH])
+        marks = np.where(kinds == network_gradient.LARGEST, table[:, network_gradient.WIDTH], 0)
+        table[:, network_gradient.MARKS] = _before(marks)
         return table
 
     def layout(self, in_place: bool, itemsize: int) -> Layout:
         """How a worker's memory is laid out."""
         table, scratch = self.table(in_place, itemsize), _Scratch(itemsize)
-        n_images = sum(row[network.KIND] != network.DENSE for row in self.rows)
+        n_images = sum(row[network_gradient.KIND] != network_gradient.DENSE for row in self.rows)
         places: list[np.ndarray] = []
         for index, layer in enumerate(table[:n_images]):
-            if layer[network.KIND] == network.CONVOLUTION:
-                layer[network.PLACES] = sum(map(len, places))
+            if layer[network_gradient.KIND] == network_gradient.CONVOLUTION:
+                layer[network_gradient.PLACES] = sum(map(len, places))
                 places.append(_places(layer, itemsize))
                 scratch.add_filters(layer, index > 0)
         dense = table[n_images:]
-        images = int(table[:n_images, network.WIDTH].max(initial=0))
-        junction = [int(dense[0, network.IN_WIDTH])] if n_images else []
-        space = max([int(dense[:, network.WIDTH].max()), *junction])
-        deltas_at = int(table[-1, network.AT] + table[-1, network.WIDTH])
+        images = int(table[:n_images, network_gradient.WIDTH].max(initial=0))
+        junction = [int(dense[0, network_gradient.IN_WIDTH])] if n_images else []
+        space = max([int(dense[:, network_gradient.WIDTH].max()), *junction])
+        deltas_at = int(table[-1, network_gradient.AT] + table[-1, network_gradient.WIDTH])
         regions = scratch.regions(table[:n_images], images, dense, n_images > 0)
-        marks = table[table[:, network.KIND] == network.LARGEST, network.WIDTH]
+        marks = table[
+            table[:, network_gradient.KIND] == network_gradient.LARGEST, network_gradient.WIDTH
+        ]
         numbers = np.array(self.numbers)
         ends = n_images, deltas_at, space, deltas_at + 2 * space
-        net = network.Net(table, numbers, regions, *ends)
+        net = network_gradient.NetworkLayout(table, numbers, regions, *ends)
         known = np.concatenate([*places, np.zeros(1, np.int64)]) if n_images else None
         return Layout(net, known, int(marks.sum()), scratch.end)
 
@@ -323,7 +329,7 @@ def _before(counts: np.ndarray) -> np.ndarray:
 def _places(layer: np.ndarray, itemsize: int) -> np.ndarray:
     """Where windows begin in an image with borders, their numbers in them, and those of a line."""
     _, wide, channels, down, across, filters, size, stride, padding = layer[
-        network.SHAPE : network.WIDTH
+        network_gradient.SHAPE : network_gradient.WIDTH
     ]
     line = (wide + 2 * padding) * channels
     windows = np.add.outer(np.arange(down) * line, np.arange(across) * channels) * stride
@@ -350,11 +356,11 @@ class _Scratch:
 
     def add_filters(self, layer: np.ndarray, goes_back: bool) -> None:
         """Memory for a convolution's filters, derivatives, and filters by columns."""
-        channels, filters, size = (int(layer[network.SHAPE + k]) for k in (2, 5, 6))
+        channels, filters, size = (int(layer[network_gradient.SHAPE + k]) for k in (2, 5, 6))
         n = (size * size * channels + 1) * padded(filters, self.itemsize)
-        layer[network.FILTERS], layer[network.SLOPES] = self.take(n), self.take(n)
+        layer[network_gradient.FILTERS], layer[network_gradient.SLOPES] = self.take(n), self.take(n)
         if goes_back:
-            layer[network.FLIPPED] = self.take(
+            layer[network_gradient.FLIPPED] = self.take(
                 size * filters * padded(size * channels, self.itemsize)
             )
 
@@ -368,39 +374,49 @@ class _Scratch:
         goes_back : whether the first dense layer's way back goes on
         """
         sums = bordered = line = 0
-        for layer in images[images[:, network.KIND] == network.CONVOLUTION].tolist():
+        for layer in images[
+            images[:, network_gradient.KIND] == network_gradient.CONVOLUTION
+        ].tolist():
             height, wide, channels, down, across, filters, size, _, padding = layer[
-                network.SHAPE : network.WIDTH
+                network_gradient.SHAPE : network_gradient.WIDTH
             ]
             whole = (wide + 2 * padding) * channels
             sums = max(sums, down * across * padded(filters, self.itemsize))
             bordered = max(bordered, (height + 2 * padding) * whole)
             run = padded(size * channels, self.itemsize)
             line = max(line, (across + 1) * run + whole)
-        found = np.zeros(network.N_REGIONS, np.int64)
-        found[network.SPACE] = largest
-        found[network.ONE], found[network.SUMS] = self.take(1), self.take(sums)
-        found[network.BORDERED], found[network.LINE] = self.take(bordered), self.take(line)
-        responds = bool((images[:, network.KIND] == network.RESPONSE).any())
-        found[network.RESPONSES] = self.take(3 * largest * responds)
-        found[network.FIRST], found[network.SECOND] = self.take(largest), self.take(largest)
-        widest = int(dense[:, network.WIDTH].max())
-        found[network.STRIP] = max(1, STRIP_BYTES // (TALLEST * widest * self.itemsize)) * TALLEST
-        coefs = int(found[network.STRIP]) * widest
+        found = np.zeros(network_gradient.N_REGIONS, np.int64)
+        found[network_gradient.SPACE] = largest
+        found[network_gradient.ONE], found[network_gradient.SUMS] = self.take(1), self.take(sums)
+        found[network_gradient.BORDERED], found[network_gradient.LINE] = (
+            self.take(bordered),
+            self.take(line),
+        )
+        responds = bool((images[:, network_gradient.KIND] == network_gradient.RESPONSE).any())
+        found[network_gradient.RESPONSES] = self.take(3 * largest * responds)
+        found[network_gradient.FIRST], found[network_gradient.SECOND] = (
+            self.take(largest),
+            self.take(largest),
+        )
+        widest = int(dense[:, network_gradient.WIDTH].max())
+        found[network_gradient.STRIP] = (
+            max(1, STRIP_BYTES // (TALLEST * widest * self.itemsize)) * TALLEST
+        )
+        coefs = int(found[network_gradient.STRIP]) * widest
         for index, layer in enumerate(dense.tolist()):
-            n_in, n_out = layer[network.N_IN], layer[network.N_OUT]
-            coefs = max(coefs, n_in * layer[network.WIDTH])
+            n_in, n_out = layer[network_gradient.N_IN], layer[network_gradient.N_OUT]
+            coefs = max(coefs, n_in * layer[network_gradient.WIDTH])
             if index > 0 or goes_back:
                 coefs = max(coefs, n_out * padded(n_in, self.itemsize))
-        found[network.COEFS] = self.take(coefs)
+        found[network_gradient.COEFS] = self.take(coefs)
         return found
 
 
 def plan_of(
     layers: Sequence[Layer], n_features: int, image: tuple[int, int, int] | None, activation: str
-) -> Plan:
+) -> LayerPlan:
     """Put layers one after another."""
-    plan = Plan(n_features, image, activation)
+    plan = LayerPlan(n_features, image, activation)
     for layer in layers:
         if not isinstance(layer, Layer):
             raise TypeError(

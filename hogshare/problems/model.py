@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.kernels.sums import squares
-from hogshare.problems.arrays import FLOATS, frozen
+from hogshare.kernels.rows.sums import squares
+from hogshare.problems.kernel_arrays import FLOATS, frozen
 from hogshare.system.interrupts import errstate
 
 

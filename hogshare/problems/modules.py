@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.problems.arrays import FLOATS
 from hogshare.problems.gradient import NOBODY, GradientProblem
+from hogshare.problems.kernel_arrays import FLOATS
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.system import extras, missed_calls, ranges
 from hogshare.system.interrupts import errstate
-from hogshare.system.once import once
+from hogshare.system.lazy_attribute import once
 
 REDUCTIONS = ("mean", "sum")
 
@@ -80,7 +80,7 @@ class ModuleProblem(GradientProblem):
         parameters = _trained(module)
         self.n_params = sum(p.numel() for p in parameters)
         self.dtype = parameters[0].detach().cpu().numpy().dtype
-        self._first: Replica | None = None
+        self._first: ModuleReplica | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_first": None}
@@ -101,7 +101,7 @@ class ModuleProblem(GradientProblem):
 
     def for_worker(self, me: int) -> Callable[..., Any]:
         """A replica of the module, for one worker, whose steps are by the loss as it is."""
-        replica = Replica(self, me)
+        replica = ModuleReplica(self, me)
         if me == 0:
             self._first = replica
         return replica
@@ -116,7 +116,7 @@ class ModuleProblem(GradientProblem):
         """
         if _sees_batches(self.module) or getattr(self.loss, "weight", None) is not None:
             return False
-        call, w = Replica(self, NOBODY), self.start()
+        call, w = ModuleReplica(self, NOBODY), self.start()
         rows = np.unique(np.linspace(0, self.n_rows - 1, min(self.n_rows, PARTED_ROWS)).astype(int))
         whole, parts = np.zeros((2, self.n_params), self.dtype)
         with errstate(all="ignore"):
@@ -129,7 +129,7 @@ class ModuleProblem(GradientProblem):
 
     def gradient(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
         """The sum over some rows, by a replica that is made for it."""
-        return Replica(self, NOBODY)(w, rows, out)
+        return ModuleReplica(self, NOBODY)(w, rows, out)
 
     def start(self) -> np.ndarray:
         """The module's parameters as they are."""
@@ -148,7 +148,7 @@ class ModuleProblem(GradientProblem):
         return ModuleParams(known.params, known.t, known.average, module)
 
 
-class Replica:
+class ModuleReplica:
     """One worker's module over the vector that it reads and the gradient that it writes."""
 
     def __init__(self, problem: ModuleProblem, me: int) -> None:

@@ -14,14 +14,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare.kernels import dense, momentum, outputs
-from hogshare.kernels import network as kernels
-from hogshare.kernels.parts import Each
-from hogshare.problems.arrays import frozen, line_zeros
+from hogshare.kernels.networks import dense_layers, output_layers
+from hogshare.kernels.networks import network_gradient as kernels
+from hogshare.kernels.rows.shared_passes import Each
+from hogshare.kernels.rules import momentum
 from hogshare.problems.gradient import NOBODY, PASS_ROWS, SAMPLE_ROWS, GradientProblem, Whole
-from hogshare.problems.layers import Dense, Layer, Plan, activation_refused, plan_of
+from hogshare.problems.kernel_arrays import frozen, line_zeros
+from hogshare.problems.layers import Dense, Layer, LayerPlan, activation_refused, plan_of
 from hogshare.problems.linear.labels import distinct, own_type
-from hogshare.problems.linear.rows import (
+from hogshare.problems.linear.row_arrays import (
     as_rows,
     check_sparse,
     each_column_once,
@@ -29,10 +30,8 @@ from hogshare.problems.linear.rows import (
     require_dense,
 )
 from hogshare.problems.model import Model
-from hogshare.problems.params import Params, params_of
-from hogshare.problems.sparsity import Columns, by_columns
-from hogshare.problems.training import (
-    Shared,
+from hogshare.problems.network_trainer import (
+    TeamArrays,
     Trainer,
     is_trained,
     layout_of,
@@ -40,12 +39,18 @@ from hogshare.problems.training import (
     shared_values,
     steps_of_block,
 )
+from hogshare.problems.params import Params, params_of
+from hogshare.problems.sparse_columns import SparseColumns, by_columns
 from hogshare.problems.weights import row_weights
 from hogshare.system import missed_calls, ranges
+from hogshare.system.lazy_attribute import once
 from hogshare.system.messages import nearest
-from hogshare.system.once import once
 
-LOSSES = {"log_loss": outputs.SOFTMAX, "squared_error": outputs.SQUARES, "poisson": outputs.POISSON}
+LOSSES = {
+    "log_loss": output_layers.SOFTMAX,
+    "squared_error": output_layers.SQUARES,
+    "poisson": output_layers.POISSON,
+}
 SAMPLE_BATCHES = 8  # that steps are timed with
 GLOROT, GLOROT_LOGISTIC = 6.0, 2.0  # of a start's variance, as scikit-learn has them
 
@@ -108,7 +113,7 @@ class NetworkProblem(GradientProblem):
         targets: np.ndarray,
         weights: np.ndarray | None,
         classes: np.ndarray | None,
-        plan: Plan,
+        plan: LayerPlan,
         loss: int,
         alpha: float,
         seed: int,
@@ -156,7 +161,7 @@ class NetworkProblem(GradientProblem):
         return steps_of_block(self.plan, columns.n_dense + len(columns.data) / self.n_rows, batch)
 
     @once
-    def columns(self) -> Columns:
+    def columns(self) -> SparseColumns:
         """The inputs as steps read them."""
         return by_columns(self.inputs, self.n_inputs, self.plan.rows[0][kernels.N_OUT])
 
@@ -166,11 +171,13 @@ class NetworkProblem(GradientProblem):
         return 2 * found.n_part
 
     def shared_values(self, batch: int, size: int) -> dict[str, tuple[tuple[int, int], str]]:
-        """What a team shares of a mini-batch: see `hogshare.kernels.training.Values`."""
+        """What a team shares of a mini-batch: see
+        `hogshare.kernels.networks.network_training.Values`.
+        """
         return shared_values(self.plan, self.columns, batch, size)
 
     def trainer(
-        self, batch: int, me: int = 0, size: int = 1, shared: Shared | None = None
+        self, batch: int, me: int = 0, size: int = 1, shared: TeamArrays | None = None
     ) -> Trainer:
         """What takes a worker's steps, with memory of its own; see `Trainer`."""
         terms = self.columns, self.targets, self.weights, self.loss, self.alpha
@@ -181,9 +188,9 @@ class NetworkProblem(GradientProblem):
         """Kernels do."""
         return True
 
-    def for_worker(self, me: int) -> Replica:
+    def for_worker(self, me: int) -> NetworkReplica:
         """Memory of its own; and a worker's steps are by the mean."""
-        return Replica(self, mean=me != NOBODY)
+        return NetworkReplica(self, mean=me != NOBODY)
 
     def seconds_of_a_row(self, start: np.ndarray) -> float:
         """As `GradientProblem.seconds_of_a_row`, of steps as they are taken."""
@@ -216,12 +223,12 @@ class NetworkProblem(GradientProblem):
         float
             Sum of the rows' losses, and the penalty once.
         """
-        return Replica(self, mean=False)(w, rows, out)
+        return NetworkReplica(self, mean=False)(w, rows, out)
 
     def facts(self) -> dict[str, Any]:
         """What it is, as plain data, for reports."""
         names = {code: name for name, code in LOSSES.items()}
-        names |= {outputs.BINARY: "log_loss", outputs.MEAN_SQUARES: "squared_error"}
+        names |= {output_layers.BINARY: "log_loss", output_layers.MEAN_SQUARES: "squared_error"}
         told = [list(shape) for shape in self.shapes]
         return {**super().facts(), "loss": names[self.loss], "alpha": self.alpha, "coefs": told}
 
@@ -241,12 +248,14 @@ class NetworkProblem(GradientProblem):
         vector = np.empty(self.n_params, self.dtype)
         with_coefs = [row for row in self.plan.rows if row[kernels.END] > row[kernels.WEIGHTS]]
         activations = [row[kernels.ACTIVATION] for row in with_coefs]
-        activations[-1] = dense.ACTIVATIONS[self.plan.activation]  # the outputs' layer has none
+        activations[-1] = dense_layers.ACTIVATIONS[
+            self.plan.activation
+        ]  # the outputs' layer has none
         layers = zip(activations, parted(vector, self.shapes), strict=True)
         for activation, (coefs, intercepts) in layers:
             window = int(np.prod(coefs.shape[:-2]))
             spread = window * (coefs.shape[-2] + coefs.shape[-1])
-            factor = GLOROT_LOGISTIC if activation == dense.LOGISTIC else GLOROT
+            factor = GLOROT_LOGISTIC if activation == dense_layers.LOGISTIC else GLOROT
             bound = np.sqrt(factor / spread)
             coefs[...] = generator.uniform(-bound, bound, coefs.shape)
             intercepts[:] = generator.uniform(-bound, bound, intercepts.shape)
@@ -278,7 +287,7 @@ class NetworkProblem(GradientProblem):
         chunks = list(self._parts())
 
         def total(part: int) -> float:
-            replica = Replica(self, mean=False)
+            replica = NetworkReplica(self, mean=False)
             return sum(replica.loss(params, rows) for rows in chunks[part::n_parts])
 
         (loss,) = self.totals(np.array([sum(each(total, range(n_parts)))]))
@@ -287,7 +296,7 @@ class NetworkProblem(GradientProblem):
     def evaluate(self, params: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and its gradient over all rows."""
         params = frozen(np.asarray(params, self.dtype))
-        replica = Replica(self, mean=False, alpha=0.0)
+        replica = NetworkReplica(self, mean=False, alpha=0.0)
         value, total, out = 0.0, np.zeros(self.n_params), np.empty(self.n_params, self.dtype)
         for rows in self._parts():
             value += replica(params, rows, out)
@@ -339,7 +348,7 @@ class NetworkProblem(GradientProblem):
             )
         params = frozen(np.asarray(params, self.dtype))
         rows = as_rows(X, np.empty(0, self.dtype), None)
-        replica = Replica(self, mean=False, inputs=(rows.data, rows.indices, rows.indptr))
+        replica = NetworkReplica(self, mean=False, inputs=(rows.data, rows.indices, rows.indptr))
         found = np.empty((X.shape[0], self.n_outputs), self.dtype)
         for first in range(0, X.shape[0], PASS_ROWS):
             part = np.arange(first, min(X.shape[0], first + PASS_ROWS))
@@ -354,12 +363,12 @@ class NetworkProblem(GradientProblem):
             return labels
         if self.classes is not None:
             return np.asarray(self.classes[(found[:, 0] > 0.5).astype(int)])
-        if self.loss == outputs.BINARY:
+        if self.loss == output_layers.BINARY:
             return (found > 0.5).astype(int)
         return found[:, 0] if self.n_outputs == 1 else found
 
 
-class Replica:
+class NetworkReplica:
     """One worker's memory for a network: calls of it are the gradient."""
 
     def __init__(
@@ -533,7 +542,7 @@ channels)
         raise ValueError(
             f"loss must be one of {list(LOSSES)}; got {loss!r}.{nearest(loss, LOSSES)}"
         )
-    if not isinstance(activation, str) or activation not in dense.ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in dense_layers.ACTIVATIONS:
         raise ValueError(activation_refused(activation))
     ranges.not_negative(alpha=alpha)
     ranges.whole(0, seed=seed)
@@ -543,7 +552,7 @@ channels)
     if layers is None:
         layers = [Dense(units) for units in _hidden(hidden)]
     plan = plan_of(layers, X.shape[1], image, activation)
-    n_outputs = targets.shape[1] if code != outputs.SOFTMAX else int(targets.max()) + 1
+    n_outputs = targets.shape[1] if code != output_layers.SOFTMAX else int(targets.max()) + 1
     Dense(n_outputs, "identity").add_to(plan)
     weight = None if sample_weight is None else row_weights(sample_weight, X, X.dtype)
     return NetworkProblem(X, targets, weight, classes, plan, code, float(alpha), int(seed))
@@ -591,13 +600,13 @@ def _checked(X: Any, dtype: np.dtype | None) -> Any:
 def _targets(y: Any, loss: str, X: Any) -> tuple[np.ndarray, np.ndarray | None, int]:
     """Targets as kernels read them, the labels of one for each row, and the code of the loss."""
     require_dense(y)
-    y = np.asarray(own_type(y) if LOSSES[loss] == outputs.SOFTMAX else y)
+    y = np.asarray(own_type(y) if LOSSES[loss] == output_layers.SOFTMAX else y)
     if y.ndim not in (1, 2) or len(y) != X.shape[0]:
         raise ValueError(
             f"y must have a target for each of the {X.shape[0]} rows of X; got shape {y.shape}."
         )
     code = LOSSES[loss]
-    if code == outputs.SOFTMAX and y.ndim == 1:
+    if code == output_layers.SOFTMAX and y.ndim == 1:
         from sklearn.utils import assert_all_finite
 
         assert_all_finite(y, input_name="y")
@@ -607,14 +616,14 @@ def _targets(y: Any, loss: str, X: Any) -> tuple[np.ndarray, np.ndarray | None, 
                 f"A classification needs at least two classes; y holds only {classes[0]!r}."
             )
         places = np.searchsorted(classes, y).astype(X.dtype)[:, np.newaxis]
-        return places, classes, outputs.BINARY if len(classes) == 2 else code
+        return places, classes, output_layers.BINARY if len(classes) == 2 else code
     targets = np.ascontiguousarray(y.reshape(len(y), -1), X.dtype)
     if not np.isfinite(targets).all():
         raise ValueError(f"y holds NaN or infinity, or numbers too large for {X.dtype}.")
-    if code == outputs.SOFTMAX:
+    if code == output_layers.SOFTMAX:
         if not np.isin(targets, (0.0, 1.0)).all():
             raise ValueError("y of many labels must hold zeros and ones.")
-        code = outputs.BINARY
-    elif code == outputs.POISSON and (targets < 0.0).any():
+        code = output_layers.BINARY
+    elif code == output_layers.POISSON and (targets < 0.0).any():
         raise ValueError("y must not be negative with loss='poisson'.")
     return targets, None, code

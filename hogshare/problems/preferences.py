@@ -10,21 +10,21 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from hogshare.kernels import preferences as kernels
-from hogshare.kernels.factors import Ratings
-from hogshare.kernels.preferences import Drawing
-from hogshare.problems.arrays import frozen
+from hogshare.kernels.ratings import pair_draws as kernels
+from hogshare.kernels.ratings.factors import RatingArrays
+from hogshare.kernels.ratings.pair_draws import Drawing
 from hogshare.problems.factorisation import (
+    FactorisationForm,
     FactorisationProblem,
-    Form,
     build,
     checked_form,
     checked_lines,
 )
-from hogshare.problems.gradient import Claim
+from hogshare.problems.gradient import BlockClaim
+from hogshare.problems.kernel_arrays import frozen
 from hogshare.system import missed_calls, ranges
+from hogshare.system.lazy_attribute import once
 from hogshare.system.messages import nearest
-from hogshare.system.once import once
 
 PAIRWISE, POINTWISE = "bpr", "logistic"
 LOSSES = (PAIRWISE, POINTWISE)
@@ -45,7 +45,7 @@ class PreferenceProblem(FactorisationProblem):
 
     name: ClassVar[str] = "preferences"
 
-    def __init__(self, ratings: Ratings, drawing: Drawing) -> None:
+    def __init__(self, ratings: RatingArrays, drawing: Drawing) -> None:
         super().__init__(ratings, POINTWISE)
         self.drawing = drawing
 
@@ -59,23 +59,23 @@ class PreferenceProblem(FactorisationProblem):
         """Numbers that a pass over the pairs touches."""
         return super().nnz * (1 + self.drawing.n_negatives)
 
-    def for_worker(self, me: int) -> Gradient:
+    def for_worker(self, me: int) -> PreferenceGradient:
         """The gradient, with the draws of the epoch in hand."""
-        return Gradient(self)
+        return PreferenceGradient(self)
 
-    def advance_for_worker(self, me: int) -> Pass:
+    def advance_for_worker(self, me: int) -> PreferencePass:
         """The pass, with the draws of the epoch in hand."""
-        return Pass(self)
+        return PreferencePass(self)
 
     def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
         """Take a step for each pair, with the draws that the objective is of."""
-        return Pass(self)(w, rows, eta)
+        return PreferencePass(self)(w, rows, eta)
 
     def gradient(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> tuple[float, np.ndarray]:
         """The sum over some pairs, with the draws that the objective is of."""
-        return Gradient(self)(w, rows, out)
+        return PreferenceGradient(self)(w, rows, out)
 
     def _sum_of_losses(self, w: np.ndarray) -> float:
         return float(kernels.sum_of_losses(frozen(w), self.ratings, self.drawing, EVALUATED))
@@ -123,13 +123,13 @@ class PreferenceProblem(FactorisationProblem):
         }
 
 
-class Gradient:
+class PreferenceGradient:
     """Gradients of a worker: who begins a block says of which epoch it is."""
 
     def __init__(self, problem: PreferenceProblem) -> None:
         self.problem, self.epoch = problem, EVALUATED
 
-    def begin(self, claim: Claim) -> None:
+    def begin(self, claim: BlockClaim) -> None:
         """Draw as the claim's epoch does."""
         self.epoch = claim.epoch
 
@@ -147,8 +147,8 @@ class Gradient:
         return loss, (lines * problem.width + np.arange(problem.width)).ravel()
 
 
-class Pass(Gradient):
-    """Passes of a worker, as `Gradient`."""
+class PreferencePass(PreferenceGradient):
+    """Passes of a worker, as `PreferenceGradient`."""
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:  # type: ignore[override]
         """As `PreferenceProblem.advance`."""
@@ -247,17 +247,19 @@ def preferences(
             raise ValueError(
                 f"{name} must be one of {list(known)}; got {value!r}.{nearest(value, known)}"
             )
-    form = checked_form(Form(n_factors, biases, POINTWISE, alpha, bias_alpha, nonnegative), dtype)
+    form = checked_form(
+        FactorisationForm(n_factors, biases, POINTWISE, alpha, bias_alpha, nonnegative), dtype
+    )
     if not np.size(users):
         raise ValueError("There are no pairs: at least one is needed.")
     lines = checked_lines(users, items, np.size(users), shape)
     counts = tuple(np.bincount(line, minlength=n) for line, n in lines)
-    draws = Draws(loss, int(negatives), sampling, int(seed))
+    draws = PairDraws(loss, int(negatives), sampling, int(seed))
     values = np.ones(len(lines[0][0]), dtype)
     return build_preferences((lines[0][0], lines[1][0]), values, counts, form, draws)
 
 
-class Draws(NamedTuple):
+class PairDraws(NamedTuple):
     """What is drawn for each pair, and by which loss; as of `preferences`."""
 
     loss: str
@@ -270,8 +272,8 @@ def build_preferences(
     lines: tuple[np.ndarray, np.ndarray],
     values: np.ndarray,
     counts: tuple[np.ndarray, ...],
-    form: Form,
-    draws: Draws,
+    form: FactorisationForm,
+    draws: PairDraws,
     known: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> PreferenceProblem:
     """The problem of pairs that have been checked.

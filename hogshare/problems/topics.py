@@ -21,10 +21,17 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from hogshare.kernels.topics import Desk, Documents, add_step, expect, spread, topics_bound
-from hogshare.problems.arrays import canonical, frozen
-from hogshare.problems.gradient import PASS_ROWS, Claim, GradientProblem, Whole
-from hogshare.problems.linear.rows import check_sparse
+from hogshare.kernels.topics.topic_batches import (
+    Desk,
+    Documents,
+    add_step,
+    expect,
+    spread,
+    topics_bound,
+)
+from hogshare.problems.gradient import PASS_ROWS, BlockClaim, GradientProblem, Whole
+from hogshare.problems.kernel_arrays import canonical, frozen
+from hogshare.problems.linear.row_arrays import check_sparse
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.system import missed_calls, ranges
@@ -85,7 +92,7 @@ class TopicsProblem(GradientProblem):
         self.most, self.tol = patience
         self.random_state = copy.deepcopy(random_state)  # which no run moves
         self._components = components
-        self._first: Draws | None = None  # of worker 0 of the last run in this process
+        self._first: DocumentDraws | None = None  # of worker 0 of the last run in this process
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_first": None}
@@ -191,7 +198,7 @@ class TopicsProblem(GradientProblem):
         return own
 
 
-class Draws:
+class DocumentDraws:
     """What documents' numbers begin with: hangs on the seed and on the block, not on who works.
 
     One worker draws block after block from the stream that the topics were drawn from, as
@@ -206,7 +213,7 @@ class Draws:
         self.sequential = False
         self.n_rows = 0  # that have been drawn, one after the other
 
-    def begin(self, claim: Claim) -> None:
+    def begin(self, claim: BlockClaim) -> None:
         """Go to a block."""
         self.sequential = claim.n_workers == 1
         if not self.sequential:
@@ -230,7 +237,7 @@ class Reader:
 
     def __init__(self, problem: TopicsProblem) -> None:
         self.problem = problem
-        self.draws = Draws(problem)
+        self.draws = DocumentDraws(problem)
         self.begin = self.draws.begin
         self.desk = self._desk(0)
         self.of_a_word = np.arange(problem.n_topics)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.problems.arrays import FLOATS
 from hogshare.problems.gradient import GradientProblem
+from hogshare.problems.kernel_arrays import FLOATS
 from hogshare.system import missed_calls, ranges
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.problems.arrays import require_unmasked
+from hogshare.problems.kernel_arrays import require_unmasked
 from hogshare.system import ranges
 
 

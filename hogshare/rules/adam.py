@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare.kernels import momentum
+from hogshare.kernels.rules import momentum
+from hogshare.rules.gradient_options import shortened, store_options
 from hogshare.rules.memories import Shapes
-from hogshare.rules.options import keep_options, shortened
 from hogshare.rules.protocol import Descent, Descents, Rule
 from hogshare.system import ranges
 
@@ -24,7 +24,7 @@ class Adam(Rule):
     pair of means: the steps are one worker's. Behind another barrier they are each worker's own, of
     the gradients that it has computed. Who takes one in n of the run's steps, as measured, leaves
     ``1 - n (1 - beta)`` of them at a step, at least 0, so that they are of as many steps of the run
-    as with one worker (`hogshare.rules.options.shortened`).
+    as with one worker (`hogshare.rules.gradient_options.shortened`).
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Adam(Rule):
     descends: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        keep_options(self)
+        store_options(self)
         for name in ("beta_1", "beta_2"):
             share = getattr(self, name)
             if not (ranges.is_number(share) and 0.0 <= share < 1.0):

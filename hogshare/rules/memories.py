@@ -1,7 +1,7 @@
 """What a rule remembers of the rows of a linear problem: nothing, unless it declares otherwise.
 
 Which arrays that takes, how they are filled, which of them a checkpoint keeps, and what is done
-when a worker has died over them. `Duals` is SDCA's, `Table` SAGA's.
+when a worker has died over them. `Duals` is SDCA's, `GradientTable` SAGA's.
 
 Outside the kernels there is one form of it for all rules, the derivative of each row's loss as the
 rule last knew it: SAGA's table, and SDCA's dual variables with their sign turned, which at the
@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from hogshare.kernels import dual, layout, losses, saga, sgd
-from hogshare.kernels.rows import Rows
-from hogshare.kernels.shared import Memory, Schedule
+from hogshare.kernels import layout
+from hogshare.kernels.rows.row_views import RowArrays
+from hogshare.kernels.rules import dual_ascent, losses, saga_steps, sgd_steps
+from hogshare.kernels.shared_arrays import MemoryArrays, Schedule
 from hogshare.problems.model import Model
-from hogshare.rules.remembered import begins_empty, check_start
+from hogshare.rules.start_memory import begins_empty, check_start
 
 if TYPE_CHECKING:
     from hogshare.problems.protocol import Problem, RowProblem
@@ -30,17 +31,17 @@ if TYPE_CHECKING:
 Shapes = dict[str, tuple[tuple[int, ...], str]]
 
 
-class Run(Protocol):
+class RunArrays(Protocol):
     """A run's arrays and numbers, as a rule fills them; nobody works meanwhile."""
 
     arrays: Mapping[str, np.ndarray]
-    rows: Rows
-    rule: sgd.Rule
+    rows: RowArrays
+    rule: sgd_steps.RuleNumbers
     here: range
     schedule: Schedule
-    memory: Memory
+    memory: MemoryArrays
 
-    def private(self, me: int) -> sgd.Private:
+    def private(self, me: int) -> sgd_steps.Private:
         """Worker `me`'s own arrays."""
         ...
 
@@ -49,7 +50,7 @@ class RowMemory:
     """Nothing: of a rule whose steps depend on the model alone."""
 
     # code of the kernels that step with it
-    method: ClassVar[int] = sgd.GRADIENT
+    method: ClassVar[int] = sgd_steps.GRADIENT
     # arrays that a checkpoint keeps, the same for any number of workers
     kept: ClassVar[tuple[str, ...]] = ()
     # whether there is an average over the rows beside the vector, of which workers that exchange
@@ -67,27 +68,27 @@ class RowMemory:
         if self.kept:
             check_start(problem, memory)
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: RunArrays) -> None:
         """Write what its steps begin with, if that is not the step size of the run."""
 
-    def fill(self, run: Run, start: Model) -> None:
+    def fill(self, run: RunArrays, start: Model) -> None:
         """Remember what the start model does, or the derivatives at it; at zero nothing.
 
         The run's vector, intercept and columns have been filled.
         """
 
-    def sum_anew(self, run: Run) -> None:
+    def sum_anew(self, run: RunArrays) -> None:
         """Make what is bound to be a sum over the rows that sum again, after a death."""
 
     def derivatives(self, arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
         """What is remembered, in the form of all rules: [n_rows, n_columns]; maybe a view."""
         return None
 
-    def intercept_step(self, numbers: sgd.Rule) -> float:
+    def intercept_step(self, numbers: sgd_steps.RuleNumbers) -> float:
         """The intercept's step in units of the features' step."""
         return numbers.intercept_decay
 
-    def epochs_of_penalty(self, problem: RowProblem, numbers: sgd.Rule) -> float:
+    def epochs_of_penalty(self, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
         """Epochs in which the l2 part alone brings the model nearer by a factor of e, at most."""
         return np.inf
 
@@ -104,7 +105,7 @@ class Duals(RowMemory):
     Each row's stand behind the moment of its last visit.
     """
 
-    method: ClassVar[int] = sgd.DUAL
+    method: ClassVar[int] = sgd_steps.DUAL
     kept: ClassVar[tuple[str, ...]] = ("dual",)
     is_proximal: ClassVar[bool] = True
 
@@ -112,7 +113,7 @@ class Duals(RowMemory):
         """The rows' numbers."""
         return {"dual": ((problem.n_rows * (1 + problem.n_columns),), problem.dtype.name)}
 
-    def fill(self, run: Run, start: Model) -> None:
+    def fill(self, run: RunArrays, start: Model) -> None:
         """The start's, if it has any."""
         if start.memory is None:
             return
@@ -121,21 +122,21 @@ class Duals(RowMemory):
         duals[place] = -np.asarray(start.memory)[place]
         self.sum_anew(run)
 
-    def sum_anew(self, run: Run) -> None:
+    def sum_anew(self, run: RunArrays) -> None:
         """The vector, and the mean for the intercept."""
         a, numbers = run.arrays, run.rule
-        dual.sum_of_duals(run.rows, a["dual"], numbers.dual_scale, a["w"])
-        dual.mean_of_duals(a["dual"], numbers.dual_rows, a["dual_mean"])
+        dual_ascent.sum_of_duals(run.rows, a["dual"], numbers.dual_scale, a["w"])
+        dual_ascent.mean_of_duals(a["dual"], numbers.dual_rows, a["dual_mean"])
 
     def derivatives(self, arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
         """The dual variables with their sign turned."""
         return -_variables(arrays, n_columns)
 
-    def intercept_step(self, numbers: sgd.Rule) -> float:
+    def intercept_step(self, numbers: sgd_steps.RuleNumbers) -> float:
         """The intercept's, whose scale is not the penalty's."""
         return numbers.intercept_step * numbers.dual_scale
 
-    def epochs_of_penalty(self, problem: RowProblem, numbers: sgd.Rule) -> float:
+    def epochs_of_penalty(self, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
         """By theorem 5 of Shalev-Shwartz and Zhang (2013)."""
         _, largest = problem.norms
         sharp = problem.sharpness if problem.loss in losses.KINKED else numbers.curvature
@@ -147,10 +148,10 @@ def _variables(arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray:
     return arrays["dual"].reshape(-1, 1 + n_columns)[:, 1:]
 
 
-class Table(RowMemory):
+class GradientTable(RowMemory):
     """SAGA's table of the derivatives of the rows' losses, and the average of gradients."""
 
-    method: ClassVar[int] = sgd.SAGA
+    method: ClassVar[int] = sgd_steps.SAGA
     kept: ClassVar[tuple[str, ...]] = ("gradients", "average")
     has_average: ClassVar[bool] = True
     is_proximal: ClassVar[bool] = True
@@ -164,14 +165,14 @@ class Table(RowMemory):
             "units": ((2, n_features), "float64"),
         }
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: RunArrays) -> None:
         """Its own step, and how that falls."""
         columns = run.schedule.columns
         columns[layout.C_ETA] = run.rule.saga_step
         columns[layout.C_CALM] = np.inf
         columns[layout.C_FALLS] = run.rule.falls
 
-    def fill(self, run: Run, start: Model) -> None:
+    def fill(self, run: RunArrays, start: Model) -> None:
         """The start's, or the derivatives at it.
 
         From zero an empty table is ahead, by an epoch and more: a row's first step is its whole
@@ -186,25 +187,25 @@ class Table(RowMemory):
             return
         else:
             local = run.private(run.here.start).local
-            saga.remember(
+            saga_steps.remember(
                 run.rows, run.rule, a["w"], a["intercept"], run.schedule, run.memory, local
             )
         self.sum_anew(run)
 
-    def sum_anew(self, run: Run) -> None:
+    def sum_anew(self, run: RunArrays) -> None:
         """The average, and its part for the intercept."""
         a, share = run.arrays, 1.0 / run.rule.dual_rows
-        saga.average_table(run.rows, a["gradients"], share, a["average"], a["dual_mean"])
+        saga_steps.average_table(run.rows, a["gradients"], share, a["average"], a["dual_mean"])
 
     def derivatives(self, arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
         """The table as it stands."""
         return self._of(arrays, n_columns)
 
-    def intercept_step(self, numbers: sgd.Rule) -> float:
+    def intercept_step(self, numbers: sgd_steps.RuleNumbers) -> float:
         """The intercept's share."""
         return numbers.intercept_step
 
-    def epochs_of_penalty(self, problem: RowProblem, numbers: sgd.Rule) -> float:
+    def epochs_of_penalty(self, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
         """By Defazio et al. (2014)."""
         return 1.0 / max(numbers.saga_step * problem.l2 * numbers.dual_rows, 1e-300)
 
@@ -214,7 +215,7 @@ class Table(RowMemory):
 
 
 BY_METHOD: Mapping[int, RowMemory] = {
-    memory.method: memory for memory in (RowMemory(), Duals(), Table())
+    memory.method: memory for memory in (RowMemory(), Duals(), GradientTable())
 }
 # arrays that checkpoints keep, whichever rule it is
 KEPT = tuple(name for memory in BY_METHOD.values() for name in memory.kept)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hogshare.kernels import losses, sgd
+from hogshare.kernels.rules import losses, sgd_steps
 from hogshare.planes.shared import EXCHANGE_SHARE, easy_interval
 from hogshare.problems.protocol import RowProblem
 from hogshare.rules.protocol import Rule
@@ -48,7 +48,7 @@ class Pace(NamedTuple):
 def pace_of(
     rule: Rule,
     problem: RowProblem,
-    numbers: sgd.Rule,
+    numbers: sgd_steps.RuleNumbers,
     n_rows: int,
     n_workers: int,
     interval: int,
@@ -80,7 +80,7 @@ def pace_of(
         rows = max(least, min(rows, most))
         # steps that are longer already may hardly be longer still at an epoch's beginning
         level = max(numbers.level, LEVEL) if stretch > 1.0 else numbers.level
-        return Pace(rows, stretch, keeps(rule, l1, n_rows, rows * oldest), level)
+        return Pace(rows, stretch, carries(rule, l1, n_rows, rows * oldest), level)
 
     falls = not rule.is_sum and (numbers.level < LEVEL or n_workers == 2)
     plain = at(1.0)
@@ -92,15 +92,16 @@ def pace_of(
     return stretched
 
 
-def stretch_limit(rule: Rule, problem: RowProblem, numbers: sgd.Rule) -> float:
-    """How much longer a worker's steps in its own copy may be; see `hogshare.kernels.exchange`.
+def stretch_limit(rule: Rule, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
+    """How much longer a worker's steps in its own copy may be; see
+    `hogshare.kernels.exchange.copy_exchange`.
 
     A step of SDCA that goes a share of the way to the optimum of its row alone may be one over that
     share as long (on the largest row), one of SAGA 2 / (3 L), from where its own steps turn
     unstable (`saga_step`), or less where uneven rows are drawn by importance. 1 for losses with
     kinks, where both go all of the way, and for SAGA with l1, whose zeros are exact. In its first
-    epoch SDCA goes further than is counted here (`hogshare.kernels.dual`); up to 32 workers were
-    not worse for it.
+    epoch SDCA goes further than is counted here (`hogshare.kernels.rules.dual_ascent`); up to 32
+    workers were not worse for it.
     """
     if problem.loss in losses.KINKED:
         return 1.0
@@ -166,7 +167,7 @@ def interval_of_rounds(
     keep it with: dropping it costs more epochs than a round costs time. SDCA keeps it anyway, and
     blocks of an eighth of a worker's rows cost it few epochs.
     """
-    if not rule.is_sum and keeps(rule, l1, n_rows, interval * oldest):
+    if not rule.is_sum and carries(rule, l1, n_rows, interval * oldest):
         worthwhile = min(worthwhile, int(n_rows / (DELAY * oldest)))
     return max(interval, worthwhile)
 
@@ -195,7 +196,7 @@ def longest_interval(n_workers: int, share: float) -> int:
     return max(1, int(TOGETHER / (n_workers * share)))
 
 
-def keeps(rule: Rule, l1: float, n_rows: int, age: float) -> bool:
+def carries(rule: Rule, l1: float, n_rows: int, age: float) -> bool:
     """Whether what an exchange holds back stays in the worker's copy, to be offered again.
 
     SDCA has to: its vector is a sum. For SAGA it is a matter of speed: better than dropping it if

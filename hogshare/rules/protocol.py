@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from hogshare.planes.protocol import Plane
-from hogshare.rules.chosen import Chosen
 from hogshare.rules.memories import RowMemory, Shapes
-from hogshare.rules.numbers import neutral
+from hogshare.rules.memory_numbers import neutral
+from hogshare.rules.run_choices import OtherChoices
 from hogshare.rules.steps import StepSize
 from hogshare.system.messages import own
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem
 
 
-# what kernels are told of a step: the kind and the arrays of `hogshare.kernels.momentum`, the step
-# size and three numbers
+# what kernels are told of a step: the kind and the arrays of `hogshare.kernels.rules.momentum`, the
+# step size and three numbers
 Descent = tuple[int, np.ndarray | None, np.ndarray | None, float, float, float, float]
 # the same of several steps, whose step size and three numbers are rows of an array
 Descents = tuple[int, np.ndarray | None, np.ndarray | None, np.ndarray]
@@ -104,7 +104,7 @@ class Rule:
         """Whether an epoch is anything but a permutation of the rows."""
         return self.remembers and (self.replace or self.sampling != "uniform")
 
-    def check(self, chosen: Chosen) -> None:
+    def check(self, chosen: OtherChoices) -> None:
         """Refuse other choices with which it makes no sense.
 
         A rule of one's own that has conditions adds them to what this says of every rule.
@@ -164,7 +164,7 @@ class Rule:
         ValueError
         """
 
-    def knows_units(self, chosen: Chosen) -> bool:
+    def knows_units(self, chosen: OtherChoices) -> bool:
         """Whether its penalty is right where columns have been divided (`RowProblem.divisors`)."""
         return False
 

@@ -9,14 +9,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hogshare.kernels import losses
+from hogshare.kernels.rules import losses
 from hogshare.planes.protocol import Plane
-from hogshare.problems.linear.rows import exceeds_memory
-from hogshare.rules.chosen import Chosen
-from hogshare.rules.memories import RowMemory, Table
-from hogshare.rules.numbers import longest_intercept, neutral, smoothness_of
+from hogshare.problems.linear.row_arrays import exceeds_memory
+from hogshare.rules.memories import GradientTable, RowMemory
+from hogshare.rules.memory_numbers import longest_intercept, neutral, smoothness_of
 from hogshare.rules.protocol import Rule
-from hogshare.rules.remembered import check_remembering
+from hogshare.rules.run_choices import OtherChoices
+from hogshare.rules.start_memory import check_remembering
 from hogshare.rules.steps import StepSize
 from hogshare.system import ranges
 from hogshare.system.messages import own
@@ -85,7 +85,7 @@ class SAGA(Rule):
     step: float | None = None  # type: ignore[assignment]
     sampling: str = "uniform"
     replace: bool = False
-    memory: ClassVar[RowMemory] = Table()
+    memory: ClassVar[RowMemory] = GradientTable()
     has_kernels: ClassVar[bool] = True
     remembers: ClassVar[bool] = True
     reads_neighbours: ClassVar[bool] = True
@@ -97,7 +97,7 @@ class SAGA(Rule):
             ranges.positive(step=self.step)
         ranges.flag(replace=self.replace)
 
-    def check(self, chosen: Chosen) -> None:
+    def check(self, chosen: OtherChoices) -> None:
         """Refuse to draw rows that have an order, or are in a file."""
         super().check(chosen)
         problem = check_remembering("SAGA", chosen)
@@ -120,7 +120,7 @@ class SAGA(Rule):
                 "block: use SAGA() with private copies, plane=Shared()."
             )
 
-    def knows_units(self, chosen: Chosen) -> bool:
+    def knows_units(self, chosen: OtherChoices) -> bool:
         """It does in private copies; a model is evaluated on the way as if they were not."""
         return chosen.plane.has_copies and not chosen.stop.looks
 

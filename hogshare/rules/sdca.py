@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hogshare.kernels import losses
-from hogshare.rules.chosen import Chosen
+from hogshare.kernels.rules import losses
 from hogshare.rules.memories import Duals, RowMemory
-from hogshare.rules.numbers import longest_intercept, neutral, smoothness_of
+from hogshare.rules.memory_numbers import longest_intercept, neutral, smoothness_of
 from hogshare.rules.protocol import Rule
-from hogshare.rules.remembered import check_remembering
+from hogshare.rules.run_choices import OtherChoices
+from hogshare.rules.start_memory import check_remembering
 from hogshare.rules.steps import StepSize
 from hogshare.system.messages import own
 
@@ -50,7 +50,7 @@ class SDCA(Rule):
     is_sum: ClassVar[bool] = True
     turns_windows: ClassVar[bool] = True
 
-    def check(self, chosen: Chosen) -> None:
+    def check(self, chosen: OtherChoices) -> None:
         """Refuse what has no dual, or no sum over rows to begin with."""
         super().check(chosen)
         problem, start = check_remembering("SDCA", chosen), chosen.start

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare.kernels import momentum as descents
-from hogshare.rules.chosen import Chosen
+from hogshare.kernels.rules import momentum as descents
+from hogshare.rules.gradient_options import shortened, store_options
 from hogshare.rules.memories import Shapes
-from hogshare.rules.options import keep_options, shortened
 from hogshare.rules.protocol import Descent, Descents, Rule
+from hogshare.rules.run_choices import OtherChoices
 from hogshare.system import ranges
 from hogshare.system.messages import nearest
 
@@ -61,8 +61,8 @@ class SGD(Rule):
     as measured, leaves ``1 - n (1 - momentum)`` of it, at least 0, with steps as much longer as a
     gradient then moves the vector less often. So a gradient counts as much as with one worker,
     ``eta / (1 - momentum)`` in all, and as late, staleness included
-    (`hogshare.rules.options.shortened`). But where the objective is sharp, late steps overshoot
-    that one worker bears (Giladi et al. 2020, "At stability's edge").
+    (`hogshare.rules.gradient_options.shortened`). But where the objective is sharp, late steps
+    overshoot that one worker bears (Giladi et al. 2020, "At stability's edge").
 
     Examples
     --------
@@ -131,7 +131,7 @@ class SGD(Rule):
         else:
             np.multiply(gradient, eta, out=gradient)
 
-    def check(self, chosen: Chosen) -> None:
+    def check(self, chosen: OtherChoices) -> None:
         """Refuse mini-batches of rows in copies, and writes of one coordinate without meaning."""
         super().check(chosen)
         plane, has_rows = chosen.plane, chosen.problem.has_rows
@@ -151,7 +151,7 @@ class SGD(Rule):
         if self.coordinate is not None:
             self._check_coordinate(chosen)
 
-    def _check_coordinate(self, chosen: Chosen) -> None:
+    def _check_coordinate(self, chosen: OtherChoices) -> None:
         what = f"SGD(coordinate={self.coordinate!r})"
         if not chosen.problem.has_rows:
             raise ValueError(
@@ -176,7 +176,7 @@ class SGD(Rule):
     def __post_init__(self) -> None:
         if all(getattr(self, name) is getattr(SGD, name) for name in FIELDS):
             return  # as most are: a small fit would wait for the looks
-        keep_options(self)
+        store_options(self)
         ranges.share(momentum=self.momentum)
         ranges.flag(nesterov=self.nesterov)
         if self.nesterov and not self.momentum:

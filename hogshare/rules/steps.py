@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hogshare.kernels import losses, schedules
+from hogshare.kernels.rules import losses, step_schedules
 from hogshare.system import ranges
 from hogshare.system.messages import nearest, own
 
@@ -37,10 +37,10 @@ class StepSize:
     power_t: float = 0.5
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kind, str) or self.kind not in schedules.CODES:
+        if not isinstance(self.kind, str) or self.kind not in step_schedules.CODES:
             raise ValueError(
-                f"{own('kind')} must be one of {list(schedules.CODES)}; got {self.kind!r}."
-                f"{nearest(self.kind, schedules.CODES)}"
+                f"{own('kind')} must be one of {list(step_schedules.CODES)}; got {self.kind!r}."
+                f"{nearest(self.kind, step_schedules.CODES)}"
             )
         ranges.positive(eta0=self.eta0)
         ranges.finite(power_t=self.power_t)

@@ -17,7 +17,7 @@ from hogshare.engine.arrays import Shapes
 from hogshare.engine.session import Session
 from hogshare.engine.workspace import ROW_ARRAYS
 from hogshare.runtimes.user_objects import Parcel, packed
-from hogshare.shm import sharing
+from hogshare.shm import shared_rows
 from hogshare.shm.arena import Arena
 
 
@@ -36,7 +36,7 @@ class Assignment:
         """
         shapes, copied = dict(shapes), {}
         for name, array in rows.items():
-            found = sharing.find(array) if array.size else None
+            found = shared_rows.find(array) if array.size else None
             if found is None:
                 shapes[name] = (array.shape, array.dtype.name)
                 copied[name] = array

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hogshare.engine.arrays import NOTHING, Room, Shapes
-from hogshare.engine.checks import AtRest
+from hogshare.engine.arrays import NOTHING, RunMemory, Shapes
+from hogshare.engine.convergence_checks import AtPause
 from hogshare.engine.loop import loop_of
 from hogshare.engine.session import Session
 from hogshare.runtimes.driver import drive
@@ -30,7 +30,7 @@ class Caller(Runtime):
     is_inside = True
 
     def __init__(self) -> None:
-        self._room: Room | None = None
+        self._room: RunMemory | None = None
 
     def allocate(
         self,
@@ -43,12 +43,12 @@ class Caller(Runtime):
         if room is not None and room.fits(shapes, lent):
             room.clear()
         else:
-            room = Room(shapes, lent)
+            room = RunMemory(shapes, lent)
         self._room = room
         return {**room.arrays(lent), **rows}
 
     def run(
-        self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
+        self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
         """Run to the end."""
         if on_epoch is not None or checks is not None:

@@ -15,10 +15,10 @@ from hogshare.planes.shared import row_nanoseconds
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, RowProblem, by_gradient, has_rows
 from hogshare.runtimes.caller import Caller
+from hogshare.runtimes.idle_threads import end_spinning
 from hogshare.runtimes.protocol import Runtime
-from hogshare.runtimes.spinning import end_spinning
 from hogshare.runtimes.threads import Threads
-from hogshare.shm import sharing
+from hogshare.shm import shared_rows
 from hogshare.system import machine
 from hogshare.system.messages import own
 
@@ -94,7 +94,7 @@ def worthwhile_workers(work: Work) -> int:
 
 
 def _are_shared(problem: RowProblem) -> bool:
-    return problem.rows.data.size > 0 and sharing.find(problem.rows.data) is not None
+    return problem.rows.data.size > 0 and shared_rows.find(problem.rows.data) is not None
 
 
 class Work(NamedTuple):

@@ -31,8 +31,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hogshare.kernels import warm
-from hogshare.runtimes import ending, fork_helper
+from hogshare.kernels import preload
+from hogshare.runtimes import fork_helper, interpreter_exit
 from hogshare.runtimes.fork_helper import encode, select_readable
 
 BACKLOG = 1 << 26  # bytes that may wait for a member to read them
@@ -546,7 +546,7 @@ def _start(fd: int) -> subprocess.Popen[bytes]:
         "MKL_NUM_THREADS": "1",
     }
     command = [sys.executable, "-P", "-m", "hogshare.runtimes.fork_helper", str(fd)]
-    command.append(",".join(warm.loaded()))
+    command.append(",".join(preload.loaded()))
     if own_path is not None:
         command.append(own_path)
     return subprocess.Popen(
@@ -596,7 +596,7 @@ def forget_crew() -> None:
 
 
 def _at_exit() -> None:
-    ending.end_runs()  # while they have members still
+    interpreter_exit.end_runs()  # while they have members still
     if _current is not None and _current.process == os.getpid():
         _current.shutdown()
 

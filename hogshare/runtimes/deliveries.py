@@ -13,10 +13,12 @@ import numpy as np
 from hogshare.engine.homes import Homes
 from hogshare.engine.loop import Compute, loop_of
 from hogshare.engine.session import Session
-from hogshare.kernels import layout, mailbox, register, replay
-from hogshare.kernels.mailbox import Mailbox, slot_of
+from hogshare.kernels import layout
+from hogshare.kernels.mail import edge_slots, register
+from hogshare.kernels.mail.edge_slots import Mailbox, slot_of
+from hogshare.kernels.schedule import replay
 from hogshare.links.link import Line
-from hogshare.links.network import Network
+from hogshare.links.run_links import Network
 from hogshare.shm.mailbox import AT_ONCE, mail_bytes
 
 
@@ -114,11 +116,11 @@ class Courier:
 
     def send(self, box: Mailbox, edge: int) -> None:
         """Let the message that has been written into the edge's next slot go on its way."""
-        mailbox.send_next(box, edge)
+        edge_slots.send_next(box, edge)
         head = box.heads[edge, slot_of(box, box.counters[edge, layout.M_POSTED])]
         count, dense = int(head[layout.H_COUNT]), int(head[layout.H_DENSE])
         if self._is_there(edge, count, dense):
-            mailbox.deliver_next(box, edge)
+            edge_slots.deliver_next(box, edge)
 
     def show(
         self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
@@ -147,7 +149,7 @@ class Courier:
         if self._shown[edge]:
             register.write(box, edge, *self._shown[edge].popleft())
         else:
-            mailbox.deliver_next(box, edge)
+            edge_slots.deliver_next(box, edge)
         return self._homes.ends(edge)[1]
 
     def let_loose(self) -> None:

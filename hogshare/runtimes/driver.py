@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any
 
-from hogshare.engine.loop import Compute, Hold, Rest, Sleep, Wait, Wish
+from hogshare.engine.loop import Compute, Pause, PlaneWait, Sleep, Wait, Wish
 from hogshare.engine.session import Session
-from hogshare.kernels.barriers import FREE
-from hogshare.kernels.epochs import MASTER
+from hogshare.kernels.schedule.barrier_codes import FREE
+from hogshare.kernels.schedule.epoch_schedule import MASTER
 from hogshare.system.machine import usable_cores
 
 YIELDS = 64  # attempts before the first sleep
@@ -25,7 +25,7 @@ def is_crowded(session: Session) -> bool:
     return len(session.here) > usable_cores()
 
 
-def looks_of(session: Session) -> int:
+def polls_of(session: Session) -> int:
     """How often turns look again for what somebody else has to do first, before they say so.
 
     Behind a barrier, and with a master, that is at every block, and to say so takes the
@@ -69,12 +69,12 @@ def back_off(attempts: int, yields: int = YIELDS) -> int:
     return time.perf_counter_ns() - start
 
 
-def nap(wish: Rest) -> int:
+def nap(wish: Pause) -> int:
     """Sleep for as long as the rest has taken so far, about; return nanoseconds."""
     return back_off(wish.attempts, yields=0)
 
 
-def hold(wish: Hold) -> int:
+def wait_at_plane(wish: PlaneWait) -> int:
     """Wait a little where a plane says so, as behind a barrier; return nanoseconds."""
     if wish.seconds is not None and wish.seconds < LONGEST_SLEEP and wish.attempts >= YIELDS:
         start = time.perf_counter_ns()
@@ -99,7 +99,7 @@ def drive(
     loop: Generator[Wish, Any, None],
     on_ended: Callable[[], None] | None = None,
     yields: int = YIELDS,
-    rest: Callable[[Rest], int] = nap,
+    rest: Callable[[Pause], int] = nap,
     on_turn: Callable[[], None] | None = None,
 ) -> None:
     """Run a worker's loop to its end in the calling thread.
@@ -124,10 +124,10 @@ def drive(
         elif isinstance(wish, Wait):
             look = wish.look
             reply = back_off(wish.attempts, yields) if look is None else sleep(look, on_turn)
-        elif isinstance(wish, Rest):
+        elif isinstance(wish, Pause):
             reply = rest(wish)
-        elif isinstance(wish, Hold):
-            reply = hold(wish)
+        elif isinstance(wish, PlaneWait):
+            reply = wait_at_plane(wish)
             if on_turn is not None:
                 on_turn()
         elif isinstance(wish, Sleep):

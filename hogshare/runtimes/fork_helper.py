@@ -87,7 +87,7 @@ class Frames:
             yield kind, n_fds, body
 
 
-class Channel:
+class TaskChannel:
     """A task's way to its caller."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -164,7 +164,7 @@ def leave_when_hung_up(sock: socket.socket, cancel: socket.socket | None = None)
 
 def member(sock: socket.socket) -> None:
     """Run tasks until the caller is gone, or has left this member idle for too long."""
-    channel = Channel(sock)
+    channel = TaskChannel(sock)
     threading.Thread(target=leave_when_hung_up, args=(sock,), daemon=True).start()
     channel.post(UP, os.getpid())
     timeout: float | None = None
@@ -177,7 +177,7 @@ def member(sock: socket.socket) -> None:
             timeout = pickle.loads(body) + GRACE if kind == IDLE else None
 
 
-def _run(channel: Channel, body: bytes, fds: list[int]) -> tuple[bytes, Any]:
+def _run(channel: TaskChannel, body: bytes, fds: list[int]) -> tuple[bytes, Any]:
     try:
         name, kwargs = pickle.loads(body)
         module, _, function = name.partition(":")
@@ -191,7 +191,7 @@ def _run(channel: Channel, body: bytes, fds: list[int]) -> tuple[bytes, Any]:
     return ENDED, None
 
 
-class Helper:
+class ForkServer:
     """The forking loop."""
 
     def __init__(self, control: socket.socket) -> None:
@@ -324,7 +324,7 @@ def _preload(kernels: Sequence[str]) -> None:
     # What cannot be loaded fails again in the task that needs it, and is reported there.
     with contextlib.suppress(Exception):
         importlib.import_module(MEMBERS_WORK)
-        importlib.import_module("hogshare.kernels.warm").preload(kernels)
+        importlib.import_module("hogshare.kernels.preload").preload(kernels)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -347,7 +347,7 @@ def main(arguments: Sequence[str]) -> None:
         _preload(arguments[1].split(",") if arguments[1] else [])
     gc.collect()
     gc.freeze()  # members' collections then leave these objects, and so their pages, alone
-    helper = Helper(control)
+    helper = ForkServer(control)
     helper.serve()
     control.close()
     helper.bury()

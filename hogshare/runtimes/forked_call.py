@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from threadpoolctl import threadpool_info
 
 from hogshare.system.callers import warn
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ KILLED = "the solver's process was killed: most likely memory ran out."
 THREADS_THAT_SURVIVE = {"pthreads", "intel", "tbb", "sequential", "disabled"}
 
 
-class Outcome(NamedTuple):
+class CallOutcome(NamedTuple):
     """What has come of a call."""
 
     result: Any
@@ -59,7 +59,7 @@ def forked(function: Callable[[], T]) -> T:
     reader, writer = os.pipe()
     pid = -1
     try:
-        with Holding():  # or a fork would be nobody's
+        with DeferredSignals():  # or a fork would be nobody's
             try:
                 pid = _fork()
             except OSError:  # no memory is left for one, or no number
@@ -73,11 +73,11 @@ def forked(function: Callable[[], T]) -> T:
             with open(reader, "rb", closefd=False) as pipe:
                 # a signal's handler ends this by raising; and an answer is known by its own end,
                 # since a fork that another thread has made meanwhile may have the pipe open
-                outcome = Outcome(*pickle.load(pipe))
+                outcome = CallOutcome(*pickle.load(pipe))
         except (EOFError, pickle.UnpicklingError):
             raise MemoryError(KILLED) from None
     finally:
-        with Holding():
+        with DeferredSignals():
             os.close(reader)
             _end(pid)
     for text, category in outcome.warned:
@@ -159,10 +159,10 @@ def _outcome(function: Callable[[], Any]) -> bytes:
             error = raised
     warned = [(str(one.message), one.category) for one in found]
     try:
-        return pickle.dumps(tuple(Outcome(result, warned, error)))
+        return pickle.dumps(tuple(CallOutcome(result, warned, error)))
     except Exception as unfit:
         sentence = RuntimeError(f"what the solver found cannot be sent: {unfit}")
-        return pickle.dumps(tuple(Outcome(None, warned, sentence)))
+        return pickle.dumps(tuple(CallOutcome(None, warned, sentence)))
 
 
 def _end(pid: int) -> None:

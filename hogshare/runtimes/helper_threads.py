@@ -3,7 +3,7 @@
 They come as soon as they can, and nobody waits for one that comes too late: its core is busy with
 something else, and a pass takes a millisecond. As long as some have not come none are sent for, or
 they would pile up, and with them the rows that each holds. Who shares what, and who waits for what,
-is told in `hogshare.kernels.parts`.
+is told in `hogshare.kernels.rows.shared_passes`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from hogshare.kernels.jit import JIT_DISABLED
-from hogshare.kernels.parts import NOBODY, Helpers
+from hogshare.kernels.jit.decorators import JIT_DISABLED
+from hogshare.kernels.rows.shared_passes import NOBODY, Helpers
 from hogshare.runtimes.choice import usable_workers
-from hogshare.runtimes.placement import Placement
-from hogshare.runtimes.pool import Pool, pool
-from hogshare.system.interrupts import Holding
+from hogshare.runtimes.core_placement import CorePlacement
+from hogshare.runtimes.pool import ThreadPool, pool
+from hogshare.system.interrupts import DeferredSignals
 from hogshare.system.machine import usable_cores
 
 # For each thread: a third of a millisecond, which it takes to find a thread and to wake it while
@@ -26,7 +26,7 @@ from hogshare.system.machine import usable_cores
 # million 0.9 times.
 LEAST_VALUES = 1 << 20
 # Helpers of all calls, and whose they are; what two callers miss of each other does no harm.
-_out: list[tuple[Pool, Future[None]]] = []
+_out: list[tuple[ThreadPool, Future[None]]] = []
 
 
 def helpers_for(n_values: int, n_jobs: int | None) -> Helpers:
@@ -43,7 +43,7 @@ def helpers_for(n_values: int, n_jobs: int | None) -> Helpers:
 
 def _call(function: Callable[[int], None], count: int) -> None:
     """Let threads call ``function(k)``, each on a core of its own if there are as many."""
-    placement = Placement(count + 1)
+    placement = CorePlacement(count + 1)
     placement.stay(0)
 
     def help_out(me: int) -> None:
@@ -56,7 +56,7 @@ def _call(function: Callable[[int], None], count: int) -> None:
     threads = pool()  # after a fork another one
     _out[:] = [(owner, task) for owner, task in _out if owner is threads and not task.done()]
     # where the system starts no thread nobody helps
-    with Holding(), contextlib.suppress(RuntimeError):
+    with DeferredSignals(), contextlib.suppress(RuntimeError):
         for me in range(1, count + 1 - len(_out)):
             task = threads.submit_to(placement.elsewhere(me), help_out, me)
             _out.append((threads, task))

@@ -8,13 +8,13 @@ from concurrent.futures import Future, wait
 from typing import Any
 
 from hogshare.engine.checkpoint_schedule import OnEpoch as OnEpoch
-from hogshare.engine.checks import AtRest
+from hogshare.engine.convergence_checks import AtPause
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
-from hogshare.kernels.parts import Each
+from hogshare.kernels.rows.shared_passes import Each
 from hogshare.runtimes.pool import pool, wait_for
 from hogshare.system import forks
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 
 class EpochHook:
@@ -34,15 +34,15 @@ class EpochHook:
         self,
         session: Session,
         on_epoch: OnEpoch | None,
-        checks: AtRest | None = None,
+        checks: AtPause | None = None,
         each: Each | None = None,
-        held: Holding | None = None,
+        held: DeferredSignals | None = None,
     ) -> None:
         self.session = session
         self.on_epoch = on_epoch
         self.checks = checks
-        self.each = each or side_by_side
-        self.held = held or Holding()
+        self.each = each or call_parts
+        self.held = held or DeferredSignals()
         self.process = os.getpid()
         self.is_alone = held is None
         self.seen = session.word(layout.EPOCHS)  # of a run that goes on, those before are told
@@ -72,7 +72,7 @@ class EpochHook:
         if not self.is_alone:
             forks.stay(self.process)
 
-    def _look(self, checks: AtRest) -> None:
+    def _look(self, checks: AtPause) -> None:
         session = self.session
         if not session.restore_at_rest():  # a worker that died may have left the sums wrong
             return
@@ -104,7 +104,7 @@ class EpochHook:
                 return
 
 
-def side_by_side(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
+def call_parts(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
     """Call a function with every part, in threads if there are several.
 
     This one takes a part itself: a thread that is woken by one that goes on finds another core,
@@ -112,7 +112,7 @@ def side_by_side(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[A
     """
     first, *others = parts
     tasks: list[Future[Any]] = []
-    with Holding():
+    with DeferredSignals():
         try:
             for part in others:
                 tasks.append(pool().submit(function, part))

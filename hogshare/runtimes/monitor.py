@@ -1,8 +1,9 @@
 """Keeps a run going when workers die: their words are freed, their block is put back, and what
 they left half done in the sums over the rows that some rules keep is summed anew.
 
-Runs in the caller's main thread. Writes into shared words only through `hogshare.kernels.repair`.
-A dead worker loses what it had not yet folded into the shared vector, and nothing else.
+Runs in the caller's main thread. Writes into shared words only through
+`hogshare.kernels.schedule.repair`. A dead worker loses what it had not yet folded into the shared
+vector, and nothing else.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare.engine.session import Session
-from hogshare.kernels import layout, master, repair, sgd
+from hogshare.kernels import layout
+from hogshare.kernels.exchange import master_updates
+from hogshare.kernels.rules import sgd_steps
+from hogshare.kernels.schedule import repair
 
 
 class Monitor:
@@ -36,8 +40,8 @@ class Monitor:
             s.permutation[:] = np.arange(len(s.permutation))
         repair.release_words(self.session.vector.segments, s.control, worker)
         if self.session.has_master:
-            master.take_over(s, self.session.vector, self.session.mail, worker)
-        if self.session.rule.method != sgd.GRADIENT:
+            master_updates.take_over(s, self.session.vector, self.session.mail, worker)
+        if self.session.rule.method != sgd_steps.GRADIENT:
             repair.ask_for_repair(s.control)
         self._dead.append(worker)
         block = int(s.table[worker, layout.T_BLOCK])

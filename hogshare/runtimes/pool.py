@@ -10,10 +10,10 @@ another ends: it starts a thread too many every hundred runs, and keeps all of t
 will do a task is known before it wakes up, so that it can be kept off a core (`submit_to`). Who
 frees: nobody; idle threads end with the process, which tells runs to stop, closes the pool and
 waits for those that are in a kernel, whose code would be gone. (For those in code of the
-user's it waits two seconds; see `hogshare.runtimes.ending`.)
+user's it waits two seconds; see `hogshare.runtimes.interpreter_exit`.)
 
-`take_turns`: a thread takes parts from an iterator under a lock and writes a part's result to its
-own place of a list; whoever called reads the list when all threads are through.
+`call_in_queue`: a thread takes parts from an iterator under a lock and writes a part's result to
+its own place of a list; whoever called reads the list when all threads are through.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any
 
-from hogshare.runtimes import ending
+from hogshare.runtimes import interpreter_exit
 from hogshare.runtimes.events import Bell
 from hogshare.system import forks
 from hogshare.system.callers import users_line
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 POLL_SECONDS = 0.5  # between two looks whether somebody insists
 STUCK_SECONDS = 2.0  # that the end of the process waits for code of the user's
@@ -71,7 +71,7 @@ class _Server:
             os.sched_setaffinity(thread, cores)
 
 
-class Pool:
+class ThreadPool:
     """As many threads as there ever were tasks at one time."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Pool:
         The function sees to it that the thread is bound no longer. Without `cores` as `submit`.
         """
         future = _Promise()
-        with Holding():  # or a thread would be nobody's
+        with DeferredSignals():  # or a thread would be nobody's
             self._unfinished.add(future)  # first: the end of the process waits for what runs
             try:
                 if self._closed:
@@ -151,7 +151,7 @@ class Pool:
 
         def is_enough() -> bool:
             if time.monotonic() > deadline:
-                stuck[:] = ending.leave_behind(
+                stuck[:] = interpreter_exit.leave_behind(
                     {server.thread.ident for server in self._servers}, self._unfinished
                 )
             return bool(stuck)
@@ -166,19 +166,19 @@ class Pool:
             )
 
 
-_pool = Pool()
+_pool = ThreadPool()
 
 
-def pool() -> Pool:
+def pool() -> ThreadPool:
     """Return the threads of this process."""
     global _pool
     if _pool.process != os.getpid():  # a fork, which has none of its parent's threads
-        _pool = Pool()
+        _pool = ThreadPool()
     return _pool
 
 
 def _at_exit() -> None:
-    ending.end_runs()
+    interpreter_exit.end_runs()
     pool().close()
 
 
@@ -197,7 +197,7 @@ def wait_for(
     does not wait.
     """
     bell, process = Bell(), os.getpid()
-    with Holding(bell) as held:
+    with DeferredSignals(bell) as held:
         has_enough = held.patience()
         tasks = [task for task in tasks if getattr(task, "process", process) == process]
         for task in tasks:
@@ -213,7 +213,7 @@ def wait_for(
                 return
 
 
-def take_turns(
+def call_in_queue(
     function: Callable[[Any, Callable[[], bool]], Any], parts: Sequence[Any], n_threads: int
 ) -> list[Any]:
     """Call ``function(part, is_over)`` with every part, so many at a time, each as soon as it can.
@@ -242,7 +242,7 @@ def take_turns(
                 raise
 
     tasks: list[Future[Any]] = []
-    with Holding():
+    with DeferredSignals():
         try:
             for _ in range(n_threads):
                 tasks.append(pool().submit(work))
@@ -260,6 +260,6 @@ def each_by(n_threads: int) -> Callable[[Callable[[Any], Any], Iterable[Any]], l
 
     def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
         parts = list(parts)
-        return take_turns(lambda part, _: function(part), parts, min(n_threads, len(parts)))
+        return call_in_queue(lambda part, _: function(part), parts, min(n_threads, len(parts)))
 
     return each

@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.arrays import NOTHING, Shapes
-from hogshare.engine.checks import AtRest
+from hogshare.engine.convergence_checks import AtPause
 from hogshare.engine.loop import loop_of
 from hogshare.engine.session import Session
-from hogshare.kernels import layout, repair
+from hogshare.kernels import layout
+from hogshare.kernels.schedule import repair
 from hogshare.runtimes.assignment import Assignment, session_of
 from hogshare.runtimes.blas import one_thread_each
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
@@ -37,7 +38,7 @@ from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm.table import IN_RUN
 from hogshare.system.callers import users_line
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 TICK_SECONDS = 0.02
 SENDING_SECONDS = 0.001  # where a member has not read all of its task, which its socket is full of
@@ -79,13 +80,13 @@ class Processes(Runtime):
         self.assignment.pack(session)
 
     def run(
-        self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
+        self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
         """Run to the end."""
         crew = current_crew()
         wanted = session.settings.n_workers - 1 + session.has_master  # the last is the master
         news, process = News(), os.getpid()
-        with Holding(news) as held, EpochHook(session, on_epoch, checks, held=held) as hook:
+        with DeferredSignals(news) as held, EpochHook(session, on_epoch, checks, held=held) as hook:
             with crew.hired(wanted) as hired:
                 members = dict(enumerate(hired, start=1))
                 watch = Watch(session, members, news)
@@ -172,7 +173,7 @@ class Watch:
         self.session.master().take_over()
         self.deputy = ThreadCrew(self.session, range(self.master, self.master + 1), self.news)
         self.deputy.start()
-        came, what = _told("the master", member)
+        came, what = _fate("the master", member)
         lost = ", and only messages of an unfinished sum are lost" if came else ""
         sentence = f"{what}; a thread of the caller has taken over{lost}"
         self.notes.append(sentence)
@@ -217,7 +218,7 @@ class Watch:
             self.session.schedule.table[k, layout.T_STATE] = layout.DONE
             return
         self.monitor.bury(k)  # before asking how it died, which may take a moment: others may wait
-        came, what = _told(f"worker {k}", member)
+        came, what = _fate(f"worker {k}", member)
         lost = ", and only steps that it had not exchanged yet are lost" if came else ""
         sentence = f"{what}; the fit goes on without it{lost}"
         self.notes.append(sentence)
@@ -242,7 +243,7 @@ class Watch:
             raise RuntimeError(f"A worker process failed: {failure.summary}\n{failure.traceback}")
 
 
-def _told(who: str, member: Member) -> tuple[bool, str]:
+def _fate(who: str, member: Member) -> tuple[bool, str]:
     """Whether a member that is gone was ever there, and what has become of it, as a sentence."""
     death = member.death  # before its number: who died early is known by the report on that
     if member.pid is None:

@@ -23,8 +23,8 @@ from hogshare.engine.checkpoints import OneFile
 if TYPE_CHECKING:
     from hogshare.barriers import Barrier
     from hogshare.engine.checkpoint_schedule import OnEpoch
-    from hogshare.engine.checks import AtRest
     from hogshare.engine.choices import Choices
+    from hogshare.engine.convergence_checks import AtPause
     from hogshare.engine.session import Session
     from hogshare.planes import Plane
     from hogshare.problems.protocol import Problem
@@ -157,7 +157,7 @@ class Runtime:
         """Do what belongs before the run's time begins. By default nothing."""
 
     def run(
-        self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
+        self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
         """Run every worker of a session to its end, and the master if the session has one.
 

@@ -23,19 +23,19 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, wait
 from typing import Any
 
-from hogshare.engine.checks import AtRest
-from hogshare.engine.loop import Rest, Wish, loop_of
+from hogshare.engine.convergence_checks import AtPause
+from hogshare.engine.loop import Pause, Wish, loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
-from hogshare.runtimes import ending
+from hogshare.runtimes import interpreter_exit
+from hogshare.runtimes.core_placement import CorePlacement
 from hogshare.runtimes.driver import drive, yields_of
 from hogshare.runtimes.events import Bell, News
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
-from hogshare.runtimes.placement import Placement
 from hogshare.runtimes.pool import pool
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.system import interrupts
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 POLL_SECONDS = 0.05
 REST_SECONDS = 0.005  # after which who rests looks unasked: a run may be stopped without a word
@@ -69,9 +69,9 @@ class ThreadCrew:
         self.news = news or Bell()
         self.errors: list[BaseException] = []
         self._process = os.getpid()
-        self._placement = Placement(len(workers) + leads)
+        self._placement = CorePlacement(len(workers) + leads)
         self._leads = leads
-        session.call_users_by(ending.noted)
+        session.call_users_by(interpreter_exit.noted)
         self._yields = yields_of(session)  # now: a bound thread has but one core
         self._workers = workers
         self._tasks: list[Future[None]] = []
@@ -117,7 +117,7 @@ class ThreadCrew:
     def lead(self, hook: EpochHook) -> None:
         """Be worker 0 until it has left the run, and serve the caller's hook between its turns."""
 
-        def rest(wish: Rest) -> int:
+        def rest(wish: Pause) -> int:
             start = time.perf_counter_ns()
             if not self.session.rests():
                 self.wait(REST_SECONDS)  # for the last one to rest
@@ -128,7 +128,7 @@ class ThreadCrew:
         self.session.call_users_by(hook.held.let_through)
         drive(loop_of(self.session, 0), None, self._yields, rest, hook.poll)
 
-    def _rest(self, me: int, wish: Rest) -> int:
+    def _rest(self, me: int, wish: Pause) -> int:
         """Do a part of the caller's look, or wait for it to be over; called until it is.
 
         Bound before it waits: two that were woken on one core shared it for more than a
@@ -220,7 +220,7 @@ class ThreadCrew:
         with self._changed:  # or who comes meanwhile is neither to come nor inside
             return bool(self._inside) or (self._to_come > 0 and not self._off)
 
-    def patience(self, held: Holding) -> Callable[[], bool]:
+    def patience(self, held: DeferredSignals) -> Callable[[], bool]:
         """What says, from some seconds after this call on, whether to wait on is in vain.
 
         It is if somebody insists, or if all that still work are in code of the user's: the run has
@@ -232,7 +232,7 @@ class ThreadCrew:
             if has_enough():
                 return True
             with self._changed:
-                return time.monotonic() > end and ending.are_outside(self._inside)
+                return time.monotonic() > end and interpreter_exit.are_outside(self._inside)
 
         return is_in_vain
 
@@ -269,13 +269,16 @@ class Threads(Runtime):
     has_teams = True
 
     def run(
-        self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
+        self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
         """Run to the end."""
         leads = on_epoch is None
         workers = range(int(leads), session.settings.n_workers + session.has_master)
         crew = ThreadCrew(session, workers, news := Bell(), leads)
-        with Holding(news) as held, EpochHook(session, on_epoch, checks, crew.each, held) as hook:
+        with (
+            DeferredSignals(news) as held,
+            EpochHook(session, on_epoch, checks, crew.each, held) as hook,
+        ):
             try:
                 crew.start()
                 if leads:

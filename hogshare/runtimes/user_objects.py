@@ -30,7 +30,7 @@ import numpy as np
 
 from hogshare.barriers import name_of
 from hogshare.shm.arena import Arena
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 LARGE = 1 << 16  # bytes of an array that is worth memory of its own: a socket takes some 200,000
 _lock = threading.RLock()  # again by the same thread: to pickle may be to fit, and a handler may
@@ -70,7 +70,7 @@ def packed(
 
     modules = [module for one in users for module in _modules_of(one)]
     try:
-        with Holding() as held, _lock:
+        with DeferredSignals() as held, _lock:
             before = len(_entered)
             try:
                 _enter(modules)
@@ -176,7 +176,7 @@ def _installed() -> tuple[str, ...]:
     return tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
 
 
-def forget_luggage() -> None:
+def forget_packing() -> None:
     """In a forked child, where nobody else packs."""
     global _lock
     _lock = threading.RLock()  # another thread's, perhaps, which is not here

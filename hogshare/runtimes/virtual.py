@@ -18,12 +18,13 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from hogshare.barriers import Barrier, name_of
-from hogshare.engine.checks import AtRest
-from hogshare.engine.loop import STUCK_NS, Compute, Hold, Rest, Sleep, Wait, Wish, loop_of
+from hogshare.engine.convergence_checks import AtPause
+from hogshare.engine.loop import STUCK_NS, Compute, Pause, PlaneWait, Sleep, Wait, Wish, loop_of
 from hogshare.engine.session import Session
-from hogshare.kernels import barriers, epochs, layout, repair
+from hogshare.kernels import layout
+from hogshare.kernels.schedule import barrier_codes, epoch_schedule, repair
 from hogshare.links.link import Link
-from hogshare.links.network import CONTROL_BYTES, message_bytes
+from hogshare.links.run_links import CONTROL_BYTES, message_bytes
 from hogshare.links.traffic import MODEL, OTHERS, Traffic
 from hogshare.planes import Plane
 from hogshare.runtimes.deliveries import Courier, VirtualMaster
@@ -77,7 +78,7 @@ class Virtual(Runtime):
         return self.simulator.parts_of(plane.is_lock_free)
 
     def run(
-        self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
+        self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
         """Run to the end."""
         with EpochHook(session, on_epoch, checks) as hook:
@@ -146,13 +147,13 @@ class Simulation:
 
     def _poll_seconds(self) -> float:
         plan, session = self.session.plan, self.session
-        if plan.barrier == barriers.FREE or plan.ordered:
+        if plan.barrier == barrier_codes.FREE or plan.ordered:
             return 0.0
-        draws = plan.barrier == barriers.LAG and plan.sample != barriers.EVERYBODY
+        draws = plan.barrier == barrier_codes.LAG and plan.sample != barrier_codes.EVERYBODY
         name = "the barrier" if session.barrier is None else name_of(session.barrier)
         law = session.stragglers
         late = 0.0 if law is None else law.base
-        must_look = draws or plan.barrier == barriers.ASKED
+        must_look = draws or plan.barrier == barrier_codes.ASKED
         poll = self.simulator.poll_seconds(name, must_look, late)
         return max(poll, self._look_seconds) if poll else 0.0
 
@@ -337,12 +338,12 @@ class Simulation:
                 elif isinstance(wish, Sleep):
                     self._sleep(me, wish.seconds)
                     break
-                elif isinstance(wish, Hold):
+                elif isinstance(wish, PlaneWait):
                     self._parking.hold(me, self.now, wish)
                     break
-                elif isinstance(wish, (Wait, Rest)):
+                elif isinstance(wish, (Wait, Pause)):
                     self._parking.park(me, self.now)
-                    if isinstance(wish, Rest):
+                    if isinstance(wish, Pause):
                         self._see_to_rest()
                     break
                 else:
@@ -373,7 +374,7 @@ class Simulation:
             if sleeps != plan.parts:
                 self._push(self.now + (read if sleeps < plan.parts else write), ON, me)
                 return
-        elif plan.private == epochs.MASTER:
+        elif plan.private == epoch_schedule.MASTER:
             write = 0.0  # the master writes
         seconds = sim.block_time.draw(sim.seed, me, int(self._table[me, layout.T_BLOCKS]))
         if sim.slowness is not None:

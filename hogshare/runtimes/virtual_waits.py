@@ -25,10 +25,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hogshare.engine.loop import Hold
+from hogshare.engine.loop import PlaneWait
 from hogshare.engine.session import Session
-from hogshare.kernels import barriers, layout
-from hogshare.kernels.barriers import enough, within
+from hogshare.kernels import layout
+from hogshare.kernels.schedule import barrier_codes
+from hogshare.kernels.schedule.barrier_codes import enough, within
 from hogshare.shm.table import IN_RUN
 
 # words of which one changes when a worker that finds nothing to do may find something
@@ -71,12 +72,12 @@ class Parking:
         self._section = -1
         self._released = (0, 0)
         self._words = self._look_at_words()
-        lag = plan.barrier == barriers.LAG
+        lag = plan.barrier == barrier_codes.LAG
         groups = self._table[:, layout.T_GROUP]
         self._grouped: set[int] = set()  # at a barrier that looks at those of their own group
         self._has_groups = bool((groups != groups[0]).any())
-        self._by_clock = lag and plan.sample == barriers.EVERYBODY
-        self._throttled = plan.barrier == barriers.THROTTLED
+        self._by_clock = lag and plan.sample == barrier_codes.EVERYBODY
+        self._throttled = plan.barrier == barrier_codes.THROTTLED
 
     # -- one worker
 
@@ -88,7 +89,7 @@ class Parking:
             self._idle.add(me)
         elif plan.ordered:
             pass  # `_call_section`
-        elif plan.barrier != barriers.FREE and row[layout.T_PASSED] <= row[layout.T_CLOCK]:
+        elif plan.barrier != barrier_codes.FREE and row[layout.T_PASSED] <= row[layout.T_CLOCK]:
             self._count_looks(me, 1)
             self._has_looked.add(me)
             if self._by_clock and self._has_groups:
@@ -105,7 +106,7 @@ class Parking:
         else:
             self._idle.add(me)
 
-    def hold(self, me: int, now: float, wish: Hold) -> None:
+    def hold(self, me: int, now: float, wish: PlaneWait) -> None:
         """Note that a plane lets a worker wait."""
         self.since[me] = now
         self._held[me] = wish.holds
@@ -136,10 +137,10 @@ class Parking:
     def look(self, me: int, now: float) -> bool:
         """A parked worker looks; whether it is worth a turn of its loop."""
         del self._due[me]
-        if me not in self._polled or self._plan.barrier == barriers.ASKED or self._must_turn():
+        if me not in self._polled or self._plan.barrier == barrier_codes.ASKED or self._must_turn():
             return True
         self._count_looks(me, 1)
-        if barriers.look(self._plan, self._table, self._control, me):
+        if barrier_codes.poll(self._plan, self._table, self._control, me):
             return True
         self._look_at(now + self._poll, me)
         return False
@@ -148,7 +149,7 @@ class Parking:
         """A worker begins a block: its look is counted, if it has not been."""
         if me in self._has_looked:
             self._has_looked.remove(me)
-        elif self._plan.barrier != barriers.FREE and self._table[me, layout.T_BLOCKS]:
+        elif self._plan.barrier != barrier_codes.FREE and self._table[me, layout.T_BLOCKS]:
             self._count_looks(me, 1)
 
     # -- all
@@ -158,7 +159,7 @@ class Parking:
         if self._clocks.update(me) and self._bins:
             self._call_bins(now)
         for other in sorted(self._grouped):
-            if barriers.look(self._plan, self._table, self._control, other):
+            if barrier_codes.poll(self._plan, self._table, self._control, other):
                 self._call(other, now)
         if self._at_release:
             released = int(self._control[layout.GENERATION]), self._clocks.in_run

@@ -181,7 +181,7 @@ class Arena:
         return self._mapping
 
 
-def are_there_arenas() -> bool:
+def has_arenas() -> bool:
     """Whether any arena is live; most processes that fit in threads never have one."""
     return bool(_live)  # one step of the interpreter, for which nobody has to wait
 

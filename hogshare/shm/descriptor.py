@@ -13,7 +13,7 @@ import os
 import weakref
 from collections.abc import Callable
 
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 # By number, of which there are few; one that is used again takes the place of one that is gone.
 _ends: dict[int, weakref.ref[Descriptor]] = {}
@@ -27,7 +27,7 @@ class Descriptor:
     """
 
     def __init__(self, make: Callable[..., int], *args: object) -> None:
-        with Holding():
+        with DeferredSignals():
             number = make(*args)
             self._number = number
             self._left = iter([number])

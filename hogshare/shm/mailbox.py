@@ -5,9 +5,10 @@
               +------------------ TAKEN <----------------+
 
 What the counters are, who writes them and in which order is told, and kept, in
-`hogshare.kernels.mailbox`; all that is done here with more than one word goes through its kernels.
-Who writes: `Edge.post` an edge's one writer; `Edge.take` its one reader. Who reads: the two. Who
-frees: the owner of the arrays; a `Message` is a view of its slot, and good until it is taken.
+`hogshare.kernels.mail.edge_slots`; all that is done here with more than one word goes through its
+kernels. Who writes: `Edge.post` an edge's one writer; `Edge.take` its one reader. Who reads: the
+two. Who frees: the owner of the arrays; a `Message` is a view of its slot, and good until it is
+taken.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from hogshare.kernels import layout, mailbox, register
-from hogshare.kernels.mailbox import NO_SLOT, Mailbox
+from hogshare.kernels import layout
+from hogshare.kernels.mail import edge_slots, register
+from hogshare.kernels.mail.edge_slots import NO_SLOT, Mailbox
 from hogshare.shm.spacing import PAIR
 
 HEADER_BYTES = 32  # of a message, as it is counted: number, version or round, count, block
@@ -72,7 +74,7 @@ class Transport(Protocol):
     class:
 
     - `send` is called by an edge's writer, in its thread, when it has written the next slot. It
-      calls `hogshare.kernels.mailbox.send_next`, and must not wait for the reader.
+      calls `hogshare.kernels.mail.edge_slots.send_next`, and must not wait for the reader.
     - Later, or at once, each message is delivered once, in the order in which an edge's were sent:
       values, places and head are copied to the same slot of the reader's own `Mailbox` (nothing to
       do if both have one), the number of the head last. `deliver_next` on the reader's mailbox does
@@ -91,13 +93,13 @@ class Transport(Protocol):
         ...
 
 
-class Boards(Transport, Protocol):
+class RegisterTransport(Transport, Protocol):
     """A transport that may also write over what has not been taken."""
 
     def show(
         self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
     ) -> None:
-        """Let a message be written over the reader's slot (`hogshare.kernels.register`).
+        """Let a message be written over the reader's slot (`hogshare.kernels.mail.register`).
 
         The arrays are the caller's again when this returns. Empty places: of the whole vector.
         """
@@ -109,8 +111,8 @@ class AtOnce:
 
     def send(self, box: Mailbox, edge: int) -> None:
         """Let the reader have the message."""
-        mailbox.send_next(box, edge)
-        mailbox.deliver_next(box, edge)
+        edge_slots.send_next(box, edge)
+        edge_slots.deliver_next(box, edge)
 
     def show(
         self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
@@ -162,7 +164,7 @@ class Edge:
     @property
     def all_taken(self) -> bool:
         """Whether the reader has acknowledged all that has been posted."""
-        return bool(mailbox.is_quiet(self._box, self._index))
+        return bool(edge_slots.is_quiet(self._box, self._index))
 
     def post(self, values: np.ndarray, places: np.ndarray | None = None, round: int = 0) -> bool:
         """Send a message; False if there is no room, and then nothing has happened.
@@ -171,7 +173,7 @@ class Edge:
         places : int array of shape (n,), or None; where they belong; None: to the whole vector
         round : what the reader is told with them
         """
-        slot, n = mailbox.find_room(self._box, self._index), len(values)
+        slot, n = edge_slots.find_slot(self._box, self._index), len(values)
         if slot == NO_SLOT:
             return False
         head = self._heads[slot]
@@ -191,7 +193,7 @@ class Edge:
 
     def poll(self) -> Message | None:
         """The oldest message that has not been taken, if one has arrived."""
-        slot = mailbox.find_mail(self._box, self._index)
+        slot = edge_slots.find_mail(self._box, self._index)
         if slot == NO_SLOT or self._left_ns(slot):
             return None
         head = self._heads[slot]
@@ -213,12 +215,12 @@ class Edge:
     @property
     def posted(self) -> int:
         """The number of the last message that has been sent; 0: none has."""
-        return int(mailbox.counter_of(self._box, self._index, layout.M_POSTED))
+        return int(edge_slots.counter_of(self._box, self._index, layout.M_POSTED))
 
     @property
     def taken(self) -> int:
         """The number of the last message that has been acknowledged."""
-        return int(mailbox.counter_of(self._box, self._index, layout.M_TAKEN))
+        return int(edge_slots.counter_of(self._box, self._index, layout.M_TAKEN))
 
     @property
     def under_way(self) -> int:
@@ -228,12 +230,12 @@ class Edge:
     @property
     def has_room(self) -> bool:
         """Whether the writer may send another message."""
-        return bool(mailbox.find_room(self._box, self._index) != NO_SLOT)
+        return bool(edge_slots.find_slot(self._box, self._index) != NO_SLOT)
 
     @property
     def has_mail(self) -> bool:
         """Whether there is a message that has not been taken."""
-        slot = mailbox.find_mail(self._box, self._index)
+        slot = edge_slots.find_mail(self._box, self._index)
         return bool(slot != NO_SLOT and not self._left_ns(slot))
 
     def _left_ns(self, slot: int) -> int:
@@ -244,7 +246,7 @@ class Edge:
     @property
     def due_in(self) -> float | None:
         """Seconds for which an emulated link still has the next message; None: it has none."""
-        slot = mailbox.find_mail(self._box, self._index)
+        slot = edge_slots.find_mail(self._box, self._index)
         left = 0 if slot == NO_SLOT else self._left_ns(slot)
         return 1e-9 * left if left else None
 
@@ -253,19 +255,19 @@ class Edge:
 
         Raises RuntimeError if there is none.
         """
-        if mailbox.find_mail(self._box, self._index) == NO_SLOT:
+        if edge_slots.find_mail(self._box, self._index) == NO_SLOT:
             raise RuntimeError("There is no message to take: poll() has to find one first.")
-        mailbox.take_next(self._box, self._index)
+        edge_slots.take_next(self._box, self._index)
 
 
-class Board(Edge):
+class RegisterEdge(Edge):
     """An edge whose writer may also write over its last message, taken or not.
 
     box, index : as of `Edge`
     boards : what brings messages
     """
 
-    def __init__(self, box: Mailbox, index: int, boards: Boards = AT_ONCE) -> None:
+    def __init__(self, box: Mailbox, index: int, boards: RegisterTransport = AT_ONCE) -> None:
         super().__init__(box, index, boards)
         self._boards = boards
 

@@ -20,7 +20,7 @@ N_TURN = 4
 MESSAGES = BLOCKS  # of the master's entry
 
 
-class Turns:
+class QuantumTimes:
     """One worker's ring.
 
     A turn that ends with a block counted and rows visited is an entry, if it was long enough, else
@@ -59,7 +59,7 @@ class Turns:
         self._blocks, self._rows, self._pushes, self._busy = blocks, rows, pushes, busy
 
 
-def kept(turns: np.ndarray) -> np.ndarray:
+def recorded(turns: np.ndarray) -> np.ndarray:
     """The entries of all workers, as a report has them.
 
     Returns int64 array of shape (n_workers, most entries of any, N_TURN); blocks, rows, pushes,

@@ -16,25 +16,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hogshare.system import lazy
+from hogshare.system import lazy_imports
 
 if TYPE_CHECKING:
     from hogshare.lab.prediction.prediction import Prediction as Prediction
-    from hogshare.lab.psp.progressing import Progress as Progress
-    from hogshare.lab.psp.progressing import progress as progress
-    from hogshare.lab.psp.progressing import slow as slow
-    from hogshare.lab.psp.tuning import Candidate as Candidate
-    from hogshare.lab.psp.tuning import Tuned as Tuned
-    from hogshare.lab.psp.tuning import tune as tune
+    from hogshare.lab.psp.progress import Progress as Progress
+    from hogshare.lab.psp.progress import progress as progress
+    from hogshare.lab.psp.progress import slow as slow
+    from hogshare.lab.psp.tuner import Candidate as Candidate
+    from hogshare.lab.psp.tuner import Tuned as Tuned
+    from hogshare.lab.psp.tuner import tune as tune
     from hogshare.links.link import Link as Link
-    from hogshare.links.network import Network as Network
+    from hogshare.links.run_links import Network as Network
     from hogshare.links.traffic import MODEL as MODEL
-    from hogshare.simulation.blocktimes import Constant as Constant
-    from hogshare.simulation.blocktimes import Exponential as Exponential
-    from hogshare.simulation.blocktimes import Gamma as Gamma
-    from hogshare.simulation.blocktimes import LogNormal as LogNormal
-    from hogshare.simulation.blocktimes import Measured as Measured
-    from hogshare.simulation.blocktimes import Uniform as Uniform
+    from hogshare.simulation.block_times import Constant as Constant
+    from hogshare.simulation.block_times import Exponential as Exponential
+    from hogshare.simulation.block_times import Gamma as Gamma
+    from hogshare.simulation.block_times import LogNormal as LogNormal
+    from hogshare.simulation.block_times import Measured as Measured
+    from hogshare.simulation.block_times import Uniform as Uniform
     from hogshare.simulation.churn import Churn as Churn
     from hogshare.simulation.membership import Membership as Membership
     from hogshare.simulation.overlay import Drawn as Drawn
@@ -45,16 +45,16 @@ if TYPE_CHECKING:
     from hogshare.simulation.simulator import SimulationError as SimulationError
     from hogshare.simulation.simulator import Simulator as Simulator
 
-__getattr__, __dir__, __all__ = lazy.names(
+__getattr__, __dir__, __all__ = lazy_imports.names(
     __name__,
     {
         "lab.prediction.prediction": "Prediction",
-        "lab.psp.progressing": "Progress progress slow",
-        "lab.psp.tuning": "Candidate Tuned tune",
+        "lab.psp.progress": "Progress progress slow",
+        "lab.psp.tuner": "Candidate Tuned tune",
         "links.link": "Link",
-        "links.network": "Network",
+        "links.run_links": "Network",
         "links.traffic": "MODEL",
-        "simulation.blocktimes": "Constant Exponential Gamma LogNormal Measured Uniform",
+        "simulation.block_times": "Constant Exponential Gamma LogNormal Measured Uniform",
         "simulation.churn": "Churn",
         "simulation.membership": "Membership",
         "simulation.overlay": "Drawn Overlay SizeEstimate Window",

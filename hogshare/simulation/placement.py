@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hogshare.barriers import ANY_NUMBER, Barrier, barrier_of, name_of, numbers_of
-from hogshare.kernels import barriers as codes
+from hogshare.kernels.schedule import barrier_codes as codes
 from hogshare.system.ranges import count, not_negative
 
 PLACES = ("central", "distributed")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hogshare.barriers import LOOKS_PER_BLOCK, Barrier, numbers_of
-from hogshare.links.network import Network
-from hogshare.simulation.blocktimes import BlockTime, Exponential, law_of
+from hogshare.links.run_links import Network
+from hogshare.simulation.block_times import BlockTime, Exponential, law_of
 from hogshare.simulation.churn import Churn
 from hogshare.simulation.overlay import Overlay
 from hogshare.simulation.placement import ASK_AND_ANSWER, Placement
-from hogshare.system.ranges import LONGEST, keep_whole, numbers, positive, seconds
+from hogshare.system.ranges import LONGEST, numbers, positive, seconds, store_whole
 
 if TYPE_CHECKING:
     from hogshare.problems.model import Model
@@ -143,8 +143,8 @@ class Simulator:
         if self.watch is not None and not callable(self.watch):
             raise TypeError(f"watch must be a function (seconds, model); got {self.watch!r}.")
         seconds(read_seconds=self.read_seconds, write_seconds=self.write_seconds)
-        keep_whole(1, self, "parts")
-        keep_whole(0, self, "seed")
+        store_whole(1, self, "parts")
+        store_whole(0, self, "seed")
         if self.seed >= 2**32:
             raise ValueError(f"seed must be below 2**32; got {self.seed!r}.")
         kinds: dict[str, type] = {"network": Network, "churn": Churn, "placement": Placement}

@@ -19,10 +19,10 @@ from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.report import Report
 from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize
-from hogshare.solvers.choices import problem_of, step_of
+from hogshare.solvers.choice_names import problem_of, step_of
 from hogshare.solvers.papers import algorithm, stop_after
 from hogshare.solvers.refusals import PROPORTIONAL
-from hogshare.solvers.solving import solve
+from hogshare.solvers.solver import solve
 
 
 @algorithm(Master)

@@ -16,7 +16,8 @@ from hogshare._version import __version__
 from hogshare.barriers import name_of
 from hogshare.engine.choices import Choices
 from hogshare.engine.session import Session
-from hogshare.kernels import barriers, epochs, layout
+from hogshare.kernels import layout
+from hogshare.kernels.schedule import barrier_codes, epoch_schedule
 from hogshare.links.traffic import MODEL, Counted, Traffic
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, by_gradient, has_rows
@@ -24,7 +25,7 @@ from hogshare.report import Trace
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
 from hogshare.shm.mailbox import HEADER_BYTES, mail_bytes
-from hogshare.shm.speeds import MESSAGES, NANOSECONDS, kept
+from hogshare.shm.speeds import MESSAGES, NANOSECONDS, recorded
 from hogshare.shm.table import STATES
 from hogshare.system.interrupts import errstate
 from hogshare.system.machine import cores
@@ -174,7 +175,7 @@ def staleness(session: Session) -> np.ndarray:
 
 def ages(session: Session) -> np.ndarray | None:
     """The same of the ages of messages to a master; None without one."""
-    return _whole(session.mail.ages) if session.plan.private == epochs.MASTER else None
+    return _whole(session.mail.ages) if session.plan.private == epoch_schedule.MASTER else None
 
 
 def _whole(histograms: np.ndarray) -> np.ndarray:
@@ -183,9 +184,9 @@ def _whole(histograms: np.ndarray) -> np.ndarray:
     return total[: used[-1] + 1] if used.size else total[:1]
 
 
-def turns(session: Session) -> np.ndarray:
-    """The last turns of each worker; see `Report.turns`."""
-    return kept(session.arrays["turns"])
+def quanta_of(session: Session) -> np.ndarray:
+    """The last turns of each worker; see `Report.quanta_of`."""
+    return recorded(session.arrays["turns"])
 
 
 def mail(session: Session) -> dict[str, Any] | None:
@@ -205,7 +206,7 @@ def mail_traffic(session: Session) -> Counted:
     Messages have the size that they are given on a virtual clock, too (`mail_bytes`).
     """
     found, item = Traffic(), session.vector.w.dtype.itemsize
-    homes, has_master = session.homes, session.plan.private == epochs.MASTER
+    homes, has_master = session.homes, session.plan.private == epoch_schedule.MASTER
     n_workers = session.settings.n_workers
     for edge, counters in enumerate(session.mail.box.counters.tolist()):
         messages, placed, dense = (counters[k] for k in SENT)
@@ -224,7 +225,7 @@ def workers(session: Session) -> list[dict[str, Any]]:
     Who passes without a look at the others, as without a barrier, does not know its lead.
     """
     lines = []
-    looks = session.plan.barrier != barriers.FREE
+    looks = session.plan.barrier != barrier_codes.FREE
     for k, row in zip(session.here, session.table_here.tolist(), strict=True):
         joined = (row[layout.T_JOINED] - session.began) * 1e-9
         lines.append(

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from hogshare.engine.stops import Stop
 from hogshare.report import Report
-from hogshare.solvers.choices import stop_of
+from hogshare.solvers.choice_names import stop_of
 from hogshare.system import docstrings
 
 Algorithm = TypeVar("Algorithm", bound=Callable[..., Report])

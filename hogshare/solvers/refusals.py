@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import Barrier, Throttled
-from hogshare.engine.checks import check_criterion
-from hogshare.engine.outside import takes_passes
+from hogshare.engine.convergence_checks import check_criterion
+from hogshare.engine.gradient_steps import takes_passes
 from hogshare.engine.stops import Stop, check_length
 from hogshare.planes import Plane
 from hogshare.problems.gradient import GradientProblem
 from hogshare.problems.model import Handed, Model
 from hogshare.problems.protocol import Problem, RowProblem, by_gradient, has_rows
-from hogshare.rules.chosen import Chosen
 from hogshare.rules.protocol import Rule
+from hogshare.rules.run_choices import OtherChoices
 from hogshare.rules.steps import StepSize
 from hogshare.system import ranges
 from hogshare.system.interrupts import errstate
@@ -47,7 +47,7 @@ def refuse(
     if plane.has_cells:
         check_cells(problem, rule, plane, block)
     rule.check(
-        Chosen(
+        OtherChoices(
             problem=problem,
             plane=plane,
             step=step,

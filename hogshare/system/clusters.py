@@ -31,7 +31,7 @@ def is_collection(thing: Any) -> bool:
     return hasattr(thing, "__dask_graph__") and hasattr(thing, "to_delayed")
 
 
-def client_here() -> Any:
+def local_client() -> Any:
     """The client that Dask itself would use.
 
     Raises

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 LONG = 64  # bytes of a name that are written out in other names of the file
 PIECE = 1 << 24  # bytes that are written between two looks for signals
@@ -97,7 +97,7 @@ def replace(path: Path, content: bytes | memoryview, private: bool = False) -> N
             stream.write(content)
         return
     # held, or a signal would leave a descriptor, or the file beside
-    with _naming(path), Holding() as held, _beside(real(path), private) as file:
+    with _naming(path), DeferredSignals() as held, _draft(real(path), private) as file:
         for start in range(0, len(content), PIECE):
             file.write(content[start : start + PIECE])
             held.deliver()
@@ -115,7 +115,7 @@ def replacing(path: Path, private: bool = False) -> Iterator[BinaryIO]:
         with _naming(path), open(path, "ab") as stream:
             yield stream
         return
-    with _naming(path), _beside(real(path), private) as file:
+    with _naming(path), _draft(real(path), private) as file:
         yield file
 
 
@@ -134,7 +134,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _beside(path: Path, private: bool) -> Iterator[BinaryIO]:
+def _draft(path: Path, private: bool) -> Iterator[BinaryIO]:
     """A file that is not there, brought to the disk with its permissions, and renamed at the end.
 
     In this order: a crash could leave the new name with nothing behind it. The name is known before
@@ -147,12 +147,12 @@ def _beside(path: Path, private: bool) -> Iterator[BinaryIO]:
     try:
         with open(temporary, "xb", opener=opener) as file:
             yield file
-            with Holding():
+            with DeferredSignals():
                 file.flush()
                 if mode is not None:
                     os.chmod(temporary, mode)
                 os.fsync(file.fileno())
-        with Holding():
+        with DeferredSignals():
             os.replace(temporary, path)
             _sync_folder(path.parent)
     except BaseException:

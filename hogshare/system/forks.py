@@ -16,8 +16,8 @@ them; and a thread may take again what it has, so that a fork in the middle of a
 handler of a signal for example, does not wait for itself. Who has waited for `PATIENCE_SECONDS`
 forks all the same, and to compile is an error in the child: nothing waits without an end.
 
-Signals are taken meanwhile as in any `Holding`, since what a handler raises in a hook is lost. They
-are sent again in the parent when it has forked.
+Signals are taken meanwhile as in any `DeferredSignals`, since what a handler raises in a hook is
+lost. They are sent again in the parent when it has forked.
 
 Nothing is imported for this: what has not been loaded has no lock. Who writes: the thread that
 forks, to what is its own (`_mine`). Who frees: the hooks after the fork, in both processes.
@@ -42,7 +42,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from hogshare.system.interrupts import SIGNALS, Holding
+from hogshare.system.interrupts import SIGNALS, DeferredSignals
 
 PATIENCE_SECONDS = 60.0  # compiling a kernel may take 20 where the machine is slow and busy
 POLL_SECONDS = 0.001
@@ -58,7 +58,7 @@ class Lock(Protocol):
         """Give it back."""
 
 
-class Held(NamedTuple):
+class TakenLock(NamedTuple):
     """A lock that is taken for a fork."""
 
     module: str
@@ -114,17 +114,19 @@ def _renew_numpys(module: Any) -> None:
 
 HELD = (
     # Who hires a member, or asks one, is halfway between its socket and what is known of it.
-    Held("hogshare.runtimes.crew", lambda m: m._lock, _new("_lock", threading.RLock)),
+    TakenLock("hogshare.runtimes.crew", lambda m: m._lock, _new("_lock", threading.RLock)),
     # Who looks for libraries has the C library's lock on all that are loaded.
-    Held("hogshare.runtimes.spinning", lambda m: m._looking, _new("_looking", threading.RLock)),
+    TakenLock(
+        "hogshare.runtimes.idle_threads", lambda m: m._looking, _new("_looking", threading.RLock)
+    ),
     # Types, templates and code in the making. Within this one Numba takes that of its call stack,
-    # and kernels are shown to it (`hogshare.kernels.jit`), loaded and kept.
-    Held("numba.core.compiler_lock", lambda m: m.global_compiler_lock._lock, _lose_compiler),
+    # and kernels are shown to it (`hogshare.kernels.jit.decorators`), loaded and kept.
+    TakenLock("numba.core.compiler_lock", lambda m: m.global_compiler_lock._lock, _lose_compiler),
     # LLVM, which is called without the lock above where its objects are freed.
-    Held("llvmlite.binding.ffi", lambda m: m.lib._lock._lock, _lose_compiler),
+    TakenLock("llvmlite.binding.ffi", lambda m: m.lib._lock._lock, _lose_compiler),
     # Numba's contexts, which are made at its first use by anybody.
-    Held("numba.core.registry", _context_lock("_toplevel_target_context"), _lose_compiler),
-    Held("numba.core.registry", _context_lock("_toplevel_typing_context"), _lose_compiler),
+    TakenLock("numba.core.registry", _context_lock("_toplevel_target_context"), _lose_compiler),
+    TakenLock("numba.core.registry", _context_lock("_toplevel_typing_context"), _lose_compiler),
 )
 
 RENEWED = (
@@ -133,7 +135,7 @@ RENEWED = (
     # Who packs has modules of the user's on cloudpickle's list, and runs code of the user's, which
     # is not waited for.
     Renewed("hogshare.runtimes.user_objects", lambda m: m.forget_luggage()),
-    Renewed("hogshare.runtimes.ending", lambda m: m.forget_threads()),
+    Renewed("hogshare.runtimes.interpreter_exit", lambda m: m.forget_threads()),
     # NumPy's own generator: numbers that are half drawn are as random as others, and who draws many
     # is not waited for.
     Renewed("numpy.random.mtrand", _renew_numpys),
@@ -164,9 +166,9 @@ class _Fork:
     """What a thread has taken for a fork."""
 
     def __init__(self) -> None:
-        self.signals = Holding()
+        self.signals = DeferredSignals()
         self.taken: list[Lock] = []
-        self.lost: list[Held] = []
+        self.lost: list[TakenLock] = []
         self.holds_imports = False
 
     def take(self) -> None:
@@ -201,7 +203,7 @@ class _Fork:
             _imp.release_lock()
 
 
-def _found() -> list[tuple[Held, Lock]]:
+def _found() -> list[tuple[TakenLock, Lock]]:
     """The locks of what has been loaded."""
     found = []
     for one in HELD:

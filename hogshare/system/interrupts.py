@@ -2,15 +2,16 @@
 
 Python calls the handlers of signals in the main thread, between any two steps of it, and one that
 raises ends whatever was there: a lock that had just been taken stays taken, a thread that had just
-been sent for is nobody's. So the main thread does with others' locks what it does while a `Holding`
-is there, which takes the signals in the handlers' stead; where it waits, it waits for a bell that
-they ring; and it lets them through at points of its own choosing. Code of the user's is called
-through `Holding.outside`, where handlers are called at once, as ever.
+been sent for is nobody's. So the main thread does with others' locks what it does while a
+`DeferredSignals` is there, which takes the signals in the handlers' stead; where it waits, it waits
+for a bell that they ring; and it lets them through at points of its own choosing. Code of the
+user's is called through `DeferredSignals.outside`, where handlers are called at once, as ever.
 
-Who writes: the main thread alone, for handlers run nowhere else. `_holder` says who takes signals
-now; it changes in one step of the interpreter, after which no handler can raise, or any can. What
-stands in for a handler is harmless without a holder, since it calls the handler: so it does not
-matter if an interrupt leaves it in place. Who frees: the block's end puts the handlers back.
+Who writes: the main thread alone, for handlers run nowhere else. `_deferring` says who takes
+signals now; it changes in one step of the interpreter, after which no handler can raise, or any
+can. What stands in for a handler is harmless without a holder, since it calls the handler: so it
+does not matter if an interrupt leaves it in place. Who frees: the block's end puts the handlers
+back.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Handler = Callable[[int, FrameType | None], Any]
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_holder: Holding | None = None
+_deferring: DeferredSignals | None = None
 
 
 class Rings(Protocol):
@@ -51,12 +52,12 @@ class Rings(Protocol):
 class _StandIn:
     """Takes a handler's signals for the holder, if there is one."""
 
-    def __init__(self, handler: Handler, owner: Holding) -> None:
+    def __init__(self, handler: Handler, owner: DeferredSignals) -> None:
         self.handler = handler
         self.owner = owner
 
     def __call__(self, number: int, frame: FrameType | None) -> Any:
-        holder = _holder
+        holder = _deferring
         if holder is None:
             return self.handler(number, frame)
         holder.came[number] = self.handler, frame
@@ -65,7 +66,7 @@ class _StandIn:
         return None
 
 
-class Holding:
+class DeferredSignals:
     """A block in which handlers of signals wait until it says so, or ends.
 
     Does nothing in another thread than the main one, and, but for its bell, within another's block,
@@ -81,16 +82,16 @@ class Holding:
         self.came: dict[int, tuple[Handler, FrameType | None]] = {}
         self.bells: list[Rings] = [] if bell is None else [bell]
         self.is_there = False
-        self._holder: Holding | None = None  # who takes signals in this block
+        self._holder: DeferredSignals | None = None  # who takes signals in this block
         self._stand_ins: list[tuple[int, _StandIn]] = []
 
-    def __enter__(self) -> Holding:
-        global _holder
+    def __enter__(self) -> DeferredSignals:
+        global _deferring
         if threading.current_thread() is not threading.main_thread():
             return self
-        if _holder is not None:
-            self._holder = _holder
-            _holder.bells += self.bells
+        if _deferring is not None:
+            self._holder = _deferring
+            _deferring.bells += self.bells
             return self
         try:
             self.is_there = True
@@ -99,18 +100,18 @@ class Holding:
             self.is_there = False
             self._give_back()
             raise
-        self._holder = _holder = self  # from here on nothing raises
+        self._holder = _deferring = self  # from here on nothing raises
         return self
 
     def __exit__(self, *_: object) -> None:
-        global _holder
+        global _deferring
         if self._holder is not self:
             if self._holder is not None:
                 for bell in self.bells:
                     self._holder.bells.remove(bell)
             return
         self.is_there = False
-        _holder = None
+        _deferring = None
         try:
             self._give_back()
         except BaseException:  # a signal that need not wait any more
@@ -132,16 +133,16 @@ class Holding:
 
     def outside(self, function: Callable[..., T], *args: Any) -> T:
         """Call a function of the user's, which a signal may interrupt at once."""
-        global _holder
+        global _deferring
         holder = self._holder
-        if holder is None or _holder is not holder:
+        if holder is None or _deferring is not holder:
             return function(*args)
         try:
-            _holder = None
+            _deferring = None
             holder._call()
             return function(*args)
         finally:
-            _holder = holder  # one step after the call: no signal comes in between
+            _deferring = holder  # one step after the call: no signal comes in between
             holder._stand_in()  # for what the function may have put in its place
 
     def let_through(self, function: Callable[..., T]) -> Callable[..., T]:
@@ -200,10 +201,10 @@ class errstate:
     def __init__(self, **kinds: Any) -> None:
         import numpy as np  # not above: forks import this module, and `hogshare --help` them
 
-        self._held = Holding()
+        self._held = DeferredSignals()
         self._state = np.errstate(**kinds)
 
-    def __enter__(self) -> Holding:
+    def __enter__(self) -> DeferredSignals:
         self._held.__enter__()
         try:
             self._state.__enter__()
@@ -250,7 +251,7 @@ def _nothing() -> None:
 
 def forget_holder() -> None:
     """In a forked child, whose main thread is the one that forked: have handlers called again."""
-    global _holder
-    holder, _holder = _holder, None
+    global _deferring
+    holder, _deferring = _deferring, None
     if holder is not None:
         holder._give_back()

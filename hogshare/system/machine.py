@@ -1,8 +1,8 @@
 """What this machine's memory and threads cost, measured or assumed.
 
-`hogshare info --probe` measures (`hogshare.runtimes.probing`) and stores; the automatic choices
-load. A file is good for one processor, one number of cores and one minor version of hogshare;
-whatever else is found is as good as nothing, and the defaults hold. The environment's
+`hogshare info --probe` measures (`hogshare.runtimes.machine_probe`) and stores; the automatic
+choices load. A file is good for one processor, one number of cores and one minor version of
+hogshare; whatever else is found is as good as nothing, and the defaults hold. The environment's
 ``HOGSHARE_MACHINE`` names another file than the one in the cache folder.
 """
 
@@ -23,7 +23,7 @@ from typing import Any
 from hogshare._version import __version__
 from hogshare.system import files, folders
 from hogshare.system.folders import cache_root
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 LOOKS = 3  # more, at what others do
 LARGEST = 1e12  # a constant beyond is no measurement
@@ -140,7 +140,7 @@ def busy_others(more: int = LOOKS) -> int:
     each, or 90 after a pause: a thread of this process that has just done its part ends it when the
     first one lets the interpreter go.
     """
-    with Holding(), contextlib.suppress(OSError, ValueError, IndexError):
+    with DeferredSignals(), contextlib.suppress(OSError, ValueError, IndexError):
         file = os.open("/proc/loadavg", os.O_RDONLY)
         try:
             least = _running(file)
@@ -175,7 +175,7 @@ def _read() -> bytes:
     """What has been stored; from the cache folder only what nobody else can have put there."""
     if (chosen := _chosen()) is not None:
         return chosen.read_bytes()
-    with Holding():  # or an interrupt may leave the file open
+    with DeferredSignals():  # or an interrupt may leave the file open
         return folders.read(_path())
 
 

@@ -91,12 +91,12 @@ def _of_the_groups() -> list[int]:
             offers += [
                 left
                 for group in (own, *own.parents)
-                if group.is_relative_to(folder) and (left := _room(group, *names)) is not None
+                if group.is_relative_to(folder) and (left := _capacity(group, *names)) is not None
             ]
     return offers
 
 
-def _room(group: Path, limit: str, usage: str) -> int | None:
+def _capacity(group: Path, limit: str, usage: str) -> int | None:
     """Return the bytes left under a control group's limit, its droppable file cache included."""
     try:
         top = int((group / limit).read_text())  # "max" is no number: no limit

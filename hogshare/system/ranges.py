@@ -56,7 +56,7 @@ def _check_whole(name: str, value: Any, least: int, fits: bool, meant: str = "")
         raise ValueError(f"{own(name)} must be at most {LARGEST}; got {value!r}.")
 
 
-def keep_rows(thing: object, name: str) -> None:
+def store_rows(thing: object, name: str) -> None:
     """Make an attribute an int, of a frozen object too, unless it is the word "auto".
 
     Raises
@@ -69,10 +69,10 @@ def keep_rows(thing: object, name: str) -> None:
         return
     if not is_integer(value):
         raise ValueError(f"{own(name)} must be 'auto' or a number of rows; got {value!r}.")
-    keep_whole(1, thing, name)
+    store_whole(1, thing, name)
 
 
-def keep_whole(least: int, thing: object, *names: str) -> None:
+def store_whole(least: int, thing: object, *names: str) -> None:
     """Make attributes ints, of frozen objects too, if they are whole numbers of whatever type.
 
     Raises

@@ -1,7 +1,7 @@
 """Which available workers a barrier lets pass: those of `hogshare.barriers`, and any function.
 
-The predicates are those of `hogshare.kernels.barriers`, on the same table, for who has no kernel
-loaded and a table of some dozen rows.
+The predicates are those of `hogshare.kernels.schedule.barrier_codes`, on the same table, for who
+has no kernel loaded and a table of some dozen rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import ASP, UserBarrier, ask, barrier_of, numbers_of
-from hogshare.kernels import barriers as codes
+from hogshare.kernels.schedule import barrier_codes as codes
 from hogshare.shm.table import ProgressTable
 
 

@@ -148,7 +148,7 @@ class Broadcast:
         return f"<Broadcast {self.name!r}, version {self.version}>"
 
 
-def hold_all(variables: dict[int, Variable], values: Iterable[Value]) -> None:
+def retain_all(variables: dict[int, Variable], values: Iterable[Value]) -> None:
     """Hold what a task needs, until `let_go_of_all`."""
     for value in values:
         for _, number, version in value.needs:

@@ -15,10 +15,10 @@ from hogshare.system.ranges import is_number
 from hogshare.tasks.admission import Gate
 from hogshare.tasks.broadcasts import Broadcast
 from hogshare.tasks.dispatch import Data, Dispatch
-from hogshare.tasks.plans import GradientOf, Plan
+from hogshare.tasks.plans import GradientOf, TaskPlan
 
 EACH = ("block", "row")
-NO_PLAN = Plan(None)
+NO_PLAN = TaskPlan(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Collection:
     dispatch: Dispatch
     data: Data
     gate: Gate
-    plan: Plan = NO_PLAN
+    plan: TaskPlan = NO_PLAN
     broadcasts: tuple[Broadcast, ...] = ()
     is_mapped: bool = False
 
@@ -253,7 +253,7 @@ class Collection:
         mapped = self._with(function=f, **how)
         return replace(mapped, broadcasts=broadcasts, is_mapped=True)
 
-    def _planned(self, **folding: Any) -> Plan:
+    def _planned(self, **folding: Any) -> TaskPlan:
         plan = replace(self.plan, **folding)
         if plan.history and plan.replace:
             raise ValueError(
@@ -262,7 +262,7 @@ class Collection:
             )
         return plan
 
-    def _hand_out(self, plan: Plan, timeout: float | None) -> list[int]:
+    def _hand_out(self, plan: TaskPlan, timeout: float | None) -> list[int]:
         self.dispatch.check_open()
         given = [(one.variable, one.version) for one in self.broadcasts]
         return self.dispatch.give(plan, self.data, self.gate, given, timeout)

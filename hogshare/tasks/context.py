@@ -27,8 +27,8 @@ from hogshare.tasks.collection import Collection
 from hogshare.tasks.dispatch import Data, Dispatch
 from hogshare.tasks.executors import executor_of, job_of
 from hogshare.tasks.partitions import LoadedParts, parts_of
-from hogshare.tasks.plans import Plan
-from hogshare.tasks.results import Failure, Result, TaskError
+from hogshare.tasks.plans import TaskPlan
+from hogshare.tasks.results import Result, TaskError, TaskFailure
 from hogshare.tasks.store import Shelf
 
 POLL_SECONDS = 0.0005  # between two polls of who iterates with ``async for``
@@ -189,7 +189,7 @@ class AsyncContext:
         """Have workers load their partitions, to know how many rows these have."""
         if self._dispatch.flights or self._dispatch.ready:
             raise RuntimeError("collect all results before more partitions are loaded.")
-        plan, sizes = Plan(None, op=operator.or_, counts=True), dict[int, int]()
+        plan, sizes = TaskPlan(None, op=operator.or_, counts=True), dict[int, int]()
         while len(sizes) < data.n_parts:
             self._dispatch.give(plan, data, Gate(), [], None)
             try:
@@ -322,7 +322,7 @@ class AsyncContext:
         self._check_open()
         dispatch = self._dispatch
         dispatch.wait_until(lambda: not dispatch.flights, timeout)
-        failure = next((one for one in dispatch.ready if isinstance(one, Failure)), None)
+        failure = next((one for one in dispatch.ready if isinstance(one, TaskFailure)), None)
         if failure is not None:
             dispatch.ready.remove(failure)
             raise failure.error
@@ -436,7 +436,7 @@ class AsyncContext:
         return f"<AsyncContext on {self._dispatch.executor.name}: {how}>"
 
 
-def _value_of(result: Result | Failure) -> Result:
-    if isinstance(result, Failure):
+def _value_of(result: Result | TaskFailure) -> Result:
+    if isinstance(result, TaskFailure):
         raise result.error
     return result

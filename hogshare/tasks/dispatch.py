@@ -22,15 +22,15 @@ import numpy as np
 from hogshare.barriers import BarrierError, name_of
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
 from hogshare.tasks.admission import Gate
-from hogshare.tasks.broadcasts import Variable, hold_all, let_go_of_all
+from hogshare.tasks.broadcasts import Variable, let_go_of_all, retain_all
 from hogshare.tasks.draws import draws_of_task
 from hogshare.tasks.executor import Back, Event, Executor, Joined, Lost
 from hogshare.tasks.partitions import Partitions, owner_of
-from hogshare.tasks.plans import ADDS, Plan, shape_of
-from hogshare.tasks.progress import Progress
-from hogshare.tasks.results import Failure, Result, TaskError
+from hogshare.tasks.plans import ADDS, TaskPlan, shape_of
+from hogshare.tasks.results import Result, TaskError, TaskFailure
 from hogshare.tasks.store import Shelf
-from hogshare.tasks.work import Key, Outcome, Task, Value
+from hogshare.tasks.work import Key, Task, TaskOutcome, Value
+from hogshare.tasks.worker_progress import WorkerProgress
 
 TICK_SECONDS = 0.001  # between two polls of a barrier while nobody computes
 MOST_POLLS = 1000  # of a barrier of ours while nobody computes: some draw samples
@@ -98,9 +98,9 @@ class Dispatch:
         cutoff: int | None,
         law: Stragglers | None,
     ) -> None:
-        self.executor, self.shelf, self.progress = executor, shelf, Progress(n_workers)
+        self.executor, self.shelf, self.progress = executor, shelf, WorkerProgress(n_workers)
         self.variables: dict[int, Variable] = {}
-        self.ready: deque[Result | Failure] = deque()
+        self.ready: deque[Result | TaskFailure] = deque()
         self.accepted = self.dropped = self.rounds = self.repeated = 0
         self.flights: dict[int, Flight] = {}
         self.context, self.seed, self.is_closed = context, seed, False
@@ -111,7 +111,7 @@ class Dispatch:
         self._hands: dict[int, int] = {}  # task of each worker that has one
         self._taken: set[tuple[int, int]] = set()  # partitions in a task
         self._again: deque[int] = deque()
-        self._plans: dict[Any, tuple[Key, Plan]] = {}
+        self._plans: dict[Any, tuple[Key, TaskPlan]] = {}
         self._shapes: dict[Key, tuple[int, ...] | None] = {}
         self._n_plans = 0
         self._alone_since: float | None = None  # nobody is there
@@ -120,7 +120,7 @@ class Dispatch:
 
     def give(
         self,
-        plan: Plan,
+        plan: TaskPlan,
         data: Data,
         gate: Gate,
         broadcasts: list[tuple[Variable, int]],
@@ -136,7 +136,7 @@ class Dispatch:
         self.rounds += 1
         for worker, parts in chosen.items():
             flight = self._flight(key, plan, data, number, worker, parts, broadcasts)
-            hold_all(self.variables, flight.task.values)
+            retain_all(self.variables, flight.task.values)
             try:
                 self.executor.submit(worker, flight.task)
             except BaseException:
@@ -156,7 +156,7 @@ class Dispatch:
             chosen = {me: parts for me in passing if (parts := self._free_parts(data, me))}
             if chosen:
                 return chosen
-            rest = _rest(self.executor, deadline)
+            rest = _remaining(self.executor, deadline)
             if rest == 0.0:
                 raise TimeoutError(
                     f"the barrier {name_of(gate.barrier)} did not hold within {timeout:g} s: "
@@ -185,7 +185,9 @@ class Dispatch:
             f"comes back, and it lets nobody pass ({self.describe()}), for {idle:.3g} s. One that "
             "waits for a moment, or for workers to come, is given a timeout=."
         )
-        error.__cause__ = next((one.error for one in self.ready if isinstance(one, Failure)), None)
+        error.__cause__ = next(
+            (one.error for one in self.ready if isinstance(one, TaskFailure)), None
+        )
         return error
 
     def _free_parts(self, data: Data, worker: int) -> list[int]:
@@ -199,7 +201,7 @@ class Dispatch:
     def _flight(
         self,
         key: Key,
-        plan: Plan,
+        plan: TaskPlan,
         data: Data,
         number: int,
         worker: int,
@@ -246,7 +248,7 @@ class Dispatch:
         self._hands[worker] = flight.task.number
         self.progress.begin(worker, flight.accepted)
 
-    def _key_of(self, plan: Plan) -> Key:
+    def _key_of(self, plan: TaskPlan) -> Key:
         """The plan's place on the shelf; a loop's is there already. Few are kept."""
         ident = plan.identity()
         if ident in self._plans:
@@ -281,7 +283,7 @@ class Dispatch:
         while not is_there():
             if not self.flights:
                 return False
-            rest = _rest(self.executor, deadline)
+            rest = _remaining(self.executor, deadline)
             if rest == 0.0:
                 raise TimeoutError(f"nothing has come back within {timeout:g} s; {self.describe()}")
             self.wait(rest)
@@ -336,7 +338,7 @@ class Dispatch:
         task, parts = flight.task, tuple(flight.task.sizes)
         self._land(flight)
         message = f"Task {task.number}, of partitions {parts}, was lost{flight.lost}. {why}"
-        self.ready.append(Failure(TaskError(message, flight.worker, parts)))
+        self.ready.append(TaskFailure(TaskError(message, flight.worker, parts)))
 
     def _hand_out_again(self) -> bool:
         """Give the first of the lost tasks to somebody who is available, rather to another."""
@@ -370,7 +372,7 @@ class Dispatch:
         parts, staleness = tuple(task.sizes), self.accepted - flight.accepted
         error = self._error_of(outcome, task, worker)
         if error is not None:
-            self.ready.append(Failure(error))
+            self.ready.append(TaskFailure(error))
         elif self._cutoff is not None and staleness > self._cutoff:
             self.dropped += 1
         else:
@@ -393,7 +395,7 @@ class Dispatch:
             )
         self._land(flight)
 
-    def _error_of(self, outcome: Outcome, task: Task, worker: int) -> TaskError | None:
+    def _error_of(self, outcome: TaskOutcome, task: Task, worker: int) -> TaskError | None:
         """What is wrong with an outcome: it raised, or is of another shape than those before."""
         parts = tuple(task.sizes)
         where = f"Task {task.number}, of partitions {parts}, on worker {worker}"
@@ -441,5 +443,5 @@ def _deadline(executor: Executor, timeout: float | None) -> float | None:
     return None if timeout is None else executor.now() + timeout
 
 
-def _rest(executor: Executor, deadline: float | None) -> float | None:
+def _remaining(executor: Executor, deadline: float | None) -> float | None:
     return None if deadline is None else max(0.0, deadline - executor.now())

@@ -19,7 +19,7 @@ from hogshare.runtimes.user_objects import packed
 from hogshare.shm.mailbox import HEADER_BYTES
 from hogshare.tasks.partitions import Partitions
 from hogshare.tasks.store import Sent, Shelf
-from hogshare.tasks.work import VALUE, Key, Order, Outcome, Task
+from hogshare.tasks.work import VALUE, Key, Order, Task, TaskOutcome
 
 NUMBER_BYTES = 8  # of a row's version, and of a task's few numbers
 
@@ -28,7 +28,7 @@ NUMBER_BYTES = 8  # of a row's version, and of a task's few numbers
 class Back:
     """A task has come back."""
 
-    outcome: Outcome
+    outcome: TaskOutcome
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Remote(Executor):
         self.traffic.add("model", MODEL, worker, bytes_with(task, values.values()))
         return Order(task, parcels, values, tuple(self._sent.forget(worker)), context)
 
-    def _back(self, worker: int, outcome: Outcome) -> Back:
+    def _back(self, worker: int, outcome: TaskOutcome) -> Back:
         """That a worker's task has come back, which is counted."""
         self.traffic.add("update", worker, MODEL, HEADER_BYTES + bytes_of(outcome.value))
         return Back(outcome)

@@ -11,10 +11,13 @@ from hogshare.simulation.simulator import Simulator
 from hogshare.system.messages import nearest
 from hogshare.system.ranges import whole
 from hogshare.tasks.executor import Executor
-from hogshare.tasks.ranks import Job, Ranks
+from hogshare.tasks.rank_executor import Job, RankExecutor
 from hogshare.tasks.store import Shelf
 
-PLACES = {"processes": "Processes", "threads": "Threads"}
+PLACES = {
+    "processes": ("process_executor", "ProcessExecutor"),
+    "threads": ("thread_executor", "ThreadExecutor"),
+}
 
 
 def job_of(workers: Any) -> Job | None:
@@ -37,24 +40,25 @@ def executor_of(workers: Any, n_workers: int | None, shelf: Shelf) -> tuple[Exec
     if n_workers is not None:
         whole(1, n_workers=n_workers)
     if type(workers).__module__.partition(".")[0] == "distributed":
-        from hogshare.tasks.cluster import Cluster
+        from hogshare.tasks.cluster_executor import ClusterExecutor
 
-        cluster = Cluster(shelf, workers, n_workers)
+        cluster = ClusterExecutor(shelf, workers, n_workers)
         return cluster, len(cluster.workers)
     if isinstance(workers, Job):
-        ranks = Ranks(shelf, workers, n_workers)
+        ranks = RankExecutor(shelf, workers, n_workers)
         return ranks, len(ranks.workers)
     count = usable_workers(-1) if n_workers is None else int(n_workers)
     if isinstance(workers, Simulator):
-        from hogshare.tasks.virtual import Virtual
+        from hogshare.tasks.virtual_executor import VirtualExecutor
 
-        return Virtual(shelf, count, workers), count
+        return VirtualExecutor(shelf, count, workers), count
     if not isinstance(workers, str) or workers not in PLACES:
         hint = nearest(workers, (*PLACES, "mpi")) if isinstance(workers, str) else ""
         raise ValueError(
             "workers must be 'processes', 'threads', 'mpi', a Simulator, an MPI or a "
             f"dask.distributed.Client; got {workers!r}.{hint}"
         )
-    module = importlib.import_module(f"hogshare.tasks.{workers}")
-    executor: Executor = getattr(module, PLACES[workers])(shelf, count)
+    place, name = PLACES[workers]
+    module = importlib.import_module(f"hogshare.tasks.{place}")
+    executor: Executor = getattr(module, name)(shelf, count)
     return executor, count

@@ -18,7 +18,7 @@ ADDS = (operator.add, operator.iadd, np.add)
 
 
 @dataclass(frozen=True)
-class Plan:
+class TaskPlan:
     """Everything about a task that is the same for all tasks of a loop.
 
     function : of a block or a row, and of the broadcasts' values; None: rows are folded as they are

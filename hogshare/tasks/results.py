@@ -53,7 +53,7 @@ class TaskError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Failure:
+class TaskFailure:
     """Stands among results for a task that has no value."""
 
     error: TaskError

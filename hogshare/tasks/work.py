@@ -1,7 +1,7 @@
 """What a worker does with a task, on whatever executor: draw, call, fold, say what came of it.
 
 Who writes: the caller makes a `Task`, which nobody changes; a worker its own `Store` and the
-`Outcome`. Who frees: the caller says which things of a store are needed no more.
+`TaskOutcome`. Who frees: the caller says which things of a store are needed no more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from hogshare.tasks.blocks import Block
 from hogshare.tasks.draws import draws_of_task
 from hogshare.tasks.handles import Handle
-from hogshare.tasks.plans import Plan
+from hogshare.tasks.plans import TaskPlan
 
 Key = tuple[Any, ...]  # of a thing that tasks need: its kind, and numbers
 VALUE = "value"  # the kind of a broadcast's version
@@ -50,7 +50,7 @@ class Task:
     """What a worker is asked for; wherever it runs, and how often, it gives the same value.
 
     number : of the context's tasks
-    plan, data : of a `Plan` and of `Partitions`
+    plan, data : of a `TaskPlan` and of `Partitions`
     seed, round : what its draws depend on, with the partitions
     sizes : its partitions, and how many rows each has
     starts : number of the first row of each
@@ -90,7 +90,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """What came of a task.
 
     number : of the task
@@ -108,14 +108,14 @@ class Outcome:
     error: tuple[str, str] | None = None
 
     @classmethod
-    def failed(cls, number: int, line: str, seconds: float = 0.0) -> Outcome:
+    def failed(cls, number: int, line: str, seconds: float = 0.0) -> TaskOutcome:
         """Of a task that has come to nothing, for what a line says."""
         return cls(number, None, 0, seconds, 0.0, (line, f"{line}\n"))
 
-    def unsent(self, error: BaseException) -> Outcome:
+    def unsent(self, error: BaseException) -> TaskOutcome:
         """What is sent in place of one whose value cannot be."""
         line = f"what the task returned cannot be sent: {line_of(error)}"
-        return Outcome.failed(self.number, line, self.seconds)
+        return TaskOutcome.failed(self.number, line, self.seconds)
 
 
 @dataclass
@@ -141,7 +141,7 @@ class Store:
         return {key for key in task.needs if key not in self.things}
 
 
-def work(task: Task, store: Store, blocks: dict[int, Block] | None = None) -> Outcome:
+def work(task: Task, store: Store, blocks: dict[int, Block] | None = None) -> TaskOutcome:
     """Do a task.
 
     store : with everything that the task needs
@@ -159,7 +159,7 @@ def work(task: Task, store: Store, blocks: dict[int, Block] | None = None) -> Ou
             raise
         error = line_of(raised), "".join(traceback.format_exception(raised))
     store.ended = time.perf_counter()
-    return Outcome(task.number, value, n_samples, store.ended - began, waited, error)
+    return TaskOutcome(task.number, value, n_samples, store.ended - began, waited, error)
 
 
 def line_of(raised: BaseException) -> str:
@@ -184,7 +184,7 @@ def may_be_a_signal_s(raised: BaseException) -> bool:
 
 
 def _compute(task: Task, store: Store, blocks: dict[int, Block] | None) -> tuple[Any, int]:
-    plan: Plan = store.things[task.plan]
+    plan: TaskPlan = store.things[task.plan]
     part_of = store.things[task.data].part if blocks is None else blocks.__getitem__
     if plan.counts:
         return {p: part_of(p).n_rows for p in task.sizes}, 0

@@ -15,9 +15,10 @@ import pytest
 
 import hogshare
 from hogshare.estimators import fits
-from hogshare.kernels import announcements, cache, jit, warm
+from hogshare.kernels import preload
+from hogshare.kernels.jit import announcements, cache, decorators
 
-pytestmark = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
+pytestmark = pytest.mark.skipif(decorators.JIT_DISABLED, reason="nothing is compiled")
 
 BEGIN = r"hogshare: compiling kernels for {}: some 20 s, {}"
 END = r"hogshare: compiled {} in \d+\.\d s"
@@ -43,11 +44,11 @@ def folder(tmp_path, seams, monkeypatch):
 def use(n=1, of=2.5):
     """Call new kernels."""
 
-    @jit.kernel
+    @decorators.kernel
     def next_number(x):
         return x[0] + 1
 
-    @jit.kernel
+    @decorators.kernel
     def twice(x):
         return 2 * x[0]
 
@@ -125,13 +126,13 @@ def test_a_kernel_by_itself_is_named(capsys):
 
 def test_where_nothing_can_be_kept(capsys, seams):
     seams.kernels.folder = None
-    with pytest.warns(cache.KernelsNotKept):
+    with pytest.warns(cache.KernelsNotCached):
         use()
     assert "in each process, for nothing can be kept" in said(capsys)[0]
 
 
 def test_a_compilation_that_fails_leaves_nothing(capsys):
-    @jit.kernel
+    @decorators.kernel
     def wrong(x):
         return x + "1"
 
@@ -226,7 +227,7 @@ def test_a_child_that_was_forked_meanwhile_does_not_keep_others_quiet(capsys, fo
 
 def test_members_of_the_crew_leave_it_to_their_caller(capsys, monkeypatch):
     monkeypatch.setitem(announcements._process, "silent", False)
-    warm.preload(())
+    preload.preload(())
     use()
     assert said(capsys) == []
 
@@ -255,9 +256,9 @@ def test_a_fit_is_a_block_by_its_estimators_name(monkeypatch, name):
 
 SCRIPT = """
 import numpy as np
-from hogshare.kernels import announcements
+from hogshare.kernels.jit import announcements
 announcements.SILENT_SECONDS = 0.0
-from hogshare.kernels.sums import total
+from hogshare.kernels.rows.sums import total
 print(total(np.ones(5)))
 """
 

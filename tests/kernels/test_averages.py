@@ -7,7 +7,7 @@ import naive
 import numpy as np
 import pytest
 
-from hogshare.kernels.saga import average_table
+from hogshare.kernels.rules.saga_steps import average_table
 from hogshare.problems.model import Model
 from hogshare.rules import SAGA
 

@@ -10,11 +10,11 @@ from scipy import stats
 
 from hogshare import barriers
 from hogshare.engine.arrays import barrier_streams
-from hogshare.kernels import barriers as codes
 from hogshare.kernels import layout
-from hogshare.kernels.epochs import Plan
-from hogshare.kernels.epochs import tick as tick_of
-from hogshare.kernels.jit import kernel
+from hogshare.kernels.jit.decorators import kernel
+from hogshare.kernels.schedule import barrier_codes as codes
+from hogshare.kernels.schedule.epoch_schedule import EpochPlan
+from hogshare.kernels.schedule.epoch_schedule import tick as tick_of
 
 may_pass = kernel(codes.may_pass.py_func if hasattr(codes.may_pass, "py_func") else codes.may_pass)
 enter = kernel(codes.enter.py_func if hasattr(codes.enter, "py_func") else codes.enter)
@@ -22,8 +22,8 @@ tick = kernel(tick_of.py_func if hasattr(tick_of, "py_func") else tick_of)
 
 
 def plan(barrier, n_workers, **more):
-    fields = dict.fromkeys(Plan._fields, 0) | {"tol": 0.0} | more
-    return Plan(**(fields | barriers.numbers_of(barrier, n_workers)))
+    fields = dict.fromkeys(EpochPlan._fields, 0) | {"tol": 0.0} | more
+    return EpochPlan(**(fields | barriers.numbers_of(barrier, n_workers)))
 
 
 def world(clocks, states=None, seed=0):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hogshare import ASP, BSP, SGD, SSP, Master, Shared, Simulator, Stop, problems, solve
-from hogshare.kernels import blocks, layout
+from hogshare.kernels import layout
+from hogshare.kernels.schedule import gradient_quanta
 
 N, D = 60, 4
 TARGETS = np.random.default_rng(0).standard_normal((N, D))
@@ -36,7 +37,7 @@ def test_subtract(places, dtype):
         expected[places] -= step
     else:
         expected -= step
-    blocks.subtract(w, places, step)
+    gradient_quanta.subtract(w, places, step)
     np.testing.assert_array_equal(w, expected)
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hogshare.kernels import blocktimes as codes
-from hogshare.kernels.jit import JIT_DISABLED, exact_kernel
+from hogshare.kernels.jit.decorators import JIT_DISABLED, exact_kernel
+from hogshare.kernels.schedule import block_time_draws as codes
 from hogshare.simulation import Constant, Exponential, Gamma, LogNormal, Measured, Uniform
-from hogshare.simulation.blocktimes import law_of, parse, written
+from hogshare.simulation.block_times import law_of, parse, written
 
 DRAWS = 2_000 if JIT_DISABLED else 40_000
 TRACE = [0.5, 1.0, 1.0, 4.0]

@@ -14,12 +14,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hogshare.kernels import cache, jit
+from hogshare.kernels.jit import cache, decorators
 from hogshare.system import folders
 
-ROOT = Path(jit.__file__).parents[2]
+ROOT = Path(decorators.__file__).parents[2]
 
-compiles = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
+compiles = pytest.mark.skipif(decorators.JIT_DISABLED, reason="nothing is compiled")
 posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX's")
 
 
@@ -45,7 +45,7 @@ def warned():
 def made():
     """A kernel as another process has it: new to Numba, of the same code."""
 
-    @jit.kernel
+    @decorators.kernel
     def next_number(x):
         return x + 1
 
@@ -117,7 +117,7 @@ def test_what_cannot_be_kept_runs_and_is_told_once(folder, warned, monkeypatch, 
 FULL = """
 import resource
 import numpy as np
-from hogshare.kernels.sums import total
+from hogshare.kernels.rows.sums import total
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 print(total(np.ones(5)), total(np.ones(5, np.float32)))
 """
@@ -184,13 +184,13 @@ def test_a_filled_folder_that_cannot_be_written_is_read(folder, warned, monkeypa
 AS_NOBODY = """
 import os
 import numpy as np
-from hogshare.kernels import jit
-from hogshare.kernels.sums import total
-jit.load_registries()
+from hogshare.kernels.jit import decorators
+from hogshare.kernels.rows.sums import total
+decorators.load_registries()
 nobody = 65534
 os.setgroups([]), os.setgid(nobody), os.setuid(nobody)
-jit.CACHE_FOLDER, why_not = jit.cache.find_folder(jit._digest())
-assert jit.CACHE_FOLDER is not None, why_not
+decorators.CACHE_FOLDER, why_not = decorators.cache.find_folder(decorators._digest())
+assert decorators.CACHE_FOLDER is not None, why_not
 print(total(np.ones(5)), sum(total.dispatcher.stats.cache_hits.values()))
 """
 
@@ -200,7 +200,7 @@ print(total(np.ones(5)), sum(total.dispatcher.stats.cache_hits.values()))
 def test_a_folder_that_root_has_filled_serves_others():
     with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to others
         made_by_root = Path(name)
-        code = "import numpy as np; from hogshare.kernels.sums import total; total(np.ones(5))"
+        code = "import numpy as np; from hogshare.kernels.rows.sums import total; total(np.ones(5))"
         assert run(code, made_by_root).returncode == 0
         for path in (made_by_root, *made_by_root.rglob("*")):
             path.chmod(0o755)
@@ -355,7 +355,7 @@ def test_the_users_setting_of_numba_changes_nothing(folder, monkeypatch):
 
 @compiles
 def test_arrays_and_tuples_are_told_apart(folder):
-    @jit.kernel
+    @decorators.kernel
     def first(x):
         return x[0]
 

@@ -31,8 +31,8 @@ from hogshare import (
     problems,
     solve,
 )
-from hogshare.engine.arrays import Room
-from hogshare.kernels.jit import JIT_DISABLED
+from hogshare.engine.arrays import RunMemory
+from hogshare.kernels.jit.decorators import JIT_DISABLED
 from hogshare.problems.linear import REGRESSION_LOSSES
 
 SMOOTH = ("log_loss", "squared_hinge", "modified_huber", "squared_error", "huber")
@@ -61,12 +61,12 @@ class Guarded(np.ndarray):
 @pytest.fixture(autouse=True)
 def guards(monkeypatch):
     """Arrays of all runs are guarded."""
-    real = Room.arrays
+    real = RunMemory.arrays
 
     def guarded(room, lent):
         return {name: array.view(Guarded) for name, array in real(room, lent).items()}
 
-    monkeypatch.setattr(Room, "arrays", guarded)
+    monkeypatch.setattr(RunMemory, "arrays", guarded)
 
 
 def one_of(rng, *values):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from hogshare.engine.stops import Stop
-from hogshare.kernels import epochs, layout
+from hogshare.kernels import layout
+from hogshare.kernels.schedule import epoch_schedule
 from hogshare.planes.shared import Shared
 from hogshare.rules import SDCA
 
@@ -70,7 +71,7 @@ def interleaved(problem, X, Y, weight, n_workers):
     run = {"rule": SDCA(), "plane": Shared(exchange=3), "stop": Stop(epochs=3), "seed": 7}
     session = cases.session(problem, n_workers=n_workers, **run)
     rule, plan = session.rule, session.plan
-    assert plan.private == epochs.EXCHANGE
+    assert plan.private == epoch_schedule.EXCHANGE
     workers = [session.worker(k) for k in range(n_workers)]
     assert all(w.join() for w in workers)
     shape = X.shape[1], Y.shape[1]

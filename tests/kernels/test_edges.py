@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from hogshare import Mirrors, Shared
-from hogshare.kernels import centres, edges, layout
-from hogshare.kernels.jit import JIT_DISABLED
-from hogshare.planes.mirrors.overlay import overlay_of
+from hogshare.kernels import layout
+from hogshare.kernels.exchange import centre_edges, centre_exchange
+from hogshare.kernels.jit.decorators import JIT_DISABLED
+from hogshare.planes.mirrors.centre_overlay import overlay_of
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from centre_rig import Rig
@@ -50,8 +51,8 @@ def whole_numbers(rng):
 @pytest.mark.parametrize(("fold", "graph"), [("sum", "all"), ("sum", "star"), ("momentum", "all")])
 def test_a_holder_may_die_at_any_store(monkeypatch, inside, fold, graph):
     """Its centre's next worker brings what it was at to its end; nothing is half there."""
-    monkeypatch.setattr(edges, "CHUNK", 64)
-    monkeypatch.setattr(edges, "PLACES", 16)
+    monkeypatch.setattr(centre_edges, "CHUNK", 64)
+    monkeypatch.setattr(centre_edges, "PLACES", 16)
     rng = np.random.default_rng(0)
     plane = Mirrors(
         [0, 0, 0, 1, 2], inside, fold, 1, threshold=0.4, clock_difference=math.inf, graph=graph
@@ -90,16 +91,18 @@ def test_a_fold_counts_weight_times_change(kind, n_columns):
     m = n_features * n_columns
     arrays = Mirrors(2, clock_difference=0, queue=2).arrays(m + n_columns, 2)
     made = {name: np.zeros(shape, dtype) for name, (shape, dtype) in arrays.items()}
-    book = edges.Book(*(made[name] for name in edges.Book._fields))
+    book = centre_edges.Book(*(made[name] for name in centre_edges.Book._fields))
     base = rng.standard_normal(m + n_columns)
     base[:m] = base[:m].astype(kind)
     book.mirror[0] = base + rng.standard_normal(len(base))
     before = book.mirror[0].copy()
     w, tail = rng.standard_normal(m).astype(kind), rng.standard_normal(n_columns)
-    live = edges.Live(w, tail, np.full(n_columns, 0.5), False)
+    live = centre_edges.Live(w, tail, np.full(n_columns, 0.5), False)
     curvature, etas = rng.random(n_features).astype(np.float32), rng.random(n_columns)
-    weights = edges.Weights(edges.WEIGHTED, curvature, np.array([0.25]), etas, 100.0, 0.01, False)
-    edges.fold(book, 0, np.array([0]), live, base, weights, one_of, 0.0, 0, False)
+    weights = centre_edges.Weights(
+        centre_edges.WEIGHTED, curvature, np.array([0.25]), etas, 100.0, 0.01, False
+    )
+    centre_edges.fold(book, 0, np.array([0]), live, base, weights, one_of, 0.0, 0, False)
     z = np.append((curvature[:, None].astype(float) + 0.01) * etas * 100.0, 0.25 * etas * 100.0)
     weight = 1 / one_of + (1 - 1 / one_of) / (1 + one_of * z / 2)
     change = np.append(w.astype(float) * 0.5, tail) - base
@@ -112,16 +115,18 @@ def test_a_fold_counts_weight_times_change(kind, n_columns):
 def test_with_momentum_each_change_counts_once_in_the_long_run():
     arrays = Mirrors(4, fold="momentum", clock_difference=0, queue=2).arrays(1500, 4)
     made = {name: np.zeros(shape, dtype) for name, (shape, dtype) in arrays.items()}
-    book = edges.Book(*(made[name] for name in edges.Book._fields))
-    weights = edges.Weights(
-        edges.MOMENTUM, np.zeros(0, np.float32), np.zeros(1), np.ones(1), 1.0, 0.0, False
+    book = centre_edges.Book(*(made[name] for name in centre_edges.Book._fields))
+    weights = centre_edges.Weights(
+        centre_edges.MOMENTUM, np.zeros(0, np.float32), np.zeros(1), np.ones(1), 1.0, 0.0, False
     )
     change = np.random.default_rng(0).standard_normal(1500)
     counted, held = np.zeros(1500), np.zeros(1500)
     for clock in range(60):
         base = book.mirror[0].copy()
-        live = edges.Live(base + (change if clock == 0 else 0.0), base[:0], np.ones(1), False)
-        edges.fold(book, 0, np.array([0]), live, base, weights, 4.0, 0.75, 2, False)
+        live = centre_edges.Live(
+            base + (change if clock == 0 else 0.0), base[:0], np.ones(1), False
+        )
+        centre_edges.fold(book, 0, np.array([0]), live, base, weights, 4.0, 0.75, 2, False)
         now = live.w - base
         held = 0.75 * held + now
         counted += 0.25 * (0.75 * held + now)  # Nesterov's, of one of four
@@ -136,13 +141,15 @@ def test_with_momentum_each_change_counts_once_in_the_long_run():
 def test_zeros_of_l1_stay_exact():
     arrays = Mirrors(2, clock_difference=0, queue=2).arrays(4, 2)
     made = {name: np.zeros(shape, dtype) for name, (shape, dtype) in arrays.items()}
-    book = edges.Book(*(made[name] for name in edges.Book._fields))
+    book = centre_edges.Book(*(made[name] for name in centre_edges.Book._fields))
     book.mirror[0] = [0.5, -0.5, 2.0, 0.0]
     base, w = np.array([0.6, -0.6, 1.0, 0.0]), np.array([0.0, 0.0, 0.0, 1.0])
-    live = edges.Live(w, w[:0], np.ones(1), False)
+    live = centre_edges.Live(w, w[:0], np.ones(1), False)
     flat = np.zeros(4, np.float32)
-    weights = edges.Weights(edges.WEIGHTED, flat, np.zeros(1), np.ones(1), 1.0, 0.0, True)
-    edges.fold(book, 0, np.array([0]), live, base, weights, 2.0, 0.0, 0, False)
+    weights = centre_edges.Weights(
+        centre_edges.WEIGHTED, flat, np.zeros(1), np.ones(1), 1.0, 0.0, True
+    )
+    centre_edges.fold(book, 0, np.array([0]), live, base, weights, 2.0, 0.0, 0, False)
     assert book.mirror[0].tolist() == [0.0, 0.0, 1.0, 1.0]
     assert book.total[0].tolist() == [-0.5, 0.5, -1.0, 1.0]
 
@@ -168,10 +175,10 @@ def test_each_change_reaches_each_centre_once(seed):
 def test_only_where_something_is_open_is_anything_read():
     arrays = Mirrors(2, clock_difference=0, queue=2).arrays(200, 2)
     made = {name: np.zeros(shape, dtype) for name, (shape, dtype) in arrays.items()}
-    book = edges.Book(*(made[name] for name in edges.Book._fields))
+    book = centre_edges.Book(*(made[name] for name in centre_edges.Book._fields))
     book.residual[0, 70], book.residual[0, 130] = 1.0, 1.0
-    book.open[0, 1] = edges.OPEN  # of 64 to 127
-    found = edges.choose(book, 0, 0, edges.RELATIVE, np.zeros(1))
+    book.open[0, 1] = centre_edges.OPEN  # of 64 to 127
+    found = centre_edges.choose(book, 0, 0, centre_edges.RELATIVE, np.zeros(1))
     assert tuple(found) == (1, 1, 1) and book.chosen[0, 70] == 1 and book.chosen[0, 130] == 0
 
 
@@ -180,9 +187,9 @@ def test_a_lock_is_given_back_by_its_holder_alone():
     arrays = Mirrors(2, clock_difference=0, queue=2).arrays(4, 2)
     made = {name: np.zeros(shape, dtype) for name, (shape, dtype) in arrays.items()}
     made["lock"] = lock
-    book = edges.Book(*(made[name] for name in edges.Book._fields))
+    book = centre_edges.Book(*(made[name] for name in centre_edges.Book._fields))
     lock[0, 0] = 3
-    centres.release(book, 1, 0)
+    centre_exchange.release(book, 1, 0)
     assert lock[0, 0] == 3
-    centres.release(book, 2, 0)
+    centre_exchange.release(book, 2, 0)
     assert lock[0, 0] == 0

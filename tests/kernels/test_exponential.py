@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from hogshare.kernels import losses
-from hogshare.kernels.exponential import exp_of_negative, power_of_two
-from hogshare.kernels.jit import kernel
+from hogshare.kernels.jit.decorators import kernel
+from hogshare.kernels.jit.exponential import exp_of_negative, power_of_two
+from hogshare.kernels.rules import losses
 
 
 @kernel

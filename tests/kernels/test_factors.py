@@ -4,8 +4,9 @@ import naive
 import numpy as np
 import pytest
 
-from hogshare.kernels import factors, losses
-from hogshare.kernels.factors import Ratings
+from hogshare.kernels.ratings import factors
+from hogshare.kernels.ratings.factors import RatingArrays
+from hogshare.kernels.rules import losses
 
 N_USERS, N_ITEMS, N = 7, 5, 60
 
@@ -23,7 +24,7 @@ def made(loss="squared_error", biases=1, nonnegative=0, n_factors=3, dtype=np.fl
     mean = 0.25 * biases
     strengths = 0.3, 0.1, pace
     code = losses.CODES[loss]
-    ratings = Ratings(*arrays, *strengths, n_factors, biases, mean, code, nonnegative)
+    ratings = RatingArrays(*arrays, *strengths, n_factors, biases, mean, code, nonnegative)
     w = rng.normal(size=(N_USERS + N_ITEMS) * (n_factors + biases))
     if nonnegative:
         w = np.abs(w)

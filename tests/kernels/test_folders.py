@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hogshare.kernels import cache
+from hogshare.kernels.jit import cache
 from hogshare.system import folders, machine
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX's")
@@ -260,7 +260,7 @@ os.symlink(sys.argv[2], sys.argv[1])
 AS_ROOT = """
 import sys
 from hogshare.system import machine
-from hogshare.kernels import cache
+from hogshare.kernels.jit import cache
 print(cache.find_folder("version"))
 try:
     machine.store(machine.Machine(miss_ns=90.0, measured=("miss_ns",)))

@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from hogshare import SAGA, SDCA, SGD, problems
-from hogshare.kernels import exchange, layout
-from hogshare.kernels.jit import kernel
+from hogshare.kernels import layout
+from hogshare.kernels.exchange import copy_exchange
+from hogshare.kernels.jit.decorators import kernel
 from hogshare.planes.shared import Shared
 
 N_FEATURES = 9_001  # several segments; no whole number of parts or lines
@@ -16,8 +17,8 @@ N_FEATURES = 9_001  # several segments; no whole number of parts or lines
 
 @kernel
 def fold(schedule, vector, memory, private, me, decay, keep, proposals, live):
-    exchange.fold_copy(
-        schedule, vector, memory, private, me, decay, keep, 1.0, exchange.WAIT, proposals, live
+    copy_exchange.fold_copy(
+        schedule, vector, memory, private, me, decay, keep, 1.0, copy_exchange.WAIT, proposals, live
     )
 
 
@@ -77,7 +78,7 @@ def test_every_coordinate_is_folded_once(rule, n_columns, keep, proposals, stret
 
 @kernel
 def flush(schedule, vector, memory, private, me, keep, how):
-    exchange.fold_copy(schedule, vector, memory, private, me, 0.0, keep, 1.0, how, 4, 4)
+    copy_exchange.fold_copy(schedule, vector, memory, private, me, 0.0, keep, 1.0, how, 4, 4)
 
 
 @pytest.mark.parametrize("rule", [SAGA(), SDCA()])
@@ -86,7 +87,7 @@ def test_the_last_flush_folds_whole_what_is_part_of_a_sum(rule):
     X = np.ones((20, 3))
     problem = problems.linear(X, np.arange(20) % 2, alpha=0.01)
     folded = []
-    for how in (exchange.WAIT, exchange.ALL):
+    for how in (copy_exchange.WAIT, copy_exchange.ALL):
         session = cases.session(problem, rule=rule, n_workers=4, plane=Shared(exchange=5))
         worker = session.worker(0)
         assert worker.join()

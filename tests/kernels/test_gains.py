@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
 from hogshare import problems
-from hogshare.problems.linear.columns import in_units, moments_of
+from hogshare.problems.linear.column_units import in_units, moments_of
 from hogshare.problems.linear.gains import gain_of, share_of_tolerance
 from hogshare.problems.model import Model
 

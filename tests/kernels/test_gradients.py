@@ -7,8 +7,9 @@ import pytest
 from scipy.special import logsumexp
 
 from hogshare import problems
-from hogshare.kernels import gradients, losses
-from hogshare.kernels.losses import loss_conjugate
+from hogshare.kernels.rows import whole_gradients
+from hogshare.kernels.rules import losses
+from hogshare.kernels.rules.losses import loss_conjugate
 from hogshare.problems.linear import optimality
 from hogshare.problems.linear.intercepts import best_intercepts, best_without_features
 from hogshare.problems.linear.optimality import Optimality
@@ -161,7 +162,7 @@ def test_intercepts_are_settled_where_the_objective_is_smallest(form, loss, colu
 def test_even_rows_have_the_slopes_and_sums_of_others(scale):
     """The loop for vectors, in chunks, against the one that takes weights (1, to rounding)."""
     rng = np.random.default_rng(0)
-    n = 2 * gradients.CHUNK + 7
+    n = 2 * whole_gradients.CHUNK + 7
     X, y = scale * rng.standard_normal((n, 4)), rng.integers(0, 2, n)
     ones = np.ones(n)
     ones[0] += 1e-15  # weights that are all 1 are left out

@@ -14,9 +14,9 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Flags as NumbaFlags
 from numba.core.targetconfig import ConfigStack
 
-from hogshare.kernels import compilers, jit
+from hogshare.kernels.jit import compilers, decorators
 
-pytestmark = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
+pytestmark = pytest.mark.skipif(decorators.JIT_DISABLED, reason="nothing is compiled")
 
 
 @pytest.fixture(autouse=True)
@@ -27,18 +27,18 @@ def folder(tmp_path, seams):
 def made():
     """A kernel on a helper on a helper, new to Numba."""
 
-    @jit.inlined
+    @decorators.inlined
     def twice(x):
         return 2.0 * x
 
-    @jit.helper
+    @decorators.helper
     def total(x):
         s = 0.0
         for k in range(x.shape[0]):
             s += twice(x[k])
         return s
 
-    @jit.kernel
+    @decorators.kernel
     def total_and_one(x):
         return total(x) + 1.0
 
@@ -131,7 +131,7 @@ def test_kernels_and_helpers_are_compiled_with_them(monkeypatch):
         ConfigStack, "top_or_none", classmethod(lambda cls: seen.add(type(top())) or top())
     )
 
-    @jit.kernel
+    @decorators.kernel
     def largest(x):
         return max(x[0], x[1])
 
@@ -147,9 +147,9 @@ def test_numba_is_not_interrupted_while_it_loads_what_it_knows(monkeypatch):
         signal.raise_signal(signal.SIGINT)
         loaded.append(1)
 
-    monkeypatch.setattr(jit.cpu_target.target_context, "refresh", refresh)
+    monkeypatch.setattr(decorators.cpu_target.target_context, "refresh", refresh)
     with pytest.raises(KeyboardInterrupt):
-        jit.load_registries.__wrapped__()
+        decorators.load_registries.__wrapped__()
     assert loaded == [1]
 
 
@@ -167,8 +167,8 @@ def interrupt(library, *args):
     return asked(library, *args)
 
 CPUCodeLibrary._object_getbuffer_hook = classmethod(interrupt)
-from hogshare.kernels.jit import load_registries
-from hogshare.kernels.sums import total
+from hogshare.kernels.jit.decorators import load_registries
+from hogshare.kernels.rows.sums import total
 load_registries()
 def late(number, frame):
     raise TimeoutError
@@ -199,6 +199,6 @@ def test_a_signal_waits_until_machine_code_is_loaded(tmp_path, name):
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.split()
 
-    compiled = "import numpy as np; from hogshare.kernels.sums import total; total(np.ones(5))"
+    compiled = "import numpy as np; from hogshare.kernels.rows.sums import total; total(np.ones(5))"
     assert run(compiled) == []
     assert run(INTERRUPTED) == ["interrupted", "5.0", "0"]

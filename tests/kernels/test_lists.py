@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hogshare.kernels import lists
+from hogshare.kernels.ratings import top_lists
 
 
 @pytest.mark.parametrize("n_best", [1, 3, 7, 40])
@@ -18,8 +18,8 @@ def test_lists_are_those_of_a_stable_sort(n_best):
     for row, out in zip(scores.copy(), left_out, strict=True):
         row[out] = -np.inf
         order = [j for j in np.argsort(-row, kind="stable") if row[j] > -np.inf][:n_best]
-        wanted.append(order + [lists.NONE] * (n_best - len(order)))
+        wanted.append(order + [top_lists.NONE] * (n_best - len(order)))
     found = np.empty((30, n_best), np.int64)
     scratch = np.empty(n_best, np.float32)
-    lists.best_of_rows(scores, begins, np.concatenate(left_out), scratch, found)
+    top_lists.best_of_rows(scores, begins, np.concatenate(left_out), scratch, found)
     assert found.tolist() == wanted

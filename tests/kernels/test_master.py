@@ -10,11 +10,14 @@ import pytest
 
 from hogshare import PSSP, SSP, Fraction, Throttled, barriers, planes
 from hogshare.engine.stops import Stop
-from hogshare.kernels import epochs, layout, mailbox, master, replay
-from hogshare.kernels.atomics import fence, fetch_add, load, store
-from hogshare.kernels.exchange import exchange_weight
-from hogshare.kernels.jit import JIT_DISABLED, kernel
-from hogshare.kernels.mailbox import slot_of
+from hogshare.kernels import layout
+from hogshare.kernels.exchange import master_updates
+from hogshare.kernels.exchange.copy_exchange import exchange_weight
+from hogshare.kernels.jit.atomics import fence, fetch_add, load, store
+from hogshare.kernels.jit.decorators import JIT_DISABLED, kernel
+from hogshare.kernels.mail import edge_slots
+from hogshare.kernels.mail.edge_slots import slot_of
+from hogshare.kernels.schedule import epoch_schedule, replay
 from hogshare.planes import Master
 from hogshare.rules import SGD
 
@@ -51,7 +54,7 @@ def interleave(session, seed):
     for _ in range(100_000):
         k = rng.randrange(n + 1)
         if k == n:
-            if side.serve() == master.OVER:
+            if side.serve() == master_updates.OVER:
                 return session
         elif k in workers and workers[k].turn(1) == layout.TURN_DONE:
             workers.pop(k).leave()
@@ -79,7 +82,7 @@ def test_every_message_is_in_the_model_once(form, gradients, rule):
         for _ in range(10_000):
             k = rng.randrange(4)
             if k == 3:
-                if side.serve() == master.OVER:
+                if side.serve() == master_updates.OVER:
                     break
             elif k in workers:
                 if workers[k].turn(1) == layout.TURN_DONE:
@@ -271,14 +274,14 @@ def test_a_master_may_die_between_any_two_stores(gradients, rule, who, monkeypat
             array[index] = value
 
         with monkeypatch.context() as patch:
-            patch.setattr(master, "store", dying)
-            patch.setattr(mailbox, "store", dying)
+            patch.setattr(master_updates, "store", dying)
+            patch.setattr(edge_slots, "store", dying)
             try:
                 if who == "a worker":
                     s.schedule.table[0, layout.T_HELPS] = 1
                     for _ in range(2):
                         groups = s.schedule, s.vector, s.mail
-                        master.help_master(s.plan, *groups, 0)
+                        master_updates.help_master(s.plan, *groups, 0)
                 else:
                     session.master().serve()
             except Died:
@@ -290,7 +293,7 @@ def test_a_master_may_die_between_any_two_stores(gradients, rule, who, monkeypat
         if who == "a worker":
             side.take_over()  # of a master that has died at nothing
             assert session.word(layout.SERVING) == 1
-            master.take_over(s.schedule, s.vector, s.mail, 0)
+            master_updates.take_over(s.schedule, s.vector, s.mail, 0)
         else:
             side.take_over()
         assert session.word(layout.WRITES) % 2 == 0
@@ -308,7 +311,7 @@ def test_a_master_may_die_between_any_two_stores(gradients, rule, who, monkeypat
 
 def weight(session, one_of, n_rows):
     """What each coordinate's change is multiplied by, as `docs/exchange.md` derives it."""
-    if session.plan.fold != epochs.WEIGHTED:
+    if session.plan.fold != epoch_schedule.WEIGHTED:
         return 1.0 / one_of
     s, columns = session, session.settings.n_columns
     decay = s.rule.alpha * (1.0 - s.rule.l1_ratio) if s.rule.penalty else 0.0
@@ -379,8 +382,8 @@ def test_a_coordinate_that_a_worker_has_clipped_is_exactly_zero():
             box.values[worker, 0, :4] = -0.25, 0.3, -0.1, 0.01
             head = box.heads[worker, 0]
             head[layout.H_COUNT], head[layout.H_DENSE], head[layout.H_PROPOSALS] = 4, 1, 2
-            mailbox.send_next(box, worker)
-            mailbox.deliver_next(box, worker)
+            edge_slots.send_next(box, worker)
+            edge_slots.deliver_next(box, worker)
         s.master().serve()
         once = [0.0, 0.0, 0.25, 0.71]
         twice = [0.0, 0.0, 0.2, 0.72]
@@ -394,7 +397,7 @@ def test_a_message_is_one_of_all_that_begin_at_about_its_snapshot():
 
     @kernel
     def count(plan, schedule, mail, me):
-        return master.proposals(plan, schedule, mail, me)
+        return master_updates.proposals(plan, schedule, mail, me)
 
     s = made(n_workers=3, rule=SGD())
     workers = [s.worker(k) for k in range(3)]

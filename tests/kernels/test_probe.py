@@ -6,7 +6,7 @@ import naive
 import numpy as np
 import pytest
 
-from hogshare.kernels import probe
+from hogshare.kernels.jit import probe
 
 DTYPES = ["float32", "float64"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, Fraction, Throttled
-from hogshare.kernels.jit import JIT_DISABLED
+from hogshare.kernels.jit.decorators import JIT_DISABLED
 from hogshare.simulation import Constant, Exponential, Measured, Uniform, progress
 
 BARRIERS = [

@@ -4,9 +4,14 @@ import naive
 import numpy as np
 import pytest
 
-from hogshare.kernels import losses
-from hogshare.kernels.jit import kernel
-from hogshare.kernels.proximal import kinked_slope, logistic_point, proximal_point, shrunk
+from hogshare.kernels.jit.decorators import kernel
+from hogshare.kernels.rules import losses
+from hogshare.kernels.rules.proximal_points import (
+    kinked_slope,
+    logistic_point,
+    proximal_point,
+    shrunk,
+)
 
 
 @kernel

@@ -12,9 +12,10 @@ import pytest
 from hogshare.barriers import BSP, PSSP, SSP, Throttled
 from hogshare.engine.loop import worker_loop
 from hogshare.engine.stops import Stop
-from hogshare.kernels import epochs, layout, quanta, repair
-from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED
-from hogshare.kernels.master import OVER
+from hogshare.kernels import layout
+from hogshare.kernels.exchange.master_updates import OVER
+from hogshare.kernels.jit.decorators import BOUNDSCHECK, JIT_DISABLED
+from hogshare.kernels.schedule import epoch_schedule, quanta, repair
 from hogshare.planes.master import Master
 from hogshare.planes.shared import Shared, feature_rarity
 from hogshare.rules import SGD
@@ -298,7 +299,7 @@ def interleaved(problem, X, Y, weight, n_workers, run):
     """Workers take turns of one block; the twin exchanges after the same rows."""
     session = cases.session(problem, n_workers=n_workers, **run)
     rule, plan = session.rule, session.plan
-    assert plan.private == epochs.EXCHANGE
+    assert plan.private == epoch_schedule.EXCHANGE
     workers = [session.worker(k) for k in range(n_workers)]
     assert all(w.join() for w in workers)
     start = naive.State.zeros(X.shape[1], Y.shape[1])
@@ -695,7 +696,7 @@ def test_who_looks_gives_its_core_up_each_time(monkeypatch):
     [
         ({"sleeps": 1}, 0),
         ({"ordered": 1}, 7),
-        ({"private": epochs.MASTER}, 7),
+        ({"private": epoch_schedule.MASTER}, 7),
         ({"parts": 2}, 0),
     ],
 )

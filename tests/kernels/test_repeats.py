@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hogshare.kernels.checks import has_repeats
+from hogshare.kernels.rows.row_checks import has_repeats
 
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])

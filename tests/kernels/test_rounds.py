@@ -8,7 +8,7 @@ import pytest
 from hogshare.barriers import BSP, SSP
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout
-from hogshare.kernels.jit import BOUNDSCHECK
+from hogshare.kernels.jit.decorators import BOUNDSCHECK
 from hogshare.planes.shared import Shared
 from hogshare.rules import SAGA, SDCA, SGD
 from hogshare.rules.steps import StepSize

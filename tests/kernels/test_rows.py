@@ -9,15 +9,15 @@ import pytest
 import scipy.sparse as sp
 
 from hogshare import problems
-from hogshare.kernels import penalties
-from hogshare.kernels.jit import kernel
-from hogshare.kernels.moments import (
+from hogshare.kernels.jit.decorators import kernel
+from hogshare.kernels.rows.moments import (
     add_chances,
     estimate_curvature,
     nonzeros_of,
     norms_of,
 )
-from hogshare.kernels.rows import (
+from hogshare.kernels.rows.row_scores import add_losses
+from hogshare.kernels.rows.row_views import (
     column_of,
     margins,
     prefetch_labels,
@@ -26,7 +26,7 @@ from hogshare.kernels.rows import (
     scatter,
     squared_norm,
 )
-from hogshare.kernels.scores import add_losses
+from hogshare.kernels.rules import penalties
 from hogshare.problems.linear import problem as statement
 
 FORMS = [

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from hogshare.engine.stops import Stop
-from hogshare.kernels import epochs, layout
-from hogshare.kernels.jit import JIT_DISABLED
-from hogshare.kernels.moments import norms_of
+from hogshare.kernels import layout
+from hogshare.kernels.jit.decorators import JIT_DISABLED
+from hogshare.kernels.rows.moments import norms_of
+from hogshare.kernels.schedule import epoch_schedule
 from hogshare.planes.shared import Shared, feature_rarity
 from hogshare.rules import SAGA
 
@@ -132,7 +133,7 @@ def check_average(session, X, columns):
     average = session.memory.average.reshape(-1, columns)
     np.testing.assert_allclose(average, X.T @ table / len(X), rtol=1e-9, atol=1e-14)
     mean = session.memory.dual_mean
-    if session.plan.private == epochs.ALONE:
+    if session.plan.private == epoch_schedule.ALONE:
         mean = session.worker(0).private.local[layout.L_DUAL_MEAN]
     np.testing.assert_allclose(mean, table.mean(axis=0), rtol=1e-9, atol=1e-14)
 

@@ -7,9 +7,10 @@ import pytest
 
 from hogshare import problems
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, streams
-from hogshare.kernels.jit import kernel
-from hogshare.kernels.saga import saga_rows
+from hogshare.kernels import layout
+from hogshare.kernels.jit.decorators import kernel
+from hogshare.kernels.rules.saga_steps import saga_rows
+from hogshare.kernels.schedule import streams
 from hogshare.planes.shared import Shared, feature_rarity
 from hogshare.rules import SAGA
 from hogshare.rules.sampling import row_chances

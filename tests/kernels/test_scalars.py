@@ -6,9 +6,10 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.special import log_softmax
 
-from hogshare.kernels import losses, schedules, streams
-from hogshare.kernels.exchange import exchange_weight
-from hogshare.kernels.jit import kernel
+from hogshare.kernels.exchange.copy_exchange import exchange_weight
+from hogshare.kernels.jit.decorators import kernel
+from hogshare.kernels.rules import losses, step_schedules
+from hogshare.kernels.schedule import streams
 from hogshare.problems.linear import REGRESSION_LOSSES
 from hogshare.rules.steps import optimal_start
 
@@ -27,7 +28,7 @@ def tabulate(loss, epsilon, y, p, values, derivatives):
 @kernel
 def steps(schedule, eta0, power_t, alpha, optimal_init, t, out):
     for i in range(t.shape[0]):
-        out[i] = schedules.step_size(schedule, eta0, power_t, alpha, optimal_init, t[i])
+        out[i] = step_schedules.step_size(schedule, eta0, power_t, alpha, optimal_init, t[i])
 
 
 @kernel
@@ -156,11 +157,11 @@ def test_curvature_bounds_the_change_of_the_derivative():
                 assert change <= losses.CURVATURE[code] * 2.0 + 1e-12
 
 
-@pytest.mark.parametrize("kind", schedules.CODES)
+@pytest.mark.parametrize("kind", step_schedules.CODES)
 def test_step_sizes(kind):
     t = np.array([1.0, 2.0, 17.0, 1e6])
     out = np.empty(len(t))
-    steps(schedules.CODES[kind], 0.3, 0.25, 1e-3, 50.0, t, out)
+    steps(step_schedules.CODES[kind], 0.3, 0.25, 1e-3, 50.0, t, out)
     expected = [naive.step_size(kind, 0.3, 0.25, 1e-3, 50.0, u) for u in t]
     np.testing.assert_allclose(out, expected, rtol=1e-14)
 
@@ -220,7 +221,7 @@ def test_keep_training_rows():
     for held_out in (np.zeros(0, np.uint8), np.array([0, 1, 0, 0, 1], np.uint8)):
         expected = naive.training_rows(permutation, held_out)
         order = np.empty(len(expected), np.int64)
-        streams.keep_training_rows(permutation, held_out, order)
+        streams.copy_training_rows(permutation, held_out, order)
         assert order.tolist() == expected
 
 

@@ -11,20 +11,22 @@ import numpy as np
 import pytest
 
 from hogshare.engine.stops import Stop
-from hogshare.kernels import epochs, exchange, layout, repair
-from hogshare.kernels.jit import JIT_DISABLED, kernel
-from hogshare.kernels.streams import shuffle_windows
+from hogshare.kernels import layout
+from hogshare.kernels.exchange import copy_exchange
+from hogshare.kernels.jit.decorators import JIT_DISABLED, kernel
+from hogshare.kernels.schedule import epoch_schedule, repair
+from hogshare.kernels.schedule.streams import shuffle_windows
 from hogshare.planes.shared import Shared
 
 
 @kernel
 def judge(columns, plan, adaptive, criterion, score, epoch):
-    return epochs.apply_criterion(columns, plan, adaptive, criterion, score, epoch)
+    return epoch_schedule.apply_criterion(columns, plan, adaptive, criterion, score, epoch)
 
 
 @kernel
 def fold_all(schedule, vector, memory, private, me, decay, how):
-    exchange.exchange(schedule, vector, memory, private, me, decay, 0.0, 1.0, how)
+    copy_exchange.exchange(schedule, vector, memory, private, me, decay, 0.0, 1.0, how)
 
 
 def two_workers(epochs=2, **settings):
@@ -222,13 +224,13 @@ def test_a_held_segment_is_left_for_the_next_exchange(dtype):
     worker.private.local[layout.L_SCALE] = 0.5
     worker.private.local[layout.L_INTERCEPT] += 1.0
     vector.segments[0] = 2  # held by worker 1, and there is only one segment
-    fold_all(*cases.groups(session), worker.private, 0, 0.0, exchange.TRY)
+    fold_all(*cases.groups(session), worker.private, 0, 0.0, copy_exchange.TRY)
     assert not vector.w.any() and not vector.intercept.any()
     np.testing.assert_array_equal(worker.private.w, 0.5 * change)
     np.testing.assert_array_equal(worker.private.local[layout.L_SCALE], 1.0)
     vector.w[:] = 1.0  # what worker 1 has folded meanwhile
     repair.release_words(vector.segments, session.schedule.control, 1)
-    fold_all(*cases.groups(session), worker.private, 0, 0.0, exchange.ALL)
+    fold_all(*cases.groups(session), worker.private, 0, 0.0, copy_exchange.ALL)
     np.testing.assert_array_equal(vector.w, 1.0 + 0.5 * change)
     np.testing.assert_array_equal(worker.private.w, vector.w)
     np.testing.assert_array_equal(worker.private.base[: vector.w.size], vector.w)
@@ -238,7 +240,7 @@ def test_a_held_segment_is_left_for_the_next_exchange(dtype):
 
 OVERRUN = """
     import numpy as np
-    from hogshare.kernels.jit import kernel
+    from hogshare.kernels.jit.decorators import kernel
 
     @kernel
     def read(array, i):
@@ -273,7 +275,7 @@ def test_a_planted_overrun_is_caught_by_bounds_checks(tmp_path):
 
 @kernel
 def is_free(schedule, plan, epoch, cell):
-    return epochs.cell_is_free(schedule, plan, epoch, cell)
+    return epoch_schedule.cell_is_free(schedule, plan, epoch, cell)
 
 
 def test_a_cell_waits_for_all_of_its_groups():

@@ -6,12 +6,12 @@ import pytest
 import scipy.sparse as sp
 
 from hogshare import SAGA, problems
-from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED, kernel
-from hogshare.kernels.saga import saga_move, single_step
-from hogshare.kernels.simd import PLAIN
+from hogshare.kernels.jit.decorators import BOUNDSCHECK, JIT_DISABLED, kernel
+from hogshare.kernels.rules.saga_steps import saga_move, single_step
+from hogshare.kernels.rules.simd import PLAIN
 
 if not PLAIN:
-    from hogshare.kernels.simd import move_four, move_two
+    from hogshare.kernels.rules.simd import move_four, move_two
 
     @kernel
     def together(w, average, rarity, indices, data, k, numbers, width):

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from hogshare import SAGA, SDCA, SGD, SSP, Shared, Stop, problems
-from hogshare.kernels import layout, repair
+from hogshare.kernels import layout
+from hogshare.kernels.schedule import repair
 
 WAYS = {
     "exchange": (SGD(), Shared(exchange=1000)),

@@ -4,7 +4,7 @@ import naive
 import numpy as np
 import pytest
 
-from hogshare.kernels.sums import sum_by_place, total
+from hogshare.kernels.rows.sums import sum_by_place, total
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

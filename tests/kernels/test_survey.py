@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from hogshare import problems
-from hogshare.kernels.survey import FEW, PART_VALUES, STRIDE, survey
+from hogshare.kernels.rows.survey import FEW, PART_VALUES, STRIDE, survey
 from hogshare.problems.linear import problem as statement
-from hogshare.problems.linear import rows
-from hogshare.problems.linear.rows import survey_rows
+from hogshare.problems.linear import row_arrays
+from hogshare.problems.linear.row_arrays import survey_rows
 
 
 def looked_over(X, sizes=True):
@@ -102,7 +102,7 @@ def test_all_that_is_seen_of_dense_rows(shape, dtype, seams):
 
 
 def test_few_dense_values_and_dense_rows_in_another_form_are_not_surveyed(seams):
-    X = np.ones((rows.MANY // 8, 8))
+    X = np.ones((row_arrays.MANY // 8, 8))
     assert survey_rows(X, True) is not None
     assert survey_rows(X[1:], True) is None
     seams.sizes.helped = 1

@@ -4,25 +4,26 @@ import naive
 import numpy as np
 import pytest
 
-from hogshare.kernels import layout, losses, tracking
-from hogshare.kernels.jit import kernel
-from hogshare.kernels.sgd import Rule
+from hogshare.kernels import layout
+from hogshare.kernels.jit.decorators import kernel
+from hogshare.kernels.rules import block_sums, losses
+from hogshare.kernels.rules.sgd_steps import RuleNumbers
 
 
 @kernel
 def add_up(rule, local, p, y, penalty):
-    tracking.start_block(local)
+    block_sums.start_block(local)
     for i in range(p.shape[0]):
         for c in range(local.shape[1]):
-            tracking.count_loss(rule, local, c, y[i], p[i], penalty)
+            block_sums.count_loss(rule, local, c, y[i], p[i], penalty)
     for c in range(local.shape[1]):
-        tracking.settle(local, c)
+        block_sums.settle(local, c)
 
 
-def sums(loss, p, y, penalty=0.0, track=tracking.CRITERION):
-    fields = dict.fromkeys(Rule._fields, 0) | {"loss": losses.CODES[loss], "epsilon": 0.1}
+def sums(loss, p, y, penalty=0.0, track=block_sums.CRITERION):
+    fields = dict.fromkeys(RuleNumbers._fields, 0) | {"loss": losses.CODES[loss], "epsilon": 0.1}
     local = np.full((layout.N_LOCAL_FIELDS, 2), 7.0)
-    add_up(Rule(**(fields | {"track": track})), local, p, y, penalty)
+    add_up(RuleNumbers(**(fields | {"track": track})), local, p, y, penalty)
     return local[[layout.L_LOSS, layout.L_CRITERION]]
 
 
@@ -52,4 +53,4 @@ def test_what_is_not_finite_stays_so(p):
 
 
 def test_nothing_is_counted_unless_asked_for():
-    assert (sums("log_loss", np.ones(9), np.ones(9), 1.0, tracking.NOTHING) == 0.0).all()
+    assert (sums("log_loss", np.ones(9), np.ones(9), 1.0, block_sums.NOTHING) == 0.0).all()

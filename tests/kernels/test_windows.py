@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from hogshare.kernels import matrices, pools, windows
-from hogshare.kernels.jit import kernel
-from hogshare.kernels.tiles import VECTOR_BYTES, padded
+from hogshare.kernels.jit.decorators import kernel
+from hogshare.kernels.networks import padded_matrices, pools, windows
+from hogshare.kernels.networks.tiles import VECTOR_BYTES, padded
 
 DRAWS = np.random.default_rng(0)
 
 
 @kernel
 def flip(n_rows, n_columns, a, row, out, out_row):
-    matrices.flip(n_rows, n_columns, a, 0, row, out, 0, out_row)
+    padded_matrices.flip(n_rows, n_columns, a, 0, row, out, 0, out_row)
 
 
 @kernel

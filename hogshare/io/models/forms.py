@@ -8,7 +8,7 @@ becomes a mapping of one entry, whose key says what it is:
     {"words": name}                     an array of Python's words, stored as one of NumPy's
     {"objects": [shape, items]}         another array of objects
     {"column": [n, kinds, parts]}       a list of words, numbers, dates, tuples and so on, as arrays
-                                        (`hogshare.io.models.columns`)
+                                        (`hogshare.io.models.id_columns`)
     {"tuple": items}
     {"mapping": [[key, value], ...]}
     {"sparse": [class, shape, data, indices, indptr]}
@@ -28,8 +28,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from hogshare import barriers, planes
-from hogshare.io.models import columns
-from hogshare.problems.linear.rows import check_sparse
+from hogshare.io.models import id_columns
+from hogshare.problems.linear.row_arrays import check_sparse
 from hogshare.system import memory
 
 PLAIN = (type(None), bool, int, float, str)
@@ -92,7 +92,7 @@ def _write_array(array: np.ndarray, name: str, arrays: dict[str, np.ndarray]) ->
             arrays[name] = words
             return {"words": name}
     if array.ndim == 1:
-        return columns.write(items, name, arrays)
+        return id_columns.write(items, name, arrays)
     parts = [write(item, f"{name}.{k}", arrays) for k, item in enumerate(items)]
     return {"objects": [list(array.shape), parts]}
 
@@ -175,7 +175,7 @@ def _objects(said: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _column(said: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    items = columns.read(said, arrays)
+    items = id_columns.read(said, arrays)
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array

@@ -1,7 +1,7 @@
 """`save` and `load`: fitted estimators in files that hold numbers and words, and no code.
 
-The file is the command's own (`hogshare.io.models.modelfile`): what ``hogshare fit`` has written is
-loaded by `load`, and what `save` has written ``hogshare predict`` reads.
+The file is the command's own (`hogshare.io.models.model_file`): what ``hogshare fit`` has written
+is loaded by `load`, and what `save` has written ``hogshare predict`` reads.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from hogshare import estimators
 from hogshare.io.encoding import TableEncoder
-from hogshare.io.models import encoders, modelfile
-from hogshare.io.models.modelfile import SavedModel
+from hogshare.io.models import encoders, model_file
+from hogshare.io.models.model_file import SavedModel
 from hogshare.system import files
 from hogshare.system.ranges import LARGEST
 
@@ -97,7 +97,7 @@ def save(estimator: Any, path: PathLike, *, zero_based: bool | None = None) -> N
     base = _known_base(estimator) if zero_based is None else bool(zero_based)
     saved = to_saved(estimator, base)
     saved.encoding = encoding
-    modelfile.save(name, saved)
+    model_file.save(name, saved)
 
 
 def load(path: PathLike) -> Any:
@@ -144,7 +144,7 @@ def load(path: PathLike) -> Any:
     (Ridge(alpha=0.5), 2)
     """
     name = os.fsdecode(path)
-    saved = modelfile.load(name)
+    saved = model_file.load(name)
     estimator = to_estimator(saved, name)
     if saved.zero_based is not None:
         estimator._zero_based = saved.zero_based
@@ -184,12 +184,12 @@ def to_saved(estimator: Any, zero_based: bool | None = None) -> SavedModel:
             f"hogshare.save stores fitted estimators of this package's ({known}), and this is a "
             f"{name}: for pipelines and others' estimators there is skops.io.dump."
         )
-    from hogshare.estimators import fitted
+    from hogshare.estimators import fitted_attributes
     from hogshare.solvers.outcome import versions
 
-    check_is_fitted(estimator, fitted.mark(estimator))
+    check_is_fitted(estimator, fitted_attributes.mark(estimator))
     _check_parameters(estimator)  # what was set since a fit, and `load` would not take
-    attributes = fitted.plain(fitted.attributes(estimator))
+    attributes = fitted_attributes.plain(fitted_attributes.attributes(estimator))
     if _is_multilabel(estimator):
         attributes["multilabel"] = "sparse" if estimator._label_binarizer.sparse_input_ else "dense"
     return SavedModel(
@@ -197,7 +197,7 @@ def to_saved(estimator: Any, zero_based: bool | None = None) -> SavedModel:
         n_features=getattr(estimator, "n_features_in_", 0),
         params={k: v for k, v in estimator.get_params(deep=False).items() if not _is_unset(v)},
         attributes=attributes,
-        requests=fitted.requests(estimator),
+        requests=fitted_attributes.requests(estimator),
         zero_based=zero_based,
         versions=versions(),
     )
@@ -243,19 +243,19 @@ def to_estimator(saved: SavedModel, path: str) -> Any:
         raise ValueError(f"{path}: a model of the unknown class {saved.class_name!r}")
     from sklearn.base import is_classifier
 
-    from hogshare.estimators import fitted
+    from hogshare.estimators import fitted_attributes
 
     try:
         estimator = getattr(estimators, saved.class_name)(**saved.params)
         _check_parameters(estimator)
-        fitted.request(estimator, saved.requests)
+        fitted_attributes.request(estimator, saved.requests)
     except (TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{path}: the model's parameters do not fit ({error})") from error
     if is_classifier(estimator) != ("classes_" in saved.attributes):
         raise ValueError(f"{path}: a model of the class {saved.class_name!r} with the wrong arrays")
     if saved.n_features:
         estimator.n_features_in_ = saved.n_features
-    fitted.restore(estimator, saved.attributes)
+    fitted_attributes.restore(estimator, saved.attributes)
     if saved.class_name in BINARIZED:
         estimator._label_binarizer = _binarizer(saved.attributes, BINARIZED[saved.class_name])
     return estimator

@@ -29,7 +29,8 @@ from hogshare.lab.bounds.asysg_incon import (
 )
 from hogshare.lab.bounds.constants import Constants, CoordinateConstants
 from hogshare.lab.bounds.noise import ergodic_gradient_norm, gradient_noise
-from hogshare.lab.bounds.psp import (
+from hogshare.lab.bounds.sampled_constants import sampled_lipschitz, sampled_noise
+from hogshare.lab.bounds.sampling_lag import (
     SamplingRun,
     psp_bound_curves,
     psp_lag_law,
@@ -39,7 +40,6 @@ from hogshare.lab.bounds.psp import (
     psp_second_moment,
     psp_second_moment_bound,
 )
-from hogshare.lab.bounds.sampled import sampled_lipschitz, sampled_noise
 from hogshare.lab.bounds.smoothness import coordinate_lipschitz, lipschitz
 from hogshare.lab.bounds.sparsity import Sparsity, hogwild_step_size, sparsity
 from hogshare.problems.linear.gradients import Gradient, gradient, unsmooth

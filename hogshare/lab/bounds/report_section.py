@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.kernels import schedules
+from hogshare.kernels.rules import step_schedules
 from hogshare.lab import bounds
 from hogshare.lab.bounds.smoothness import as_matrix
 from hogshare.problems.linear.optimality import Optimality
@@ -61,7 +61,7 @@ class Algorithm:
 
 
 @dataclass(frozen=True)
-class Known:
+class RunFacts:
     """What the analysis needs to know of a run; ages and updates are the model's, not coordinates.
 
     A model's update is one write cycle on the lock-free plane: with inconsistent reads the analysis
@@ -183,7 +183,7 @@ def theory_section(
         return _nothing(f"it needs finite constants above zero, and here {told}")
     rows = sum(int(worker.get("rows", 0)) for worker in report.workers)
     n_gradients = algorithm.n_gradients
-    known = Known(
+    known = RunFacts(
         bounds.CoordinateConstants(
             **constants, n_gradients=n_gradients, n_coordinates=found["n_coordinates"]
         ),
@@ -292,7 +292,7 @@ def lower_bound(problem: RowProblem, model: Model) -> tuple[float, str]:
     return 0.0, "no loss is negative"
 
 
-def sentence(known: Known) -> str:
+def sentence(known: RunFacts) -> str:
     """Whether linear speedup is to be expected, up to how many workers, and why."""
     algorithm, count, workers = known.algorithm, f"{known.n_updates:,.0f}", known.up_to()
     law = "(10)" if algorithm.consistent else "(18)"
@@ -334,7 +334,7 @@ def _times(ratio: float) -> str:
     return f"{ratio:.2g} times" if ratio < 100.0 else f"{ratio:,.0f} times"
 
 
-def _ages(known: Known) -> dict[str, Any]:
+def _ages(known: RunFacts) -> dict[str, Any]:
     least = known.least_updates(known.oldest)
     return {
         "age_mean": mean_of(known.ages),
@@ -346,7 +346,7 @@ def _ages(known: Known) -> dict[str, Any]:
     }
 
 
-def _steps(known: Known) -> dict[str, Any]:
+def _steps(known: RunFacts) -> dict[str, Any]:
     step = known.algorithm.step
     steps: dict[str, Any] = {"step": step, "paper_step": known.step_size()}
     if step is not None:
@@ -391,11 +391,11 @@ def mean_steps(
     if has_rows(problem):
         alpha = problem.alpha
         of_problem = alpha, optimal_start(problem.loss, problem.epsilon, alpha)
-    numbers = schedules.CODES[schedule.kind], schedule.eta0, schedule.power_t, *of_problem
+    numbers = step_schedules.CODES[schedule.kind], schedule.eta0, schedule.power_t, *of_problem
     means = []
     for first, end in itertools.pairwise(times):
         # so many rows at once are as good as their middle, far from the first
         together = max(1, int(end - first) // MOST_STEPS)
         middles = np.arange(first, max(end, first + 1.0), together) + 0.5 * (together - 1)
-        means.append(float(schedules.step_size(*numbers, middles).mean()))
+        means.append(float(step_schedules.step_size(*numbers, middles).mean()))
     return np.array(means)

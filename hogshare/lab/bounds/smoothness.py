@@ -1,10 +1,10 @@
 """How smooth a linear problem is: Lipschitz constants of its gradient.
 
 The Hessian of a column is ``X' D X / n + l2``, D holding the rows' weights times the loss's second
-derivatives, of which `hogshare.kernels.losses.CURVATURE` is the largest. With D at its largest
-everywhere its largest eigenvalue is an upper bound of L, and L itself for ``log_loss``,
-``squared_error`` and ``squared_hinge``, whose second derivatives are largest in all rows at once
-at some model (of zeros). The intercept is a coordinate, of ones, which the penalty leaves alone.
+derivatives, of which `hogshare.kernels.rules.losses.CURVATURE` is the largest. With D at its
+largest everywhere its largest eigenvalue is an upper bound of L, and L itself for ``log_loss``,
+``squared_error`` and ``squared_hinge``, whose second derivatives are largest in all rows at once at
+some model (of zeros). The intercept is a coordinate, of ones, which the penalty leaves alone.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from hogshare.kernels import losses
+from hogshare.kernels.rules import losses
 from hogshare.problems.linear.gradients import check_smooth
 from hogshare.problems.protocol import RowProblem
-from hogshare.system.interrupts import Holding, errstate, leaves_numpy
+from hogshare.system.interrupts import DeferredSignals, errstate, leaves_numpy
 from hogshare.system.ranges import positive
 
 DENSE_SIZE = 40  # coordinates up to which the Hessian itself is formed
@@ -99,7 +99,7 @@ def lipschitz(
     trace += float(weight.sum()) if problem.fit_intercept else 0.0
     if size <= DENSE_SIZE:
         hessian = product(np.eye(size))
-        with Holding():  # what NumPy warns of is changed meanwhile
+        with DeferredSignals():  # what NumPy warns of is changed meanwhile
             return float(np.linalg.eigvalsh(hessian)[-1])
     if trace == 0.0:
         return 0.0

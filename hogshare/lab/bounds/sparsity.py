@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hogshare.problems.linear.rows import check_sparse, each_column_once
+from hogshare.problems.linear.row_arrays import check_sparse, each_column_once
 from hogshare.system.ranges import not_negative, positive
 
 BUDGET = 1 << 26  # entries of row lists: a few tenths of a second

@@ -14,13 +14,13 @@ from hogshare.lab.claims.claim import (
     NONE,
     REAL,
     Claim,
+    ClaimNumber,
     Found,
-    Number,
     near,
     over,
 )
 from hogshare.lab.studies import replicas
-from hogshare.lab.studies.replicas import SYNCS, Machines
+from hogshare.lab.studies.replicas import SYNCS, SimulatedMachines
 
 PAPER = "Kadav and Kruus 2016"
 GRAPHS = {"all-to-all": "all", "server": "star", "root": "root", "ring": "ring"}
@@ -59,7 +59,7 @@ def gaps(seed: int, quick: bool) -> Found:
 
 
 def by_graph(
-    graph: str, machines: Machines, seed: int, quick: bool, sync: str = "notify-ack"
+    graph: str, machines: SimulatedMachines, seed: int, quick: bool, sync: str = "notify-ack"
 ) -> Found:
     """A run to the target, of rows that are dealt by turns."""
     problem, target = replicas.sparse(1, 8000 if quick else 20_000)
@@ -69,7 +69,7 @@ def by_graph(
 
 def saved(n_workers: int, seed: int, quick: bool) -> float:
     """Bytes of a worker to the target, all-to-all over the root graph."""
-    machines = Machines(n_workers)
+    machines = SimulatedMachines(n_workers)
     every, root = (by_graph(graph, machines, seed, quick) for graph in ("all", "root"))
     return over(every["megabytes"], root["megabytes"])
 
@@ -78,7 +78,7 @@ def on_links(graph: str, n_workers: int, seed: int, quick: bool, sync: str, sigm
     """A run to the target on links that share what a machine can send."""
     degree = int(topology.out_degrees(topology.graphs_of(graph, n_workers)[0]).max())
     message = replicas.sparse()[0].dtype.itemsize * 2000.0
-    machines = Machines(n_workers, message / BANDWIDTH / SHARE, sigma, BANDWIDTH / degree)
+    machines = SimulatedMachines(n_workers, message / BANDWIDTH / SHARE, sigma, BANDWIDTH / degree)
     return by_graph(graph, machines, seed, quick, sync)
 
 
@@ -103,7 +103,7 @@ def on_25(graph: str, seed: int, quick: bool, n_shares: int) -> Found:
     problem, target = replicas.sparse(n_shares, 8000 if quick else 20_000)
     # a longer step leaves workers on a ring apart, so far that they miss the target
     return replicas.to_target(
-        problem, target, graph, Machines(25), seed, step=0.02, epochs=60 if quick else 120
+        problem, target, graph, SimulatedMachines(25), seed, step=0.02, epochs=60 if quick else 120
     )
 
 
@@ -211,14 +211,14 @@ CLAIMS = (
         clock=NONE,
         numbers={
             **{
-                f"{name} {n} printed": Number(
+                f"{name} {n} printed": ClaimNumber(
                     f"gap of {name}, {n} workers, as the figure reads it", PRINTED[name][k]
                 )
                 for name in GRAPHS
                 for k, n in enumerate(SIZES)
             },
             **{
-                f"{name} {n}": Number(f"gap of the weights that are used, {name}, {n} workers")
+                f"{name} {n}": ClaimNumber(f"gap of the weights that are used, {name}, {n} workers")
                 for name in GRAPHS
                 for n in SIZES
             },
@@ -247,8 +247,10 @@ CLAIMS = (
         "faster.",
         here=f"{ZIPF}; 4 workers on a virtual clock, {LINKS}",
         numbers={
-            "bytes": Number("bytes to the target, all-to-all over root", 1.5),
-            "seconds": Number("seconds to the target, all-to-all over root", "a little above 1"),
+            "bytes": ClaimNumber("bytes to the target, all-to-all over root", 1.5),
+            "seconds": ClaimNumber(
+                "seconds to the target, all-to-all over root", "a little above 1"
+            ),
         },
         measure=four_machines,
         agrees=lambda x: near(x["bytes"], 1.5) and 1.0 < x["seconds"] < 1.2,
@@ -262,7 +264,7 @@ CLAIMS = (
         says="The root graph sends a tenth of what all-reduce does (219 GB, 2.08 TB a worker).",
         here=f"{ZIPF}; 8, 20 and (in full) 64 workers on a virtual clock",
         numbers={
-            str(n): Number(f"bytes to the target, all-to-all over root, {n} workers", printed)
+            str(n): ClaimNumber(f"bytes to the target, all-to-all over root, {n} workers", printed)
             for n, printed in ((8, 9.5), (20, None), (64, 9.5))
         },
         measure=savings,
@@ -283,10 +285,10 @@ CLAIMS = (
         here=f"{ZIPF}; 25 workers on a virtual clock, shares sorted by noisy labels, in full also "
         "alike",
         numbers={
-            "megabytes sorted": Number("bytes to the target, ring over root, sorted", 1.14),
-            "rounds sorted": Number("rounds to the target, ring over root, sorted", 2.27),
-            "megabytes alike": Number("bytes to the target, ring over root, alike"),
-            "rounds alike": Number("rounds to the target, ring over root, alike"),
+            "megabytes sorted": ClaimNumber("bytes to the target, ring over root, sorted", 1.14),
+            "rounds sorted": ClaimNumber("rounds to the target, ring over root, sorted", 2.27),
+            "megabytes alike": ClaimNumber("bytes to the target, ring over root, alike"),
+            "rounds alike": ClaimNumber("rounds to the target, ring over root, alike"),
         },
         measure=ring,
         agrees=lambda x: (
@@ -310,14 +312,14 @@ CLAIMS = (
         "or more, without either 39 %.",
         here="eight processes, messages of 47,236 numbers; 60 reduces each, in full 500",
         numbers={
-            "notify-ack all": Number("share of reduces with all seven, NOTIFY-ACK", 1.0),
-            "bsp all": Number("share of reduces with all seven, BSP"),
-            "async all": Number("share of reduces with all seven, ASYNC"),
-            "bsp five": Number("share of reduces with five or more, BSP", 0.77),
-            "async five": Number("share of reduces with five or more, ASYNC", 0.39),
-            "notify-ack mixed": Number("models of two messages, NOTIFY-ACK", 0.0),
-            "bsp mixed": Number("models of two messages, BSP"),
-            "async mixed": Number("models of two messages, ASYNC"),
+            "notify-ack all": ClaimNumber("share of reduces with all seven, NOTIFY-ACK", 1.0),
+            "bsp all": ClaimNumber("share of reduces with all seven, BSP"),
+            "async all": ClaimNumber("share of reduces with all seven, ASYNC"),
+            "bsp five": ClaimNumber("share of reduces with five or more, BSP", 0.77),
+            "async five": ClaimNumber("share of reduces with five or more, ASYNC", 0.39),
+            "notify-ack mixed": ClaimNumber("models of two messages, NOTIFY-ACK", 0.0),
+            "bsp mixed": ClaimNumber("models of two messages, BSP"),
+            "async mixed": ClaimNumber("models of two messages, ASYNC"),
         },
         measure=consistent,
         agrees=lambda x: (
@@ -342,9 +344,9 @@ CLAIMS = (
         here="64 hidden units on 8 x 8 digits, 8 workers, root graph, log-normal blocks, virtual "
         "clock, equal epochs, at whose ends ASYNC does not wait",
         numbers={
-            "notify-ack rows": Number("rows a second over BSP's, NOTIFY-ACK", 1.05),
-            "async rows": Number("rows a second over BSP's, ASYNC", 1.13),
-            **{f"{sync} accuracy": Number(f"test accuracy, {sync.upper()}") for sync in SYNCS},
+            "notify-ack rows": ClaimNumber("rows a second over BSP's, NOTIFY-ACK", 1.05),
+            "async rows": ClaimNumber("rows a second over BSP's, ASYNC", 1.13),
+            **{f"{sync} accuracy": ClaimNumber(f"test accuracy, {sync.upper()}") for sync in SYNCS},
         },
         measure=small_network,
         agrees=lambda x: (
@@ -368,11 +370,13 @@ CLAIMS = (
         "no epoch's end, and has ten times the others' epochs; quick on a virtual clock, in full "
         "threads that sleep",
         numbers={
-            "bsp seconds": Number("seconds to the target, BSP over NOTIFY-ACK", "about 3"),
-            "bsp round": Number("seconds of a round, BSP over NOTIFY-ACK"),
-            "bsp epochs": Number("epochs to the target, BSP over NOTIFY-ACK"),
-            "async seconds": Number("seconds to the target, ASYNC over NOTIFY-ACK", "infinite"),
-            "async epochs": Number("epochs to the target, ASYNC over NOTIFY-ACK", "infinite"),
+            "bsp seconds": ClaimNumber("seconds to the target, BSP over NOTIFY-ACK", "about 3"),
+            "bsp round": ClaimNumber("seconds of a round, BSP over NOTIFY-ACK"),
+            "bsp epochs": ClaimNumber("epochs to the target, BSP over NOTIFY-ACK"),
+            "async seconds": ClaimNumber(
+                "seconds to the target, ASYNC over NOTIFY-ACK", "infinite"
+            ),
+            "async epochs": ClaimNumber("epochs to the target, ASYNC over NOTIFY-ACK", "infinite"),
         },
         measure=to_the_target,
         agrees=lambda x: near(x["bsp seconds"], 3.0) and math.isinf(x["async seconds"]),
@@ -394,7 +398,7 @@ CLAIMS = (
         here=f"{ZIPF}; 25 workers, all-to-all and the root graph, behind a barrier and with "
         f"NOTIFY-ACK, {LINKS}; log-normal blocks, virtual clock",
         numbers={
-            f"{what} {name}": Number(f"{unit} to the target, {of_which}", printed)
+            f"{what} {name}": ClaimNumber(f"{unit} to the target, {of_which}", printed)
             for what, unit, ranges in (
                 ("seconds", "seconds", ("2 to 10", None, None)),
                 ("megabytes", "bytes", (None, 10.0, None)),
@@ -420,11 +424,11 @@ CLAIMS = (
         here="five workers of whom W4 and W5 are three times as slow, virtual clock; W1 hears W5 "
         "and W3, W2 hears W1, W3 hears W2",
         numbers={
-            "notify-ack": Number(
+            "notify-ack": ClaimNumber(
                 "longest wait of W2 and W3 in a round, NOTIFY-ACK, blocks", "none"
             ),
-            "bsp": Number("longest wait of W2, W3 in a round, BSP, blocks"),
-            "schedule": Number("largest difference of four rounds' waits from the rule's"),
+            "bsp": ClaimNumber("longest wait of W2, W3 in a round, BSP, blocks"),
+            "schedule": ClaimNumber("largest difference of four rounds' waits from the rule's"),
         },
         measure=five_workers,
         agrees=lambda x: x["notify-ack"] == x["schedule"] == 0.0 and x["bsp"] == 2.0,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from hogshare.lab.claims.claim import DIFFERS, IN_PART, Claim, Found, Number, near
+from hogshare.lab.claims.claim import DIFFERS, IN_PART, Claim, ClaimNumber, Found, near
 from hogshare.lab.experiments import speedup
 from hogshare.lab.studies import staleness
+from hogshare.lab.studies.named_networks import IMAGES
 from hogshare.lab.studies.named_problems import family_of
-from hogshare.lab.studies.networks import IMAGES
-from hogshare.lab.studies.papers import tables_of
+from hogshare.lab.studies.printed_speedups import tables_of
 
 PAPER = "Lian et al. 2015"
 CEILING = 5.0  # workers that keep the model's end of the links busy: where LENET's times bend
@@ -55,7 +55,8 @@ def speedups(
 def of_con(problem: str, sizes: dict[bool, dict[str, Any]], seed: int, quick: bool) -> Found:
     """Speedups of a network of Caffe's with a master, whose links are full with five workers.
 
-    The step is the network's own, by which one worker learns (`hogshare.lab.studies.networks`).
+    The step is the network's own, by which one worker learns
+    (`hogshare.lab.studies.named_networks`).
     """
     how: dict[str, Any] = {
         "step": IMAGES[problem].constant_step,
@@ -72,10 +73,10 @@ def of_incon(seed: int, quick: bool) -> Found:
     return speedups(FIVE_LAYERS, "incon", seed, 463_800, **how)
 
 
-def numbers_by_workers(printed: dict[int, tuple[float, float]]) -> dict[str, Number]:
+def numbers_by_workers(printed: dict[int, tuple[float, float]]) -> dict[str, ClaimNumber]:
     """Iteration and time speedups by the number of workers."""
     return {
-        f"{what} {n}": Number(f"{what} speedup, {n} workers (0: target not reached)", told[k])
+        f"{what} {n}": ClaimNumber(f"{what} speedup, {n} workers (0: target not reached)", told[k])
         for k, what in enumerate(("iteration", "time"))
         for n, told in printed.items()
     }
@@ -92,7 +93,7 @@ FIVE_LAYERS = "network:400-100-50-20-10"
 LENET = printed_of("lenet", "con", 4, 7, 8)
 CIFAR10 = printed_of("cifar10-full", "con", 4, 8)
 NETWORK = printed_of(FIVE_LAYERS, "incon", 8, 16, 32)
-LEARNED = {"learned": Number("objective at the target, over the first")}
+LEARNED = {"learned": ClaimNumber("objective at the target, over the first")}
 
 
 def _as_printed(printed: dict[int, tuple[float, float]], found: Found) -> bool:
@@ -146,12 +147,12 @@ def rates(reads: str, updates: tuple[int, ...], seed: int, quick: bool) -> Found
 
 
 RATE_NUMBERS = {
-    "K": Number("slope in the logarithm of K", -0.5),
-    "M": Number("slope in the logarithm of M", -0.5),
-    "bound": Number("largest share of the bound", "at most 1"),
-    "age": Number("at the largest age over no age, most", "1 or a little above"),
-    "age, least": Number("at the largest age over no age, least"),
-    "oldest": Number("largest age of these runs"),
+    "K": ClaimNumber("slope in the logarithm of K", -0.5),
+    "M": ClaimNumber("slope in the logarithm of M", -0.5),
+    "bound": ClaimNumber("largest share of the bound", "at most 1"),
+    "age": ClaimNumber("at the largest age over no age, most", "1 or a little above"),
+    "age, least": ClaimNumber("at the largest age over no age, least"),
+    "oldest": ClaimNumber("largest age of these runs"),
 }
 
 

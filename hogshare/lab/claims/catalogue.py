@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hogshare.cli.options import WrongCommandLine
-from hogshare.lab.claims import asap, asynchronous, asysg, gaia, lockfree, psp
+from hogshare.lab.claims import asap, async_engine, asysg, gaia, lockfree, psp
 from hogshare.lab.claims.claim import Claim
 from hogshare.system.messages import nearest
 
 ALL = "all"
 CLAIMS: dict[str, Claim] = {
     claim.name: claim
-    for paper in (asynchronous, psp, asap, asysg, lockfree, gaia)
+    for paper in (async_engine, psp, asap, asysg, lockfree, gaia)
     for claim in paper.CLAIMS
 }
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hogshare._version import __version__
-from hogshare.lab.harness.numbers import over_seeds
+from hogshare.lab.harness.table_numbers import over_seeds
 from hogshare.system.machine import usable_cores
 
 AGREES, IN_PART, DIFFERS = "agrees", "in part", "differs"
@@ -40,7 +40,7 @@ Result = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Number:
+class ClaimNumber:
     """One number of a claim.
 
     what : what it counts, with its unit
@@ -78,7 +78,7 @@ class Claim:
     source: str
     says: str
     here: str
-    numbers: Mapping[str, Number]
+    numbers: Mapping[str, ClaimNumber]
     measure: Callable[[int, bool], Found]
     agrees: Callable[[Found], bool]
     when: str

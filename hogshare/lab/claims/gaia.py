@@ -9,8 +9,8 @@ import numpy as np
 
 from hogshare import datasets, problems
 from hogshare.engine.stops import Stop
-from hogshare.lab.claims.claim import DIFFERS, IN_PART, Claim, Found, Number, near, over
-from hogshare.lab.experiments import centres, shared
+from hogshare.lab.claims.claim import DIFFERS, IN_PART, Claim, ClaimNumber, Found, near, over
+from hogshare.lab.experiments import centres, common_options
 from hogshare.lab.harness.experiment import reached_by_all
 from hogshare.lab.studies.named_problems import family_of
 from hogshare.lab.studies.synthetic import noisy_classes
@@ -53,8 +53,8 @@ def stated(name: str, seed: int, quick: bool) -> tuple[Any, dict[str, Any]]:
     n = 3 if quick else 11
     if one["problem"] == "linear":
         X, y = datasets.load("zipf-small")
-        step = centres.STEP * shared.default_step(X)
-        problem = shared.stated(X, y, centres.CENTRES.defaults())
+        step = centres.STEP * common_options.default_step(X)
+        problem = common_options.stated(X, y, centres.CENTRES.defaults())
         return problem, {**one, "step": step, "centres": n}
     family = family_of(one["problem"])
     problem = family.state(family.data(None, n_rows, "float64", seed))
@@ -122,10 +122,10 @@ def faster(seed: int, quick: bool) -> Found:
 
 def numbers(
     what: str, links: tuple[str, ...], printed: float | str | None, suffix: str = ""
-) -> dict[str, Number]:
+) -> dict[str, ClaimNumber]:
     """Their names."""
     return {
-        f"{name} {link}{suffix}": Number(f"{what}, {name}, {LINKS[link]}", printed)
+        f"{name} {link}{suffix}": ClaimNumber(f"{what}, {name}, {LINKS[link]}", printed)
         for name in APPLICATIONS
         for link in links
     }
@@ -296,7 +296,7 @@ CLAIMS = (
         "virtual clock",
         numbers={
             **{
-                f"{kind}, {link}": Number(
+                f"{kind}, {link}": ClaimNumber(
                     f"seconds over those without latency, {told}, {link.split(':')[1]}"
                 )
                 for kind, told in (
@@ -306,10 +306,10 @@ CLAIMS = (
                 )
                 for link in LATENCIES[1:]
             },
-            "D = 3, 15x:300ms, barriers": Number("barrier messages, difference 3, 300ms"),
-            "D = 16, 15x:300ms, barriers": Number("barrier messages, difference 16, 300ms"),
-            "D = 3, 15x:300ms, reads": Number("reads that waited, difference 3, 300ms"),
-            "D = 16, 15x:300ms, reads": Number("reads that waited, difference 16, 300ms"),
+            "D = 3, 15x:300ms, barriers": ClaimNumber("barrier messages, difference 3, 300ms"),
+            "D = 16, 15x:300ms, barriers": ClaimNumber("barrier messages, difference 16, 300ms"),
+            "D = 3, 15x:300ms, reads": ClaimNumber("reads that waited, difference 3, 300ms"),
+            "D = 16, 15x:300ms, reads": ClaimNumber("reads that waited, difference 16, 300ms"),
         },
         measure=latency,
         agrees=lambda x: x["D = 16, 15x:300ms"] < 1.5 < x["bsp, 15x:300ms"],
@@ -324,10 +324,10 @@ CLAIMS = (
         says="With a threshold that falls as one over root t the regret is of the order of root T.",
         here="logistic loss on noisy labels, 3 centres, threshold 1 without flush, virtual clock",
         numbers={
-            "fixed gap": Number("objective above the optimum, threshold fixed"),
-            "falling gap": Number("objective above the optimum, threshold falls"),
-            "fixed growth": Number("regret over root T, end over middle, fixed"),
-            "falling growth": Number(
+            "fixed gap": ClaimNumber("objective above the optimum, threshold fixed"),
+            "falling gap": ClaimNumber("objective above the optimum, threshold falls"),
+            "fixed growth": ClaimNumber("regret over root T, end over middle, fixed"),
+            "falling growth": ClaimNumber(
                 "regret over root T, second half over first, falls", "at most 1"
             ),
         },

@@ -8,7 +8,7 @@ import statistics
 from hogshare import datasets, problems
 from hogshare.engine.stops import Stop
 from hogshare.lab import bounds
-from hogshare.lab.claims.claim import DIFFERS, REAL, Claim, Found, Number, near, over
+from hogshare.lab.claims.claim import DIFFERS, REAL, Claim, ClaimNumber, Found, near, over
 from hogshare.lab.studies import staleness
 from hogshare.planes import Shared
 from hogshare.solvers import prox_asaga, solve
@@ -85,14 +85,14 @@ CLAIMS = (
         here="hinge loss on rows like those of RCV1, two threads on this machine's cores; quick "
         "20,000 x 20,000",
         numbers={
-            "vector": Number(
+            "vector": ClaimNumber(
                 "time speedup of two threads on one vector",
                 f"3.1 to 8.8, ten cores; {TWO_HOGWILD} of two",
             ),
-            "copies": Number("time speedup of two threads with copies that are exchanged"),
-            "omega": Number("Omega, features of the heaviest row"),
-            "delta": Number("Delta, share of the rows that the commonest feature is in"),
-            "rho": Number("rho, share of the rows that a row shares a feature with"),
+            "copies": ClaimNumber("time speedup of two threads with copies that are exchanged"),
+            "omega": ClaimNumber("Omega, features of the heaviest row"),
+            "delta": ClaimNumber("Delta, share of the rows that the commonest feature is in"),
+            "rho": ClaimNumber("rho, share of the rows that a row shares a feature with"),
         },
         measure=hogwild,
         agrees=lambda x: x["vector"] > TWO_HOGWILD or near(x["vector"], TWO_HOGWILD),
@@ -115,9 +115,11 @@ CLAIMS = (
         here="logistic loss with elastic net, rows like text, threads on two cores, to 1e-10 of "
         "the optimum; 30,000 x 10,000, quick 10,000 x 2,000",
         numbers={
-            "epochs": Number("epochs of one thread"),
-            **{f"epochs {n}": Number(f"epochs of {n} threads over one's") for n in THREADS[1:]},
-            "time 2": Number(
+            "epochs": ClaimNumber("epochs of one thread"),
+            **{
+                f"epochs {n}": ClaimNumber(f"epochs of {n} threads over one's") for n in THREADS[1:]
+            },
+            "time 2": ClaimNumber(
                 "time speedup of two threads", f"up to 12, 20 cores; {TWO_PROX} of two"
             ),
         },
@@ -143,9 +145,9 @@ CLAIMS = (
         here="logistic loss on 300 x 20 normal rows (in full 1,000), tasks of a row each by "
         "workers of equal speed on a virtual clock",
         numbers={
-            "slope": Number("logarithm of the gap per epoch, without age"),
-            "some": Number("that at an age of n / 33, over it", 1.0),
-            "most": Number("that at an age of n / 10, over it", 1.0),
+            "slope": ClaimNumber("logarithm of the gap per epoch, without age"),
+            "some": ClaimNumber("that at an age of n / 33, over it", 1.0),
+            "most": ClaimNumber("that at an age of n / 10, over it", 1.0),
         },
         measure=linear_rate,
         agrees=lambda x: x["slope"] < -0.1 and min(x["some"], x["most"]) > 0.85,

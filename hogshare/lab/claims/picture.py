@@ -25,7 +25,7 @@ def save_claims(results: Sequence[dict[str, Any]], path: str) -> None:
         and all(one[part] for part in ("low", "median", "high"))  # on a logarithmic axis
     ]
     height = 1.5 + 0.22 * max(1, len(rows))
-    figure, (ax,) = figures.side_by_side(1, 11.0, height)
+    figure, (ax,) = figures.panel_row(1, 11.0, height)
     for place, (result, _, (low, median, high)) in enumerate(rows):
         colour = COLOURS[result["verdict"]]
         ax.plot([low, high], [place, place], color=colour, alpha=0.5)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from hogshare.lab import bounds
-from hogshare.lab.claims.claim import DIFFERS, IN_PART, NONE, Claim, Found, Number, near
-from hogshare.lab.studies import model_error, psp
+from hogshare.lab.claims.claim import DIFFERS, IN_PART, NONE, Claim, ClaimNumber, Found, near
+from hogshare.lab.studies import model_error, psp_figures
 
 PAPER = "Wang et al. 2017"
 NODES = "1,000 nodes for 40 virtual seconds, a sample of 1 %, staleness 4, steps exponential"
-# of the laws of `hogshare.lab.studies.psp`; the second has more long steps
+# of the laws of `hogshare.lab.studies.psp_figures`; the second has more long steps
 LAWS = {"exponential": "exponential:1", "gamma": "gamma:1,0.6"}
 BARRIERS = {
     "bsp": "BSP",
@@ -37,7 +37,7 @@ STEPS = {
 @functools.cache
 def figure(name: str, seed: int) -> dict[str, Any]:
     """A figure of one seed, made once for all claims on it."""
-    return psp.figure(name, seeds=1, seed=seed)
+    return psp_figures.figure(name, seeds=1, seed=seed)
 
 
 def along(
@@ -61,10 +61,10 @@ def by_law(name: str, seed: int, what: str) -> Found:
     }
 
 
-def numbers_by_law(what: str) -> dict[str, Number]:
+def numbers_by_law(what: str) -> dict[str, ClaimNumber]:
     """Their names."""
     return {
-        f"{short} {barrier}": Number(f"{what}, {written}, {short}")
+        f"{short} {barrier}": ClaimNumber(f"{what}, {written}, {short}")
         for short in LAWS
         for barrier, written in BARRIERS.items()
     }
@@ -83,7 +83,7 @@ def _spread_in_order(law: str, found: Found) -> bool:
 def samples(seed: int, quick: bool) -> Found:
     """Figure 1c: the mean step by the size of the sample, over ASP and SSP of figure 1a."""
     steps, sd, others = along("1c", seed), along("1c", seed, "sd"), along("1a", seed)
-    mean = {x: steps[f"pbsp:{x}", None] for x in psp.SAMPLES}
+    mean = {x: steps[f"pbsp:{x}", None] for x in psp_figures.SAMPLES}
     return {
         "0 / asp": mean[0] / others["asp", None],
         "16 / ssp": mean[16] / others["ssp:4", None],
@@ -218,10 +218,10 @@ CLAIMS = (
         says="A sample of none is ASP; larger ones slow nodes down; 16 nodes are near SSP.",
         here=f"{NODES}; pBSP with samples of 0, 1, 2, 4, ..., 64 nodes",
         numbers={
-            "0 / asp": Number("mean steps, sample 0 over ASP", 1.0),
-            "16 / ssp": Number("mean steps, sample 16 over SSP(4)", "near"),
-            "rises": Number("larger samples with as many steps or more"),
-            "64": Number("mean steps, sample 64"),
+            "0 / asp": ClaimNumber("mean steps, sample 0 over ASP", 1.0),
+            "16 / ssp": ClaimNumber("mean steps, sample 16 over SSP(4)", "near"),
+            "rises": ClaimNumber("larger samples with as many steps or more"),
+            "64": ClaimNumber("mean steps, sample 64"),
         },
         measure=samples,
         agrees=lambda x: x["0 / asp"] == 1.0 and x["rises"] == 0 and near(x["16 / ssp"], 1.0),
@@ -234,7 +234,9 @@ CLAIMS = (
         source=f"{PAPER}, figure 1c",
         says="A sample of one or two nodes already keeps nodes together.",
         here=f"{NODES}; pBSP with samples of 0, 1 and 2",
-        numbers={f"sd {x}": Number(f"standard deviation of steps, sample {x}") for x in (0, 1, 2)},
+        numbers={
+            f"sd {x}": ClaimNumber(f"standard deviation of steps, sample {x}") for x in (0, 1, 2)
+        },
         measure=samples,
         agrees=lambda x: x["sd 1"] < 0.67 * x["sd 0"] and x["sd 2"] < 0.5 * x["sd 0"],
         when="one node takes a third off the standard deviation, two take off half",
@@ -246,7 +248,9 @@ CLAIMS = (
         here="SGD of a linear model on a server, real gradients on a virtual clock; 1,000 nodes "
         "and parameters for 40 s, quick 200, 100 and 20 s; two steps for all barriers",
         numbers={
-            f"{step} {written}": Number(f"error as a share of the first, {written}, {step} step")
+            f"{step} {written}": ClaimNumber(
+                f"error as a share of the first, {written}, {step} step"
+            )
             for step in STEPS
             for written in BARRIERS.values()
         },
@@ -268,9 +272,9 @@ CLAIMS = (
         here=f"{NODES}; and gamma (mean 1, shape 0.6), which was chosen by figure 1a, and uniform "
         "from 0.5 to 1.5",
         numbers={
-            "gamma": Number("updates, ASP over BSP, gamma", 10.0),
-            "exponential": Number("updates, ASP over BSP, exponential"),
-            "uniform": Number("updates, ASP over BSP, uniform from 0.5 to 1.5"),
+            "gamma": ClaimNumber("updates, ASP over BSP, gamma", 10.0),
+            "exponential": ClaimNumber("updates, ASP over BSP, exponential"),
+            "uniform": ClaimNumber("updates, ASP over BSP, uniform from 0.5 to 1.5"),
         },
         measure=updates,
         agrees=lambda x: near(x["gamma"], 10.0),
@@ -285,7 +289,7 @@ CLAIMS = (
         says="Few nodes that are four times as slow stop BSP and SSP; the others lose by and by.",
         here=NODES,
         numbers={
-            f"{b} {share}": Number(f"progress with {share} % slow over none, {written}")
+            f"{b} {share}": ClaimNumber(f"progress with {share} % slow over none, {written}")
             for b, written in BARRIERS.items()
             for share in (5, 15, 30)
         },
@@ -305,7 +309,7 @@ CLAIMS = (
         here="as figure 1d with a short step, 30 % of the nodes four times as slow; quick 100 "
         "nodes",
         numbers={
-            written: Number(f"error with 30 % slow over none, {written}")
+            written: ClaimNumber(f"error with 30 % slow over none, {written}")
             for written in BARRIERS.values()
         },
         measure=error_increases,
@@ -324,7 +328,7 @@ CLAIMS = (
         says="The slower 5 % of the nodes are, the more BSP and SSP go at their pace.",
         here=f"{NODES}; 5 % are 1, 4 and 16 times as slow",
         numbers={
-            f"{b} {x}": Number(f"mean steps, 5 % are {x} times as slow, {written}")
+            f"{b} {x}": ClaimNumber(f"mean steps, 5 % are {x} times as slow, {written}")
             for b, written in BARRIERS.items()
             for x in FACTORS
         },
@@ -343,7 +347,7 @@ CLAIMS = (
         here="100 to 1,000 nodes for 40 virtual seconds, 5 % of them four times as slow, samples "
         "of ten at every size, staleness 4, steps exponential",
         numbers={
-            b: Number(f"change of mean steps, {written}, %") for b, written in BARRIERS.items()
+            b: ClaimNumber(f"change of mean steps, {written}, %") for b, written in BARRIERS.items()
         },
         measure=more_nodes,
         agrees=lambda x: _some_lose(x) and x["pssp:10,4"] > 0.0,
@@ -360,9 +364,9 @@ CLAIMS = (
         here="random laws of lag, samples of 1 to 100, staleness 0 to 8; exact moments",
         clock=NONE,
         numbers={
-            "violations": Number("moments beyond their bound", 0.0),
-            "mean": Number("largest mean, as a share of its bound"),
-            "second moment": Number("largest second moment, as a share of its bound"),
+            "violations": ClaimNumber("moments beyond their bound", 0.0),
+            "mean": ClaimNumber("largest mean, as a share of its bound"),
+            "second moment": ClaimNumber("largest second moment, as a share of its bound"),
         },
         measure=moments,
         agrees=lambda x: x["violations"] == 0,

@@ -139,7 +139,7 @@ def measure(args: Any, chosen: list[Any], found: dict[str, Any]) -> int:
             if is_shown:
                 show(result)
             if args.json != outputs.PRINT:
-                outputs.tell_json(args.json, {KEY: found})
+                outputs.write_json(args.json, {KEY: found})
     if done:
         took = sum(result["seconds"] for result in done)
         console.say(f"{summary_of(done)}; {took:.0f} s")
@@ -157,14 +157,14 @@ def store(args: Any, found: dict[str, Any]) -> None:
     if not results:
         return
     if args.json == outputs.PRINT or not args.names:  # in today's words, if they are others
-        outputs.tell_json(args.json, {KEY: found})
+        outputs.write_json(args.json, {KEY: found})
     picture = None
     if args.plot:
         save_claims(results, args.plot)
         if args.page and args.page != outputs.PRINT:
             picture = os.path.relpath(file_of(args.plot), Path(args.page).parent)
     if args.page:
-        outputs.tell_text(args.page, page_of(results, picture))
+        outputs.write_text(args.page, page_of(results, picture))
 
 
 def stored_in(path: str | None) -> dict[str, Any]:

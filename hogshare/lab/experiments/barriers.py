@@ -13,11 +13,11 @@ import statistics
 from typing import TYPE_CHECKING, Any
 
 from hogshare.cli import options
-from hogshare.lab.experiments import shared
+from hogshare.lab.experiments import common_options
 from hogshare.lab.harness import panels
 from hogshare.lab.harness.experiment import Experiment, Settings
-from hogshare.lab.harness.numbers import Number, Row, Spread, most
 from hogshare.lab.harness.settings import Setting
+from hogshare.lab.harness.table_numbers import Row, Spread, TableNumber, most
 
 if TYPE_CHECKING:
     from hogshare.report import Report
@@ -33,7 +33,7 @@ BLOCKS_PER_WORKER = 32  # per epoch: at most two epochs are open, which must sto
 LARGE_LOAD = 0.25  # share of the cores that computing may take while others sleep
 
 SETTINGS = (
-    *shared.linear_rows("digits"),
+    *common_options.linear_rows("digits"),
     Setting(
         "barriers",
         "such as asp bsp ssp:4 pbsp:1 pbsp:1,hold pssp:10,4 fraction:0.9,2 throttled:7 "
@@ -41,7 +41,7 @@ SETTINGS = (
         type=options.barrier,
         several=True,
     ),
-    shared.WORKERS,
+    common_options.WORKERS,
     Setting(
         "stragglers",
         "who is slow: none; cds:0.6: worker 0 sleeps 60%% of the mean block time in each of "
@@ -63,8 +63,8 @@ SETTINGS = (
         "rows of a block (default: by which a worker has 32 of them in an epoch)",
         type=options.positive_int,
     ),
-    *shared.plane("as of speedup; private copies are exchanged after every block"),
-    *shared.trials(epochs=3, count=32),
+    *common_options.plane("as of speedup; private copies are exchanged after every block"),
+    *common_options.trials(epochs=3, count=32),
 )
 
 
@@ -101,7 +101,7 @@ def run_once(problem: Any, settings: Settings, contestant: tuple[str], seed: int
         seed=seed,
         trace=settings["points"],
         block=settings["block"],
-        stragglers=shared.late(settings),
+        stragglers=common_options.late(settings),
     )
 
 
@@ -128,17 +128,17 @@ def waiting(run: Row) -> tuple[float, float]:
 OF_WORKER, STALENESS = "blocks of a worker", "staleness mean, p95, max"
 NUMBERS = (
     Spread("seconds", lambda run: run.first("seconds"), header="seconds"),
-    Number("blocks_to_target", lambda run: run.first("blocks"), header="blocks", form=round),
-    Number("blocks_per_second", lambda r: sum(r["blocks"]) / r["seconds"], header="blocks/s"),
-    Number("blocks_min", lambda run: min(run["blocks"]), header=OF_WORKER),
-    Number("blocks_mean", lambda run: statistics.mean(run["blocks"]), header=OF_WORKER),
-    Number("blocks_max", lambda run: max(run["blocks"]), header=OF_WORKER),
-    Number("waiting_ms_per_push", lambda run: 1e3 * waiting(run)[0], header="wait ms/push"),
-    Number("waiting_ms_per_round", lambda run: 1e3 * waiting(run)[1], header="wait ms/round"),
-    Number("staleness_mean", header=STALENESS),
-    Number("staleness_p95", over=max, header=STALENESS),
-    Number("staleness_max", over=max, header=STALENESS),
-    Number("largest_lead", over=most, header="largest lead"),
+    TableNumber("blocks_to_target", lambda run: run.first("blocks"), header="blocks", form=round),
+    TableNumber("blocks_per_second", lambda r: sum(r["blocks"]) / r["seconds"], header="blocks/s"),
+    TableNumber("blocks_min", lambda run: min(run["blocks"]), header=OF_WORKER),
+    TableNumber("blocks_mean", lambda run: statistics.mean(run["blocks"]), header=OF_WORKER),
+    TableNumber("blocks_max", lambda run: max(run["blocks"]), header=OF_WORKER),
+    TableNumber("waiting_ms_per_push", lambda run: 1e3 * waiting(run)[0], header="wait ms/push"),
+    TableNumber("waiting_ms_per_round", lambda run: 1e3 * waiting(run)[1], header="wait ms/round"),
+    TableNumber("staleness_mean", header=STALENESS),
+    TableNumber("staleness_p95", over=max, header=STALENESS),
+    TableNumber("staleness_max", over=max, header=STALENESS),
+    TableNumber("largest_lead", over=most, header="largest lead"),
 )
 
 
@@ -162,9 +162,9 @@ BARRIERS = Experiment(
     settings=SETTINGS,
     axes=("barrier",),
     contestants=lambda settings: [(name,) for name in settings["barriers"]],
-    problem=shared.linear_problem,
+    problem=common_options.linear_problem,
     settle=settle,
-    about=lambda problem, settings: {"law": repr(shared.late(settings))},
+    about=lambda problem, settings: {"law": repr(common_options.late(settings))},
     run_once=run_once,
     facts=facts,
     numbers=NUMBERS,

@@ -13,12 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hogshare.cli import options
+from hogshare.lab.experiments import common_options
 from hogshare.lab.experiments import problems as experiments
-from hogshare.lab.experiments import shared
 from hogshare.lab.harness import panels
 from hogshare.lab.harness.experiment import Experiment, Settings
-from hogshare.lab.harness.numbers import Compared, Number, Row, Run, first_of, ratio
 from hogshare.lab.harness.settings import Group, Setting
+from hogshare.lab.harness.table_numbers import (
+    Compared,
+    MeasuredRun,
+    Row,
+    TableNumber,
+    first_of,
+    ratio,
+)
 
 if TYPE_CHECKING:
     from hogshare.report import Report
@@ -39,8 +46,8 @@ STEP = 0.1  # of a linear problem, of one model's: changes of all centres are su
 
 SETTINGS: tuple[Setting | Group, ...] = (
     experiments.PROBLEM,
-    shared.LOSS,
-    shared.BATCH,
+    common_options.LOSS,
+    common_options.BATCH,
     Setting(
         "methods", "bsp, ssp, gaia", ["bsp", "gaia"], choices=("bsp", "ssp", "gaia"), several=True
     ),
@@ -108,7 +115,7 @@ SETTINGS: tuple[Setting | Group, ...] = (
         options.positive,
         metavar="MS",
     ),
-    *shared.trials(epochs=5, count=16, step=f"a tenth of {shared.STEP}"),
+    *common_options.trials(epochs=5, count=16, step=f"a tenth of {common_options.STEP}"),
 )
 
 
@@ -133,7 +140,7 @@ def check(args: Any) -> None:
             raise options.WrongCommandLine(
                 f"--links {name} is of {n} centres, and there are {args.centres}"
             )
-    experiments.check(args, shared.of_linear(args))
+    experiments.check(args, common_options.of_linear(args))
     if args.queue < 2:
         raise options.WrongCommandLine("--queue 1: the last place is for words, take at least 2")
     if args.problem == experiments.LINEAR and args.batch:
@@ -144,8 +151,8 @@ def problem_of(args: Any) -> Any:
     """The problem that centres train; settles workers, batch and step."""
     args.workers = args.workers or args.centres
     if args.problem == experiments.LINEAR:
-        return shared.linear_problem(args, STEP)
-    family, problem = shared.named_problem(args, "sgd")
+        return common_options.linear_problem(args, STEP)
+    family, problem = common_options.named_problem(args, "sgd")
     if args.step is None:
         args.step = step_in_centres(problem, family.step(problem), args.centres)
     return problem
@@ -164,17 +171,19 @@ def run_once(problem: Any, settings: Settings, contestant: tuple[str, str], seed
     """Solve once on centres."""
     from hogshare import SGD, Simulator, StepSize, gaia
     from hogshare.problems.protocol import has_rows
-    from hogshare.simulation.blocktimes import LogNormal
+    from hogshare.simulation.block_times import LogNormal
 
     method, name = contestant
     n, workers = settings["centres"], settings["workers"] or settings["centres"]
     seconds, step = 1e-3 * settings["block_ms"], settings["step"]
     where: dict[str, Any] = {"runtime": settings["runtime"]}
     if settings["runtime"] == "simulator":
-        where["runtime"] = Simulator(block_time=LogNormal(mean=seconds, sigma=shared.JITTER))
+        where["runtime"] = Simulator(
+            block_time=LogNormal(mean=seconds, sigma=common_options.JITTER)
+        )
     else:
-        where["stragglers"] = shared.slept(settings["block_ms"], seed)
-    if shared.has_own_steps(problem):
+        where["stragglers"] = common_options.slept(settings["block_ms"], seed)
+    if common_options.has_own_steps(problem):
         where["block"] = settings["every"] or settings["batch"]
     elif not has_rows(problem):
         where["rule"] = SGD(batch=settings["batch"])
@@ -230,7 +239,7 @@ def of_lan(row: Row, rows: Sequence[Row], result: Row) -> float | None:
     return ratio(row["seconds"], first_of("method", row, rows)["seconds"])
 
 
-def megabytes(run: Run) -> float | None:
+def megabytes(run: MeasuredRun) -> float | None:
     """What a run has sent up to the target, in proportion to its blocks."""
     blocks = run.first("blocks")
     return None if blocks is None else 1e-6 * run["bytes"] * blocks / run["blocks"]
@@ -238,15 +247,19 @@ def megabytes(run: Run) -> float | None:
 
 DELAYS = "barriers, blocked reads"
 NUMBERS = (
-    Number("seconds", lambda run: run.first("seconds"), header="{clock}s"),
+    TableNumber("seconds", lambda run: run.first("seconds"), header="{clock}s"),
     Compared("speedup", by=over_bsp, header="times bsp"),
     Compared("of_lan", by=of_lan, header="times the first links"),
-    Number("megabytes", megabytes, header="MB"),
-    Number("significant_share", header="significant", form=".1%"),
-    Number("small_share", header="at most 1 %", form=".1%"),
-    Number("barriers", lambda run: float(run["barriers"]), header=DELAYS, form=".0f"),
-    Number("blocked_reads", lambda run: float(run["blocked_reads"]), header=DELAYS, form=".0f"),
-    Number("clock_seconds", lambda run: run["waiting_seconds"][0], header="s waited for clocks"),
+    TableNumber("megabytes", megabytes, header="MB"),
+    TableNumber("significant_share", header="significant", form=".1%"),
+    TableNumber("small_share", header="at most 1 %", form=".1%"),
+    TableNumber("barriers", lambda run: float(run["barriers"]), header=DELAYS, form=".0f"),
+    TableNumber(
+        "blocked_reads", lambda run: float(run["blocked_reads"]), header=DELAYS, form=".0f"
+    ),
+    TableNumber(
+        "clock_seconds", lambda run: run["waiting_seconds"][0], header="s waited for clocks"
+    ),
 )
 
 

@@ -20,13 +20,21 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hogshare.cli import console, options
+from hogshare.lab.experiments import common_options
 from hogshare.lab.experiments import problems as experiments
-from hogshare.lab.experiments import shared
-from hogshare.lab.harness import on_ranks, panels
+from hogshare.lab.harness import panels, rank_measurement
 from hogshare.lab.harness.command import Result
 from hogshare.lab.harness.experiment import Experiment, Settings
-from hogshare.lab.harness.numbers import Compared, Number, Row, Run, Spread, median, ratio
 from hogshare.lab.harness.settings import Group, Setting
+from hogshare.lab.harness.table_numbers import (
+    Compared,
+    MeasuredRun,
+    Row,
+    Spread,
+    TableNumber,
+    median,
+    ratio,
+)
 
 if TYPE_CHECKING:
     from hogshare.report import Report
@@ -59,8 +67,8 @@ BETWEEN = re.compile(r",(?=\s*\w+\s*=)")  # options of a plane
 SETTINGS: tuple[Setting | Group, ...] = (
     experiments.PROBLEM,
     Group(lambda parser: parser.set_defaults(dtype="float32")),
-    shared.LOSS,
-    shared.BATCH,
+    common_options.LOSS,
+    common_options.BATCH,
     Setting(
         "planes",
         "shared, replicas, master, mirrors, with options as in mirrors:every=512,threshold=0; of "
@@ -116,7 +124,7 @@ SETTINGS: tuple[Setting | Group, ...] = (
         "points of the trace in an epoch (default: 4; of ranks 1)",
         type=options.positive_int,
     ),
-    shared.SEED,
+    common_options.SEED,
 )
 
 
@@ -190,7 +198,7 @@ def check(args: Any) -> None:
 
     if args.data == MNIST and args.problem == experiments.LINEAR:
         args.problem = MNIST_NETWORK
-    experiments.check(args, shared.of_linear(args))
+    experiments.check(args, common_options.of_linear(args))
     if args.runtime != options.RANKS:
         if args.workers == 1:
             raise options.WrongCommandLine("--workers 1: one worker is what planes run against")
@@ -210,10 +218,10 @@ def check(args: Any) -> None:
 def problem_of(args: Any) -> Any:
     """The problem that all train; settles batch and step."""
     if args.problem == experiments.LINEAR:
-        return shared.stated(*shared.load(args), vars(args))
+        return common_options.stated(*common_options.load(args), vars(args))
     if args.data == MNIST:
         return network_of_digits(args)
-    family, problem = shared.named_problem(args, "sgd")
+    family, problem = common_options.named_problem(args, "sgd")
     args.step = args.step or family.step(problem)
     return problem
 
@@ -224,7 +232,7 @@ def network_of_digits(args: Any) -> Any:
 
     args.data = "mnist-digits"
     try:
-        X, y = shared.load(args)
+        X, y = common_options.load(args)
     except ValueError as error:
         from sklearn.datasets import load_digits
 
@@ -243,7 +251,7 @@ def settle(problem: Any, settings: Settings) -> Settings:
     import joblib
 
     are_ranks = settings["runtime"] == options.RANKS
-    known = [*OWN, *(COLLECTIVE if are_ranks and not shared.has_own_steps(problem) else ())]
+    known = [*OWN, *(COLLECTIVE if are_ranks and not common_options.has_own_steps(problem) else ())]
     return {
         **settings,
         "workers": settings["workers"] or (1 if are_ranks else max(2, joblib.cpu_count())),
@@ -272,7 +280,7 @@ class Runs:
 
     def once(self, problem: Any, settings: Settings, contestant: tuple[str], seed: int) -> Report:
         """Train once."""
-        from hogshare.lab.rivals.collectives import Descent
+        from hogshare.lab.rivals.collectives import CollectiveDescent
         from hogshare.links import regions
 
         name, _, link = contestant[0].partition(OVER)
@@ -288,7 +296,7 @@ class Runs:
         between = regions.between(link, 2)[0][1] if link else None
         if name in COLLECTIVE:
             if self._descent is None or self._descent.problem is not problem:
-                self._descent = Descent(problem, ranks, settings["step"])
+                self._descent = CollectiveDescent(problem, ranks, settings["step"])
             return self._descent.run(name, epochs, seed, between)
         own = ranks.ranks.workers
         centres = [rank for rank, count in enumerate(own) for _ in range(count)]
@@ -319,8 +327,8 @@ def solved(problem: Any, settings: Settings, epochs: int, seed: int, **who: Any)
     from hogshare.problems.protocol import has_rows
 
     if settings["block_ms"]:
-        who["stragglers"] = shared.slept(settings["block_ms"], seed)
-    if not shared.has_own_steps(problem):
+        who["stragglers"] = common_options.slept(settings["block_ms"], seed)
+    if not common_options.has_own_steps(problem):
         who["step"] = settings["step"]
         if not has_rows(problem):
             who["rule"] = SGD(batch=settings["batch"])
@@ -360,7 +368,7 @@ def of_one_worker(runs: Sequence[Row]) -> float:
     return float(max(ends))
 
 
-def objective_after(run: Run, epochs: int) -> float | None:
+def objective_after(run: MeasuredRun, epochs: int) -> float | None:
     """The objective at a number of epochs, between two snapshots; None if it is not finite."""
     import numpy as np
 
@@ -368,17 +376,17 @@ def objective_after(run: Run, epochs: int) -> float | None:
     return found if np.isfinite(found) else None
 
 
-def megabytes(run: Run) -> float:
+def megabytes(run: MeasuredRun) -> float:
     """What an epoch sends."""
     from hogshare.links.traffic import bytes_of
 
     return 1e-6 * bytes_of(run["traffic"]) / max(1, run["n_epochs"])
 
 
-class After(Number):
+class After(TableNumber):
     """The objective after as many epochs as one worker has."""
 
-    def found(self, runs: Sequence[Run], rows: Sequence[Row], result: Row) -> Row:
+    def found(self, runs: Sequence[MeasuredRun], rows: Sequence[Row], result: Row) -> Row:
         """The median over rounds."""
         epochs = result["settings"]["epochs"]
         return {self.key: self.over([objective_after(run, epochs) for run in runs])}
@@ -389,7 +397,7 @@ def times(of: str) -> Any:
 
     def found(row: Row, rows: Sequence[Row], result: Row) -> float | None:
         link = row["plane"].partition(OVER)[2]
-        runs = [Run(run, result["target"]) for run in result["runs"]]
+        runs = [MeasuredRun(run, result["target"]) for run in result["runs"]]
         for name in (f"{of}{OVER}{link}", of):
             if seconds := [run.first("seconds") for run in runs if run["plane"] == name]:
                 return ratio(row["seconds"], median(seconds))
@@ -402,11 +410,11 @@ NUMBERS = (
     Spread("seconds", lambda run: run.first("seconds"), header="seconds"),
     Compared("of_shared", by=times("shared"), header="times shared"),
     Compared("of_one", by=times(ONE), header="times one worker"),
-    Number("epochs", lambda run: run.first("epochs"), header="epochs", form=".2f"),
+    TableNumber("epochs", lambda run: run.first("epochs"), header="epochs", form=".2f"),
     After("objective", header="objective"),
-    Number("seconds_per_epoch", header="s/epoch"),
-    Number("megabytes", megabytes, header="MB/epoch"),
-    Number(
+    TableNumber("seconds_per_epoch", header="s/epoch"),
+    TableNumber("megabytes", megabytes, header="MB/epoch"),
+    TableNumber(
         "waiting_share",
         lambda run: run["waiting_seconds"] / run["seconds"],
         header="waited",
@@ -433,7 +441,7 @@ class Planes(Experiment):
     def run(self, args: Any) -> int:
         """As `Experiment.run`; ranks of MPI measure together. The exit code."""
         if args.runtime == options.RANKS:
-            return on_ranks.run(self, args)
+            return rank_measurement.run(self, args)
         return self.run_here(args)
 
     def targets_of(self, result: Result) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hogshare.cli import options, ratings, rows
+from hogshare.cli import command_rows, options, rating_files
 from hogshare.lab.harness.settings import Group
 
 if TYPE_CHECKING:
@@ -83,11 +83,11 @@ def given(args: Any, family: Family) -> Any:
     if args.data is None:
         return None
     if family.reads in ("ratings", "pairs"):
-        return ratings.load(args, args.data)
+        return rating_files.load(args, args.data)
     if family.reads == "documents":
-        return rows.load(args, args.data, labelled=False).X
-    X, y, *_ = rows.load(args, args.data)
-    return X, rows.need_labels(y, args.data)
+        return command_rows.load(args, args.data, labelled=False).X
+    X, y, *_ = command_rows.load(args, args.data)
+    return X, command_rows.need_labels(y, args.data)
 
 
 def data_of(args: Any) -> tuple[Family, Any]:

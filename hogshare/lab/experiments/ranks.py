@@ -21,16 +21,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from hogshare.cli import console, options
-from hogshare.lab.experiments import shared
-from hogshare.lab.harness import on_ranks, rounds
+from hogshare.lab.experiments import common_options
+from hogshare.lab.harness import rank_measurement, rounds
 from hogshare.lab.harness import settings as declared
 from hogshare.lab.harness.command import Command, Result, warn
 from hogshare.lab.harness.experiment import reached_by_all
-from hogshare.lab.harness.numbers import Row, Run, median, ratio
 from hogshare.lab.harness.settings import Setting
+from hogshare.lab.harness.table_numbers import MeasuredRun, Row, median, ratio
 
 if TYPE_CHECKING:
-    from hogshare.lab.prediction.ranks import Costs
+    from hogshare.lab.prediction.rank_epochs import ClusterCosts
     from hogshare.report import Report
 
 DESCRIPTION = """\
@@ -54,7 +54,7 @@ MORE = 3, 2  # more epochs that all ranks may run than one, as a fraction
 ONE, ALL = "one", "all"
 
 SETTINGS = (
-    *shared.linear_rows("zipf"),
+    *common_options.linear_rows("zipf"),
     Setting("workers", "of each rank (default: its share of the cores)", type=options.positive_int),
     Setting(
         "epochs", "of a run of one rank; all may run half as many more", 10, options.positive_int
@@ -67,8 +67,8 @@ SETTINGS = (
         type=options.finite,
     ),
     Setting("rounds", "at most", 5, options.positive_int),
-    shared.points(4),
-    shared.SEED,
+    common_options.points(4),
+    common_options.SEED,
 )
 
 
@@ -76,9 +76,9 @@ def measure(args: Any, runtime: Any) -> Result:
     """Measure on all ranks; the result is whole on rank 0."""
     from hogshare.solvers.outcome import versions
 
-    X, y = shared.load(args)
+    X, y = common_options.load(args)
     settings = declared.values_of(args, SETTINGS)
-    runner = Runner(runtime, shared.stated(X, y, settings), settings)
+    runner = Runner(runtime, common_options.stated(X, y, settings), settings)
     began = time.perf_counter()
     with console.progress(2 + 2 * settings["rounds"], "ranks") as progress:
         runner.warm_up()
@@ -142,12 +142,12 @@ class Runner:
         """What messages and rows cost, while all ranks work at once."""
         from hogshare.runtimes.mpi.channel import Channel
         from hogshare.runtimes.mpi.door import known
-        from hogshare.runtimes.mpi.machine import seat
-        from hogshare.runtimes.mpi.pool import Pool
+        from hogshare.runtimes.mpi.rank_pool import RankPool
+        from hogshare.runtimes.mpi.rank_seats import seat
         from hogshare.runtimes.mpi.round_trips import ways
 
         call = self.runtime.call
-        channel = Channel(Pool(call.talk.comm, call.poll).copy_of_comm(call.agree), call.poll)
+        channel = Channel(RankPool(call.talk.comm, call.poll).copy_of_comm(call.agree), call.poll)
         try:
             found = [way._asdict() for way in ways(channel)]
         finally:
@@ -247,14 +247,14 @@ def summed(result: Result) -> Result:
     }
 
 
-def costs_of(result: Result) -> tuple[Costs, Row]:
+def costs_of(result: Result) -> tuple[ClusterCosts, Row]:
     """The constants, and what else is known of exchanges."""
-    from hogshare.lab.prediction.ranks import Costs
+    from hogshare.lab.prediction.rank_epochs import ClusterCosts
 
     ways, data, count = result["ways"], result["data"], len(result["ranks"])
     together = [run for run in result["runs"] if run["ranks"] > 1]
     messages, n_bytes = on_an_edge(together, "update")
-    costs = Costs(
+    costs = ClusterCosts(
         row=max(one["row_seconds"] for one in result["ranks"]),
         latency=max(way["latency"] for way in ways),
         bandwidth=min(way["bandwidth"] for way in ways),
@@ -287,7 +287,7 @@ def table_of(result: Result, target: float, predicted: dict[int, float]) -> list
     """One rank, and all: what was predicted, what was measured, and to the target."""
     table: list[Row] = []
     for count in (1, len(result["ranks"])):
-        runs = [Run(run, target) for run in result["runs"] if run["ranks"] == count]
+        runs = [MeasuredRun(run, target) for run in result["runs"] if run["ranks"] == count]
         row: Row = {
             "ranks": count,
             "predicted": predicted[count],
@@ -324,7 +324,7 @@ class Ranks(Command):
 
     def run(self, args: Any) -> int:
         """Measure by all ranks; rank 0 prints. The exit code."""
-        return on_ranks.run(self, args)
+        return rank_measurement.run(self, args)
 
     def result(self, args: Any) -> Result:
         """Measure together with the other ranks."""

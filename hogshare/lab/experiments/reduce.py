@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from hogshare.cli import options
 from hogshare.io.tables import cell
-from hogshare.lab.experiments import shared
+from hogshare.lab.experiments import common_options
 from hogshare.lab.harness import panels
 from hogshare.lab.harness.experiment import Experiment, Settings
-from hogshare.lab.harness.numbers import Number, Row, Run, median
 from hogshare.lab.harness.settings import Setting
+from hogshare.lab.harness.table_numbers import MeasuredRun, Row, TableNumber, median
 
 if TYPE_CHECKING:
     from hogshare.report import Report
@@ -37,7 +37,7 @@ examples:
 REDUCES_PER_EPOCH = 16  # of a worker, unless --every says how many rows
 
 SETTINGS = (
-    *shared.linear_rows("digits"),
+    *common_options.linear_rows("digits"),
     Setting(
         "graphs",
         "who sends to whom: all, star, ring, root, random, exponential, one-peer, hypercube",
@@ -58,11 +58,11 @@ SETTINGS = (
         type=options.positive_int,
         metavar="ROWS",
     ),
-    shared.WORKERS,
+    common_options.WORKERS,
     Setting(
         "runtime", "who runs the workers", "threads", choices=("threads", "processes", "simulator")
     ),
-    shared.LAW_OF_BLOCKS,
+    common_options.LAW_OF_BLOCKS,
     Setting(
         "link",
         "of the simulator: seconds, and bytes per second, of every edge (default: at once)",
@@ -70,8 +70,8 @@ SETTINGS = (
         metavar="LATENCY,BANDWIDTH",
     ),
     Setting("stragglers", "who is slow, as of barriers", "none", options.stragglers),
-    shared.base_ms("what every worker sleeps in every block"),
-    *shared.trials(epochs=5, count=16),
+    common_options.base_ms("what every worker sleeps in every block"),
+    *common_options.trials(epochs=5, count=16),
 )
 
 
@@ -134,11 +134,11 @@ def run_once(problem: Any, settings: Settings, contestant: tuple[str, str], seed
 def who_runs(settings: Settings) -> dict[str, Any]:
     """Return runtime and stragglers, or a virtual clock with its links."""
     from hogshare import Simulator
-    from hogshare.simulation import Link, Network, blocktimes
+    from hogshare.simulation import Link, Network, block_times
 
     if settings["runtime"] != "simulator":
-        return {"runtime": settings["runtime"], "stragglers": shared.late(settings)}
-    law = blocktimes.parse(settings["law"])
+        return {"runtime": settings["runtime"], "stragglers": common_options.late(settings)}
+    law = block_times.parse(settings["law"])
     if not settings["link"]:
         return {"runtime": Simulator(block_time=law)}
     latency, bandwidth = settings["link"]
@@ -171,27 +171,27 @@ def by_cause(waits: list[dict[str, float]]) -> dict[str, float | None]:
     return {cause: median([one[cause] for one in waits]) for cause in waits[0]}
 
 
-def until_target(run: Run, what: str, unit: float = 1.0) -> float | None:
+def until_target(run: MeasuredRun, what: str, unit: float = 1.0) -> float | None:
     """What of a run's total falls to its part up to the target."""
     blocks = run.first("blocks")
     return None if blocks is None else unit * (blocks / run["blocks"]) * run[what]
 
 
 NUMBERS = (
-    Number("seconds", lambda run: run.first("seconds"), header="seconds"),
-    Number("rounds", lambda run: until_target(run, "rounds"), header="rounds", form=round),
-    Number("megabytes", lambda run: until_target(run, "bytes", 1e-6), header="MB"),
-    Number("whole_share", header="whole reduces", form=".2%"),
-    Number("torn", over=max, header="torn"),
-    Number("missing"),
-    Number(
+    TableNumber("seconds", lambda run: run.first("seconds"), header="seconds"),
+    TableNumber("rounds", lambda run: until_target(run, "rounds"), header="rounds", form=round),
+    TableNumber("megabytes", lambda run: until_target(run, "bytes", 1e-6), header="MB"),
+    TableNumber("whole_share", header="whole reduces", form=".2%"),
+    TableNumber("torn", over=max, header="torn"),
+    TableNumber("missing"),
+    TableNumber(
         "waiting_seconds",
         over=by_cause,
         header="s waited for messages, acknowledgements, barrier",
         form=lambda waits: ", ".join(map(cell, waits.values())),
     ),
-    Number("disagreement", lambda r: r["trace"]["disagreement"][-1], header="disagreement"),
-    Number("run_seconds", lambda run: run["seconds"]),
+    TableNumber("disagreement", lambda r: r["trace"]["disagreement"][-1], header="disagreement"),
+    TableNumber("run_seconds", lambda run: run["seconds"]),
 )
 
 
@@ -228,7 +228,7 @@ REDUCE = Experiment(
     contestants=lambda settings: [
         (graph, sync) for graph in settings["graphs"] for sync in settings["syncs"]
     ],
-    problem=shared.linear_problem,
+    problem=common_options.linear_problem,
     settle=settle,
     about=graphs_of,
     run_once=run_once,

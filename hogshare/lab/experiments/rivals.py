@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from hogshare import figures
 from hogshare.cli import console, options
 from hogshare.io.tables import cell
+from hogshare.lab.experiments import common_options
 from hogshare.lab.experiments import problems as experiments
-from hogshare.lab.experiments import shared
 from hogshare.lab.harness.command import Command, warn
 from hogshare.lab.harness.experiment import crowded
 from hogshare.lab.harness.settings import Group, Setting
@@ -77,10 +77,10 @@ def measure(args: Any) -> dict[str, Any]:
     import joblib
 
     from hogshare.lab.rivals.race import race
-    from hogshare.lab.rivals.race_state import Plan
+    from hogshare.lab.rivals.race_state import RacePlan
 
     kinds, discipline = (linear if args.problem == experiments.LINEAR else named)(args)
-    plan = Plan(
+    plan = RacePlan(
         targets=args.targets,
         workers=args.workers or joblib.cpu_count(),
         rounds=args.rounds,
@@ -100,11 +100,11 @@ def measure(args: Any) -> dict[str, Any]:
 def linear(args: Any) -> tuple[Sequence[Kind], Discipline]:
     """Who races with linear models, and for what."""
     from hogshare.lab.rivals import disciplines
-    from hogshare.lab.rivals.linear.discipline import LinearRace
+    from hogshare.lab.rivals.linear.linear_race import LinearRace
 
     kinds = disciplines.of_linear(args.only, args.loss)  # fail before the work, not after it
     args.targets = args.targets or (1e-1, 1e-2, 1e-3)
-    return kinds, LinearRace(*shared.load(args), args.loss, args.alpha)
+    return kinds, LinearRace(*common_options.load(args), args.loss, args.alpha)
 
 
 def named(args: Any) -> tuple[Sequence[Kind], Discipline]:
@@ -192,7 +192,7 @@ def draw(result: dict[str, Any], path: str) -> None:
     epochs: medians over rounds for each budget, with the setting that each kept for the tightest
     target it reached.
     """
-    figure, (by_second, by_epoch) = figures.side_by_side(2, width=6.0, height=5.0)
+    figure, (by_second, by_epoch) = figures.panel_row(2, width=6.0, height=5.0)
     lines = [f"C{colour}{dash}" for dash in ("-", "--", ":") for colour in range(10)]
     for i, who in enumerate(who for who in result["contestants"] if who["kept"]):
         curve = curve_of(result["runs"], who)

@@ -18,12 +18,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hogshare.cli import options
+from hogshare.lab.experiments import common_options
 from hogshare.lab.experiments import problems as experiments
-from hogshare.lab.experiments import shared
 from hogshare.lab.harness import panels
 from hogshare.lab.harness.experiment import LAST_PART, Experiment, Settings
-from hogshare.lab.harness.numbers import Compared, Number, Row, ratio
 from hogshare.lab.harness.settings import Group, Setting
+from hogshare.lab.harness.table_numbers import Compared, Row, TableNumber, ratio
 
 if TYPE_CHECKING:
     from hogshare.report import Report
@@ -59,7 +59,7 @@ BLOCKS_PER_WORKER = 100
 
 SETTINGS: tuple[Setting | Group, ...] = (
     experiments.PROBLEM,
-    shared.LOSS,
+    common_options.LOSS,
     Setting(
         "algorithm",
         "sgd: descent on the plane of --exchange; incon, con: AsySG of Lian et al. 2015, "
@@ -87,7 +87,7 @@ SETTINGS: tuple[Setting | Group, ...] = (
         "others; by the problem where it has a name)",
         type=options.positive,
     ),
-    *shared.plane(
+    *common_options.plane(
         "auto: private copies, exchanged as often as is best; a number: after so many rows; "
         "none: one vector for all workers, the lock-free algorithm"
     ),
@@ -116,7 +116,7 @@ SETTINGS: tuple[Setting | Group, ...] = (
         "threads",
         choices=("threads", "processes", options.RANKS, SIMULATOR),
     ),
-    shared.LAW_OF_BLOCKS,
+    common_options.LAW_OF_BLOCKS,
     Setting(
         "ceiling",
         "of the simulator: so many workers keep the model's end of the links busy (default: "
@@ -133,14 +133,16 @@ SETTINGS: tuple[Setting | Group, ...] = (
         type=options.finite,
     ),
     Setting("repeats", "", 5, options.positive_int),
-    shared.points(8),
+    common_options.points(8),
     Setting("seed", "of the first repeat", 0, options.seed),
 )
 
 
 def check(args: Any) -> None:
     """Refuse options of one algorithm, problem or runtime with another."""
-    experiments.check(args, {**shared.of_linear(args), "--coordinate": args.coordinate is not None})
+    experiments.check(
+        args, {**common_options.of_linear(args), "--coordinate": args.coordinate is not None}
+    )
     others = {
         "--exchange": (args.exchange != "auto", ("sgd",)),
         "--adds atomic": (args.adds != "plain", ("sgd", "incon")),
@@ -156,7 +158,7 @@ def check(args: Any) -> None:
         raise options.WrongCommandLine(
             f"--adds atomic is not for --problem {args.problem}, whose rows are added plainly"
         )
-    of_the_clock = {"--law": args.law != shared.LAW, "--ceiling": args.ceiling is not None}
+    of_the_clock = {"--law": args.law != common_options.LAW, "--ceiling": args.ceiling is not None}
     for name, given in of_the_clock.items():
         if given and args.runtime != SIMULATOR:
             raise options.WrongCommandLine(f"{name} goes with --runtime simulator")
@@ -168,8 +170,8 @@ def problem_of(args: Any) -> Any:
         args.batch = args.batch or 1
         if args.algorithm != "sgd" and args.step is None:
             args.step = ASYSG_STEP
-        return shared.stated(*shared.load(args), vars(args))
-    family, problem = shared.named_problem(args, args.algorithm)
+        return common_options.stated(*common_options.load(args), vars(args))
+    family, problem = common_options.named_problem(args, args.algorithm)
     if args.step is None:
         args.step = family.step(problem)
         if args.step is not None and args.algorithm == "con" and not problem.by_mean:
@@ -180,7 +182,7 @@ def problem_of(args: Any) -> Any:
 def about(problem: Any, settings: Settings) -> dict[str, Any]:
     """What the problem is, in prose, and the paper's tables."""
     from hogshare.lab.studies.named_problems import family_of
-    from hogshare.lab.studies.papers import tables_of
+    from hogshare.lab.studies.printed_speedups import tables_of
 
     name = settings["problem"]
     if name == experiments.LINEAR:
@@ -240,7 +242,7 @@ def _solved(problem: Any, settings: Settings, count: int, seed: int) -> Report:
         "seed": seed,
         "trace": settings["points"],
     }
-    if shared.has_own_steps(problem):
+    if common_options.has_own_steps(problem):
         return solve(problem, plane=plane_of(settings), block=batch, **common)
     if settings["algorithm"] == "sgd":
         return solve(problem, rule=SGD(batch=batch), plane=plane_of(settings), step=step, **common)
@@ -304,19 +306,21 @@ def iteration_speedup(row: Row, rows: Sequence[Row], result: dict[str, Any]) -> 
 
 
 NUMBERS = (
-    Number("epochs", lambda run: run.first("epochs")),
+    TableNumber("epochs", lambda run: run.first("epochs")),
     Compared("iterations", by=iterations, header="iterations", form=round),
     Compared("iteration_speedup", by=iteration_speedup, header="iteration speedup"),
-    Number("seconds", lambda run: run.first("seconds"), header="seconds"),
+    TableNumber("seconds", lambda run: run.first("seconds"), header="seconds"),
     Compared(
         "time_speedup",
         by=lambda row, rows, result: ratio(rows[0]["seconds"], row["seconds"]),
         header="time speedup",
     ),
-    Number("seconds_per_epoch"),
-    Number("staleness_mean", header="staleness mean"),
-    Number("staleness_max", over=max, header="staleness max"),
-    Number("objective_at_end", lambda r: r["trace"]["objective"][-1], header="objective at end"),
+    TableNumber("seconds_per_epoch"),
+    TableNumber("staleness_mean", header="staleness mean"),
+    TableNumber("staleness_max", over=max, header="staleness max"),
+    TableNumber(
+        "objective_at_end", lambda r: r["trace"]["objective"][-1], header="objective at end"
+    ),
 )
 
 

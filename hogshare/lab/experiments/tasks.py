@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hogshare.cli import options
-from hogshare.lab.experiments import shared
+from hogshare.lab.experiments import common_options
 from hogshare.lab.harness.experiment import Experiment, Settings
-from hogshare.lab.harness.numbers import Compared, Number, Row, first_of, ratio
 from hogshare.lab.harness.settings import Setting
+from hogshare.lab.harness.table_numbers import Compared, Row, TableNumber, first_of, ratio
 
 if TYPE_CHECKING:
     from hogshare.report import Report
@@ -35,7 +35,7 @@ examples:
 METHODS = {"sgd": "sgd", "asgd": "sgd", "saga": "saga", "asaga": "saga"}  # and their families
 
 SETTINGS = (
-    *shared.linear_rows("digits"),
+    *common_options.linear_rows("digits"),
     Setting(
         "methods",
         "sgd, asgd, saga, asaga (default: all)",
@@ -43,7 +43,7 @@ SETTINGS = (
         choices=tuple(METHODS),
         several=True,
     ),
-    shared.WORKERS,
+    common_options.WORKERS,
     Setting("runtime", "who runs tasks", "threads", choices=("threads", "processes")),
     Setting(
         "stragglers",
@@ -54,7 +54,7 @@ SETTINGS = (
         several=True,
         metavar="LAW",
     ),
-    shared.base_ms("what every task sleeps"),
+    common_options.base_ms("what every task sleeps"),
     Setting("rate", "share of its rows that a task draws", 0.1, options.share),
     Setting("partitions", "of the rows (default: one for each worker)", type=options.positive_int),
     Setting(
@@ -70,7 +70,7 @@ SETTINGS = (
         "and asaga, where the worst run has made 99%% of its gain)",
         type=options.finite,
     ),
-    *(shared.ROUNDS, shared.points(8), shared.SEED),
+    *(common_options.ROUNDS, common_options.points(8), common_options.SEED),
 )
 
 
@@ -99,7 +99,7 @@ def run_once(problem: Any, settings: Settings, contestant: tuple[str, str], seed
         partitions=settings["partitions"] or settings["workers"],
         rate=settings["rate"],
         epochs=settings["epochs"],
-        stragglers=shared.late({**settings, "stragglers": law}),
+        stragglers=common_options.late({**settings, "stragglers": law}),
         trace=settings["points"],
         seed=seed,
         **waits,
@@ -133,13 +133,13 @@ def per_round(run: Row) -> float:
 
 
 NUMBERS = (
-    Number("target", lambda run: run.target),
-    Number("seconds", lambda run: run.first("seconds"), header="seconds"),
+    TableNumber("target", lambda run: run.target),
+    TableNumber("seconds", lambda run: run.first("seconds"), header="seconds"),
     Compared("slower", by=slower, header="times the first"),
-    Number("epochs", lambda run: run.first("epochs"), header="epochs"),
-    Number("tasks_per_second", lambda run: run["tasks"] / run["seconds"], header="tasks/s"),
-    Number("waiting_ms_per_update", per_update, header="wait ms/update"),
-    Number("waiting_ms_per_round", per_round, header="wait ms/round"),
+    TableNumber("epochs", lambda run: run.first("epochs"), header="epochs"),
+    TableNumber("tasks_per_second", lambda run: run["tasks"] / run["seconds"], header="tasks/s"),
+    TableNumber("waiting_ms_per_update", per_update, header="wait ms/update"),
+    TableNumber("waiting_ms_per_round", per_round, header="wait ms/round"),
 )
 
 
@@ -172,7 +172,7 @@ TASKS = Experiment(
     contestants=lambda settings: [
         (method, law) for law in settings["stragglers"] for method in settings["methods"]
     ],
-    problem=lambda args: shared.stated(*shared.load(args), vars(args)),
+    problem=lambda args: common_options.stated(*common_options.load(args), vars(args)),
     run_once=run_once,
     facts=facts,
     family_of=lambda run: METHODS[run["method"]],

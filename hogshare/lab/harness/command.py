@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hogshare.cli import console, options, outputs, ranks, rows
+from hogshare.cli import command_rows, console, options, outputs, rank_command
 from hogshare.lab.harness import settings
 
 Result = dict[str, Any]
@@ -59,7 +59,7 @@ class Command(abc.ABC):
             The exit code.
         """
         if getattr(args, "runtime", "") == options.RANKS:
-            return ranks.run(args, self.run_here)
+            return rank_command.run(args, self.run_here)
         return self.run_here(args)
 
     def run_here(self, args: Any) -> int:
@@ -87,7 +87,7 @@ def check_files(args: Any) -> None:
     """Refuse files that cannot be written, and those that are read as well."""
     outputs.check(args)
     if hasattr(args, "data"):
-        read = rows.files_read(args, "--data", **{"--labels": args.labels})
+        read = command_rows.files_read(args, "--data", **{"--labels": args.labels})
         outputs.check_distinct({**read, "--json": args.json, "--plot": args.plot})
 
 

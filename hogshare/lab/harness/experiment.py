@@ -19,7 +19,7 @@ from hogshare import figures
 from hogshare.cli import console
 from hogshare.lab.harness import panels, rounds, settings
 from hogshare.lab.harness.command import Command, Result, warn
-from hogshare.lab.harness.numbers import Number, Row, Run, columns_of
+from hogshare.lab.harness.table_numbers import MeasuredRun, Row, TableNumber, columns_of
 
 if TYPE_CHECKING:
     from hogshare.report import Report
@@ -73,7 +73,7 @@ class Experiment(Command):
     problem: Callable[[Any], Any]
     run_once: Callable[[Any, Settings, Contestant, int], Report]
     facts: Callable[[Report], Row]
-    numbers: Sequence[Number]
+    numbers: Sequence[TableNumber]
     settle: Callable[[Any, Settings], Settings] = lambda problem, settings: settings
     about: Callable[[Any, Settings], Result] = lambda problem, settings: {}
     notes: Callable[[Result], Iterable[str]] = lambda result: ()
@@ -221,7 +221,7 @@ class Experiment(Command):
             row = self.names_of(one)
             table.append(row)
             runs = [
-                Run(run, targets[self._family(run)])
+                MeasuredRun(run, targets[self._family(run)])
                 for run in result["runs"]
                 if all(run[axis] == row[axis] for axis in self.axes)
             ]
@@ -253,7 +253,7 @@ class Experiment(Command):
 
     def draw(self, result: Result, path: str) -> None:
         """Draw its panels side by side and write the picture to a file."""
-        picture, axes = figures.side_by_side(len(self.panels))
+        picture, axes = figures.panel_row(len(self.panels))
         for panel, ax in zip(self.panels, axes, strict=True):
             panel(ax, result)
         picture.suptitle(self._written(self.title, result))

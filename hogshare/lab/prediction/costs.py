@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogshare.barriers import BuiltIn, is_bsp, named, numbers_of
-from hogshare.kernels import barriers as codes
-from hogshare.kernels.quanta import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
+from hogshare.kernels.schedule import barrier_codes as codes
+from hogshare.kernels.schedule.quanta import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
 from hogshare.planes.shared import (
     LINE_BYTES,
     LINE_TRANSFERS,
@@ -26,10 +26,10 @@ from hogshare.planes.shared import (
     exchange_interval,
 )
 from hogshare.problems.linear import effective_l1_ratio
-from hogshare.problems.linear.rows import block_rows
+from hogshare.problems.linear.row_arrays import block_rows
 from hogshare.shm.speeds import BLOCKS, NANOSECONDS, PUSHES, ROWS
 from hogshare.system import machine
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 LEAST_TURNS = 4  # of a run that has measured something
 LEAST_SECONDS = 0.005  # of computing: more than a quantum of full length of up to seven workers
@@ -46,7 +46,7 @@ NS = 1e-9
 
 
 @dataclass(frozen=True)
-class Costs:
+class RunCosts:
     """What a run has measured, in seconds.
 
     Attributes
@@ -94,7 +94,7 @@ class Finished(Protocol):
     again: Any
 
 
-class Run:
+class ReportFacts:
     """The facts of a report that a prediction needs; ValueError if it allows none.
 
     paces : by number of workers, where it is known: rows of a block, and between two exchanges
@@ -234,7 +234,7 @@ def exchange_seconds(n_coordinates: int, itemsize: int) -> float:
     return (EXCHANGE_NS + n_coordinates * (streamed + fetched)) * NS
 
 
-def told_apart(turns: np.ndarray, exchanges: np.ndarray) -> tuple[float, float, float]:
+def separate_costs(turns: np.ndarray, exchanges: np.ndarray) -> tuple[float, float, float]:
     """Seconds of a row and of an exchange by least squares, and the latter's relative error.
 
     Residuals count relative to the quantum's time. Quanta that were interrupted are left out. The
@@ -247,7 +247,7 @@ def told_apart(turns: np.ndarray, exchanges: np.ndarray) -> tuple[float, float, 
     kept = per_row <= OUTLIER * np.median(per_row)
     seconds = turns[kept, NANOSECONDS] * NS
     design = np.column_stack([turns[kept, ROWS], exchanges[kept]]) / seconds[:, None]
-    with Holding():  # what NumPy warns of is changed meanwhile
+    with DeferredSignals():  # what NumPy warns of is changed meanwhile
         if len(design) < LEAST_TURNS or np.linalg.matrix_rank(design) < 2:
             return 0.0, 0.0, math.inf
         solution = np.linalg.lstsq(design, np.ones(len(design)), rcond=None)[0]
@@ -260,8 +260,8 @@ def told_apart(turns: np.ndarray, exchanges: np.ndarray) -> tuple[float, float, 
     return row, exchange, error / exchange if exchange > 0.0 else math.inf
 
 
-def costs_of(run: Run) -> Costs:
-    """What the run has measured; see `Costs`."""
+def costs_of(run: ReportFacts) -> RunCosts:
+    """What the run has measured; see `RunCosts`."""
     notes = []
     exchange, source, done = 0.0, "there are none", 0.0
     order = ORDER_NS * NS * run.n_rows
@@ -274,7 +274,7 @@ def costs_of(run: Run) -> Costs:
             pulls = 0.0 if run.is_free(run.n_workers) else 1.0
             done = run.pushes + pulls * run.blocks
             counted = run.turns[:, PUSHES] + pulls * run.turns[:, BLOCKS]
-            _, fitted, error = told_apart(run.turns, counted)
+            _, fitted, error = separate_costs(run.turns, counted)
             if error < TOLD_APART:
                 exchange, source = fitted, f"least squares over {len(run.turns)} quanta"
     extra = exchange * done + order * run.epochs
@@ -293,7 +293,7 @@ def costs_of(run: Run) -> Costs:
     if done:
         modelled = modelled + exchange * counted
     factors = _evened(run.turns[:, NANOSECONDS] * NS / modelled, run.turns[:, BLOCKS])
-    return Costs(row, exchange, order, message, run.outside, factors, source, tuple(notes))
+    return RunCosts(row, exchange, order, message, run.outside, factors, source, tuple(notes))
 
 
 def _evened(factors: np.ndarray, blocks: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from hogshare import figures
 from hogshare.io import tables
-from hogshare.lab.prediction.costs import Costs
+from hogshare.lab.prediction.costs import RunCosts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,7 +57,7 @@ class Prediction:
     time_speedup: np.ndarray | None
     objective: float | None
     measured: dict[str, float]
-    costs: Costs
+    costs: RunCosts
     assumed: tuple[str, ...]
 
     def headline(self) -> str:

@@ -1,7 +1,7 @@
 """What a run would take with other numbers of workers, each on a core of its own.
 
 From a report of a real run: what a row and an exchange cost, how uneven blocks are, what a master's
-message costs. These go into `hogshare.lab.psp.progressing`, behind the run's barrier. Blocks are
+message costs. These go into `hogshare.lab.psp.progress`, behind the run's barrier. Blocks are
 claimed from one ticket: the run is over when all of its blocks are done. What only one can do at a
 time (a master's writes, the next epoch's order, the sections of BSP) is a floor under that.
 
@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import ASP, LOOKS_PER_BLOCK, BuiltIn, numbers_of
-from hogshare.kernels import barriers as codes
-from hogshare.kernels.quanta import FIRST_INTERVAL
-from hogshare.lab.prediction.costs import Costs, Finished, Run, costs_of
+from hogshare.kernels.schedule import barrier_codes as codes
+from hogshare.kernels.schedule.quanta import FIRST_INTERVAL
+from hogshare.lab.prediction.costs import Finished, ReportFacts, RunCosts, costs_of
 from hogshare.lab.prediction.prediction import Prediction
-from hogshare.lab.psp.progressing import progress
-from hogshare.simulation.blocktimes import Measured
+from hogshare.lab.psp.progress import progress
+from hogshare.simulation.block_times import Measured
 from hogshare.simulation.simulator import Simulator
 from hogshare.system.ranges import count
 
@@ -79,7 +79,7 @@ def _end_of_blocks(
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PredictedRun:
     """Seconds of a run with some number of workers, and what came of it."""
 
     seconds: float
@@ -87,7 +87,7 @@ class Outcome:
     limit: str
 
 
-def mean_block(run: Run, costs: Costs, n_workers: int) -> tuple[float, int, float]:
+def mean_block(run: ReportFacts, costs: RunCosts, n_workers: int) -> tuple[float, int, float]:
     """Mean seconds of a block, blocks of an epoch, and of the seconds those of folding in turn."""
     per_epoch = -(-run.n_rows // run.rows_of_block(n_workers))
     n_rows = run.n_rows / per_epoch
@@ -97,7 +97,7 @@ def mean_block(run: Run, costs: Costs, n_workers: int) -> tuple[float, int, floa
     return seconds - in_turn, per_epoch, in_turn
 
 
-def outcome_of(run: Run, costs: Costs, n_workers: int) -> Outcome:
+def outcome_of(run: ReportFacts, costs: RunCosts, n_workers: int) -> PredictedRun:
     """What the run's epochs would take with so many workers."""
     mean, per_epoch, in_turn = mean_block(run, costs, n_workers)
     n_blocks = max(1, round(run.epochs * per_epoch))
@@ -112,7 +112,7 @@ def outcome_of(run: Run, costs: Costs, n_workers: int) -> Outcome:
     seconds += n_blocks * in_turn  # one worker after the other, round by round
     floors = {"workers": seconds, "master": 0.0 if inline else n_blocks * costs.message}
     # the next order is begun in the middle of an epoch, by one worker, and has to be there at its
-    # end; see `hogshare.kernels.epochs.claim`
+    # end; see `hogshare.kernels.schedule.epoch_schedule.claim`
     computing = per_epoch * mean - costs.order
     floors["order"] = run.epochs * (0.5 * computing / n_workers + costs.order)
     if n_workers == 1:
@@ -121,10 +121,10 @@ def outcome_of(run: Run, costs: Costs, n_workers: int) -> Outcome:
     seconds = floors[limit]
     computed = n_blocks * (mean + in_turn)
     waiting = max(0.0, 1.0 - computed / (n_workers * seconds))
-    return Outcome(seconds + costs.outside, waiting, limit)
+    return PredictedRun(seconds + costs.outside, waiting, limit)
 
 
-def assumptions(run: Run, costs: Costs) -> list[str]:
+def assumptions(run: ReportFacts, costs: RunCosts) -> list[str]:
     """What a prediction from this run rests on, and leaves out."""
     found = ["each worker has a core of its own, and caches and memory serve all as they did here"]
     if run.exchanges:
@@ -166,10 +166,10 @@ def predict(
     """Predict a run with other numbers of workers; see `Report.predict`.
 
     epochs : that each number of workers, and one, takes to the objective; NaN: more than known
-    paces : as of `Run`
+    paces : as of `ReportFacts`
     """
     wanted = workers_of(n_workers)
-    run = Run(report, paces)
+    run = ReportFacts(report, paces)
     costs = costs_of(run)
     found = {count: outcome_of(run, costs, count) for count in {1, run.n_workers, *wanted}}
     seconds = np.array([found[count].seconds for count in wanted])
@@ -206,7 +206,7 @@ def predict_with_epochs(
 
     A report without a trace, that cannot be repeated, or of another problem is a ValueError.
     """
-    wanted, run = workers_of(n_workers), Run(report)
+    wanted, run = workers_of(n_workers), ReportFacts(report)
     trace, again = report.trace, report.again
     if trace is None:
         raise ValueError(
@@ -224,7 +224,7 @@ def predict_with_epochs(
     if run.exchanges:
         counts = sorted({1, run.n_workers, *wanted})
         paces = {count: again.pace(problem, count, run.per_epoch) for count in counts}
-        run = Run(report, paces)
+        run = ReportFacts(report, paces)
     costs = costs_of(run)
     most = math.ceil(MOST_EPOCHS * run.epochs)
     epochs = {}
@@ -241,7 +241,7 @@ def predict_with_epochs(
     return predict(report, wanted, epochs, objective, paces)
 
 
-def virtual_rows(run: Run, n_workers: int) -> int:
+def virtual_rows(run: ReportFacts, n_workers: int) -> int:
     """Rows of a block on the virtual clock, where who sees what is settled block by block.
 
     Without a barrier 128, as between the first exchanges of most rules: a run's progress is decided

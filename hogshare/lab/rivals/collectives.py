@@ -40,10 +40,10 @@ class Ran(NamedTuple):
 
 
 @dataclass
-class Descent:
+class CollectiveDescent:
     """A rank's part in descents on one problem.
 
-    runtime : of a call that all ranks are in (`hogshare.runtimes.mpi.along`)
+    runtime : of a call that all ranks are in (`hogshare.runtimes.mpi.replicated_fit`)
     step : of a mean gradient; None: by the problem's curvature
     """
 
@@ -54,10 +54,10 @@ class Descent:
 
     def run(self, name: str, epochs: int, seed: int, link: Link | None = None) -> Report:
         """Run a method, over a link that is emulated between the ranks."""
-        from hogshare.runtimes.mpi.pool import Pool
+        from hogshare.runtimes.mpi.rank_pool import RankPool
 
         call = self.runtime.call
-        comm = Pool(call.talk.comm, call.poll).copy_of_comm(call.agree)
+        comm = RankPool(call.talk.comm, call.poll).copy_of_comm(call.agree)
         try:
             if name not in self._best:
                 self._best[name] = self._tried(comm, name)

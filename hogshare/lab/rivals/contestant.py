@@ -21,7 +21,7 @@ TOLERANCES = tuple(digit * 10.0**power for power in range(2, -10, -1) for digit 
 
 
 @dataclass(frozen=True)
-class Task:
+class RaceTask:
     """What a contestant has to know before it sees the data; disciplines add to it."""
 
     workers: int
@@ -38,7 +38,7 @@ class Contestant:
     library: ClassVar[str]
     unit: ClassVar[str] = "epochs"
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: RaceTask) -> None:
         self.task = task
 
     @classmethod
@@ -82,7 +82,7 @@ class Variant:
     name: str
     attributes: Mapping[str, Any]
 
-    def __call__(self, task: Task) -> Contestant:
+    def __call__(self, task: RaceTask) -> Contestant:
         """Make it, as a class is called."""
         contestant = self.kind(task)
         vars(contestant).update(self.attributes, name=self.name)

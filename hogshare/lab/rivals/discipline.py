@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare.lab.rivals.contestant import Task
+from hogshare.lab.rivals.contestant import RaceTask
 
 HELD_OUT = 5  # one row of so many, where unseen rows judge a model
 
@@ -47,7 +47,7 @@ class Discipline:
     settings: dict[str, Any]
     facts: dict[str, Any]
 
-    def task(self, workers: int) -> Task:
+    def task(self, workers: int) -> RaceTask:
         """What contestants know before."""
         raise NotImplementedError
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hogshare.lab.rivals import networks, pairs, ratings, topics
+from hogshare.lab.rivals import network_race, pairs_race, ratings_race, topics_race
 from hogshare.lab.rivals.contestant import Kind
 from hogshare.lab.rivals.discipline import Discipline
-from hogshare.lab.rivals.linear import compiled, hogwild, ours, scikit, wabbit
+from hogshare.lab.rivals.linear import compiled_libraries, hogshare_models, hogwild, scikit, wabbit
 
 LINEAR: tuple[Kind, ...] = (
-    *(*ours.CONTESTANTS, *scikit.CONTESTANTS, *compiled.CONTESTANTS),
+    *(*hogshare_models.CONTESTANTS, *scikit.CONTESTANTS, *compiled_libraries.CONTESTANTS),
     *(wabbit.WabbitSGD, wabbit.WabbitBFGS, hogwild.TorchHogwild),
 )
 # of problems with a name, by what their family reads
 CONTESTANTS: dict[str, tuple[Kind, ...]] = {
-    "rows": networks.CONTESTANTS,
-    "ratings": ratings.CONTESTANTS,
-    "pairs": pairs.CONTESTANTS,
-    "documents": topics.CONTESTANTS,
+    "rows": network_race.CONTESTANTS,
+    "ratings": ratings_race.CONTESTANTS,
+    "pairs": pairs_race.CONTESTANTS,
+    "documents": topics_race.CONTESTANTS,
 }
 TARGETS = {
     "rows": (0.1, 0.05, 0.03),
@@ -32,12 +32,12 @@ TARGETS = {
 def race_of(family: Any, data: Any, seed: int) -> Discipline:
     """The race of a family's data (`hogshare.lab.studies.named_problems.Family`)."""
     if family.reads == "rows":
-        return networks.NetworkRace(family, data[0], data[1], seed)
+        return network_race.NetworkRace(family, data[0], data[1], seed)
     if family.reads == "ratings":
-        return ratings.RatingsRace(*data[:3])
+        return ratings_race.RatingsRace(*data[:3])
     if family.reads == "pairs":
-        return pairs.PairsRace(*data)
-    return topics.TopicsRace(data, family.n_topics, family.batch("sgd"), seed)
+        return pairs_race.PairsRace(*data)
+    return topics_race.TopicsRace(data, family.n_topics, family.batch("sgd"), seed)
 
 
 def of_linear(parts: Sequence[str], loss: str) -> list[Kind]:

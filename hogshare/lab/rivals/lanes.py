@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from hogshare.lab.rivals.contestant import Kind, Setting, Task
+from hogshare.lab.rivals.contestant import Kind, RaceTask, Setting
 from hogshare.runtimes.crew import describe_exit
 from hogshare.runtimes.forked_call import end_with_parent
 
@@ -48,7 +48,7 @@ class Overdue(RuntimeError):
 class Lane:
     """A contestant in this process: nothing stops it, and if it crashes, so does the race."""
 
-    def __init__(self, kind: Kind, task: Task) -> None:
+    def __init__(self, kind: Kind, task: RaceTask) -> None:
         self._contestant = kind(task)
         self._workers = task.workers
         self._prepared: Any = None
@@ -94,7 +94,7 @@ class ProcessLane:
         Seconds that a fit may take; preparing and a first fit have `READY_SECONDS`.
     """
 
-    def __init__(self, kind: Kind, task: Task, limit: float) -> None:
+    def __init__(self, kind: Kind, task: RaceTask, limit: float) -> None:
         self._kind, self._task, self._limit = kind, task, limit
         self._rows: tuple[Any, Any] | None = None
         self._warm_up: tuple[Setting, float, int] | None = None

@@ -30,7 +30,7 @@ from hogshare.lab.rivals import standings
 from hogshare.lab.rivals.contestant import Kind
 from hogshare.lab.rivals.discipline import Discipline
 from hogshare.lab.rivals.lanes import Lane, ProcessLane
-from hogshare.lab.rivals.race_state import Entry, Plan, Race, sentence
+from hogshare.lab.rivals.race_state import Entry, Race, RacePlan, sentence
 from hogshare.system import extras
 
 COARSE = 2  # tuning climbs every second rung
@@ -39,7 +39,7 @@ COARSE = 2  # tuning climbs every second rung
 def race(
     discipline: Discipline,
     kinds: Sequence[Kind],
-    plan: Plan,
+    plan: RacePlan,
     advance: Callable[[str], None] = lambda _: None,
     isolated: bool = True,
 ) -> dict[str, Any]:

@@ -16,7 +16,7 @@ Run = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Plan:
+class RacePlan:
     """How to race.
 
     `targets` from easy to tight; `limit` in seconds, for a contestant's tuning and again for its
@@ -51,7 +51,9 @@ class Entry:
 class Race:
     """Discipline, reference and every fit so far."""
 
-    def __init__(self, discipline: Discipline, plan: Plan, advance: Callable[[str], None]) -> None:
+    def __init__(
+        self, discipline: Discipline, plan: RacePlan, advance: Callable[[str], None]
+    ) -> None:
         self.plan = plan
         self.discipline = discipline
         self.advance = advance

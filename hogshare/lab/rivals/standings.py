@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
-from hogshare.lab.harness.numbers import median
+from hogshare.lab.harness.table_numbers import median
 from hogshare.lab.rivals.race_state import Entry, Race, Run
 from hogshare.solvers import outcome
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hogshare.links.network import Network, message_bytes
+from hogshare.links.run_links import Network, message_bytes
 from hogshare.problems.protocol import Problem
-from hogshare.simulation import blocktimes
+from hogshare.simulation import block_times
 from hogshare.simulation.simulator import Simulator
 
 LAW = "lognormal:1,0.2"
@@ -16,11 +16,11 @@ def virtual(
 ) -> Simulator:
     """A simulator whose blocks take what a law says, and reading and writing a little.
 
-    law : block time, as `hogshare.simulation.blocktimes.parse` reads it
+    law : block time, as `hogshare.simulation.block_times.parse` reads it
     ceiling : workers that keep the model's end of the links busy all the time; None: no number does
     by_messages : whether changes are sent to a master, who takes no time for them, and not written
     """
-    block_time = blocktimes.parse(law)
+    block_time = block_times.parse(law)
     size = problem.dtype.itemsize * problem.n_features
     per_block = 2 * message_bytes(size, problem.n_columns)
     network = Network()

@@ -8,8 +8,8 @@ What step a barrier is given decides the comparison, so it is part of the result
 all shows what more updates are worth, a long one what old gradients cost, and each barrier's own
 best of a grid, found with another seed, what it can do. The paper says nothing of its steps.
 
-Results are plain data as those of `hogshare.lab.studies.psp`; besides there are a series' ``step``,
-and ``over_time`` with the mean error and its interval at each whole virtual second.
+Results are plain data as those of `hogshare.lab.studies.psp_figures`; besides there are a series'
+``step``, and ``over_time`` with the mean error and its interval at each whole virtual second.
 """
 
 from __future__ import annotations
@@ -26,13 +26,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hogshare import barriers, problems
 from hogshare.engine.stops import Stop
-from hogshare.lab.psp.progressing import slow
-from hogshare.lab.studies.psp import PAPERS_FACTOR, POLL, Advance, Result, interval, strategies
+from hogshare.lab.psp.progress import slow
+from hogshare.lab.studies.psp_figures import (
+    PAPERS_FACTOR,
+    POLL,
+    Advance,
+    Result,
+    interval,
+    strategies,
+)
 from hogshare.planes import Master
 from hogshare.problems.protocol import RowProblem
 from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize
-from hogshare.simulation import blocktimes
+from hogshare.simulation import block_times
 from hogshare.simulation.simulator import Simulator
 from hogshare.solvers import solve
 from hogshare.system.interrupts import errstate
@@ -65,13 +72,13 @@ def figure(
     ----------
     name : {"1d", "2b"}
     n_workers, poll, seed, advance
-        As of `hogshare.lab.studies.psp.figure`.
+        As of `hogshare.lab.studies.psp_figures.figure`.
     n_parameters : int, default=1000
         Of the linear model.
     seconds : int, default=40
         Virtual seconds of a run, whole ones: the error is taken at each.
     law : str, default="exponential:1"
-        Block time, as `hogshare.simulation.blocktimes.parse` reads it.
+        Block time, as `hogshare.simulation.block_times.parse` reads it.
     step : float, default=None
         Constant step of every barrier. None: in units of 1 / (parameters + workers) a half, and in
         1d beside it 1.8, and each barrier's best of a quarter to 2, chosen with another seed.
@@ -81,7 +88,7 @@ def figure(
     Returns
     -------
     dict
-        See the head of this file and that of `hogshare.lab.studies.psp`.
+        See the head of this file and that of `hogshare.lab.studies.psp_figures`.
 
     Raises
     ------
@@ -100,7 +107,7 @@ def figure(
     count(2, n_workers=n_workers)
     count(1, n_parameters=n_parameters, seeds=seeds)
     count(0, seed=seed)
-    positive(poll=poll, **{"the law's mean": blocktimes.parse(law).mean})
+    positive(poll=poll, **{"the law's mean": block_times.parse(law).mean})
     if seconds != int(seconds) or seconds < 1:
         raise ValueError(f"seconds must be whole ones, at least 1; got {seconds!r}.")
     if step is not None:
@@ -109,7 +116,7 @@ def figure(
         "n_workers": n_workers,
         "n_parameters": n_parameters,
         "seconds": float(seconds),
-        "laws": [blocktimes.written(blocktimes.parse(law))],
+        "laws": [block_times.written(block_times.parse(law))],
         "poll": float(poll),
         "step": step,
         "seeds": seeds,
@@ -141,7 +148,7 @@ def errors(
 ) -> np.ndarray:
     """The error at each whole virtual second of one run; infinite where the model has diverged."""
     n, seconds = settings["n_workers"], settings["seconds"]
-    block_time = blocktimes.parse(settings["laws"][0])
+    block_time = block_times.parse(settings["laws"][0])
     # twice what a worker gets done on average: the time is over before
     epochs = math.ceil(2.0 * seconds / block_time.mean / ROWS_PER_WORKER) + 2
     seen: list[float] = []

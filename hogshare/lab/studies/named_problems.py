@@ -1,7 +1,7 @@
 """Problems by their names, for benches: ``network:400-100-50-20-10``, ``lenet``, ``topics``, ...
 
 A family states a problem on what it is given, or on what it makes, and says how it is run if
-nobody says otherwise. A new one is a row of `FAMILIES`, or of `networks.IMAGES`.
+nobody says otherwise. A new one is a row of `FAMILIES`, or of `named_networks.IMAGES`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogshare import datasets
-from hogshare.lab.studies import networks, synthetic
+from hogshare.lab.studies import named_networks, synthetic
 from hogshare.problems.factorisation import FactorisationProblem, factorisation
 from hogshare.problems.gradient import GradientProblem
 from hogshare.problems.preferences import PreferenceProblem, preferences
@@ -69,7 +69,7 @@ class Family(Protocol):
 
 
 @dataclass(frozen=True)
-class Ratings:
+class NamedRatings:
     """Squared errors of eight factors; of a file's ratings besides biases."""
 
     reads: str = "ratings"
@@ -107,7 +107,7 @@ class Ratings:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class NamedPairs:
     """Preferences from who has met what, against drawn items: eight factors, by BPR."""
 
     reads: str = "pairs"
@@ -143,7 +143,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Topics:
+class NamedTopics:
     """Twenty topics, whose steps are online LDA's."""
 
     reads: str = "documents"
@@ -175,10 +175,10 @@ class Topics:
 
 
 FAMILIES: dict[str, Family] = {
-    **networks.IMAGES,
-    "factorisation": Ratings(),
-    "preferences": Pairs(),
-    "topics": Topics(),
+    **named_networks.IMAGES,
+    "factorisation": NamedRatings(),
+    "preferences": NamedPairs(),
+    "topics": NamedTopics(),
 }
 
 
@@ -198,7 +198,7 @@ def family_of(name: str) -> Family:
     ((20, 10), (10, 3))
     """
     if name.startswith(NETWORK):
-        return networks.of_units(name, name.removeprefix(NETWORK))
+        return named_networks.of_units(name, name.removeprefix(NETWORK))
     if name not in FAMILIES:
         known = ["linear", *FAMILIES, "network:A-B-...-C"]
         raise ValueError(f"{name!r} is not {listed(known)}.{nearest(name, [*known, 'network'])}")

@@ -26,7 +26,7 @@ def save_psp(result: dict[str, Any], path: str) -> None:
     }[result["kind"]]
     panel_of = [series.get("panel", series.get("law", "")) for series in result["series"]]
     names = list(dict.fromkeys(panel_of))
-    figure, panels = figures.side_by_side(len(names), width=4.5 + 1.5 / len(names))
+    figure, panels = figures.panel_row(len(names), width=4.5 + 1.5 / len(names))
     what = "ratio" if result["kind"] in ("ratio", "error") else "steps"
     for ax, name in zip(panels, names, strict=True):
         for series, panel in zip(result["series"], panel_of, strict=True):
@@ -79,7 +79,7 @@ def draw_errors(series: dict[str, Any], ax: Any, _: str) -> None:
 
 def save_virtual_speedups(result: dict[str, Any], path: str) -> None:
     """Draw the speedups of ``hogshare simulate asysg`` beside the papers' and write a file."""
-    figure, panels = figures.side_by_side(2, width=4.75)
+    figure, panels = figures.panel_row(2, width=4.75)
     for ax, key in zip(panels, ("iteration", "time"), strict=True):
         for series in result["series"]:
             draw_points({**series, "barrier": series["what"]}, ax, key)

@@ -84,7 +84,7 @@ def sparse(n_shares: int = 1, n_rows: int = 20_000) -> tuple[RowProblem, float]:
 
 
 @dataclass(frozen=True)
-class Machines:
+class SimulatedMachines:
     """Workers on a virtual clock, and the links between them.
 
     block_seconds, sigma : mean and spread of what a worker computes between two reduces
@@ -109,7 +109,7 @@ def to_target(
     problem: RowProblem,
     target: float,
     graph: str,
-    machines: Machines,
+    machines: SimulatedMachines,
     seed: int,
     *,
     sync: str = "notify-ack",

@@ -140,12 +140,12 @@ def check_psp(args: Any) -> None:
             raise options.WrongCommandLine(f"--{name} goes with --figure 1d and 2b")
 
 
-class Psp(Command):
+class PspCommand(Command):
     """The figures of the paper on probabilistic barriers."""
 
     def result(self, args: Any) -> Result:
         """Make a figure."""
-        from hogshare.lab.studies import model_error, psp
+        from hogshare.lab.studies import model_error, psp_figures
 
         common = {
             "n_workers": args.workers,
@@ -155,9 +155,9 @@ class Psp(Command):
         }
         what = f"figure {args.figure}"
         if args.figure not in WITH_GRADIENTS:
-            laws = len(args.law or psp.default_laws(args.figure))
-            with console.progress(psp.settings_of(args.figure, laws), what) as progress:
-                return psp.figure(
+            laws = len(args.law or psp_figures.default_laws(args.figure))
+            with console.progress(psp_figures.settings_of(args.figure, laws), what) as progress:
+                return psp_figures.figure(
                     args.figure, laws=args.law, poll=args.poll, advance=progress.advance, **common
                 )
         given = {
@@ -241,18 +241,18 @@ def between(value: dict[str, Any], digits: str = ".2f") -> str | None:
     return f"{value['low']:{digits}} to {value['high']:{digits}}"
 
 
-class Asysg(Command):
+class AsysgCommand(Command):
     """Speedups of AsySG, and the papers' tables."""
 
     def result(self, args: Any) -> Result:
         """Measure speedups."""
-        from hogshare.lab.studies import asysg
+        from hogshare.lab.studies import asysg_speedups
 
         names = ("workers", "law", "ceiling", "step", "seeds", "seed")
         runs = len({1, *args.workers}) * args.seeds
         with console.progress(runs, f"asysg {args.algorithm}") as progress:
             given = {name: getattr(args, name) for name in names}
-            return asysg.speedups(args.algorithm, advance=progress.advance, **given)
+            return asysg_speedups.speedups(args.algorithm, advance=progress.advance, **given)
 
     def show(self, result: Result) -> None:
         """Print a row for each number of workers, ours and the papers'."""
@@ -280,20 +280,20 @@ class Asysg(Command):
     draw = staticmethod(pictures.save_virtual_speedups)
 
 
-class Progress(Command):
+class ProgressCommand(Command):
     """One barrier."""
 
     def result(self, args: Any) -> Result:
         """Simulate, and say how long that took."""
         from hogshare import barriers
-        from hogshare.lab.psp.progressing import progress, slow
-        from hogshare.simulation import blocktimes
+        from hogshare.lab.psp.progress import progress, slow
+        from hogshare.simulation import block_times
 
         began = time.perf_counter()
         run = progress(
             barriers.parse(args.barrier),
             args.workers,
-            block_time=blocktimes.parse(args.law),
+            block_time=block_times.parse(args.law),
             seconds=args.seconds,
             blocks=args.blocks,
             poll=args.poll,
@@ -320,7 +320,7 @@ class Progress(Command):
 
 
 STUDIES = (
-    Psp(
+    PspCommand(
         name="psp",
         help="the figures of the paper on probabilistic barriers",
         description=PSP,
@@ -328,14 +328,14 @@ STUDIES = (
         settings=PSP_SETTINGS,
         check=check_psp,
     ),
-    Asysg(
+    AsysgCommand(
         name="asysg",
         help="speedups of AsySG-con and AsySG-incon",
         description=ASYSG,
         examples="example: hogshare simulate asysg --algorithm incon --plot speedup.png",
         settings=ASYSG_SETTINGS,
     ),
-    Progress(
+    ProgressCommand(
         name="progress",
         help="one barrier",
         description=PROGRESS,

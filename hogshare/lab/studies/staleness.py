@@ -32,7 +32,7 @@ PRECISION = 1e-11  # of the optimum, below which a gap says nothing
 
 
 @dataclass(frozen=True)
-class Known:
+class LogisticFacts:
     """A logistic problem and what the analysis knows of it.
 
     L, L_max, L_row : of the gradient, of it along one coordinate, and of one row's
@@ -47,14 +47,14 @@ class Known:
     sigma: float
 
 
-def drawn(seed: int, n_rows: int = N_ROWS) -> Known:
+def drawn(seed: int, n_rows: int = N_ROWS) -> LogisticFacts:
     """Normal rows with noisy labels; sigma is the larger of those at the start and the optimum."""
     X, y = noisy_classes(n_rows, N_FEATURES, seed)
     problem = problems.linear(X, y, alpha=ALPHA, fit_intercept=False)
     best = solve(problem, rule="saga", n_workers=1, runtime="caller", stop=200, seed=0, trace=1)
     start = Model(np.zeros_like(best.model.coef), np.zeros_like(best.model.intercept))
     assert best.objective is not None
-    return Known(
+    return LogisticFacts(
         problem,
         optimum=best.objective,
         gap=problem.objective(start.coef, start.intercept) - best.objective,
@@ -65,7 +65,9 @@ def drawn(seed: int, n_rows: int = N_ROWS) -> Known:
     )
 
 
-def consistent(known: Known, rows: int, updates: int, age: int, seed: int) -> dict[str, float]:
+def consistent(
+    known: LogisticFacts, rows: int, updates: int, age: int, seed: int
+) -> dict[str, float]:
     """AsySG-con with the step (9): ``norm``, the mean squared gradient, and ``bound``, (11).
 
     ``largest_age`` is the one that (10) allows.
@@ -77,7 +79,9 @@ def consistent(known: Known, rows: int, updates: int, age: int, seed: int) -> di
     return _found(norm, bounds.con_bound(facts, updates), oldest)
 
 
-def inconsistent(known: Known, rows: int, writes: int, age: int, seed: int) -> dict[str, float]:
+def inconsistent(
+    known: LogisticFacts, rows: int, writes: int, age: int, seed: int
+) -> dict[str, float]:
     """As `consistent`, of AsySG-incon with the step (17), a coordinate a write: (19), (18)."""
     facts = bounds.CoordinateConstants(
         gap=known.gap,
@@ -99,7 +103,13 @@ def _found(norm: float, bound: float, oldest: int | None) -> dict[str, float]:
 
 
 def _watched(
-    known: Known, solver: Any, updates: int, age: int, seed: int, falls: float, **settings: Any
+    known: LogisticFacts,
+    solver: Any,
+    updates: int,
+    age: int,
+    seed: int,
+    falls: float,
+    **settings: Any,
 ) -> float:
     """Mean over so many updates of the squared gradient, evaluated every now and then.
 
@@ -129,7 +139,7 @@ def _watched(
     return float(np.mean(norms[: round(updates / spacing)]))
 
 
-def asaga_rate(known: Known, age: int, epochs: int, seed: int) -> float:
+def asaga_rate(known: LogisticFacts, age: int, epochs: int, seed: int) -> float:
     """Slope per epoch of the logarithm of ASAGA's gap, with the step 1 / (3 L) of a row.
 
     Tasks of one row each: a result is used `age` updates after its task has read the model.

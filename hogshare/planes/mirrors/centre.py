@@ -8,9 +8,10 @@
             sent along each edge, with the clock; what an edge has no room for stays a residual
     hold    until the slowest centre is near enough, and no parameter that is read next is blocked
 
-All of it is done under the centre's lock, by whichever worker comes, in `hogshare.kernels.centres`;
-here is what that cannot do: wait, call the user's functions, hand messages to a transport. So an
-edge between two centres has one writer and one reader at a time.
+All of it is done under the centre's lock, by whichever worker comes, in
+`hogshare.kernels.exchange.centre_exchange`; here is what that cannot do: wait, call the user's
+functions, hand messages to a transport. So an edge between two centres has one writer and one
+reader at a time.
 
 Who writes: the holder of a centre's lock the centre's rows of `mirror`, `total`, `staged`, `chosen`
 and `journal`, its clock, and of an edge that leaves it `residual`, `open`, `announced`, `notified`,
@@ -19,8 +20,8 @@ of `base`, `rounds`, `waits` and `holds`, and of `outer` while it holds the lock
 same, and who waits the clocks. Who frees: the session's owner.
 
 A holder that dies is found by who wants the lock, and what it was at is brought to its end by the
-journal (`hogshare.kernels.edges`). A block whose change has not come into the mirror is lost, as
-with every plane.
+journal (`hogshare.kernels.exchange.centre_edges`). A block whose change has not come into the
+mirror is lost, as with every plane.
 """
 
 from __future__ import annotations
@@ -30,28 +31,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hogshare.kernels import centres, edges
-from hogshare.planes.mirrors.overlay import Overlay
+from hogshare.kernels.exchange import centre_edges, centre_exchange
+from hogshare.planes.mirrors.centre_overlay import CentreOverlay
 from hogshare.planes.mirrors.significance import Filter
 from hogshare.planes.protocol import PlaneError
-from hogshare.planes.waiting import Until
+from hogshare.planes.wait_condition import Until
 from hogshare.shm.mailbox import AT_ONCE, HEADER_BYTES, PLACE_BYTES
 
 if TYPE_CHECKING:
-    from hogshare.shm.mailbox import Board
+    from hogshare.shm.mailbox import RegisterEdge
 
 START_SECONDS = 5.0  # that the first to come wait for the others of their centre
 DUE_SLACK = 1e-4  # seconds after which what is due is surely seen
 NO_BOUND = 1 << 40  # clocks
 FOLDS = {
-    "sum": edges.SUM,
-    "weighted": edges.WEIGHTED,
-    "mean": edges.MEAN,
-    "momentum": edges.MOMENTUM,
+    "sum": centre_edges.SUM,
+    "weighted": centre_edges.WEIGHTED,
+    "mean": centre_edges.MEAN,
+    "momentum": centre_edges.MOMENTUM,
 }
 
 
-class Settings(NamedTuple):
+class CentreSettings(NamedTuple):
     """What a worker needs of its plane.
 
     groups : int64 [n_workers], the centre of each, or the part of one
@@ -68,7 +69,7 @@ class Settings(NamedTuple):
 
     groups: np.ndarray
     centre_of: Sequence[int]
-    overlay: Overlay
+    overlay: CentreOverlay
     fold: int
     per: int
     filter: Filter
@@ -78,7 +79,7 @@ class Settings(NamedTuple):
     ends_with: list[int]
 
 
-def map_of(settings: Settings, centre: int) -> centres.Map:
+def map_of(settings: CentreSettings, centre: int) -> centre_exchange.Map:
     """Who is where, as a centre sees it."""
     groups, overlay = settings.groups, settings.overlay
     n, sizes = int(groups.max()) + 1, np.bincount(groups)
@@ -90,7 +91,7 @@ def map_of(settings: Settings, centre: int) -> centres.Map:
     others = [(sizes[c], *overlay.way(c, centre)) for c in range(n) if c != centre]
     into = np.flatnonzero(readers == centre)
     parts = np.asarray(settings.centre_of)
-    return centres.Map(
+    return centre_exchange.Map(
         groups,
         senders,
         readers,
@@ -108,27 +109,27 @@ def map_of(settings: Settings, centre: int) -> centres.Map:
 class Centre:
     """Worker `me`'s part."""
 
-    def __init__(self, home: Any, settings: Settings) -> None:
+    def __init__(self, home: Any, settings: CentreSettings) -> None:
         self.home, self.s, self.arrays, self.me = home, settings, home.arrays, home.me
         self.number = int(settings.groups[home.me])
         self.members = [
             np.flatnonzero(settings.groups == c) for c in range(int(settings.groups.max()) + 1)
         ]
-        self.book = edges.Book(*(self.arrays[name] for name in edges.Book._fields))
+        self.book = centre_edges.Book(*(self.arrays[name] for name in centre_edges.Book._fields))
         self.map = map_of(settings, self.number)
         self.terms = self._terms()
         self.live = home.live()
         self.weights = home.weights(settings.fold, float(settings.per * home.block_rows))
-        limits = np.zeros(1 if self.terms.kind == edges.GIVEN else len(self.terms.hard))
+        limits = np.zeros(1 if self.terms.kind == centre_edges.GIVEN else len(self.terms.hard))
         self.scratch = limits, np.zeros(len(self.map.out), np.int64)
-        self.at = np.zeros(centres.N_AT, np.int64)
+        self.at = np.zeros(centre_exchange.N_AT, np.int64)
         self.has_begun = False
 
-    def _terms(self) -> centres.Terms:
+    def _terms(self) -> centre_exchange.CentreTerms:
         s, home = self.s, self.home
         kind, hard, soft, falls = s.filter.numbers()
-        adopts = centres.PYTHON if home.averages else centres.KERNEL
-        return centres.Terms(
+        adopts = centre_exchange.PYTHON if home.averages else centre_exchange.KERNEL
+        return centre_exchange.CentreTerms(
             per=s.per,
             in_epoch=home.share[1],
             difference=int(min(s.clock_difference, NO_BOUND)),
@@ -142,7 +143,7 @@ class Centre:
             header=HEADER_BYTES,
             place_bytes=PLACE_BYTES,
             at_once=all(box.transport is AT_ONCE for box in home.boxes),
-            adopts=centres.NOT if home.is_direct else adopts,
+            adopts=centre_exchange.NOT if home.is_direct else adopts,
         )
 
     # -- after a block
@@ -153,15 +154,18 @@ class Centre:
             # what one does while others start is no part of a clock: it would come all at once
             yield Until(self._all_have_started, START_SECONDS)
             self.has_begun = True
-        self.at[centres.A_PHASE], self.at[centres.A_WHY] = centres.FOLD, centres.GO_ON
-        while (answer := self._go()) != centres.GO_ON:
-            if answer <= centres.FOR_ROOM:
+        self.at[centre_exchange.A_PHASE], self.at[centre_exchange.A_WHY] = (
+            centre_exchange.FOLD,
+            centre_exchange.GO_ON,
+        )
+        while (answer := self._go()) != centre_exchange.GO_ON:
+            if answer <= centre_exchange.FOR_ROOM:
                 yield from self._wait(answer)
                 continue
             try:
                 self._do(answer)
             except BaseException:
-                centres.release(self.book, self.me, self.number)
+                centre_exchange.release(self.book, self.me, self.number)
                 raise
 
     def _go(self) -> int:
@@ -171,19 +175,21 @@ class Centre:
         home = self.home
         where = self.book, self.map, self.terms, home.box, home.progress, self.live, self.weights
         more = self.scratch, self.at, self.me, home.opened, home.now(), home.spin_ns
-        return int(centres.go(*where, *more))
+        return int(centre_exchange.go(*where, *more))
 
     def _do(self, answer: int) -> None:
         """What kernels have to be helped with; the centre's lock is held."""
         home, at = self.home, self.at
-        if answer == centres.ADOPT:
+        if answer == centre_exchange.ADOPT:
             home.adopt(self.book.mirror[self.number], self.book.base[self.me])
             return
-        if answer == centres.READS:
-            at[centres.A_WHY] = centres.FOR_VALUES if self._reads_announced() else centres.GO_ON
+        if answer == centre_exchange.READS:
+            at[centre_exchange.A_WHY] = (
+                centre_exchange.FOR_VALUES if self._reads_announced() else centre_exchange.GO_ON
+            )
             return
-        edge = int(self.map.out[at[centres.A_OUT]])
-        if answer == centres.HAND_OVER:
+        edge = int(self.map.out[at[centre_exchange.A_OUT]])
+        if answer == centre_exchange.HAND_OVER:
             self._box(edge).send()
             return
         book, c = self.book, self.number
@@ -220,7 +226,7 @@ class Centre:
         """Whether another pass may come to something."""
         home = self.home
         where = self.book, self.map, self.terms, home.box, home.progress
-        return bool(centres.has_news(*where, self.me, self.at, home.opened))
+        return bool(centre_exchange.has_news(*where, self.me, self.at, home.opened))
 
     def _wait(self, why: int) -> Generator[Until, bool, None]:
         began = self.home.now()
@@ -234,6 +240,6 @@ class Centre:
         due = [left for e in self.map.into if (left := self._box(e).due_in) is not None]
         return min(due) + DUE_SLACK if due else None
 
-    def _box(self, edge: int) -> Board:
-        box: Board = self.home.boxes[edge]
+    def _box(self, edge: int) -> RegisterEdge:
+        box: RegisterEdge = self.home.boxes[edge]
         return box

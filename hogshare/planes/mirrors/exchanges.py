@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hogshare import figures
-from hogshare.kernels.centres import BYTES, C_DENSE, SPANS_OF_DOUBLE
+from hogshare.kernels.exchange.centre_exchange import BYTES, C_DENSE, SPANS_OF_DOUBLE
 from hogshare.links.traffic import Counted, by_edge
 
 KINDS = ("update", "barrier", "clock")

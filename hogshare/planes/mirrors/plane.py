@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 
 from hogshare import topology
-from hogshare.kernels import centres, edges, epochs
+from hogshare.kernels.exchange import centre_edges, centre_exchange
+from hogshare.kernels.schedule import epoch_schedule
 from hogshare.links import regions
 from hogshare.links.link import Link
 from hogshare.planes import intervals
 from hogshare.planes.mirrors import significance
-from hogshare.planes.mirrors.centre import FOLDS, Centre, Settings
+from hogshare.planes.mirrors.centre import FOLDS, Centre, CentreSettings
+from hogshare.planes.mirrors.centre_overlay import CentreOverlay, overlay_of
+from hogshare.planes.mirrors.clock_rows import clock_rows, rows_over, weighted_rows
 from hogshare.planes.mirrors.exchanges import KINDS, Exchanges, course_of
 from hogshare.planes.mirrors.groups import check as check_centres
 from hogshare.planes.mirrors.groups import groups_of
-from hogshare.planes.mirrors.overlay import Overlay, overlay_of
-from hogshare.planes.mirrors.pace import clock_rows, rows_over, weighted_rows
 from hogshare.planes.protocol import Plane, Shapes
 from hogshare.planes.shared import Shared
 from hogshare.shm.spacing import PAIR
@@ -71,12 +72,12 @@ class Mirrors(Plane):
         paper; where clocks are long that overshoots. "mean": divided by the number of workers.
     every : "auto" or int, default="auto"
         Rows of a worker in a clock, after which its centre sends: whole blocks, as of `Replicas`,
-        and of rows of its own no more than an epoch has. "auto" (`hogshare.planes.mirrors.pace`):
-        of weighted changes so many that a clock costs a tenth of its rows' time, and is worth its
-        bytes on the links, at least four in an epoch; of sums so few that they do not overshoot;
-        by a gradient a block, and of mini-batches over links so many rows as take four times as
-        long as a message is under way, at most half an epoch's: the gradient is tried and timed, so
-        that the bits of a run depend on the machine.
+        and of rows of its own no more than an epoch has. "auto"
+        (`hogshare.planes.mirrors.clock_rows`): of weighted changes so many that a clock costs a
+        tenth of its rows' time, and is worth its bytes on the links, at least four in an epoch; of
+        sums so few that they do not overshoot; by a gradient a block, and of mini-batches over
+        links so many rows as take four times as long as a message is under way, at most half an
+        epoch's: the gradient is tried and timed, so that the bits of a run depend on the machine.
     significance : {"relative", "absolute"} or callable, default="relative"
         Which changes are sent. "relative": ``abs(residual / value) > threshold``, and all of a
         value of 0; "absolute": ``abs(residual) > threshold``; or a function
@@ -103,10 +104,11 @@ class Mirrors(Plane):
         Messages of an edge that may be under way, the last of them such a short one. "auto": the
         clock difference and 2, at most 10.
     graph : str, array, networkx graph or callable, default="all"
-        Which centres send to each other: "all", "star", "hubs" or any other of
-        `hogshare.topology` that is connected. A centre that others hear of each other through, a
-        hub, adds up what comes and passes it on, so that each change comes to each centre once
-        (`hogshare.planes.mirrors.overlay`); a circle is opened: of a ring one link is not used.
+        Which centres send to each other: "all", "star", "hubs" or any other of `hogshare.topology`
+        that is connected. A centre that others hear of each other through, a hub, adds up what
+        comes and passes it on, so that each change comes to each centre once
+        (`hogshare.planes.mirrors.centre_overlay`); a circle is opened: of a ring one link is not
+        used.
     links : str, path or list of list of Link, default=None
         How far centres are from each other: "lan", "wan", "slowest" or "regions"
         (`hogshare.links.preset`), a JSON file (`hogshare.links.read`), or entry [i][j] from centre
@@ -184,7 +186,7 @@ class Mirrors(Plane):
                 "inside must be Shared(), Shared(exchange=100) or Shared(exchange=None): how "
                 f"workers of a centre share its mirror; got {self.inside!r}."
             )
-        ranges.keep_rows(self, "every")
+        ranges.store_rows(self, "every")
         if not isinstance(self.fold, str) or self.fold not in FOLDS:
             raise ValueError(f"fold must be one of {list(FOLDS)}; got {self.fold!r}.")
         difference = self.clock_difference
@@ -194,10 +196,10 @@ class Mirrors(Plane):
                     f"clock_difference must be a whole number of clocks, or math.inf; got "
                     f"{difference!r}."
                 )
-            ranges.keep_whole(0, self, "clock_difference")
+            ranges.store_whole(0, self, "clock_difference")
         ranges.not_negative(delay=self.delay)
         if not _is_auto(self.queue):
-            ranges.keep_whole(LEAST_QUEUE, self, "queue")
+            ranges.store_whole(LEAST_QUEUE, self, "queue")
         ranges.flag(flush=self.flush)
         filtered = self.significance, self.threshold, self.decay, self.soft, self.flush
         significance.check(*filtered)
@@ -253,7 +255,7 @@ class Mirrors(Plane):
 
     def mode(self, n_workers: int) -> int:
         """Code of the plane in a run's plan."""
-        return self.inside.mode(n_workers) if self.is_direct else epochs.ALONE
+        return self.inside.mode(n_workers) if self.is_direct else epoch_schedule.ALONE
 
     def numbers(self) -> dict[str, Any]:
         """Fields of a run's plan."""
@@ -341,7 +343,7 @@ class Mirrors(Plane):
             raise ValueError("centres have one graph: a list of several is for Replicas.")
         return graphs[0]
 
-    def _overlay(self, n_workers: int) -> Overlay:
+    def _overlay(self, n_workers: int) -> CentreOverlay:
         return overlay_of(self._graph(self._n_centres(n_workers)))
 
     def _edges_of_centres(self, n_workers: int) -> list[tuple[int, int]]:
@@ -386,14 +388,14 @@ class Mirrors(Plane):
             "journal": ((n, word), "int64"),
             "mirror": ((n, n_params), "float64"),
             "total": ((n, n_params), "float64"),
-            "staged": ((n, edges.OWN_ROWS + degree, edges.CHUNK), "float64"),
+            "staged": ((n, centre_edges.OWN_ROWS + degree, centre_edges.CHUNK), "float64"),
             "chosen": ((n, n_params), "uint8"),
             "clock": ((n,), "int64"),
             "before": ((n,), "int64"),
             "small": ((n, 2), "int64"),
-            "course": ((n, centres.SPANS, 4), "int64"),
+            "course": ((n, centre_exchange.SPANS, 4), "int64"),
             "residual": ((e, n_params), "float64"),
-            "open": ((e, -(-n_params // edges.PLACES)), "uint8"),
+            "open": ((e, -(-n_params // centre_edges.PLACES)), "uint8"),
             "got": ((e, n_params), "float64"),
             "got_number": ((e,), "int64"),
             "blocked": ((e, n_params), "uint8"),
@@ -457,7 +459,7 @@ class Mirrors(Plane):
             for name in ("total", "got", "lost"):
                 arrays[name][:] = 0
         overlay = self._overlay(len(arrays["rounds"]))
-        arrays["open"][:] = edges.OPEN
+        arrays["open"][:] = centre_edges.OPEN
         for edge, (sender, _) in enumerate(overlay.edges):
             residual = arrays["total"][sender] - arrays["got"][edge]
             for come, ways in enumerate(overlay.passes_on):
@@ -492,7 +494,7 @@ class Mirrors(Plane):
                 arrays["mirror"][overlay.edges[edge][1]] += change
                 for way in overlay.passes_on[edge]:
                     arrays["residual"][way] += change
-                    arrays["open"][way] = edges.OPEN
+                    arrays["open"][way] = centre_edges.OPEN
 
     def finish(self, arrays: Mapping[str, np.ndarray]) -> None:
         """The run is over: residuals are flushed."""
@@ -531,7 +533,7 @@ class Mirrors(Plane):
 
     def _is_owed(self, arrays: Mapping[str, np.ndarray]) -> bool:
         """Whether a change of some centre is not in every mirror."""
-        posted = arrays["sent"][:, :, centres.MESSAGES].sum(axis=1)
+        posted = arrays["sent"][:, :, centre_exchange.MESSAGES].sum(axis=1)
         return bool(arrays["owed"].any() or (arrays["got_number"] != posted).any())
 
     # -- a worker
@@ -545,11 +547,11 @@ class Mirrors(Plane):
             home.kept = Centre(home, self._settings(home))
         yield from home.kept.after_block()
 
-    def _settings(self, home: Any) -> Settings:
+    def _settings(self, home: Any) -> CentreSettings:
         overlay = self._overlay(home.n_workers)
         every = range(self._n_centres(home.n_workers))
         ends_with = list(every) if self.when_lost == "end" else overlay.hubs
-        return Settings(
+        return CentreSettings(
             groups=groups_of(self.centres, home.n_workers),
             centre_of=self._centre_of(home.n_workers),
             overlay=overlay,
@@ -564,7 +566,7 @@ class Mirrors(Plane):
 
     def remark(self, arrays: Mapping[str, np.ndarray]) -> str | None:
         """What a run has to be warned of, of which nothing was significant."""
-        passed, of = arrays["course"][:, :, : centres.C_BYTES].sum(axis=(0, 1))
+        passed, of = arrays["course"][:, :, : centre_exchange.C_BYTES].sum(axis=(0, 1))
         if not self.flush or passed or not of:
             return None
         return (
@@ -574,9 +576,9 @@ class Mirrors(Plane):
 
     def kind_of(self, round: int, n_places: int, n_dense: int) -> str:
         """Whether a message names values to come, or has some, or a clock alone."""
-        if round % centres.KINDS_OF_ROUND:
-            return KINDS[centres.BARRIER]
-        return KINDS[centres.UPDATE if n_places + n_dense else centres.CLOCK]
+        if round % centre_exchange.KINDS_OF_ROUND:
+            return KINDS[centre_exchange.BARRIER]
+        return KINDS[centre_exchange.UPDATE if n_places + n_dense else centre_exchange.CLOCK]
 
     def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Exchanges:
         """What its centres have sent, and for what its workers have waited."""
@@ -588,7 +590,7 @@ class Mirrors(Plane):
             edges=self._edges_of_centres(n_workers),
             clocks=arrays["clock"],
             sent=arrays["sent"],
-            significant=arrays["course"][:, :, : centres.C_BYTES].sum(axis=1),
+            significant=arrays["course"][:, :, : centre_exchange.C_BYTES].sum(axis=1),
             small=arrays["small"],
             lost=arrays["lost"] != 0,
             course=course_of(arrays["course"].sum(axis=0)),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.kernels import edges
+from hogshare.kernels.exchange import centre_edges
 from hogshare.planes.protocol import PlaneError
 from hogshare.system import ranges
 
@@ -78,14 +78,15 @@ class Filter:
             )
 
     def numbers(self) -> tuple[int, np.ndarray, float, bool]:
-        """What `hogshare.kernels.centres.Terms` has of it: kind, hard, soft and falls.
+        """What `hogshare.kernels.exchange.centre_exchange.CentreTerms` has of it: kind, hard, soft
+        and falls.
 
         Where a function of the user's has a say the kind is `edges.GIVEN`, and `mask` is asked.
         """
         soft = float("nan") if self._soft is None else float(self._soft)
-        kind = edges.ABSOLUTE if self._significance == "absolute" else edges.RELATIVE
+        kind = centre_edges.ABSOLUTE if self._significance == "absolute" else centre_edges.RELATIVE
         if callable(self._significance) or callable(self._decay):
-            kind = edges.GIVEN
+            kind = centre_edges.GIVEN
         return kind, np.atleast_1d(self._hard), soft, self._decay is not None
 
     def mask(self, residual: np.ndarray, value: np.ndarray, t: int, ease: float) -> np.ndarray:

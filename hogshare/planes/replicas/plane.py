@@ -1,8 +1,8 @@
 """A model for every worker, averaged over the edges of a sparse graph: stochastic reduce.
 
-Who writes and reads the arrays: `hogshare.planes.replicas.reducing`. Messages:
-`hogshare.kernels.mailbox` with acknowledgements, `hogshare.kernels.register` without. Who frees:
-the session's owner.
+Who writes and reads the arrays: `hogshare.planes.replicas.reducer`. Messages:
+`hogshare.kernels.mail.edge_slots` with acknowledgements, `hogshare.kernels.mail.register` without.
+Who frees: the session's owner.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from hogshare import topology
 from hogshare.planes import intervals
 from hogshare.planes.protocol import Plane, Shapes
+from hogshare.planes.replicas.reducer import Reducer, ReduceSettings
 from hogshare.planes.replicas.reduces import (
     KINDS,
     LATE,
@@ -26,7 +27,6 @@ from hogshare.planes.replicas.reduces import (
     WHOLE,
     Reduces,
 )
-from hogshare.planes.replicas.reducing import Reducer, Settings
 from hogshare.system import ranges
 
 WORDS = {
@@ -134,14 +134,14 @@ class Replicas(Plane):
             value = getattr(self, name)
             if not isinstance(value, str) or value not in known:
                 raise ValueError(f"{name} must be one of {list(known)}; got {value!r}.")
-        ranges.keep_whole(1, self, "queue")
-        ranges.keep_rows(self, "every")
+        ranges.store_whole(1, self, "queue")
+        ranges.store_rows(self, "every")
         if self.patience is not None:
             ranges.positive(patience=self.patience)
         if not (isinstance(self.final, str) and self.final == "mean"):
             if not ranges.is_integer(self.final):
                 raise ValueError(f"final must be 'mean' or a worker's number; got {self.final!r}.")
-            ranges.keep_whole(0, self, "final")
+            ranges.store_whole(0, self, "final")
         if self.send == "change" and self.sync != "notify-ack":
             raise ValueError(
                 f"send='change' needs sync='notify-ack': with {self.sync!r} a message may be lost, "
@@ -364,9 +364,9 @@ class Replicas(Plane):
         if now:
             yield from home.kept.reduce(now)
 
-    def _settings(self, n_workers: int) -> Settings:
+    def _settings(self, n_workers: int) -> ReduceSettings:
         given = self.weights if isinstance(self.weights, str) else None
-        return Settings(
+        return ReduceSettings(
             graphs=self._graphs(n_workers),
             weights=self.weights_of(n_workers),
             # of an undirected graph the survivors' may be directed: Metropolis' are auto's there

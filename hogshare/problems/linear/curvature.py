@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from hogshare.problems.linear.optimality import Optimality, Pass
+from hogshare.problems.linear.optimality import Optimality, OptimalityPass
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
@@ -37,7 +37,7 @@ class Bends:
     n_all : number of all rows
     """
 
-    def __init__(self, passed: Pass, n_all: int) -> None:
+    def __init__(self, passed: OptimalityPass, n_all: int) -> None:
         self.problem = problem = passed.problem
         self.doubles = problem.doubles
         rows = problem.rows

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hogshare.kernels.rows import Rows
+from hogshare.kernels.rows.row_views import RowArrays
 
 BLOCK_VALUES = 1 << 20  # of dense rows, which are weighted in a copy
 THIN = 0.1  # share of values that are stored, below which products of sparse matrices are faster
@@ -21,7 +21,7 @@ class DoubleRows:
     made once.
     """
 
-    def __init__(self, rows: Rows, n_features: int) -> None:
+    def __init__(self, rows: RowArrays, n_features: int) -> None:
         shape = len(rows.y), n_features
         self.matrix: Any = None
         if rows.width:

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hogshare.kernels import losses
-from hogshare.kernels.gains import look_at_columns, losses_along, square_norms
-from hogshare.kernels.gradients import fill_margins
-from hogshare.problems.linear.columns import sharpness
+from hogshare.kernels.rows.step_gains import losses_along, scan_columns, square_norms
+from hogshare.kernels.rows.whole_gradients import fill_margins
+from hogshare.kernels.rules import losses
+from hogshare.problems.linear.column_units import sharpness
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
@@ -149,7 +149,7 @@ class Direction:
         median = float(np.median(norms)) if norms.size else 0.0
         ordinary = ORDINARY * problem.pooled_mean(median, len(norms)) if bends.size else 0.0
         sharp = max(sharpness(problem), np.finfo(float).tiny)
-        weights, bent = look_at_columns(
+        weights, bent = scan_columns(
             self.rows,
             *problem.terms[1:],
             self.w.reshape(-1),

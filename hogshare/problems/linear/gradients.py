@@ -1,7 +1,8 @@
 """The gradient at a model: of a smooth objective, over all rows.
 
 The intercept is a coordinate like the others, and the l2 part of the penalty belongs to the
-gradient. Two passes over the rows by `hogshare.kernels.gradients`, in the calling thread.
+gradient. Two passes over the rows by `hogshare.kernels.rows.whole_gradients`, in the calling
+thread.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hogshare.kernels import losses
-from hogshare.kernels.gradients import add_gradient, sums_of
-from hogshare.problems.linear.rows import rows_at_once
+from hogshare.kernels.rows.whole_gradients import add_gradient, sums_of
+from hogshare.kernels.rules import losses
+from hogshare.problems.linear.row_arrays import rows_at_once
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 

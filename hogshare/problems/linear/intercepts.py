@@ -12,11 +12,11 @@ import math
 
 import numpy as np
 
-from hogshare.kernels import losses
-from hogshare.kernels.intercepts import add_intercept_slopes
-from hogshare.kernels.parts import Each
+from hogshare.kernels.rows.intercept_slopes import add_intercept_slopes
+from hogshare.kernels.rows.shared_passes import Each
+from hogshare.kernels.rules import losses
 from hogshare.problems.protocol import RowProblem
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 MAX_STEPS = 12
 MAX_HALVINGS = 6
@@ -95,7 +95,7 @@ def best_intercepts(
         if not (enough < largest < np.inf) or not np.isfinite(bend).all():
             break
         # of least size: of a loss that couples the columns, a shift of all of them changes nothing
-        with Holding():  # what NumPy warns of is changed meanwhile
+        with DeferredSignals():  # what NumPy warns of is changed meanwhile
             step = np.linalg.lstsq(bend, slope, rcond=FLAT)[0]
         if not np.isfinite(step).all():  # a curvature of the least numbers there are
             break

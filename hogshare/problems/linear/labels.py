@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.kernels.checks import two_kinds
-from hogshare.problems.arrays import frozen, n_masked
+from hogshare.kernels.rows.row_checks import two_kinds
+from hogshare.problems.kernel_arrays import frozen, n_masked
 
 NUMBERS = tuple(map(np.dtype, ("float32", "float64", "int32", "int64")))  # of this byte order
 

@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.kernels import losses
-from hogshare.kernels.gradients import (
+from hogshare.kernels.rows.shared_passes import Each
+from hogshare.kernels.rows.whole_gradients import (
     ABOVE,
     BELOW,
-    Sums,
+    GradientSums,
     add_gradient,
     fill_margins,
     sum_of_conjugates,
     sums_of,
 )
-from hogshare.kernels.parts import Each
+from hogshare.kernels.rules import losses
 from hogshare.problems.linear.intercepts import best_intercepts
-from hogshare.problems.linear.rows import rows_at_once
+from hogshare.problems.linear.row_arrays import rows_at_once
 from hogshare.problems.linear.units import Units
 from hogshare.problems.model import Model, shrunk
 from hogshare.problems.protocol import RowProblem
@@ -58,7 +58,7 @@ def components(
     return found
 
 
-class Pass:
+class OptimalityPass:
     """What a pass over a part of the rows has found at a model; it stays where the rows are.
 
     slopes : float64 array of shape (n_rows, n_columns), the weighted derivative of every row's loss
@@ -98,7 +98,7 @@ class Pass:
             self.intercept = best_intercepts(problem, margins, intercept, settle, parts, each)
         stride = rows_at_once(problem.rows)
 
-        def add(part: tuple[int, int]) -> Sums:
+        def add(part: tuple[int, int]) -> GradientSums:
             out = sums_of(len(w), columns, n_sides)
             model = w if settle is None else w[:0], margins, self.intercept
             sums = known, self._slopes, out
@@ -167,10 +167,10 @@ class Optimality:
         n_sides = 2 if sides and problem.fit_intercept else 1
         if slopes is not None or settle is not None:  # who asks for these has all rows, or a rank's
             how |= {"slopes": slopes, "settle": settle}
-        self.passed = problem.cached(Pass, self.coef, self.intercept, n_sides, **how)
+        self.passed = problem.cached(OptimalityPass, self.coef, self.intercept, n_sides, **how)
         if settle is not None:
             self.intercept = self.passed.intercept
-        found = problem.total(Pass.sums, of=self.passed)
+        found = problem.total(OptimalityPass.sums, of=self.passed)
         by_side, self._slope_sums, of_losses, products, self._all_slopes = found
         self._sides = by_side.reshape(n_sides, problem.n_features, problem.n_columns)
         # by Fenchel and Young: of slopes that are the derivatives, and of no others
@@ -257,7 +257,7 @@ class Optimality:
         problem = self.problem
         if self._conjugates is not None and shrink.min() >= HARDLY_SHRUNK:
             return float((shrink * self._conjugates).sum())
-        return float(problem.total(Pass.conjugates, shrink, of=self.passed)[0][0])
+        return float(problem.total(OptimalityPass.conjugates, shrink, of=self.passed)[0][0])
 
 
 def parts_of(problem: RowProblem, n_parts: int) -> list[tuple[int, int]]:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hogshare.kernels.rows import Rows
-from hogshare.problems.arrays import added_up, frozen
+from hogshare.kernels.rows.row_views import RowArrays
+from hogshare.problems.kernel_arrays import added_up, frozen
 from hogshare.problems.linear.problem import LinearProblem
 
 
@@ -173,19 +173,19 @@ def is_dealt(n_rows: int, hands: range, of: int) -> np.ndarray:
     return (turns >= hands.start) & (turns < hands.stop)
 
 
-def picked(rows: Rows, mine: np.ndarray) -> Rows:
+def picked(rows: RowArrays, mine: np.ndarray) -> RowArrays:
     """Some of the rows, by their numbers: a copy."""
     n, width = len(rows.y), rows.width
     y, weight = frozen(rows.y[mine]), rows.weight
     weight = frozen(weight[mine]) if weight.size else weight
     if width:
         values = rows.data.reshape(n, width)[mine]
-        return Rows(frozen(values.reshape(-1)), rows.indices, rows.indptr, width, y, weight)
+        return RowArrays(frozen(values.reshape(-1)), rows.indices, rows.indptr, width, y, weight)
     mine = mine.astype(np.int64, copy=False)
     starts = rows.indptr[:-1][mine]
     lengths = rows.indptr[1:][mine] - starts
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     places = np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1])
-    return Rows(
+    return RowArrays(
         frozen(rows.data[places]), frozen(rows.indices[places]), frozen(indptr), 0, y, weight
     )

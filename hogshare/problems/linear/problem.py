@@ -9,27 +9,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare.kernels import losses, penalties
-from hogshare.kernels.gradients import add_gradients
-from hogshare.kernels.moments import nonzeros_of, norms_of, squared_norms
-from hogshare.kernels.rows import Rows
-from hogshare.kernels.scores import add_losses
-from hogshare.kernels.survey import Survey, survey, survey_dense
-from hogshare.problems.arrays import require_unmasked
+from hogshare.kernels.rows.moments import nonzeros_of, norms_of, squared_norms
+from hogshare.kernels.rows.row_scores import add_losses
+from hogshare.kernels.rows.row_views import RowArrays
+from hogshare.kernels.rows.survey import Survey, survey, survey_dense
+from hogshare.kernels.rows.whole_gradients import add_gradients
+from hogshare.kernels.rules import losses, penalties
 from hogshare.problems.fingerprints import DIGITS, digits
+from hogshare.problems.kernel_arrays import require_unmasked
 from hogshare.problems.linear.doubles import DoubleRows
 from hogshare.problems.linear.labels import distinct, own_type
-from hogshare.problems.linear.rows import as_rows, check_sparse, each_column_once, is_sparse
-from hogshare.problems.linear.shards import Labels, shard_of, whole_rows
+from hogshare.problems.linear.row_arrays import as_rows, check_sparse, each_column_once, is_sparse
+from hogshare.problems.linear.shards import LabelCoding, shard_of, whole_rows
 from hogshare.problems.linear.sharpness import row_sizes, sharpness_of
 from hogshare.problems.linear.units import Features, Units, features_of, units_of
 from hogshare.problems.model import Model
-from hogshare.problems.sharding import Shard
+from hogshare.problems.shard import Shard
 from hogshare.problems.weights import class_weights, row_weights
 from hogshare.system import missed_calls, ranges
 from hogshare.system.interrupts import errstate, leaves_numpy
+from hogshare.system.lazy_attribute import once
 from hogshare.system.messages import nearest
-from hogshare.system.once import once
 
 REGRESSION_LOSSES = (
     "squared_error",
@@ -68,7 +68,7 @@ class LinearProblem:
         were before, which are so much smaller. None: they are as they were.
     """
 
-    rows: Rows
+    rows: RowArrays
     n_features: int
     n_columns: int
     classes: np.ndarray | None
@@ -169,7 +169,7 @@ class LinearProblem:
         return self.l1 / self.divisors, self.l2 / np.square(self.divisors)
 
     @property
-    def terms(self) -> tuple[Rows, int, float]:
+    def terms(self) -> tuple[RowArrays, int, float]:
         """What kernels take of the losses: rows, the loss's code, and its threshold."""
         return self.rows, losses.CODES[self.loss], float(self.epsilon)
 
@@ -295,7 +295,7 @@ class LinearProblem:
         total = partial(self.total, of_rows)
         return features_of(total, n_features, self.fit_intercept, every, **which)
 
-    def with_rows(self, rows: Rows, divisors: np.ndarray | None = None) -> LinearProblem:
+    def with_rows(self, rows: RowArrays, divisors: np.ndarray | None = None) -> LinearProblem:
         """The same problem of other rows; nothing has been seen of them yet.
 
         divisors : by what their features have been divided; None: as those of these rows
@@ -405,7 +405,7 @@ class LinearProblem:
 
     def shard(self) -> Shard:
         """Its rows, as a part of more of them."""
-        return shard_of(self.rows, Labels(self.classes, self.positive, self.negative))
+        return shard_of(self.rows, LabelCoding(self.classes, self.positive, self.negative))
 
     def united(
         self, facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]

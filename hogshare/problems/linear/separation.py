@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hogshare.kernels.gradients import fill_margins
+from hogshare.kernels.rows.whole_gradients import fill_margins
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 

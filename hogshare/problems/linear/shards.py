@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hogshare.kernels.rows import Rows
-from hogshare.problems.arrays import frozen
-from hogshare.problems.sharding import Shard
+from hogshare.kernels.rows.row_views import RowArrays
+from hogshare.problems.kernel_arrays import frozen
+from hogshare.problems.shard import Shard
 
 
-class Labels(NamedTuple):
+class LabelCoding(NamedTuple):
     """How a problem's targets stand for labels.
 
     classes : ndarray or None
@@ -38,7 +38,7 @@ class Labels(NamedTuple):
         return np.concatenate([self.negative, self.positive])
 
 
-def shard_of(rows: Rows, labels: Labels) -> Shard:
+def shard_of(rows: RowArrays, labels: LabelCoding) -> Shard:
     """The arrays of some rows, and what their targets mean."""
     arrays = {"data": rows.data, "y": rows.y, "weight": rows.weight}
     if rows.width == 0:
@@ -52,7 +52,7 @@ def shard_of(rows: Rows, labels: Labels) -> Shard:
 
 def whole_rows(
     width: int, facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
-) -> tuple[Rows, Labels]:
+) -> tuple[RowArrays, LabelCoding]:
     """All rows, from the arrays of all shards, and what their targets mean.
 
     Raises ValueError: if shards say different things of a class's weight.
@@ -75,10 +75,10 @@ def whole_rows(
         pairs = zip(parts, found, strict=True)
         y = np.concatenate([_recoded(part, one, labels) for part, one in pairs])
     data, indices, indptr, y, weight = map(frozen, (data, indices, indptr, y, weight))
-    return Rows(data, indices, indptr, width, y, weight), labels
+    return RowArrays(data, indices, indptr, width, y, weight), labels
 
 
-def united_labels(found: Sequence[Labels]) -> Labels:
+def united_labels(found: Sequence[LabelCoding]) -> LabelCoding:
     """The labels of all shards, sorted, with their weights."""
     first = found[0]
     if first.classes is None:
@@ -95,17 +95,17 @@ def united_labels(found: Sequence[Labels]) -> Labels:
     classes = np.unique(np.concatenate([one.classes for one in found if one.classes is not None]))
     values = np.array([weights[label] for label in classes.tolist()])
     if len(classes) == 2:
-        return Labels(classes, values[1:], values[:1])
-    return Labels(classes, values, np.ones(len(classes)))
+        return LabelCoding(classes, values[1:], values[:1])
+    return LabelCoding(classes, values, np.ones(len(classes)))
 
 
-def _are_alike(one: Labels, other: Labels) -> bool:
+def _are_alike(one: LabelCoding, other: LabelCoding) -> bool:
     if one.classes is None or other.classes is None:
         return True
     return np.array_equal(one.classes, other.classes)
 
 
-def _recoded(y: np.ndarray, one: Labels, other: Labels) -> np.ndarray:
+def _recoded(y: np.ndarray, one: LabelCoding, other: LabelCoding) -> np.ndarray:
     """Targets as numbers of other labels, among which these are."""
     assert one.classes is not None and other.classes is not None
     place = y.astype(np.int64) if one.n_columns > 1 else (y > 0).astype(np.int64)

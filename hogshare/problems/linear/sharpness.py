@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hogshare.kernels import losses
-from hogshare.kernels.rows import Rows
+from hogshare.kernels.rows.row_views import RowArrays
+from hogshare.kernels.rules import losses
 
 
 def sharpness_of(loss: str, sizes: np.ndarray, y: np.ndarray, every: int) -> float:
@@ -42,7 +42,7 @@ def spread(targets: np.ndarray) -> float:
     return 1.0
 
 
-def row_sizes(rows: Rows, positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
+def row_sizes(rows: RowArrays, positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
     """Largest weight of each row in any column: its own times its class's.
 
     positive, negative : as of a linear problem

@@ -35,10 +35,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hogshare.kernels import losses
-from hogshare.kernels.moments import add_deviations
-from hogshare.kernels.rows import Rows
-from hogshare.problems.arrays import frozen
+from hogshare.kernels.rows.moments import add_deviations
+from hogshare.kernels.rows.row_views import RowArrays
+from hogshare.kernels.rules import losses
+from hogshare.problems.kernel_arrays import frozen
 
 FEWEST = 4  # values in a sample that tell what a column is like
 UNSEEN = 3.0  # values that a sample of rows may have missed, each counted as one of its rows
@@ -92,12 +92,12 @@ class Units(NamedTuple):
     known: np.ndarray
 
 
-def total_of(rows: Rows) -> Total:
+def total_of(rows: RowArrays) -> Total:
     """The sums over rows of which there are no others."""
     return lambda function, *args: function(rows, *args)
 
 
-def first_row(rows: Rows, n_features: int, places: np.ndarray | None) -> Any:
+def first_row(rows: RowArrays, n_features: int, places: np.ndarray | None) -> Any:
     """The first of dense rows, and how many that is; with `places` these features of it."""
     about = np.zeros(n_features)
     if rows.width and len(rows.y):
@@ -106,7 +106,7 @@ def first_row(rows: Rows, n_features: int, places: np.ndarray | None) -> Any:
     return about, np.array([float(len(rows.y) > 0)])
 
 
-def deviations(rows: Rows, every: int, about: np.ndarray, places: np.ndarray | None) -> Any:
+def deviations(rows: RowArrays, every: int, about: np.ndarray, places: np.ndarray | None) -> Any:
     """Numbers, sums and squares of what features' values that are not zero deviate by."""
     if places is not None:
         values = rows.data.reshape(-1, rows.width)[:, places]

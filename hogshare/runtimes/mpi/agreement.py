@@ -46,13 +46,13 @@ def of_problem(problem: Problem, whole: bool) -> dict[str, str]:
     """What a problem is; with `whole` its rows too, else what they have alike on every rank."""
     facts = problem.identity() if whole else problem.facts()
     return {
-        f"{name} of the problem": told(value)
+        f"{name} of the problem": described(value)
         for name, value in facts.items()
         if whole or name not in OF_ROWS
     }
 
 
-def told(value: Any) -> str:
+def described(value: Any) -> str:
     """A thing as text, the same on every rank."""
     if isinstance(value, np.ndarray):
         if value.dtype.hasobject:
@@ -64,12 +64,12 @@ def told(value: Any) -> str:
     if isinstance(value, type):
         return value.__qualname__
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{told(k)}: {told(v)}' for k, v in value.items())}}}"
+        return f"{{{', '.join(f'{described(k)}: {described(v)}' for k, v in value.items())}}}"
     if isinstance(value, Sequence | set | frozenset):
-        return f"[{', '.join(map(told, value))}]"
+        return f"[{', '.join(map(described, value))}]"
     if dataclasses.is_dataclass(value):
         fields = dataclasses.fields(value)
-        inside = ", ".join(f"{one.name}={told(getattr(value, one.name))}" for one in fields)
+        inside = ", ".join(f"{one.name}={described(getattr(value, one.name))}" for one in fields)
         return f"{type(value).__qualname__}({inside})"
     if callable(value) and hasattr(value, "__qualname__"):
         return str(value.__qualname__)

@@ -32,7 +32,7 @@ class RankFailed(RuntimeError):
     """Another rank has ended, or has raised what cannot be sent as it was."""
 
 
-class Failure(NamedTuple):
+class RankFailure(NamedTuple):
     """An error of one rank, as it travels.
 
     error : itself, bare; None: it cannot be sent
@@ -93,7 +93,7 @@ class Call:
     def fail(self, error: BaseException) -> BaseException:
         """End the call on all ranks by an error; the one that all raise."""
         self._has_failed = True
-        found: dict[int, Failure] = {}
+        found: dict[int, RankFailure] = {}
         own = None if error is self._heard else _failure(error, self.is_for_all)
         if own is not None:
             found[self.talk.rank] = own
@@ -250,7 +250,7 @@ class Call:
             None,
         )
 
-    def _failure_of(self, source: int) -> Failure | None:
+    def _failure_of(self, source: int) -> RankFailure | None:
         letter = self._letter_of_failure(source)
         return None if letter is None else letter.content
 
@@ -263,7 +263,7 @@ class Call:
             for source in self.talk.others
         )
 
-    def _agreed(self, error: BaseException, found: dict[int, Failure]) -> BaseException:
+    def _agreed(self, error: BaseException, found: dict[int, RankFailure]) -> BaseException:
         """The error of the lowest rank that has one, which it names where it is not everybody's."""
         rank = min(found)
         failure = found[rank]
@@ -277,7 +277,7 @@ class Call:
         return error
 
 
-def _failure(error: BaseException, is_common: bool) -> Failure:
+def _failure(error: BaseException, is_common: bool) -> RankFailure:
     text = "".join(traceback.format_exception(error))[-MOST_TEXT:]
     is_common = is_common and isinstance(error, ValueError | TypeError)
     try:
@@ -285,11 +285,11 @@ def _failure(error: BaseException, is_common: bool) -> Failure:
         bare.__traceback__ = bare.__cause__ = bare.__context__ = None
         pickle.loads(pickle.dumps(bare))
     except Exception:
-        return Failure(None, text, is_common)
-    return Failure(bare, text, is_common)
+        return RankFailure(None, text, is_common)
+    return RankFailure(bare, text, is_common)
 
 
-def _raised(failure: Failure, source: int) -> BaseException:
+def _raised(failure: RankFailure, source: int) -> BaseException:
     """Another rank's error, as this one raises it."""
     error = failure.error
     if not isinstance(error, Exception | KeyboardInterrupt):  # one that leaves leaves no others

@@ -80,7 +80,7 @@ class Posted(NamedTuple):
     link: Line | None
 
 
-class Late(NamedTuple):
+class DelayedMessage(NamedTuple):
     """A message that is here, and may be handed out from a moment on."""
 
     due: float
@@ -95,17 +95,17 @@ class Peer:
     def __init__(self, rank: int) -> None:
         self.rank = rank
         self.coming: deque[tuple[Any, np.ndarray]] = deque()
-        self.late: list[Late] = []
+        self.late: list[DelayedMessage] = []
         self.gathered: deque[np.ndarray] = deque()
         self.spread: deque[np.ndarray] = deque()
         self.spoken = 0.0  # when it was sent something last
         self.heard: float | None = None  # when it was heard of, if it is expected to go on
         self.has_parted = False
 
-    def due(self, now: float) -> list[Late]:
+    def due(self, now: float) -> list[DelayedMessage]:
         """Take out what may be handed out by now, in order."""
-        found: list[Late] = []
-        left: list[Late] = []
+        found: list[DelayedMessage] = []
+        left: list[DelayedMessage] = []
         lines: set[int] = set()
         for one in self.late:
             is_first = not left if one.line == NO_LINE else one.line not in lines
@@ -371,7 +371,7 @@ class Channel:
         if late or peer.late:
             seconds = float(buffer[8 * UNDER_WAY : HEAD_BYTES].view(np.float64)[0])
             due = time.monotonic() + seconds
-            peer.late.append(Late(due, kind, line, buffer[HEAD_BYTES:]))
+            peer.late.append(DelayedMessage(due, kind, line, buffer[HEAD_BYTES:]))
         else:
             self._hand_out(peer.rank, kind, buffer[HEAD_BYTES:])
 

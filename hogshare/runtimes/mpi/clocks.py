@@ -19,7 +19,9 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare.engine.session import Session
-from hogshare.kernels import barriers, layout, locks
+from hogshare.kernels import layout
+from hogshare.kernels.mail import locks
+from hogshare.kernels.schedule import barrier_codes
 
 # the clock and the state are the last: whoever sees them sees the others
 WORDS = (
@@ -39,7 +41,7 @@ class Clocks:
     def __init__(self, session: Session) -> None:
         self.session, self.world = session, session.settings.world
         self.table, self.control = session.schedule.table, session.schedule.control
-        self.are_waited_for = session.plan.barrier != barriers.FREE
+        self.are_waited_for = session.plan.barrier != barrier_codes.FREE
         ends = np.cumsum([0, *self.world.sites])
         self._workers = [slice(ends[k], ends[k + 1]) for k in range(len(self.world.sites))]
         if self.are_waited_for:
@@ -78,7 +80,7 @@ class Clocks:
         for row, clock, state in zip(table, found[:, CLOCK], found[:, STATE], strict=True):
             locks.note(row, layout.T_CLOCK, max(int(clock), int(row[layout.T_CLOCK])))
             locks.note(row, layout.T_STATE, int(state))
-        barriers.move_on(self.control, int(words[0]))
+        barrier_codes.move_on(self.control, int(words[0]))
 
     def take_in_all(self, words: np.ndarray) -> None:
         """Write down what all other sites have told, whose words follow each other."""

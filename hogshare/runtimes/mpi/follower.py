@@ -12,16 +12,16 @@ from typing import Any
 from hogshare.engine.session import Session
 from hogshare.runtimes.blas import one_thread_each
 from hogshare.runtimes.events import Bell
-from hogshare.runtimes.joint import Parts
+from hogshare.runtimes.joint_runtime import ProcessParts
 from hogshare.runtimes.mpi import pulse
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.leader import ATTACH, RAN, READY, REPORT, RUN, TICK_SECONDS
-from hogshare.runtimes.mpi.machine import Machine, accept
+from hogshare.runtimes.mpi.rank_seats import MachineRanks, accept
 from hogshare.runtimes.threads import ThreadCrew
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 
-def follow(call: Call, machine: Machine, attach: Callable[[dict[str, Any]], Session]) -> Any:
+def follow(call: Call, machine: MachineRanks, attach: Callable[[dict[str, Any]], Session]) -> Any:
     """Do as the leader says; returns its report.
 
     attach : what the leader says of its run -> its session, as this rank sees it
@@ -47,7 +47,7 @@ def follow(call: Call, machine: Machine, attach: Callable[[dict[str, Any]], Sess
             call.post(leader, RAN)
 
 
-def attached(parts: Parts, content: dict[str, Any]) -> Session:
+def attached(parts: ProcessParts, content: dict[str, Any]) -> Session:
     """The session of a leader that has made the same call; the memory stays with its arrays."""
     arena = accept(content)
     arrays = {**{name: arena[name] for name in arena.names}, **parts.rows}
@@ -58,7 +58,7 @@ def attached(parts: Parts, content: dict[str, Any]) -> Session:
 
 def _run(call: Call, session: Session, workers: range) -> None:
     heart = pulse.Pulse(session.arrays[pulse.NAME], call.talk.rank)
-    with Holding(news := Bell()) as held:
+    with DeferredSignals(news := Bell()) as held:
         crew = ThreadCrew(session, workers, news)
         try:
             crew.start()

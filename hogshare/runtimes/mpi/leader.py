@@ -22,20 +22,21 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.arrays import NOTHING, Shapes
-from hogshare.engine.checks import AtRest
+from hogshare.engine.convergence_checks import AtPause
 from hogshare.engine.session import Session
-from hogshare.kernels import layout, repair
+from hogshare.kernels import layout
+from hogshare.kernels.schedule import repair
 from hogshare.runtimes.assignment import Assignment, session_of
 from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi import pulse
 from hogshare.runtimes.mpi.calls import Call
-from hogshare.runtimes.mpi.machine import Machine, offer, opened
+from hogshare.runtimes.mpi.rank_seats import MachineRanks, offer, opened
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm.arena import Arena
 from hogshare.shm.table import IN_RUN
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 ATTACH, READY, RUN, RAN, REPORT = "attach", "ready", "run", "ran", "report"
 TICK_SECONDS = 0.005  # between two glances at messages, epochs and those that rest
@@ -47,7 +48,7 @@ class Leader(Runtime):
     name = "mpi"
     is_private = False  # others have the arena, too
 
-    def __init__(self, call: Call, machine: Machine) -> None:
+    def __init__(self, call: Call, machine: MachineRanks) -> None:
         self.call, self.machine = call, machine
         self.arena: Arena | None = None
         self.mine = machine.workers_of(machine.leader)
@@ -80,13 +81,13 @@ class Leader(Runtime):
         self._await(READY)
 
     def run(
-        self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
+        self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
         """Run to the end."""
         n_workers = session.settings.n_workers
         heart = pulse.Pulse(session.arrays[pulse.NAME], self.call.talk.rank)
         with (
-            Holding(news := Bell()) as held,
+            DeferredSignals(news := Bell()) as held,
             EpochHook(session, on_epoch, checks, held=held) as hook,
         ):
             own = ThreadCrew(session, self.mine, news)
@@ -139,7 +140,7 @@ class Leader(Runtime):
 class AssigningLeader(Leader):
     """The runtime of rank 0 in a call that the others lend workers to."""
 
-    def __init__(self, call: Call, machine: Machine) -> None:
+    def __init__(self, call: Call, machine: MachineRanks) -> None:
         super().__init__(call, machine)
         self.assignment = Assignment()
 

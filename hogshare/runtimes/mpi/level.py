@@ -21,9 +21,9 @@ import numpy as np
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.runtimes.mpi.channel import NAP_SECONDS, Channel
-from hogshare.runtimes.mpi.pool import Pool
+from hogshare.runtimes.mpi.flat_vector import ORDINARY, Decision
+from hogshare.runtimes.mpi.rank_pool import RankPool
 from hogshare.runtimes.mpi.verdict import Verdict
-from hogshare.runtimes.mpi.words import ORDINARY, Decision
 
 EPOCHS, IS_LAST, STOP, IS_FINITE, CLOCK, FIRST_SUM = range(6)  # of a site's words in a meeting
 
@@ -55,7 +55,7 @@ class Level:
     saves = False
     score: Score | None = None
 
-    def __init__(self, pool: Pool, session: Session, n_rows: int) -> None:
+    def __init__(self, pool: RankPool, session: Session, n_rows: int) -> None:
         self.session, self.pool = session, pool
         self.channel = Channel(pool.copy_of_comm(), pool.look, living=pool.living)
         self.channel.bury = self.bury
@@ -85,7 +85,7 @@ class Level:
 
     def keep_trace(self, n_epochs: int, model: Model) -> None:
         """Put the model that all have into the place of the epoch's snapshot."""
-        keep_snapshot(self.session, n_epochs, *model)
+        store_snapshot(self.session, n_epochs, *model)
 
     def called(self) -> None:
         """Note that callers have been called, who may have moved intercepts, everywhere alike."""
@@ -232,7 +232,7 @@ class Level:
                 self.verdict.score[:] = self.score()
 
 
-def pool_iterates(session: Session, pool: Pool) -> None:
+def pool_iterates(session: Session, pool: RankPool) -> None:
     """Have a machine's sum of iterates be that of all; when the run is over."""
     lag, local = session.arrays["lag"], session.locals()
     if not lag.size:
@@ -262,7 +262,7 @@ def note_end(session: Session, decision: Decision) -> None:
     session.arrays["snapshot_blocks"][end:] = 0  # beyond what all have done
 
 
-def keep_snapshot(
+def store_snapshot(
     session: Session, n_epochs: int, coefficients: np.ndarray, intercept: np.ndarray
 ) -> None:
     """Put the vector that all have into the place of the epoch's snapshot, if there is one."""

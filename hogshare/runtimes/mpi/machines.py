@@ -1,9 +1,9 @@
 """Machines that share no memory: one run by messages, with workers of its own on each.
 
 Every machine has a session over its own rows, as on a run of one machine. What is between them is a
-`Level`: one vector for all, with an owner (`vectors`), or the homes of one plane (`homes`). Epochs,
-step sizes and stops are decided once for all: after each epoch the workers of a machine rest until
-all machines have come as far.
+`Level`: one vector for all, with an owner (`vector_level`), or the homes of one plane
+(`homes_level`). Epochs, step sizes and stops are decided once for all: after each epoch the workers
+of a machine rest until all machines have come as far.
 
 Who writes: each rank's calling thread, which talks to the others, as the level says; the workers,
 threads, as `hogshare.engine.session` says. Who frees: `close`.
@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.arrays import NOTHING, Shapes, private_memory
-from hogshare.engine.checks import AtRest
 from hogshare.engine.choices import Choices
+from hogshare.engine.convergence_checks import AtPause
 from hogshare.engine.description import block_pace
-from hogshare.engine.rowwise import row_numbers, row_pace
+from hogshare.engine.linear_description import row_numbers, row_pace
 from hogshare.engine.session import Session
 from hogshare.engine.world import World
 from hogshare.kernels import layout
-from hogshare.links.network import Network
-from hogshare.optimum.heldout import HeldOut
+from hogshare.links.run_links import Network
+from hogshare.optimum.held_out_scores import HeldOut
 from hogshare.problems.gradient import GradientProblem, Whole
 from hogshare.problems.linear.part import (
     Sizes,
@@ -42,18 +42,18 @@ from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.runtimes.events import Bell
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi import channel, survivors
-from hogshare.runtimes.mpi.far_master import MasterLevel
-from hogshare.runtimes.mpi.files import SiteFiles, identity_of_all
-from hogshare.runtimes.mpi.homes import HomesLevel
+from hogshare.runtimes.mpi.homes_level import HomesLevel
 from hogshare.runtimes.mpi.level import Level
-from hogshare.runtimes.mpi.pace import SitePace, in_rounds, need_rounds, site_pace
-from hogshare.runtimes.mpi.pool import Pool
-from hogshare.runtimes.mpi.resting import Asked, AtEpochs
+from hogshare.runtimes.mpi.machine_epochs import Asked, MachineEpochs
+from hogshare.runtimes.mpi.master_level import MasterLevel
+from hogshare.runtimes.mpi.rank_pool import RankPool
+from hogshare.runtimes.mpi.site_files import SiteFiles, identity_of_all
+from hogshare.runtimes.mpi.site_pace import SitePace, in_rounds, need_rounds, site_pace
 from hogshare.runtimes.mpi.survivors import Survivors
-from hogshare.runtimes.mpi.vectors import VectorLevel
+from hogshare.runtimes.mpi.vector_level import VectorLevel
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
-from hogshare.system.interrupts import Holding
+from hogshare.system.interrupts import DeferredSignals
 
 ONE = "the ranks of one machine"
 LOCK_FREE = "writes are lock-free within a rank; between ranks what has changed is exchanged"
@@ -73,7 +73,7 @@ class Machines(Runtime):
 
     def __init__(
         self,
-        pool: Pool,
+        pool: RankPool,
         sites: Sequence[int],
         rows: str = "shard",
         network: Network | None = None,
@@ -308,7 +308,7 @@ class Machines(Runtime):
     # -- the run
 
     def run(
-        self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
+        self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
         """Run this machine's workers to their end, which is that of all machines."""
         if self.level is not None and self.level.is_over:
@@ -317,7 +317,7 @@ class Machines(Runtime):
         assert level is not None
         crew = ThreadCrew(session, session.here, news := Bell())
         told = session.word(layout.EPOCHS)
-        with Holding(news) as held:
+        with DeferredSignals(news) as held:
 
             def tell(n_epochs: int) -> bool:
                 nonlocal told
@@ -329,7 +329,7 @@ class Machines(Runtime):
 
             level.deliver = held.deliver
             parts = checks, self.due, self.asked, self.problem
-            at_epochs = AtEpochs(level, tell, *parts)
+            at_epochs = MachineEpochs(level, tell, *parts)
             with EpochHook(session, None, at_epochs, crew.each, held) as hook:
                 try:
                     if self.survivors is not None:

@@ -13,8 +13,8 @@ Where sites may die, a plane may move an edge that leads to the dead, once it is
 at another site, or at this one. Its messages say which they are, so that who has had none of those
 before goes on from there. What is sent to the dead counts as taken.
 
-Boards (`hogshare.kernels.register`) are not acknowledged by their readers. Of what a writer shows
-in quick succession the newest is sent, when the one before stands in the reader's register.
+Boards (`hogshare.kernels.mail.register`) are not acknowledged by their readers. Of what a writer
+shows in quick succession the newest is sent, when the one before stands in the reader's register.
 
 Who writes: `poll` and the channel's handlers a sender's TAKEN, a reader's slots, ARRIVED, POSTED
 and registers; `send` and `show` those of the edges that begin here. Who frees: the channel.
@@ -26,8 +26,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hogshare.kernels import layout, mailbox, register
-from hogshare.kernels.mailbox import Mailbox, slot_of
+from hogshare.kernels import layout
+from hogshare.kernels.mail import edge_slots, register
+from hogshare.kernels.mail.edge_slots import Mailbox, slot_of
 from hogshare.links.link import Line, Link
 from hogshare.runtimes.mpi.channel import FIRST_KIND, NO_LINE, Channel
 from hogshare.system.interrupts import errstate
@@ -41,7 +42,7 @@ WORDS = N_OWN + HEAD.stop - HEAD.start
 FARTHEST_PLACE = 2**31  # which four bytes hold
 
 
-class Mail:
+class MailTransport:
     """The edges of a mailbox that begin or end at this site.
 
     box : this site's own
@@ -89,13 +90,13 @@ class Mail:
     def send(self, box: Mailbox, edge: int) -> None:
         """Let the message that has been written into the edge's next slot go on its way."""
         if self._reader is None or self._reader(edge) != self.channel.me:
-            mailbox.send_next(box, edge)
+            edge_slots.send_next(box, edge)
             return
         counters = box.counters[edge]
         # what is before has been read, at this site or at the one where the edge ended by then
         counters[layout.M_ARRIVED] = counters[layout.M_POSTED]
-        mailbox.send_next(box, edge)
-        mailbox.deliver_next(box, edge)
+        edge_slots.send_next(box, edge)
+        edge_slots.deliver_next(box, edge)
 
     def show(
         self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
@@ -114,7 +115,7 @@ class Mail:
         if not self.are_boards:
             taken = counters[self.incoming, layout.M_TAKEN]
             for k in self.incoming[taken > self._acknowledged[self.incoming]]:
-                number = int(mailbox.counter_of(self.box, int(k), layout.M_TAKEN))
+                number = int(edge_slots.counter_of(self.box, int(k), layout.M_TAKEN))
                 self._acknowledge(int(k), number)
                 moved = True
         return moved
@@ -135,13 +136,13 @@ class Mail:
 
     def _is_settled(self, edge: int) -> bool:
         """Whether an edge ends in this memory, or with the dead, who take all."""
-        posted = int(mailbox.counter_of(self.box, edge, layout.M_POSTED))
+        posted = int(edge_slots.counter_of(self.box, edge, layout.M_POSTED))
         to = self._site_of(edge)  # read last: it moves when all that was posted before is taken
         if to != self.channel.me and to not in self._dead:
             return False
         self._sent[edge] = posted
         if to in self._dead and not self.are_boards:
-            mailbox.taken_up_to(self.box, edge, posted)
+            edge_slots.taken_up_to(self.box, edge, posted)
         return True
 
     def _site_of(self, edge: int) -> int:
@@ -151,7 +152,7 @@ class Mail:
 
     def _send_mail(self, edge: int) -> bool:
         box = self.box
-        posted = int(mailbox.counter_of(box, edge, layout.M_POSTED))
+        posted = int(edge_slots.counter_of(box, edge, layout.M_POSTED))
         for number in range(int(self._sent[edge]) + 1, posted + 1):
             slot, first = slot_of(box, number), box.places.shape[2]
             head = box.heads[edge, slot, HEAD].copy()
@@ -166,7 +167,7 @@ class Mail:
     def _send_board(self, edge: int) -> bool:
         if self._is_under_way[edge] or self.is_over:
             return False
-        posted = int(mailbox.counter_of(self.box, edge, layout.M_POSTED))
+        posted = int(edge_slots.counter_of(self.box, edge, layout.M_POSTED))
         found = register.read(self.box, edge, self._rounds[edge], self._places, self._values)
         state, round_, count, dense = (int(one) for one in found)
         if state == register.NOTHING:  # it came between the count and the last reading
@@ -216,7 +217,7 @@ class Mail:
         if self.are_boards:
             self._is_under_way[edge] = False
         else:
-            mailbox.taken_up_to(self.box, edge, number)
+            edge_slots.taken_up_to(self.box, edge, number)
 
     # -- where it ends
 
@@ -225,9 +226,11 @@ class Mail:
         box = self.box
         if self._reader is not None:
             before = int(head[layout.H_NUMBER]) - 1
-            if mailbox.counter_of(box, edge, layout.M_ARRIVED) < before:  # which others have read
+            if (
+                edge_slots.counter_of(box, edge, layout.M_ARRIVED) < before
+            ):  # which others have read
                 box.counters[edge, COUNTERS] = self._acknowledged[edge] = before
-        slot = slot_of(box, int(mailbox.counter_of(box, edge, layout.M_ARRIVED)) + 1)
+        slot = slot_of(box, int(edge_slots.counter_of(box, edge, layout.M_ARRIVED)) + 1)
         count, first = len(places), box.places.shape[2]
         box.places[edge, slot, :count] = places
         box.values[edge, slot, :count] = values[:count]
@@ -235,8 +238,8 @@ class Mail:
         rest = slice(layout.H_NUMBER + 1, HEAD.stop)
         box.heads[edge, slot, rest] = head[rest]
         box.heads[edge, slot, layout.H_FOOTER] = head[layout.H_ROUND]  # nothing tears it
-        box.counters[edge, layout.M_POSTED] += 1  # before who is gone is told of, see `Progress`
-        mailbox.deliver_next(box, edge)
+        box.counters[edge, layout.M_POSTED] += 1  # before who is gone is told of, see `SiteNews`
+        edge_slots.deliver_next(box, edge)
 
     def _write_board(self, sender: int, content: np.ndarray) -> None:
         edge, head, places, values, _ = self._parts(content)

@@ -12,16 +12,16 @@ from typing import Any
 
 from hogshare.links.link import Link
 from hogshare.runtimes.choice import usable_workers
-from hogshare.runtimes.joint import Joint, Led, Making
-from hogshare.runtimes.mpi import agreement, leaving, machine, survivors
-from hogshare.runtimes.mpi.along import along
-from hogshare.runtimes.mpi.apart import apart
+from hogshare.runtimes.joint_runtime import Joint, Led, Making
+from hogshare.runtimes.mpi import agreement, rank_exit, rank_seats, survivors
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.door import library
 from hogshare.runtimes.mpi.follower import attached, follow
 from hogshare.runtimes.mpi.leader import REPORT, AssigningLeader, Leader, borrowed
+from hogshare.runtimes.mpi.replicated_fit import make_on_every_rank
 from hogshare.runtimes.mpi.sequence import RankMissing, sequence_of
-from hogshare.runtimes.mpi.uniting import alike, united, whole
+from hogshare.runtimes.mpi.shard_union import alike, united, whole
+from hogshare.runtimes.mpi.site_call import call_across_sites
 from hogshare.system import callers, missed_calls, ranges
 
 ROWS = ("shard", "all")
@@ -175,7 +175,7 @@ class MPI(Joint):
         if self.survive:
             survivors.require(is_shared=not ranks.apart)
         if ranks.apart:
-            return apart(call, ranks, making, self.rows, self.link, self.survive)
+            return call_across_sites(call, ranks, making, self.rows, self.link, self.survive)
         if self.rows == "shard":
             making = united(call, ranks, making)
         if call.talk.rank != ranks.leader:
@@ -221,7 +221,7 @@ class MPI(Joint):
         if self.survive:
             raise survivors.refuse("an estimator")
         if ranks.apart:
-            return along(call, ranks, led, self.rows, self.link)
+            return make_on_every_rank(call, ranks, led, self.rows, self.link)
         gathered = whole if self.rows == "shard" else alike
         facts, arrays = gathered(call, ranks, led.shard(call.talk.rank, call.talk.size))
         if call.talk.rank != ranks.leader:
@@ -275,19 +275,19 @@ class MPI(Joint):
         said: Mapping[str, Any],
         n_workers: int | None,
         problem: Mapping[str, str] = NOTHING_SAID,
-    ) -> machine.Machine:
+    ) -> rank_seats.MachineRanks:
         """Settle that all make the same call, and who runs how many workers where.
 
         Raises RanksDiffer if they do not.
         """
-        words = _place(what) | {name: agreement.told(value) for name, value in said.items()}
+        words = _place(what) | {name: agreement.described(value) for name, value in said.items()}
         words |= agreement.versions()
         words |= {"rows of MPI": self.rows, "arena of MPI": str(self.arena), **problem}
         words |= {"survive of MPI": str(self.survive)}
-        seats = self._agree(call, words, own := machine.seat(n_workers))
-        leaving.know(one.process for one in seats if one.memory == own.memory)
-        counted = call.gather(COUNTED, machine.workers_of(seats, call.talk.rank))
-        return machine.machine_of(seats, call.spread(COUNTED, counted), self.arena)
+        seats = self._agree(call, words, own := rank_seats.seat(n_workers))
+        rank_exit.know(one.process for one in seats if one.memory == own.memory)
+        counted = call.gather(COUNTED, rank_seats.workers_of(seats, call.talk.rank))
+        return rank_seats.machine_of(seats, call.spread(COUNTED, counted), self.arena)
 
     def _agree(self, call: Call, words: Mapping[str, str], mine: Any) -> list[Any]:
         """See that all ranks say the same, and have each of them have what all bring.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from hogshare.runtimes.mpi import door, leaving
+from hogshare.runtimes.mpi import door, rank_exit
 from hogshare.runtimes.mpi.calls import Call, RankFailed
 from hogshare.runtimes.mpi.door import library
 from hogshare.runtimes.mpi.heart import Heart
@@ -70,7 +70,7 @@ class Sequence:
 
     def _opened(self, seconds: float) -> tuple[Talk, Heart]:
         """Talk and heartbeats, on copies of the communicator that all of its ranks have to make."""
-        leaving.begin()
+        rank_exit.begin()
         # once: of more copies that one rank makes, the others' first ones would be the first
         self._opening = self._opening or [self.comm.Idup(), self.comm.Idup()]
         deadline, nap = time.monotonic() + seconds, SHORTEST_SLEEP
@@ -86,7 +86,7 @@ class Sequence:
         for copy, _ in self._opening:
             copy.Set_errhandler(library().ERRORS_RETURN)
         talk, heart = Talk(self._opening[0][0]), Heart(self._opening[1][0])
-        leaving.watch(talk)
+        rank_exit.watch(talk)
         return talk, heart
 
 

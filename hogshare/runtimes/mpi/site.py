@@ -1,6 +1,6 @@
 """A site among others: what its vector has changed goes to all of them, and theirs comes here.
 
-How often a site offers is said in `pace`.
+How often a site offers is said in `site_pace`.
 
 **Credits.** Whoever has an offer in its vector says so to who made it. A site offers again when no
 other has more than one of its offers under way.
@@ -16,7 +16,8 @@ next meeting on all take one vector's bits. Who has died takes its part of the g
 they send is of a later `phase`, and is put off until this site goes on, too.
 
 Who writes: the thread of the site that talks to the others, everything here, and the session's
-vector under its segments' words, beside the workers; `hogshare.kernels.between` tells the order.
+vector under its segments' words, beside the workers; `hogshare.kernels.exchange.site_exchange`
+tells the order.
 """
 
 from __future__ import annotations
@@ -29,16 +30,19 @@ import numpy as np
 from numba import typeof
 
 from hogshare.engine.session import Session
-from hogshare.kernels import between, epochs, exchange, layout, locks
-from hogshare.kernels.between import Account, Terms
-from hogshare.kernels.jit import JIT_DISABLED
-from hogshare.kernels.sgd import DUAL
+from hogshare.kernels import layout
+from hogshare.kernels.exchange import copy_exchange, site_exchange
+from hogshare.kernels.exchange.site_exchange import Account, OfferTerms
+from hogshare.kernels.jit.decorators import JIT_DISABLED
+from hogshare.kernels.mail import locks
+from hogshare.kernels.rules.sgd_steps import DUAL
+from hogshare.kernels.schedule import epoch_schedule
 from hogshare.links.link import Line
-from hogshare.links.network import Network
+from hogshare.links.run_links import Network
 from hogshare.runtimes.mpi.channel import FIRST_KIND, NAP_SECONDS, Channel
 from hogshare.runtimes.mpi.clocks import Clocks, expect_again
-from hogshare.runtimes.mpi.pace import SitePace
-from hogshare.runtimes.mpi.words import Flat
+from hogshare.runtimes.mpi.flat_vector import Flat
+from hogshare.runtimes.mpi.site_pace import SitePace
 
 LONGEST_NAP = 0.004
 CREDITS = 2  # offers that may be under way to another
@@ -104,14 +108,16 @@ class Site:
         session, account, offered = self.session, self.account, self.account.offered
         own = session.vector, session.memory, account, self._terms(0, 0.0)
         etas = session.locals()[:, layout.L_ETA].max(axis=0)
-        between.offer.compile(tuple(map(typeof, (*own, etas))))
-        between.take_in.compile(tuple(map(typeof, (*own[:3], offered, own[3]))))
-        between.places_of.compile(tuple(map(typeof, (offered, NOWHERE, offered))))
-        between.add_places.compile(tuple(map(typeof, (offered, NOWHERE, offered))))
+        site_exchange.offer.compile(tuple(map(typeof, (*own, etas))))
+        site_exchange.take_in.compile(tuple(map(typeof, (*own[:3], offered, own[3]))))
+        site_exchange.places_of.compile(tuple(map(typeof, (offered, NOWHERE, offered))))
+        site_exchange.add_places.compile(tuple(map(typeof, (offered, NOWHERE, offered))))
         if len(account.claims):
             claims = account.claims, NO_VALUES
-            between.claimed.compile(tuple(map(typeof, (account, *claims))))
-            between.add_claims.compile(tuple(map(typeof, (account, offered, *claims, 1.0, 1.0))))
+            site_exchange.claimed.compile(tuple(map(typeof, (account, *claims))))
+            site_exchange.add_claims.compile(
+                tuple(map(typeof, (account, offered, *claims, 1.0, 1.0)))
+            )
 
     @property
     def has_own(self) -> bool:
@@ -205,14 +211,16 @@ class Site:
         now, left = self._rows() if rows is None else rows, self._left(len(self._haunted))
         terms = self._terms(now, left, haunts=rows is not None, is_whole=is_whole)
         etas = session.locals()[:, layout.L_ETA].max(axis=0)
-        n_values, n_claims = between.offer(session.vector, session.memory, account, terms, etas)
+        n_values, n_claims = site_exchange.offer(
+            session.vector, session.memory, account, terms, etas
+        )
         claims, values, places = account.claims[:n_claims], np.empty(n_claims), NOWHERE
         if n_claims:
-            between.claimed(account, claims, values)
+            site_exchange.claimed(account, claims, values)
         offered, count = account.offered, DENSE
         if n_values * (4 + offered.itemsize) < offered.nbytes:
             places, offered = np.empty(n_values, np.int32), np.empty(n_values, offered.dtype)
-            between.places_of(account.offered, places, offered)
+            site_exchange.places_of(account.offered, places, offered)
             count = n_values
         head = np.array([self.phase, count, n_claims, len(self._words)])
         parts = head, self._words, claims, values, np.array([self.share]), offered, places
@@ -237,7 +245,7 @@ class Site:
         places = NOWHERE if count == DENSE else cut(count, np.int32)
         if count != DENSE:
             self._coming = np.zeros_like(account.base) if self._coming is None else self._coming
-            between.add_places(self._coming, places, values)
+            site_exchange.add_places(self._coming, places, values)
         elif self._coming is None:
             self._coming = values  # a view of the message, which is this site's alone
         else:
@@ -245,7 +253,7 @@ class Site:
         if n_claims:
             left = self._left(len(self._haunted))
             others = claims, claimed, float(share[0]), left
-            between.add_claims(account, self._coming, *others)
+            site_exchange.add_claims(account, self._coming, *others)
         self._came[sender] = words
         self.channel.post(sender, TAKEN)
 
@@ -268,7 +276,7 @@ class Site:
 
     def _take_in(self, coming: np.ndarray, left: float) -> None:
         session, terms = self.session, self._terms(0, left)
-        between.take_in(session.vector, session.memory, self.account, coming, terms)
+        site_exchange.take_in(session.vector, session.memory, self.account, coming, terms)
         # whoever passes a barrier from here on has it in its copy: see `exchange.pull`
         locks.note(session.schedule.control, layout.BROUGHT, session.word(layout.BROUGHT) + 1)
 
@@ -281,14 +289,16 @@ class Site:
         table = self.session.table_here
         return int((table[:, layout.T_ROWS] - table[:, layout.T_UNEXCHANGED]).sum())
 
-    def _terms(self, rows: int, left: float, haunts: bool = True, is_whole: bool = False) -> Terms:
+    def _terms(
+        self, rows: int, left: float, haunts: bool = True, is_whole: bool = False
+    ) -> OfferTerms:
         session = self.session
         is_sum = session.rule.method == DUAL
         keeps = is_sum or (self.pace.keeps and haunts)
-        return Terms(
+        return OfferTerms(
             share=self.share,
             rows=float(rows - self._offered_rows),
-            decay=float(exchange.decay_of(session.rule)),
+            decay=float(copy_exchange.decay_of(session.rule)),
             keep=float(keeps),
             whole=int(is_sum or is_whole),
             stretch=1.0 if is_whole else float(session.rule.represents),
@@ -296,7 +306,7 @@ class Site:
             zeros=int(session.rule.l1_ratio > 0.0 and not keeps),
             left=left,
             haunts=int(haunts),
-            locks=int(session.plan.private == epochs.EXCHANGE),
+            locks=int(session.plan.private == epoch_schedule.EXCHANGE),
             atomic=int(session.plan.atomic),
             me=session.settings.n_workers + 2,  # after the workers, and the caller
         )

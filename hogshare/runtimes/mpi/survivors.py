@@ -32,7 +32,7 @@ from hogshare.engine.choices import Choices
 from hogshare.runtimes.mpi import door
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.channel import Wait
-from hogshare.runtimes.mpi.pool import Pool
+from hogshare.runtimes.mpi.rank_pool import RankPool
 from hogshare.system.callers import warn
 
 TOGETHER = "together"  # the kind of these letters
@@ -75,7 +75,7 @@ def check(choices: Choices) -> None:
         raise refuse(f"{type(rule).__name__}, which remembers something of each row")
 
 
-class Result(NamedTuple):
+class GatheredParts(NamedTuple):
     """What ranks have brought each other.
 
     number : which time it was, from 1
@@ -86,7 +86,7 @@ class Result(NamedTuple):
     parts: Mapping[int, Any]
 
 
-class Brought(NamedTuple):
+class Contribution(NamedTuple):
     """What a rank has for the first one.
 
     results : that it has had by now
@@ -96,10 +96,10 @@ class Brought(NamedTuple):
 
     results: int
     part: tuple[Any] | None
-    last: Result | None = None
+    last: GatheredParts | None = None
 
 
-class Survivors(Pool):
+class Survivors(RankPool):
     """The ranks of a call that have not died, as one of them has them.
 
     is_over : whether the run is, so that nothing is lost with a rank
@@ -111,7 +111,7 @@ class Survivors(Pool):
         self.living = self
         self.is_over = False
         self.notes: list[str] = []
-        self._results, self._last = 0, Result(0, dict.fromkeys(range(self.size)))
+        self._results, self._last = 0, GatheredParts(0, dict.fromkeys(range(self.size)))
         self._part: tuple[Any] | None = None  # of the next result, once this rank has come to it
         self._brought: dict[int, tuple[Any]] = {}  # parts of the next result, by rank
         self._buried: set[int] = set()
@@ -146,7 +146,7 @@ class Survivors(Pool):
         if self.me == self._first:
             self._brought[self.me] = self._part
         else:
-            self.call.post(self._first, TOGETHER, Brought(self._results, self._part))
+            self.call.post(self._first, TOGETHER, Contribution(self._results, self._part))
         (wait or self._until)(lambda: self._results >= number)
         parts = self._last.parts
         gone = [rank for rank in range(self.size) if rank not in parts and rank not in self.lost]
@@ -173,8 +173,8 @@ class Survivors(Pool):
 
         self.call.talk.wait_for(polled)
 
-    def _read(self, rank: int, content: Result | Brought) -> None:
-        if isinstance(content, Result):
+    def _read(self, rank: int, content: GatheredParts | Contribution) -> None:
+        if isinstance(content, GatheredParts):
             if content.number > self._results:
                 self._take(content)
             return
@@ -194,7 +194,7 @@ class Survivors(Pool):
             return
         self._first = first
         if first != self.me:
-            self.call.post(first, TOGETHER, Brought(self._results, self._part, self._last))
+            self.call.post(first, TOGETHER, Contribution(self._results, self._part, self._last))
         elif self._part is not None:
             self._brought[first] = self._part
 
@@ -204,9 +204,9 @@ class Survivors(Pool):
         if self.me != self._first or not all(rank in self._brought for rank in alive):
             return
         parts = {rank: part for rank, (part,) in sorted(self._brought.items())}
-        self._take(Result(self._results + 1, parts))
+        self._take(GatheredParts(self._results + 1, parts))
 
-    def _take(self, result: Result) -> None:
+    def _take(self, result: GatheredParts) -> None:
         """Have a result, and pass it on to who waits for it."""
         waiting, self._brought, self._part = list(self._brought), {}, None
         self._results, self._last = result.number, result

@@ -11,9 +11,11 @@ import numpy as np
 from numba import typeof
 
 from hogshare.engine.session import Session
-from hogshare.kernels import between, layout, losses
-from hogshare.kernels.epochs import Plan
-from hogshare.kernels.jit import JIT_DISABLED
+from hogshare.kernels import layout
+from hogshare.kernels.exchange import site_exchange
+from hogshare.kernels.jit.decorators import JIT_DISABLED
+from hogshare.kernels.rules import losses
+from hogshare.kernels.schedule.epoch_schedule import EpochPlan
 from hogshare.system.interrupts import errstate
 
 
@@ -29,7 +31,7 @@ class Verdict:
     score : float64[n_columns], on the held-out rows of all machines, of the model that all have
     """
 
-    def __init__(self, session: Session, plan: Plan, n_rows: int) -> None:
+    def __init__(self, session: Session, plan: EpochPlan, n_rows: int) -> None:
         self.rule, self.plan, self.n_rows = session.rule, plan, n_rows
         self._divisors, self._size = session.memory.divisors, session.size
         self.columns = session.schedule.columns.copy()
@@ -45,7 +47,9 @@ class Verdict:
             return
         n = self.columns.shape[1]
         numbers = np.zeros(3 * n), np.zeros(self._size), self._divisors, np.zeros((2, n)), 1.0, 0
-        between.decide.compile(tuple(map(typeof, (self.rule, self.plan, self.columns, *numbers))))
+        site_exchange.decide.compile(
+            tuple(map(typeof, (self.rule, self.plan, self.columns, *numbers)))
+        )
 
     def of(self, n_epochs: int, sums: np.ndarray, w: np.ndarray, is_finite: bool) -> int:
         """The stop word when so many epochs are over; RUNNING: the run goes on.
@@ -59,7 +63,7 @@ class Verdict:
         with errstate(all="ignore"):
             scratch = np.stack([np.zeros(n), self.score])
             numbers = self.rule, self.plan, self.columns, sums, w, self._divisors, scratch
-            is_over = between.decide(*numbers, float(self.n_rows), n_epochs - 1)
+            is_over = site_exchange.decide(*numbers, float(self.n_rows), n_epochs - 1)
         if not is_finite:
             return layout.STOPPED_BY_DIVERGENCE
         return layout.STOPPED_BY_CRITERION if is_over else layout.RUNNING

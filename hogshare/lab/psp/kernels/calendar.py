@@ -6,8 +6,8 @@ goes into a heap, so that an event costs the same with ten workers and a million
 
 import numpy as np
 
-from hogshare.kernels.jit import exact_helper, exact_inlined
-from hogshare.lab.psp.kernels.virtual import (
+from hogshare.kernels.jit.decorators import exact_helper, exact_inlined
+from hogshare.lab.psp.kernels.clockwork_state import (
     BUCKET,
     DUE,
     END,

@@ -13,11 +13,11 @@ when that one's clock advances. Clocks only grow, so who has been found near is 
 
 import numpy as np
 
-from hogshare.kernels.barriers import enough, within
-from hogshare.kernels.jit import exact_helper, exact_inlined
-from hogshare.kernels.streams import fraction, next_random
-from hogshare.lab.psp.kernels.passing import near_to, release, size_of_held
-from hogshare.lab.psp.kernels.virtual import (
+from hogshare.kernels.jit.decorators import exact_helper, exact_inlined
+from hogshare.kernels.schedule.barrier_codes import enough, within
+from hogshare.kernels.schedule.streams import fraction, next_random
+from hogshare.lab.psp.kernels.barrier_passes import near_to, release, size_of_sample
+from hogshare.lab.psp.kernels.clockwork_state import (
     CHECKS,
     CLOCK,
     CONTROL,
@@ -99,7 +99,7 @@ def redraw(s, w, clock, stream):
 
 
 @exact_helper
-def draw_held(s, w, k, stream):
+def draw_fixed(s, w, k, stream):
     """Draw the sample that worker `k` keeps: a shuffle's first few, which is then undone.
 
     One more than wanted is drawn from all, and the worker itself left out.
@@ -153,7 +153,7 @@ def watch(s, w, k, other):
 
 
 @exact_helper
-def tell_watchers(s, w, other, time):
+def notify_watchers(s, w, other, time):
     """A clock has advanced, or its worker has left: whom else do those who waited for it lack?"""
     k = w.watcher[other]
     w.watcher[other] = -1
@@ -169,7 +169,7 @@ def tell_watchers(s, w, other, time):
 
 
 @exact_helper
-def held_share_allows(s, w, k):
+def fixed_share_allows(s, w, k):
     """Whether a share of the sample that is held is near."""
     clock = w.whole[k, CLOCK]
     drawn = 0
@@ -200,7 +200,7 @@ def push_ring(s, w, k, clock, due, stream):
 
 
 @exact_inlined
-def look_around(s, w, stop):
+def poll_ring(s, w, stop):
     """Take looks from the ring, all before `stop`, until one passes: whose, or -1, and when.
 
     The others are asked for again, behind the last.
@@ -225,8 +225,8 @@ def look_around(s, w, stop):
             continue
         checks += 1
         if s.hold == 1:
-            asked += size_of_held(s, w, k)
-            allowed = held_share_allows(s, w, k)
+            asked += size_of_sample(s, w, k)
+            allowed = fixed_share_allows(s, w, k)
         else:
             asked += wanted
             allowed, stream = redraw(s, w, clock, stream)

@@ -24,7 +24,7 @@ from scipy import optimize, sparse
 from scipy.special import expit
 
 from hogshare.lab.rivals.discipline import Reference
-from hogshare.lab.rivals.linear import interior
+from hogshare.lab.rivals.linear import interior_points
 
 LOSSES = ("log_loss", "hinge")
 DENSE_COLUMNS = 2000  # up to which a dense matrix of columns by columns is formed and factorised
@@ -139,5 +139,5 @@ def interior_point(objective: Objective) -> Found:
     X, y, alpha = objective.X, objective.y, objective.alpha
     Z = sparse.diags_array(y) @ X if sparse.issparse(X) else X * y[:, None]
     # its objective is F / alpha, and F(0) is one
-    above, below = interior.solve(Z, 1.0 / (alpha * objective.n_rows), ERROR / alpha)
+    above, below = interior_points.solve(Z, 1.0 / (alpha * objective.n_rows), ERROR / alpha)
     return alpha * above, alpha * (above - below), "interior point"

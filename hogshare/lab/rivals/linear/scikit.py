@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hogshare.lab.rivals.contestant import Setting
-from hogshare.lab.rivals.linear.discipline import Linear
+from hogshare.lab.rivals.linear.linear_race import Linear
 
 # steps in units of one over the mean squared norm of a row
 STEPS = (1.0, 0.3, 0.1, 0.03, 0.01)

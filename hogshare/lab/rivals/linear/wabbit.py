@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from hogshare.lab.rivals.contestant import Setting
-from hogshare.lab.rivals.linear.discipline import Linear
+from hogshare.lab.rivals.linear.linear_race import Linear
 
 LOSSES = {"log_loss": "logistic", "hinge": "hinge"}
 

@@ -1,0 +1,332 @@
+"""Looks at the model on its way, settles its intercepts, and says when to look again.
+
+A look is a pass over the rows or two and costs as much as half an epoch. So few are taken. What an
+epoch changes in what the rules remember of rows dies out as the gradient does, and is known without
+a pass: the run rests for the next look once it has come down as far as the criterion still has to
+(`kernels.endings.call`). The two are not in proportion, so there is a latest epoch besides: a few
+times the epochs so far, or those that the looks' own rate foresees. Plain descent remembers
+nothing, and has that alone. All this depends on the models, not on the clock: one worker with a
+seed stops at the same epoch in every call.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hogshare.engine.session import Session
+from hogshare.engine.stops import Stop
+from hogshare.kernels import layout
+from hogshare.kernels.rows.shared_passes import Each
+from hogshare.kernels.rules import losses
+from hogshare.problems.gradient import GradientProblem
+from hogshare.problems.linear.intercepts import best_intercepts, best_without_features
+from hogshare.problems.linear.optimality import Optimality, components
+from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem
+
+FIRST_LOOK = 3  # epochs
+PATIENCE = 7  # epochs per epoch so far without a look, where an epoch's end may ask for one
+DOUBT = 2.0  # the same in epochs that the looks foresee
+SPACING = 16  # epochs so far per epoch to the next look, at least: near the end noise asks for one
+TOLD = 0.9  # of the gradient, in SAGA's average: it is taken for the gradient then
+SETTLED = 0.1  # of the tolerance: mean slope at which the intercepts are good enough
+NAMES = {
+    "gradient": "largest component of the gradient",
+    "gap": "duality gap",
+    "relative_gap": "relative duality gap",
+}
+
+
+# ``by_one(found)``: what one process finds, for all that work together alike
+ByOne = Callable[[Callable[[], np.ndarray]], np.ndarray]
+
+
+def at_once(found: Callable[[], np.ndarray]) -> np.ndarray:
+    """Find it: there is one process."""
+    return found()
+
+
+class AtPause:
+    """What the caller does with a run that is paused."""
+
+    def look(self, session: Session, each: Each = map) -> int | None:
+        """Evaluate the session, which no worker writes meanwhile.
+
+        Returns the epoch to pause again, or None to stop.
+        """
+        raise NotImplementedError
+
+    def evaluate(self, session: Session, each: Each = map) -> int | None:
+        """The first part of `look`, before anybody decides about the epoch; answers as that."""
+        return self.look(session, each)
+
+    def save(self, session: Session) -> None:
+        """The second part, once the run goes on."""
+
+    def meanwhile(self) -> Callable[[], None] | None:
+        """What is left to do after that, in any thread, while the workers go on; None: nothing."""
+        return None
+
+
+class EachEpoch(AtPause):
+    """Has workers rest at every epoch's end, where whoever hears of epochs reads the model.
+
+    Fast workers would end several epochs before the caller's thread comes to the first of them, and
+    all would be reported with the model of the last.
+
+    checks : what else is done at rest, at its own epochs
+    """
+
+    def __init__(self, checks: AtPause | None, session: Session) -> None:
+        self._checks = checks
+        self._next = session.word(layout.LIMIT)
+        session.raise_limit(min(self._next, session.word(layout.EPOCHS) + 1))
+
+    def look(self, session: Session, each: Each = map) -> int | None:
+        """Do what is due at this epoch; the next one is where workers rest again."""
+        epoch = session.word(layout.EPOCHS)
+        called_for = session.called_for
+        due = self._next if called_for is None else min(self._next, called_for)
+        if self._checks is not None and epoch >= due:
+            again = self._checks.look(session, each)
+            if again is None:
+                return None
+            self._next = again
+        return epoch + 1
+
+    def meanwhile(self) -> Callable[[], None] | None:
+        """What the other checks have left to do."""
+        return None if self._checks is None else self._checks.meanwhile()
+
+
+def reported_gradient(problem: RowProblem, session: Session, coef: np.ndarray) -> float:
+    """What SAGA's average says of the largest component of the gradient; 0 without one."""
+    average = session.memory.average
+    if not average.size:
+        return 0.0
+    units = problem.sampled_units
+    of_losses = average.reshape(-1, problem.n_columns).T
+    found = components(problem, units, coef, of_losses, session.mean_slopes())
+    return float(found[units.known].max(initial=0.0))
+
+
+class Checks(AtPause):
+    """The criteria of `Stop.gradient`, `Stop.gap` and `Stop.relative_gap` over one run.
+
+    stop : with one of them at least
+    settles : whether a look moves the intercepts to where they are best for the coefficients
+    """
+
+    def __init__(self, problem: Any, stop: Stop, settles: bool) -> None:
+        self.problem = problem
+        self.criteria = stop.criteria
+        self.epochs = stop.epochs
+        self.give_up = stop.give_up
+        self.settles = settles and problem.fit_intercept and problem.loss not in losses.KINKED
+        self.hopeless = False
+        self.seen: list[dict[str, Any]] = []
+
+    def begin(self, session: Session) -> None:
+        """Start from the best intercepts of a model of zeros, whose margins need no pass."""
+        if not self.settles:
+            return
+        problem, start = self.problem, best_without_features(self.problem)
+        margins = np.zeros(problem.n_rows * problem.n_columns)
+        parts = [(0, problem.n_rows)]
+        session.put_intercept(best_intercepts(problem, margins, start, self._enough, parts))
+
+    def go_on(self, session: Session, seen: list[dict[str, Any]]) -> None:
+        """Go on with a run that was saved, whose looks so far have `seen` what they did."""
+        self.seen = seen
+        self._put_units(session)
+
+    def _put_units(self, session: Session) -> None:
+        if self.criteria.get("gradient", 0.0) > 0.0:
+            session.put_units(*self.problem.sampled_units)
+
+    def prepare(self) -> None:
+        """Load or compile the kernels of a look; a run does it before its workers start."""
+        columns = self.problem.n_columns
+        shape = columns, self.problem.n_features
+        rows = self.problem.rows
+        nothing = self.problem.with_rows(rows._replace(y=rows.y[:0]))
+        settle = 0.0 if self.settles else None
+        # slopes that are given ask for the pass over the conjugates, which a look may or may not
+        slopes = np.empty((0, columns)) if self._needs_gap else None
+        zeros = Model(np.zeros(shape), np.zeros(columns))
+        look = Optimality(nothing, zeros, slopes=slopes, settle=settle)
+        if self._needs_gap:
+            look.gap()
+
+    @property
+    def _needs_gap(self) -> bool:
+        return set(self.criteria) != {"gradient"}
+
+    @property
+    def _enough(self) -> float:
+        return SETTLED * self.criteria.get("gradient", 0.0)
+
+    @property
+    def met(self) -> bool:
+        """Whether the last look found the model good enough."""
+        return bool(self.seen) and not self._unmet()
+
+    def _unmet(self) -> list[str]:
+        last, criteria = self.seen[-1], self.criteria
+        if not math.isfinite(last["objective"]):  # a gradient may be zero where nothing counts
+            return list(criteria)
+        return [kind for kind, tolerance in criteria.items() if not last[kind] <= tolerance]
+
+    def note(self, epoch: int, optimality: Optimality) -> None:
+        """Keep what a look has found."""
+        found = {kind: getattr(optimality, kind)() for kind in self.criteria}
+        self.seen.append({"epoch": epoch, **found, "objective": optimality.objective})
+
+    def look(self, session: Session, each: Each = map) -> int | None:
+        """Evaluate the model, which no worker writes meanwhile; settle its intercepts."""
+        epoch = session.word(layout.EPOCHS)
+        coef = self._evaluate(session, epoch, each)
+        if self.met:
+            return None
+        if epoch == 0:
+            return FIRST_LOOK
+        wanted = max(self._foreseen(kind) for kind in self._unmet())
+        if self.gives_up(epoch, wanted):
+            return None
+        enough, soonest = 0.0, max(1, epoch // SPACING)
+        if coef is not None:
+            enough = min(self._enough_change(kind, session, coef) for kind in self._unmet())
+            small = self.criteria.get("gradient", 0.0)
+            self._put_units(session)
+            session.ask_for_look(enough, small, epoch + soonest)
+        if enough == 0.0:
+            return epoch + ((epoch + 1) // 2 if math.isinf(wanted) else whole(min(epoch, wanted)))
+        # who may give up has to see early that it will not do
+        reach = epoch if self.give_up else PATIENCE * epoch
+        return epoch + max(soonest, whole(min(reach, DOUBT * wanted)))
+
+    def _evaluate(self, session: Session, epoch: int, each: Each) -> np.ndarray | None:
+        """Note what the model is like; its coefficients, where something is remembered of rows."""
+        optimality = Optimality(
+            self.problem,
+            session.model(),
+            slopes=self._dual_slopes(session),
+            sides=self._needs_gap,
+            settle=self._enough if self.settles else None,
+            each=each,
+            n_parts=len(session.here),
+        )
+        if self.settles:
+            session.put_intercept(optimality.intercept)
+        self.note(epoch, optimality)
+        return optimality.coef
+
+    def gives_up(self, epoch: int, wanted: float) -> bool:
+        """Whether the epochs that are left would not do, at the rate of late."""
+        if self.give_up and len(self.seen) > 2:
+            # that nothing has been gained (infinity) may be noise, early in a run
+            stuck = math.isinf(wanted) and epoch >= self.epochs // 5
+            far = math.isfinite(wanted) and wanted > 1.5 * (self.epochs - epoch)
+            self.hopeless = stuck or far
+        return self.hopeless
+
+    def _enough_change(self, kind: str, session: Session, coef: np.ndarray) -> float:
+        """Sum of an epoch's squared changes at which a criterion may be met; 0: nobody knows.
+
+        The changes, the gradient and the model's distance from the optimum are in proportion, near
+        it; the gap is in proportion to their squares. Any sum will do where SAGA's average is the
+        gradient by now: few directions may be left then, in which hardly anything changes.
+        """
+        last = self.seen[-1][kind]
+        if not last > 0.0:
+            return 0.0  # of an objective that is no number
+        short = self.criteria[kind] / last
+        if (
+            kind == "gradient"
+            and short > 0.0
+            and reported_gradient(self.problem, session, coef) >= TOLD * last
+        ):
+            return math.inf
+        found = session.change * (short**2 if kind == "gradient" else short)
+        return found if math.isfinite(found) else 0.0
+
+    def _dual_slopes(self, session: Session) -> np.ndarray | None:
+        if not self._needs_gap or self.problem.loss not in losses.KINKED:
+            return None  # of a smooth loss the derivatives at the model are ahead of what is kept
+        return session.remembered()
+
+    def _foreseen(self, kind: str) -> float:
+        """Epochs that it still takes at the rate of late; infinity where there is none.
+
+        Of late is since the last look in the first two thirds of the epochs: runs begin faster than
+        they go on, and two looks side by side tell mostly noise.
+        """
+        last = self.seen[-1]
+        early = [look for look in self.seen if 3 * look["epoch"] <= 2 * last["epoch"]]
+        first = early[-1] if early else self.seen[0]
+        if not 0.0 < last[kind] < first[kind]:
+            return math.inf  # also after the first look, and where a value is not finite
+        rate = math.log(first[kind] / last[kind]) / (last["epoch"] - first["epoch"])
+        if self.criteria[kind] == 0.0:
+            return sys.float_info.max
+        return math.log(last[kind] / self.criteria[kind]) / rate
+
+    def sentence(self) -> str:
+        """What the last look found, in words."""
+        parts, unmet = [], self._unmet()
+        for kind, tolerance in self.criteria.items():
+            how = "is still at" if kind in unmet else "came down to"
+            value = self.seen[-1][kind]
+            parts.append(f"the {NAMES[kind]} {how} {value:.3g} ({tolerance:.3g} was asked for)")
+        return " and ".join(parts)
+
+
+class GradientChecks(Checks):
+    """The criterion of `Stop.gradient` of a problem by a gradient: a pass over all rows."""
+
+    def __init__(self, problem: GradientProblem, stop: Stop) -> None:
+        super().__init__(problem, stop, False)
+        self.by_one: ByOne = at_once
+
+    def prepare(self) -> None:
+        """Nothing: the gradient is not ours."""
+
+    def _evaluate(self, session: Session, epoch: int, each: Each) -> None:
+        model = session.model()
+
+        def found() -> np.ndarray:
+            gradient = self.problem.gradient_at(model)
+            largest = np.abs(gradient).max(initial=0.0)
+            return np.array([largest, self.problem.objective_at(model)], np.float64)
+
+        largest, objective = self.by_one(found).tolist()
+        self.seen.append({"epoch": epoch, "gradient": largest, "objective": objective})
+
+
+def whole(epochs: float) -> int:
+    """Whole epochs, rounded up, and at least one."""
+    return max(1, math.ceil(epochs))
+
+
+def check_criterion(problem: RowProblem, stop: Stop) -> None:
+    """Refuse a criterion that the problem does not have.
+
+    Raises ValueError if the gradient is asked of a loss with kinks, or a gap where there is no
+    penalty.
+    """
+    if stop.gradient is not None and problem.loss in losses.KINKED:
+        raise ValueError(
+            f"Stop(gradient=...) needs a smooth loss, which {problem.loss!r} is not: at its "
+            "optimum the gradient need not be zero. Use gap= or tol=."
+        )
+    gaps = [name for name in stop.criteria if name != "gradient"]
+    if gaps and (problem.penalty is None or problem.alpha == 0.0):
+        raise ValueError(
+            f"Stop({gaps[0]}=...) needs a penalty with alpha > 0: without one the dual has no "
+            "point near the optimum. Use gradient= or tol=."
+        )

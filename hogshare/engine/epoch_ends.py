@@ -1,0 +1,122 @@
+"""What is decided at the ends of epochs, while the workers rest: whether to go on, and how.
+
+A function as `on_epoch` of `hogshare.solve` hears of epochs, and decides only whether to go
+on; on some planes workers are in the next epoch by then. Who decides by an epoch what the next
+one is like, by which order and which step, has to have the workers wait for it: with one worker
+that is a loop over epochs, with several the same loop.
+
+Who calls: the caller's thread, while nobody works. Who writes: it the orders and the step size,
+which workers read when they go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hogshare.engine.convergence_checks import AtPause
+from hogshare.engine.session import Session
+from hogshare.engine.stops import Stop
+from hogshare.kernels import layout
+from hogshare.kernels.rows.shared_passes import Each
+
+
+class EpochEnd:
+    """A run between two epochs.
+
+    epoch : epochs that are done
+    n_workers : that the run has, whoever of them has worked
+    """
+
+    def __init__(self, session: Session, each: Each = map) -> None:
+        self._session = session
+        self._each = each
+        self.epoch = session.word(layout.EPOCHS)
+        self.n_workers = session.settings.n_workers
+
+    @property
+    def loss(self) -> float:
+        """Mean loss of the last epoch's rows, each before its step."""
+        return float(self._of_last()[0]) / self._session.schedule.order.shape[1]
+
+    @property
+    def sums(self) -> np.ndarray:
+        """Losses of the last epoch's rows, each before its step, as the criterion sums them.
+
+        float64 of shape (n_columns,).
+        """
+        n = self._session.schedule.columns.shape[1]
+        return self._of_last()[n : 2 * n].copy()
+
+    def _of_last(self) -> np.ndarray:
+        """All sums of the last epoch, as kernels have them: a view."""
+        sums: np.ndarray = self._session.schedule.sums
+        return sums[(self.epoch - 1) % len(sums)]
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the workers have computed each mini-batch together."""
+        return self._session.plan.split > 0
+
+    @property
+    def has_homes(self) -> bool:
+        """Whether each worker, or centre, has a model of its own."""
+        return self._session.homes is not None
+
+    def objective(self, problem: Any, params: np.ndarray) -> float:
+        """The objective of a `NetworkProblem`, by as many threads as there are workers."""
+        return float(problem.objective(params, self._each, self.n_workers))
+
+    def model(self) -> Any:
+        """The model, as users see the problem's: a copy."""
+        return self._session.snapshot()
+
+    def take_order(self, order: np.ndarray) -> None:
+        """Have the next epoch's rows visited in an order, of a run with ``shuffle=False``."""
+        schedule = self._session.schedule
+        schedule.permutation[:] = order
+        schedule.order[self.epoch % 2] = order  # it may have been prepared before the rest
+
+    def take_step(self, eta: float) -> None:
+        """Set the step size from here on, of a run with ``StepSize("adaptive")``."""
+        self._session.schedule.columns[layout.C_ETA] = eta
+
+
+class EpochEnds(AtPause):
+    """Decides at the ends of epochs; `hogshare.solve` takes one as its `on_epoch`.
+
+    decide : ``decide(rest) -> bool``, whether to stop. It is also called before the first epoch,
+        and after the last one.
+    """
+
+    def __init__(self, decide: Callable[[EpochEnd], bool]) -> None:
+        self.decide = decide
+        self._decided = -1
+
+    def check(self, stop: Stop, shuffle: bool, files: dict[str, Any]) -> None:
+        """Refuse what somebody else would have to decide by at the same moments."""
+        given = [name for name, file in files.items() if file is not None]
+        given += [*stop.criteria, *(["shuffle"] if shuffle else [])]
+        if given:
+            raise ValueError(
+                f"An on_epoch that decides at the ends of epochs excludes {given[0]}=."
+            )
+
+    def begin(self, session: Session) -> None:
+        """Decide about the first epoch."""
+        self.decide(EpochEnd(session))
+        self._decided = session.word(layout.EPOCHS)
+        session.raise_limit(self._decided + 1)
+
+    def look(self, session: Session, each: Each = map) -> int | None:
+        """Decide at an epoch's end."""
+        rest = EpochEnd(session, each)
+        self._decided = rest.epoch
+        return None if self.decide(rest) else rest.epoch + 1
+
+    def finish(self, session: Session) -> None:
+        """Decide about the last epoch, after which nobody rests."""
+        if session.word(layout.EPOCHS) > self._decided:
+            self.look(session)

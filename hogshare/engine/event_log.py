@@ -1,0 +1,181 @@
+"""The interleaving of an asynchronous run: which worker did which block from which version, in the
+order in which it reached the model. With it the run can be done again on one core.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hogshare.engine.arrays import Shapes, fill, private_memory, row_arrays
+from hogshare.engine.gradient_steps import BlockWorker, GradientSteps
+from hogshare.engine.session import Session
+from hogshare.engine.stops import Stop
+from hogshare.engine.workspace import SessionSettings
+from hogshare.kernels import layout
+from hogshare.kernels.exchange import master_updates
+from hogshare.kernels.rules import step_schedules
+from hogshare.kernels.schedule import epoch_schedule, replay
+from hogshare.problems.model import Model
+from hogshare.problems.protocol import Problem, by_gradient
+from hogshare.rules.protocol import Rule
+from hogshare.rules.steps import StepSize
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What a run with ``record=True`` keeps besides its report; see `hogshare.replay`.
+
+    Attributes
+    ----------
+    events : ndarray of shape (n_events, 3), int64
+        Worker, ticket (epoch times blocks of an epoch plus block) and version read, in the order
+        of the changes. Worker -1: the master applied the rest of a sum.
+    proposals : ndarray of shape (n_events,), int64
+        Of how many messages from about one point a master's is one, by which it was weighed.
+    exact : bool
+        Whether replaying gives the same bits. On one vector without locks it does not: workers
+        write it row by row, and what is recorded is the order in which blocks have ended.
+    """
+
+    events: np.ndarray
+    proposals: np.ndarray
+    exact: bool
+    settings: SessionSettings
+    shapes: Shapes
+    rule: Rule
+    step: StepSize
+    stop: Stop
+    start: Model | None
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+
+def check_recordable(settings: SessionSettings, has_homes: bool) -> None:
+    """Refuse runs whose interleaving says too little."""
+    mode = settings.plan["private"]
+    if settings.plan["grid"]:
+        raise ValueError("on Grid() the same seed gives the same bits: leave record=True out.")
+    if mode == epoch_schedule.EXCHANGE or has_homes:
+        raise ValueError(
+            "record=True needs a plane with versions: use plane=Master(), or Shared(exchange=None) "
+            "for a replay that is only near. With private copies barrier=BSP() repeats every bit."
+        )
+    if settings.rule["schedule"] == step_schedules.ADAPTIVE:
+        raise ValueError("record=True needs steps that no epoch's end changes; not 'adaptive'.")
+    if settings.n_columns > 1 and settings.plan["tol"] > -np.inf:
+        raise ValueError(
+            "record=True with several columns needs a stop that all have in common; leave tol out."
+        )
+
+
+def taken_from(session: Session) -> tuple[np.ndarray, np.ndarray]:
+    """The events that a session has recorded, and the proposals, as of `Recording`."""
+    events = session.arrays["recording"]
+    count = session.word(layout.RECORDED)
+    if count > len(events):
+        raise RuntimeError("More has happened than there was room to record.")
+    found = np.array(events[:count])
+    return found[:, : layout.E_PROPOSALS], found[:, layout.E_PROPOSALS]
+
+
+def replay_recording(problem: Problem, recording: Recording) -> Session:
+    """Replay a recording in this thread; the problem is the run's own."""
+    settings = recording.settings
+    arrays = {**private_memory(recording.shapes), **row_arrays(problem)}
+    outside = GradientSteps(problem, recording.rule) if by_gradient(problem) else None
+    session = Session(arrays, settings, outside=outside)
+    stop, start = recording.stop, recording.start
+    fill(session, problem, recording.rule, stop, recording.step, start, stop.validation)
+    again = _Replay(session, recording.events, recording.proposals)
+    if session.plan.private == epoch_schedule.MASTER:
+        again.by_versions()
+    else:
+        again.in_order()
+    return session
+
+
+class _Replay:
+    def __init__(self, session: Session, events: np.ndarray, proposals: np.ndarray) -> None:
+        self.session = session
+        self.events, self.proposals = events, proposals
+        self.workers = [session.worker(k) for k in session.here]
+        self.prepared = -1
+        self.computed = np.zeros(len(events), bool)
+        epoch = events[:, layout.E_TICKET] // session.plan.n_blocks
+        self.of_epoch = [np.flatnonzero(epoch == e) for e in range(epoch.max(initial=-1) + 1)]
+
+    def _prepare(self, ticket: int) -> None:
+        """Have the row order of a ticket's epoch; both that stand are those of the run then.
+
+        The epoch before the last loses its order. In the run it was over by then, and what of its
+        messages had not been taken was computed.
+        """
+        epoch = ticket // self.session.plan.n_blocks
+        while self.prepared < epoch:
+            self.prepared += 1
+            if self.prepared >= 2 and self.session.plan.private == epoch_schedule.MASTER:
+                for i in self.of_epoch[self.prepared - 2]:
+                    self._compute(int(i))
+            replay.prepare_epoch(
+                self.session.rule, self.session.schedule, self.session.plan, self.prepared
+            )
+
+    def _compute(self, i: int) -> None:
+        worker, ticket = int(self.events[i, layout.E_WORKER]), int(self.events[i, layout.E_TICKET])
+        if self.computed[i] or worker == layout.NO_WORKER:
+            return
+        self._prepare(ticket)
+        s, w = self.session, self.workers[worker]
+        known = s.rows, s.rule, s.plan, s.schedule, s.vector, s.mail, w.private
+        w.table[layout.T_PROPOSALS] = self.proposals[i]
+        if isinstance(w, BlockWorker):
+            replay.read_again(*known, worker, ticket)
+            w.step()
+            replay.post_again(s.schedule, s.mail, worker, ticket)
+        else:
+            compute_again = replay.COMPUTE_AGAIN[s.plan.copied, s.settings.n_columns == 1]
+            compute_again(*known, worker, ticket)
+        self.computed[i] = True
+
+    def by_versions(self) -> None:
+        """The master's takes in their order; every message computed at the version it was.
+
+        A message that is taken later may have been computed now: it is computed before the model
+        moves on. (Not earlier: a worker has few slots.)
+        """
+        session, events = self.session, self.events
+        readers: dict[int, list[int]] = {}
+        for i, version in enumerate(events[:, layout.E_VERSION]):
+            readers.setdefault(int(version), []).append(i)
+        for i, (worker, _, version) in enumerate(events):
+            if worker == layout.NO_WORKER or self._fills(version):
+                now = readers.pop(session.word(layout.VERSION), [])
+                # by ticket, which is the order in which a worker has claimed
+                for k in sorted(now, key=lambda k: (events[k, layout.E_TICKET], k)):
+                    self._compute(k)
+            self._compute(i)
+            groups = session.schedule, session.vector, session.mail
+            replay.take_again(session.plan, *groups, int(worker))
+
+    def _fills(self, version: int) -> bool:
+        """Whether a message computed at that version is the last that the next one waits for."""
+        plan, word = self.session.plan, self.session.word
+        if master_updates.is_dropped(plan, word(layout.VERSION) - version):
+            return False
+        return word(layout.GATHERED) + 1 >= plan.gradients
+
+    def in_order(self) -> None:
+        """Blocks one after the other on the vector."""
+        s = self.session
+        for worker, ticket, _ in self.events:
+            self._prepare(int(ticket))
+            w = self.workers[worker]
+            if isinstance(w, BlockWorker):
+                w.table[layout.T_BLOCK] = ticket
+                w.step()
+                continue
+            known = s.rows, s.rule, s.plan, s.schedule, s.vector, s.memory
+            replay.write_again(*known, w.private, int(ticket))

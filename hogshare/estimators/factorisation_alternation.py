@@ -1,0 +1,96 @@
+"""`MatrixFactorization` by alternating least squares: users' lines, then items', on all cores."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from hogshare.estimators.solver_report import SolverReport
+from hogshare.optimum.alternation import Alternation, Penalty, usual_penalty
+from hogshare.problems.params import Params
+from hogshare.runtimes.choice import usable_workers
+from hogshare.runtimes.pool import each_by
+
+BY = "hogshare's alternating least squares"
+REASON = "pairs that have met are fitted against all that have not"
+# Weights above which sums are in float64, and those that are refused.
+PLAIN_WEIGHT, LARGEST_WEIGHT = 1e3, 1e6
+ROUNDED = 1e-12  # of the loss, below which nothing is gained by another sweep
+
+
+def alternated(
+    model: Any,
+    lines: list[np.ndarray],
+    sizes: list[int],
+    strengths: np.ndarray,
+    n_factors: int,
+    seed: int,
+) -> tuple[list[np.ndarray], float, SolverReport]:
+    """Fit lines of users and of items; the lines, the penalty on factors, and a report.
+
+    lines, sizes : each pair's user and item, and how many there are of either
+    strengths : of each pair, at least 0: 0 is as if it had not met
+    seed : of the first factors
+    """
+    began = time.perf_counter()
+    extras = sp.coo_array((model.confidence * strengths, tuple(lines)), shape=tuple(sizes)).tocsr()
+    extras.sum_duplicates()
+    extras.eliminate_zeros()
+    most = float(extras.data.max()) if extras.nnz else 0.0
+    if not most <= LARGEST_WEIGHT:
+        raise ValueError(
+            f"confidence={model.confidence:g} times a rating goes up to {most:g}, and beyond "
+            f"{LARGEST_WEIGHT:g} what weighs less is lost in rounding: divide ratings or "
+            "confidence by a number, or take logarithms of ratings (np.log1p)."
+        )
+    alpha = model.alpha
+    if alpha == "auto":
+        counts = np.diff(extras.indptr), np.bincount(extras.indices, minlength=sizes[1])
+        weight = float(extras.data.mean()) if extras.nnz else 0.0
+        alpha = usual_penalty(counts, weight) if extras.nnz else 1.0
+    if not alpha <= float(np.finfo(np.float32).max):
+        raise ValueError(f"alpha={alpha:g} is beyond float32: no factor is left.")
+    workers = usable_workers(model.n_jobs) if model.runtime != "caller" else 1
+    penalty = Penalty(float(alpha), float(model.bias_alpha))
+    settings: dict[str, Any] = {"seed": seed, "each": each_by(workers), "n_threads": workers}
+    if most > PLAIN_WEIGHT:
+        settings["dtype"] = np.float64
+    sweeps = Alternation(extras, n_factors, bool(model.biases), penalty, **settings)
+    n_iter, converged = _swept(model, sweeps)
+    if not all(np.isfinite(one).all() for one in sweeps.lines):
+        raise ValueError(
+            "Alternating least squares has left the range of float32: a larger alpha and "
+            "bias_alpha, or a smaller confidence, bound it."
+        )
+    seconds = time.perf_counter() - began
+    report = SolverReport(
+        solver="als",
+        by=BY,
+        reason=REASON,
+        model=Params(np.concatenate([one.ravel() for one in sweeps.lines]), float(n_iter)),
+        n_iter=n_iter,
+        converged=converged,
+        seconds={"run": seconds, "total": seconds},
+    )
+    return [one.astype(np.float32) for one in sweeps.lines], float(alpha), report
+
+
+def _swept(model: Any, sweeps: Alternation) -> tuple[int, bool | None]:
+    """Sweep until the objective improves no more; how often, and whether it has come to that."""
+    best, in_vain = math.inf, 0
+    for done in range(1, model.max_iter + 1):
+        sweeps.sweep()
+        if model._on_epoch is not None:
+            model._on_epoch(done, None)
+        if model.tol is None:
+            continue
+        found = sweeps.objective()
+        in_vain = in_vain + 1 if found > best - max(model.tol, ROUNDED * best) else 0
+        best = min(best, found)
+        if in_vain >= model.n_iter_no_change:
+            return done, True
+    return model.max_iter, None if model.tol is None else False

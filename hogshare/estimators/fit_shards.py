@@ -1,0 +1,335 @@
+"""What a fit is given, as a part of more of it: arrays that are put end to end, and what they mean.
+
+Rows of numbers travel as they are. Labels and ids that are words or objects travel as numbers, with
+a list of what they stand for. A data frame's columns keep their names.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import assert_all_finite, check_consistent_length
+
+from hogshare.estimators.vocabulary import distinct
+from hogshare.problems.linear.labels import own_type
+from hogshare.problems.shard import Shard
+from hogshare.system.callers import warn
+
+BY_ROW = ("X", "y", "sample_weight", "users", "items", "ratings")  # arguments of methods
+COUNT, NAMES = "rows", "names"
+
+
+def arguments_of(method: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """What a method is called with, by name, without the object itself."""
+    bound = inspect.signature(method).bind(None, *args, **kwargs)
+    (_, *names) = inspect.signature(method).parameters.values()
+    given: dict[str, Any] = {}
+    for one in names:
+        if one.kind is one.VAR_KEYWORD:
+            given |= bound.arguments.get(one.name, {})
+        elif one.name in bound.arguments:
+            given[one.name] = bound.arguments[one.name]
+    return given
+
+
+def others(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is not rows: the same in all processes."""
+    return {name: value for name, value in given.items() if name not in BY_ROW}
+
+
+def shard_of(given: Mapping[str, Any]) -> Shard:
+    """Arguments by row as a shard.
+
+    Raises
+    ------
+    ValueError
+        If one of them has no rows, gaps or infinite numbers, or not as many rows as the others: of
+        all shards end to end nobody could say whose they are, and rows would be shifted.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    facts: dict[str, Any] = {}
+    for name in BY_ROW:
+        if given.get(name) is None:
+            continue
+        meaning, parts = _packed(given[name], name)
+        for part in parts.values():
+            assert_all_finite(part, input_name=name)
+        facts[name] = meaning
+        arrays |= {f"{name} {part}": array for part, array in parts.items()}
+    check_consistent_length(*(np.empty(one[COUNT]) for one in facts.values()))
+    return Shard(arrays, facts)
+
+
+def whole_of(
+    facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
+) -> dict[str, Any]:
+    """Arguments by row, of all shards: columns with names in the order of the first shard.
+
+    Raises
+    ------
+    ValueError
+        If shards do not fit: dense and sparse, or of several numbers of columns.
+    """
+    found = {name: [one.get(name) for one in facts] for name in _names(facts)}
+    return {name: _joined(name, parts, arrays) for name, parts in found.items()}
+
+
+def own_of(
+    place: int, facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
+) -> dict[str, Any]:
+    """Arguments by row of the shard in this place, in the form that they have in all.
+
+    arrays : of this shard
+
+    Raises
+    ------
+    ValueError
+        As `whole_of`.
+    """
+    made = {}
+    for name in _names(facts):
+        found = [one.get(name) for one in facts]
+        first = _require_fit(name, found)
+        own = dict(found[place] or first)
+        if first["kind"] != "words":  # an empty shard's may be of any kind
+            kinds = [one["dtype"] for one in found if one is not None and one[COUNT]]
+            part = f"{name} {'data' if first['kind'] == 'sparse' else 'values'}"
+            arrays = {**arrays, part: arrays[part].astype(np.result_type(*kinds), copy=False)}
+        made[name] = _made(name, first, [own], arrays)
+    return made
+
+
+def reparted(
+    place: int,
+    facts: Sequence[Mapping[str, Any]],
+    arrays: Mapping[str, np.ndarray],
+    gathered: Callable[[Any], list[Any]],
+) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    """Shards none of which is empty: as few rows as that takes move on to a neighbour.
+
+    gathered : what all shards' holders say, in their order; all have to ask
+
+    Raises
+    ------
+    ValueError
+        If there are fewer rows than shards.
+    """
+    name = _names(facts)[0]
+    counts = [one[name][COUNT] for one in facts]
+    n, of = sum(counts), len(counts)
+    if min(counts) > 0:
+        return [dict(one) for one in facts], dict(arrays)
+    if n < of:
+        raise ValueError(
+            f"ranks 0 to {of - 1} have {n} rows together, and each needs one: start fewer ranks."
+        )
+    before = np.concatenate([[0], np.cumsum(counts)])
+    after = before.copy()
+    for k in range(1, of):  # as the rows are, but for who has none
+        after[k] = max(after[k], after[k - 1] + 1)
+    for k in range(of - 1, 0, -1):
+        after[k] = min(after[k], after[k + 1] - 1)
+    own = before[place], before[place + 1]
+    going = [
+        (to, _cut(arrays, facts[place], max(own[0], after[to]), min(own[1], after[to + 1]), own[0]))
+        for to in range(of)
+        if to != place and max(own[0], after[to]) < min(own[1], after[to + 1])
+    ]
+    stays = max(own[0], after[place]), min(own[1], after[place + 1])
+    staying = _cut(arrays, facts[place], *stays, own[0]) if stays[0] < stays[1] else None
+    parts = []
+    for source, sent in enumerate(gathered(going)):
+        parts += [staying] if source == place and staying is not None else []
+        parts += [part for to, part in sent if to == place]
+    made = {key: np.concatenate([part[1][key] for part in parts]) for key in parts[0][1]}
+    mine = {
+        key: {**one, COUNT: int(after[place + 1] - after[place])}
+        for key, one in parts[0][0].items()
+    }
+    for key, one in mine.items():
+        if one["kind"] == "words":  # each part has numbers for words of its own
+            words = [part[0][key]["words"] for part in parts]
+            firsts = np.cumsum([0, *map(len, words)])
+            codes = [
+                part[1][f"{key} codes"] + first
+                for part, first in zip(parts, firsts[:-1], strict=True)
+            ]
+            one["words"] = [word for some in words for word in some]
+            made[f"{key} codes"] = np.concatenate(codes)
+    return gathered(mine), made
+
+
+def _cut(
+    arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any], first: int, last: int, begin: int
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Some of a shard's rows, by their numbers in all."""
+    rows, made = slice(int(first - begin), int(last - begin)), {}
+    for name, meaning in facts.items():
+        if meaning["kind"] == "sparse":
+            lengths = arrays[f"{name} lengths"]
+            at, end = (int(lengths[:k].sum()) for k in (rows.start, rows.stop))
+            made[f"{name} lengths"] = lengths[rows]
+            for part in ("data", "indices"):
+                made[f"{name} {part}"] = arrays[f"{name} {part}"][at:end]
+        else:
+            part = f"{name} {'codes' if meaning['kind'] == 'words' else 'values'}"
+            made[part] = arrays[part][rows]
+    return dict(facts), made
+
+
+def n_features_of(facts: Sequence[Mapping[str, Any]]) -> int:
+    """Columns of the rows of all shards; 0 of what has no columns.
+
+    Raises
+    ------
+    ValueError
+        As `whole_of`, and if there are no rows.
+    """
+    first = {name: _require_fit(name, [one.get(name) for one in facts]) for name in _names(facts)}
+    if not sum(one[name][COUNT] for name in list(first)[:1] for one in facts):
+        raise ValueError(
+            f"there are no rows: neither on rank 0 nor on any up to rank {len(facts) - 1}."
+        )
+    columns = first["X"]["columns"] if "X" in first else 0
+    return int(np.prod(columns))
+
+
+def _names(facts: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [name for name in BY_ROW if any(name in one for one in facts)]
+
+
+def _packed(value: Any, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What an argument means, and the arrays that it is made of."""
+    if sp.issparse(value):
+        rows = value.tocsr()
+        meaning = {"kind": "sparse", "columns": rows.shape[1], "type": type(rows)}
+        meaning["dtype"] = rows.dtype
+        parts = {"data": rows.data, "indices": rows.indices, "lengths": np.diff(rows.indptr)}
+        return meaning | {COUNT: rows.shape[0]}, parts
+    array = np.asarray(own_type(value) if name == "y" else value)
+    if array.ndim == 0:
+        raise ValueError(f"{name} must have rows; got {value!r}.")
+    meaning = {"kind": "dense", COUNT: len(array), "columns": array.shape[1:]}
+    if hasattr(value, "iloc") and array.ndim == 2:
+        meaning |= {NAMES: list(value.columns), "type": type(value)}
+    if array.dtype.kind not in "biuf":
+        words, codes = distinct(array.ravel())
+        meaning |= {"kind": "words", "words": words.tolist()}
+        return meaning, {"codes": codes.reshape(array.shape)}
+    return meaning | {"dtype": array.dtype}, {"values": array}
+
+
+def _joined(
+    name: str, found: Sequence[Mapping[str, Any] | None], arrays: Mapping[str, np.ndarray]
+) -> Any:
+    """One argument of all shards."""
+    return _made(name, _require_fit(name, found), found, arrays)
+
+
+def _require_fit(name: str, found: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any]:
+    """Refuse shards of an argument that do not fit; the one that the others go by.
+
+    Raises
+    ------
+    ValueError
+    """
+    given = [(k, one) for k, one in enumerate(found) if one is not None]
+    ready = [(k, one) for k, one in given if one[COUNT]] or given
+    rank, first = next((pair for pair in ready if NAMES in pair[1]), ready[0])
+    for k, one in enumerate(found):
+        if one is None:
+            raise ValueError(f"{name} is given on rank {rank}, and not on rank {k}.")
+        for what in ("kind", "columns") if one[COUNT] else ():  # of no rows all are alike
+            if one[what] != first[what]:
+                raise ValueError(
+                    f"{name} does not fit: its {what} is {first[what]} on rank {rank}, and "
+                    f"{one[what]} on rank {k}."
+                )
+    if first["kind"] != "sparse":
+        _check_names(name, given)
+    return first
+
+
+def _made(
+    name: str,
+    first: Mapping[str, Any],
+    found: Sequence[Mapping[str, Any] | None],
+    arrays: Mapping[str, np.ndarray],
+) -> Any:
+    """An argument, of its parts' arrays end to end."""
+    if first["kind"] == "sparse":
+        lengths = arrays[f"{name} lengths"]
+        indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        parts = arrays[f"{name} data"], arrays[f"{name} indices"], indptr
+        return first["type"](parts, shape=(len(lengths), first["columns"]))
+    if first["kind"] == "words":
+        values = _decoded(found, arrays[f"{name} codes"])
+    else:
+        values = arrays[f"{name} values"]
+    if NAMES not in first:
+        return values
+    return first["type"](_in_order(values, first[NAMES], found), columns=first[NAMES])
+
+
+def _in_order(
+    values: np.ndarray, names: list[Any], found: Sequence[Mapping[str, Any] | None]
+) -> np.ndarray:
+    """Rows whose columns are in the order of these names, whatever that of each shard is."""
+    taken, is_own = 0, True
+    for one in found:
+        if one is None or not one[COUNT]:
+            continue
+        rows, other = slice(taken, taken + one[COUNT]), one.get(NAMES, names)
+        taken += one[COUNT]
+        if other != names:
+            values = values.copy() if is_own else values
+            is_own = False
+            values[rows] = values[rows][:, [other.index(column) for column in names]]
+    return values
+
+
+def _check_names(name: str, given: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
+    """Refuse columns of other names.
+
+    Raises
+    ------
+    ValueError
+    """
+    named = [(k, one[NAMES]) for k, one in given if NAMES in one and one[COUNT]]
+    if not named:
+        return
+    rank, names = named[0]
+    for k, other in named:
+        if other == names:
+            continue
+        new = next((column for column in other if column not in names), None)
+        if new is not None or len(set(map(repr, other))) < len(other):
+            what = other if new is None else new
+            raise ValueError(
+                f"{name} does not fit: rank {rank} has no column {what!r}, and rank {k} has one: "
+                "give all ranks the same columns."
+            )
+    without = next((k for k, one in given if NAMES not in one and one[COUNT]), None)
+    if without is not None:
+        warn(
+            f"{name} has names of columns on rank {rank}, and none on rank {without}: its columns "
+            "are taken in the same order.",
+        )
+
+
+def _decoded(found: Sequence[Mapping[str, Any] | None], codes: np.ndarray) -> np.ndarray:
+    """Objects, of the numbers that stood for them in each shard."""
+    parts, taken = [], 0
+    for one in found:
+        if one is None or not one[COUNT]:
+            continue
+        words = np.empty(len(one["words"]), object)
+        words[:] = one["words"]
+        parts.append(words[codes[taken : taken + one[COUNT]]])
+        taken += one[COUNT]
+    values = np.concatenate(parts)
+    return values.astype(str) if all(isinstance(one, str) for one in values.flat) else values

@@ -1,0 +1,148 @@
+"""Folding in: the line of somebody who was in no fit, with all items' lines as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+from scipy.special import expit
+
+
+class LineForm(NamedTuple):
+    """What a line is: factors, perhaps a bias, and the strengths of their penalties."""
+
+    n_factors: int
+    biases: bool
+    alpha: float
+    bias_alpha: float
+
+    @property
+    def penalties(self) -> np.ndarray:
+        """Of each number of a line."""
+        return np.array([self.alpha] * self.n_factors + [self.bias_alpha] * self.biases)
+
+    def designs(self, factors: np.ndarray) -> np.ndarray:
+        """Items' factors, and a 1 where the line has its bias."""
+        made = factors.astype(np.float64)
+        return np.column_stack([made, np.ones(len(made))]) if self.biases else made
+
+
+class NegativeDraws(NamedTuple):
+    """What pairs are compared with: see `hogshare.problems.preferences`.
+
+    popularity : how often each item has been met, if they are drawn by that
+    """
+
+    n_negatives: int
+    popularity: np.ndarray | None
+    pairwise: bool
+
+
+def of_ratings(
+    factors: np.ndarray,
+    fixed: np.ndarray,
+    values: np.ndarray,
+    loss: str,
+    ridge: LineForm,
+    nonnegative: bool,
+) -> np.ndarray:
+    """The line that is best for ratings of some items.
+
+    factors, fixed : of those items, and what is predicted of them without the line
+    loss : "squared_error" or "logistic"
+    """
+    designs, penalties = ridge.designs(factors), ridge.penalties
+    if loss == "squared_error" and not nonnegative:
+        hessian = designs.T @ designs + np.diag(penalties)
+        # where nothing is penalised and little is known, the shortest
+        return np.asarray(scipy.linalg.lstsq(hessian, designs.T @ (values - fixed))[0])
+
+    def losses(w: np.ndarray) -> tuple[float, np.ndarray]:
+        z = fixed + designs @ w
+        if loss == "logistic":
+            of_all, slope = np.logaddexp(0.0, z) - values * z, expit(z) - values
+        else:
+            of_all, slope = 0.5 * np.square(z - values), z - values
+        return float(of_all.sum()), designs.T @ slope
+
+    return _least(losses, ridge, nonnegative)
+
+
+def of_strengths(
+    factors: np.ndarray, fixed: np.ndarray, met: np.ndarray, extras: np.ndarray, ridge: LineForm
+) -> np.ndarray:
+    """The line that is best for what somebody has met, by weighted least squares over all items.
+
+    factors, fixed : of all items
+    met, extras : which of them, and their weights over those of all others
+    """
+    designs = ridge.designs(factors)
+    own, left = designs[met], fixed[met]
+    hessian = designs.T @ designs + np.diag(ridge.penalties) + (own.T * extras) @ own
+    # of strength 0 an item is as if it had not been met
+    targets = np.where(extras > 0.0, 1.0 + extras, 0.0) - extras * left
+    return np.asarray(scipy.linalg.lstsq(hessian, own.T @ targets - designs.T @ fixed)[0])
+
+
+def of_pairs(
+    factors: np.ndarray,
+    fixed: np.ndarray,
+    met: np.ndarray,
+    values: np.ndarray,
+    drawn: NegativeDraws,
+    ridge: LineForm,
+    nonnegative: bool,
+) -> np.ndarray:
+    """The line that is best for what somebody has met, against the mean of all draws.
+
+    factors, fixed : of all items
+    met, values : which of them, and ratings from 0 to 1
+    """
+    designs = ridge.designs(factors)
+    chances = np.ones(len(designs)) if drawn.popularity is None else drawn.popularity.astype(float)
+    chances[met] = 0.0
+    chances *= drawn.n_negatives / max(1.0, chances.sum())  # draws of each item, for one pair
+
+    def of_each(w: np.ndarray) -> tuple[float, np.ndarray]:
+        z = fixed + designs @ w
+        own = z[met]
+        loss = float((np.logaddexp(0.0, own) - values * own).sum())
+        slope = len(met) * chances * expit(z)
+        np.add.at(slope, met, expit(own) - values)
+        return loss + float(len(met) * (chances @ np.logaddexp(0.0, z))), designs.T @ slope
+
+    def of_two(w: np.ndarray) -> tuple[float, np.ndarray]:
+        z = fixed + designs @ w
+        loss, slope = 0.0, np.zeros(len(z))
+        for item in met:
+            behind = z - z[item]
+            loss += float(chances @ np.logaddexp(0.0, behind))
+            share = chances * expit(behind)
+            slope += share
+            slope[item] -= share.sum()
+        return loss, designs.T @ slope
+
+    return _least(of_two if drawn.pairwise else of_each, ridge, nonnegative)
+
+
+def _least(
+    losses: Callable[[np.ndarray], tuple[float, np.ndarray]], ridge: LineForm, nonnegative: bool
+) -> np.ndarray:
+    """The line at which losses and penalties are least."""
+    penalties = ridge.penalties
+
+    def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
+        loss, slope = losses(w)
+        return loss + 0.5 * float(penalties @ (w * w)), slope + penalties * w
+
+    bounds = [(0.0 if nonnegative else None, None)] * ridge.n_factors
+    bounds += [(None, None)] * ridge.biases
+    options = {"gtol": 1e-10, "ftol": 0.0, "maxiter": 1000}
+    start = np.zeros(len(penalties))
+    found = scipy.optimize.minimize(
+        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
+    return np.asarray(found.x)

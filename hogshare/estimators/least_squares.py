@@ -1,0 +1,305 @@
+"""Squared error to a tolerance, target by target: what Ridge, Lasso and ElasticNet share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from hogshare.engine.stops import Stop
+from hogshare.estimators.all_rows import AllRows
+from hogshare.estimators.linear_models import ToTheOptimum
+from hogshare.estimators.solver_report import report_of
+from hogshare.estimators.validation import for_scikit_learn, weights_of_part
+from hogshare.estimators.workers import to_the_optimum
+from hogshare.kernels.rows.survey import Survey
+from hogshare.optimum.compression import MOST_FEATURES, CompressedRows, condensed
+from hogshare.optimum.conjugate_gradients import ROUNDING
+from hogshare.problems.kernel_arrays import require_unmasked
+from hogshare.problems.linear import build
+from hogshare.problems.linear.column_units import in_units, moments_of
+from hogshare.problems.linear.row_arrays import as_rows, check_sparse
+from hogshare.problems.linear.units import Features, features_of, total_of
+from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem
+from hogshare.problems.weights import row_weights
+from hogshare.report import Report
+from hogshare.system.interrupts import errstate
+
+MAX_ITER = 1000
+OFF_CENTRE = 0.1  # squares of the features' means, in squares of their deviations
+
+
+class Squares:
+    """Rows for one or more least-squares problems that share them.
+
+    Means are taken out of the targets. Out of dense rows they are taken too, in a copy, where they
+    are not small beside the deviations: a feature far from zero is nearly the intercept, and both
+    then converge slowly. Sparse rows stay sparse, and the intercept is a coordinate.
+
+    weight : with mean 1
+    seen : what checking the rows has seen of them, if they were
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: np.ndarray,
+        weight: np.ndarray,
+        fit_intercept: bool,
+        seen: Survey | None = None,
+    ) -> None:
+        self.X = X
+        self.seen = seen  # of sparse rows, which stay as they are
+        self.weight = weight
+        self.fit_intercept = fit_intercept
+        self.x_mean: np.ndarray | None = None
+        self.features: Features | None = None
+        self.y = np.asarray(y, np.float64).reshape(len(y), -1)
+        self.y_mean = np.zeros(self.y.shape[1])
+        if fit_intercept:
+            self.y_mean = np.average(self.y, axis=0, weights=weight)
+            self.y = self.y - self.y_mean
+            self._centre()
+
+    def _centre(self) -> None:
+        X = self.X
+        if sp.issparse(X) or not X.size:
+            return
+        rows = as_rows(X, np.zeros(len(X), X.dtype), self.weight)
+        mean, variance, _ = moments_of(rows)
+        with errstate(over="ignore"):  # rows that large are refused later
+            far = float(np.square(mean).sum()) > OFF_CENTRE * float(variance.sum())
+        if far:
+            self.x_mean = mean
+            # in the units of the values as they came: indicators are 0 and 1, not two fractions
+            features = features_of(total_of(rows), X.shape[1], True)
+            self.features = features._replace(origin=np.zeros(X.shape[1]))
+            self.X = in_units(np.ravel(X), mean).reshape(X.shape)
+
+    @property
+    def n_targets(self) -> int:
+        """Number of targets."""
+        return int(self.y.shape[1])
+
+    def problem(
+        self, target: int, penalty: str | None, alpha: float, l1_ratio: float
+    ) -> RowProblem:
+        """State the problem of one target.
+
+        Raises
+        ------
+        ValueError
+            If squares of rows or targets overflow.
+        """
+        problem = least_squares(
+            self.X,
+            self.y[:, target],
+            penalty,
+            alpha,
+            l1_ratio=l1_ratio,
+            fit_intercept=self.fit_intercept and self.x_mean is None,
+            sample_weight=self.weight,
+            seen=self.seen,
+            features=self.features,
+        )
+        if not np.isfinite(self.spread(target)):
+            raise ValueError(
+                "Targets are too large: their squares leave the floating-point range, and with "
+                "them the objective. Scale them, for example with TransformedTargetRegressor."
+            )
+        return problem
+
+    def spread(self, target: int) -> float:
+        """Weighted mean square of a target about its mean."""
+        with errstate(over="ignore"):
+            return float(np.average(np.square(self.y[:, target]), weights=self.weight))
+
+    def rounding(self, target: int) -> float:
+        """What rounding alone may leave of a component of the gradient, in its feature's unit.
+
+        Where a target is the same number for all rows, or no feature has to do with it, the
+        gradient at zero is that, and a share of it is nothing to come down to.
+        """
+        return ROUNDING * float(np.hypot(np.sqrt(self.spread(target)), self.y_mean[target]))
+
+    def intercept(self, target: int, model: Model) -> float:
+        """Intercept of a model for the rows and targets as they came."""
+        value = float(self.y_mean[target]) + float(model.intercept[0])
+        if self.x_mean is not None:
+            value -= float(self.x_mean @ model.coef[0].astype(np.float64))
+        return value
+
+    def start(self, target: int, coef: np.ndarray, intercept: float) -> Model:
+        """Where to start from coefficients and intercept for the rows as they came."""
+        value = intercept - float(self.y_mean[target])
+        if self.x_mean is not None or not self.fit_intercept:
+            value = 0.0
+        dtype = self.X.dtype
+        return Model(coef.reshape(1, -1).astype(dtype), np.array([value], dtype))
+
+
+def least_squares(
+    X: Any,
+    y: np.ndarray,
+    penalty: str | None,
+    alpha: float,
+    *,
+    l1_ratio: float = 0.0,
+    **others: Any,
+) -> RowProblem:
+    """State the problem of one target.
+
+    Raises ValueError if squares of rows overflow.
+    """
+    problem = build(
+        X,
+        y,
+        loss="squared_error",
+        penalty=penalty if alpha > 0.0 else None,
+        alpha=alpha,
+        l1_ratio=l1_ratio,
+        epsilon=0.0,
+        class_weight=None,
+        classes=None,
+        **others,
+    )
+    problem.require_norms()
+    return problem
+
+
+def zeros(problem: RowProblem) -> Model:
+    """Return the model of zeros."""
+    shape = problem.n_columns, problem.n_features
+    return Model(np.zeros(shape, problem.dtype), np.zeros(shape[0], problem.dtype))
+
+
+class LeastSquares(ToTheOptimum):
+    """For Ridge, Lasso and ElasticNet: scikit-learn's own fit, or the workers', target by target.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default=None
+        Of the row order. None is the same order in every call where scikit-learn's solver of that
+        name draws nothing, so that fits by one worker are repeatable.
+
+    Attributes
+    ----------
+    intercept_ : float or ndarray of shape (n_targets,)
+        Intercepts.
+    """
+
+    coef_: Any
+    intercept_: Any
+    solver_: str
+
+    @property
+    def _most_epochs(self) -> int:
+        most: int = MAX_ITER if self.max_iter is None else self.max_iter
+        return most
+
+    def _fit_by_scikit_learn(self, X: Any, y: Any, sample_weight: Any, **others: Any) -> float:
+        """Leave it to scikit-learn's solver; returns when that began."""
+        check_sparse(X)
+        require_unmasked("y", y)
+        if sample_weight is not None:
+            row_weights(sample_weight, X)
+        began = time.perf_counter()
+        theirs = for_scikit_learn(X)  # None: scikit-learn says what it does not take
+        X = X if theirs is None else theirs
+        self._hand_over(X, y, sample_weight=sample_weight, **others)
+        return began
+
+    def _hand_over(self, X: Any, y: Any, **others: Any) -> None:
+        """Call scikit-learn's own `fit`."""
+        super().fit(X, y, **others)  # type: ignore[misc]
+
+    def _reads_parts(self, n_features: int) -> bool:
+        """Whether ranks that share no memory need no rows of each other's."""
+        return n_features <= MOST_FEATURES
+
+    def _fit_parts(
+        self,
+        everybody: AllRows,
+        X: Any,
+        y: np.ndarray,
+        sample_weight: Any,
+        theirs: Callable[[CompressedRows], Any],
+    ) -> tuple[Any, CompressedRows]:
+        """Fit rows of which other processes have more, exactly: on few that stand for all.
+
+        theirs : makes the estimator that is fitted to them, without an intercept
+
+        Returns it, and them.
+        """
+        began = time.perf_counter()
+        weight = weights_of_part(everybody, sample_weight, X)
+        targets = np.asarray(y, np.float64).reshape(len(y), -1)
+        few = condensed(X, targets, weight, self.fit_intercept, everybody)
+        return self._fit_few(few, theirs, np.ndim(y), X.dtype, "of all ranks", began), few
+
+    def _fit_few(
+        self,
+        few: CompressedRows,
+        theirs: Callable[[CompressedRows], Any],
+        n_dim: int,
+        dtype: np.dtype,
+        whose: str,
+        began: float,
+    ) -> Any:
+        """Fit few rows that stand for all, by the estimator that `theirs` makes; returns it."""
+        found = theirs(few)
+        found.fit(few.X, few.y if n_dim > 1 else few.y[:, 0])
+        coef = np.atleast_2d(found.coef_).astype(dtype)
+        intercept = few.moments.y_mean - coef.astype(np.float64) @ few.moments.x_mean
+        self._keep(n_dim, coef, intercept.astype(dtype))
+        self.n_iter_ = found.n_iter_
+        self.solver_ = getattr(found, "solver_", "cd")
+        by = f"scikit-learn's {self.solver_!r}"
+        reason = (
+            f"{len(few.X):,} rows stand for those {whose}, to the last digit, as there are "
+            f"{few.X.shape[1]:,} features"
+        )
+        self.report_ = report_of(self, by, reason, began, True)
+        return found
+
+    def _fit_targets(
+        self,
+        y: np.ndarray,
+        squares: Squares,
+        state: Callable[[int], RowProblem],
+        begin: Callable[[int, RowProblem], tuple[Stop, Model | None]],
+        *,
+        draws: bool,
+    ) -> list[Report]:
+        """Solve each target's problem, by the criterion and from the start that `begin` names.
+
+        scikit-learn's callbacks are not for these estimators; who wants to hear of epochs sets
+        `_on_epoch`, which is that of `hogshare.solve`.
+        """
+        coef, intercept, reports = [], [], []
+        for target in range(squares.n_targets):
+            problem = state(target)
+            stop, start = begin(target, problem)
+            report = to_the_optimum(self, problem, stop, start, self._on_epoch, draws=draws)
+            coef.append(report.model.coef[0])
+            intercept.append(squares.intercept(target, report.model))
+            reports.append(report.without_memory())
+        self._keep(np.ndim(y), np.array(coef), np.array(intercept, dtype=squares.X.dtype))
+        names = dict.fromkeys(report.settings["rule"]["name"].lower() for report in reports)
+        self.solver_ = ", ".join(names)
+        self.report_ = reports[0] if len(reports) == 1 else reports
+        return reports
+
+    def _keep(self, n_dim: int, coef: np.ndarray, intercept: np.ndarray) -> None:
+        """Keep coefficients and intercepts of all targets, in the shapes of scikit-learn's.
+
+        n_dim : of the targets
+        """
+        self.coef_ = coef if len(coef) > 1 else coef[0]
+        self.intercept_ = intercept if n_dim > 1 else intercept[0]
+        if not self.fit_intercept:
+            self.intercept_ = 0.0

@@ -1,0 +1,206 @@
+"""Fits by a joint runtime, such as the ranks of MPI: each process gives its rows, one fits.
+
+All processes call the method of their own estimator. The rows of all are put together, in memory
+that all can read; the first process fits a twin of its estimator to them, with the workers of all;
+and every estimator becomes what came out. So labels are united, and balanced weights, held-out rows
+and decisions between epochs are those of all rows, whatever the estimator does with them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import numbers
+import pickle
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn import get_config
+from sklearn.utils import check_random_state
+
+from hogshare.estimators import all_rows, fit_shards, fitted_attributes
+from hogshare.estimators.linear_models import ToTheOptimum
+from hogshare.problems.shard import Shard
+from hogshare.runtimes.protocol import Runtime
+from hogshare.solvers import choice_names
+
+OWN = ("runtime", "n_jobs")  # parameters that a twin has others of
+
+MAX_INT = np.iinfo(np.int32).max
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def with_all_ranks(method: Method) -> Method:
+    """Have a method of an estimator called by all processes of a joint runtime together.
+
+    It is the outermost: whatever the others find wrong is raised in all processes then.
+    """
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        joint = choice_names.joint_of(self.runtime)
+        if joint is None:
+            return method(self, *args, **kwargs)
+
+        def led() -> Fit:
+            given = fit_shards.arguments_of(method, *args, **kwargs)
+            in_columns = getattr(self, "_in_columns", None)
+            return Fit(self, method, given if in_columns is None else in_columns(given))
+
+        return joint.lead(led)
+
+    return call  # type: ignore[return-value]
+
+
+class Fit:
+    """A method that fits an estimator, led (`hogshare.runtimes.joint_runtime.Led`)."""
+
+    def __init__(
+        self, estimator: Any, method: Callable[..., Any], arguments: dict[str, Any]
+    ) -> None:
+        self.estimator, self.method, self.arguments = estimator, method, arguments
+
+    @property
+    def what(self) -> str:
+        """The estimator."""
+        return type(self.estimator).__name__
+
+    @property
+    def n_workers(self) -> int | None:
+        """Of this process."""
+        jobs: int | None = self.estimator.n_jobs
+        return jobs
+
+    def said(self) -> dict[str, Any]:
+        """The method, the estimator's parameters, and what the method is given besides rows."""
+        estimator = self.estimator
+        if not get_config()["skip_parameter_validation"]:
+            estimator._validate_params()
+        said = {k: v for k, v in estimator.get_params(deep=False).items() if k not in OWN}
+        if not isinstance(said["random_state"], int):
+            del said["random_state"]  # the first process draws
+        rows = [name for name in fit_shards.BY_ROW if self.arguments.get(name) is not None]
+        named = f"{type(estimator).__name__}.{self.method.__name__}"
+        return said | fit_shards.others(self.arguments) | {"the method": named, "its rows": rows}
+
+    def shard(self, place: int, of: int) -> Shard:
+        """The rows that this process gives."""
+        return fit_shards.shard_of(self.arguments)
+
+    def made(
+        self,
+        runtime: Runtime | str,
+        n_workers: int | None,
+        facts: Sequence[Mapping[str, Any]],
+        arrays: Mapping[str, np.ndarray],
+    ) -> bytes:
+        """The state of a twin that has been fitted to all rows, pickled."""
+        estimator = self.estimator
+        twin = object.__new__(type(estimator))
+        vars(twin).update(vars(estimator))
+        twin.runtime, twin.n_jobs = runtime, n_workers
+        rows = fit_shards.whole_of(facts, arrays)
+        self.method(twin, **{**self.arguments, **rows})
+        return self._packed(twin)
+
+    def _packed(self, twin: Any) -> bytes:
+        """What a twin has learnt, pickled: its state without the parameters."""
+        state = twin.__getstate__()
+        return pickle.dumps({k: v for k, v in state.items() if k not in self._parameters})
+
+    def along(self, runtime: Any, has_all_rows: bool) -> tuple[bytes | None, Mapping[str, Any]]:
+        """The same, made by every process with its own twin; and what it has learnt, by name."""
+        (place, of), gathered = runtime.place(), runtime.gathered
+        shard = self.shard(place, of)
+        twin = object.__new__(type(self.estimator))
+        vars(twin).update(vars(self.estimator))
+        self._share_generator(twin, place, gathered)
+        twin.runtime, runtime.everybody = runtime, all_rows.RepeatedRows(gathered)
+        reads_parts = getattr(twin, "_reads_parts", None)
+        if has_all_rows:
+            runtime.require_alike(shard)
+            rows = fit_shards.whole_of([shard.facts], shard.arrays)
+        else:
+            facts = gathered(shard.facts)
+            n_features = fit_shards.n_features_of(facts)
+            if reads_parts is not None and reads_parts(n_features):
+                rows = self._own_rows(runtime, facts, shard.arrays)
+            else:
+                rows = self._all_rows(runtime, facts, shard.arrays)
+        with _silent(place > 0):
+            self.method(twin, **{**self.arguments, **rows})
+        learnt = fitted_attributes.attributes(twin)
+        if isinstance(learnt.get("random_state_"), np.random.RandomState):
+            del learnt["random_state_"]
+        return (self._packed(twin) if place == 0 else None), learnt
+
+    def _own_rows(
+        self, runtime: Any, facts: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]
+    ) -> dict[str, Any]:
+        """Rows of this process, of which each has some, in the form that they have in all."""
+        place, _ = runtime.place()
+        facts, arrays = fit_shards.reparted(place, facts, arrays, runtime.gathered)
+        rows = fit_shards.own_of(place, facts, arrays)
+        counts = [one["X"][fit_shards.COUNT] for one in facts]
+        runtime.rows = "shard"
+        runtime.everybody = all_rows.PartedRows(runtime.gathered, runtime.added, place, counts)
+        return rows
+
+    def _all_rows(
+        self, runtime: Any, facts: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]
+    ) -> dict[str, Any]:
+        """Rows of all processes, brought to each."""
+        found = runtime.gathered(arrays)
+        names = dict.fromkeys(name for one in found for name in one)
+        parts = {name: [one[name] for one in found if name in one] for name in names}
+        return fit_shards.whole_of(
+            facts, {name: np.concatenate(_with_rows(some)) for name, some in parts.items()}
+        )
+
+    def _share_generator(self, twin: Any, place: int, gathered: Callable[[Any], list[Any]]) -> None:
+        """Have all processes draw what the first one draws."""
+        state = twin.random_state
+        if isinstance(state, numbers.Integral):
+            return
+        if state is None and isinstance(twin, ToTheOptimum):
+            return  # whose calls of `solve` agree on a seed
+        if state is None and place == 0:
+            state = np.random.RandomState(check_random_state(None).randint(MAX_INT))
+        first = gathered(state if place == 0 else None)[0]
+        twin.random_state = state if place == 0 else first
+
+    def received(self, made: bytes) -> dict[str, Any]:
+        """The state that came out, without the parameters, which are each process's own."""
+        state: dict[str, Any] = pickle.loads(made)
+        return state
+
+    def take(self, received: dict[str, Any]) -> Any:
+        """Become what came out; the estimator."""
+        own = {name: getattr(self.estimator, name) for name in self._parameters}
+        vars(self.estimator).update({**received, **own})
+        vars(self.estimator).pop("_sklearn_version", None)
+        return self.estimator
+
+    @property
+    def _parameters(self) -> list[str]:
+        return list(self.estimator.get_params(deep=False))
+
+
+def _with_rows(parts: list[np.ndarray]) -> list[np.ndarray]:
+    """Arrays without those that are empty, which may be of any kind, unless all are."""
+    return [one for one in parts if len(one)] or parts[:1]
+
+
+@contextlib.contextmanager
+def _silent(is_other: bool) -> Iterator[None]:
+    """Have a process that is not the first print nothing, and warn of nothing."""
+    if not is_other:
+        yield
+        return
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield

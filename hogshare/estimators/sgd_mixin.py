@@ -1,0 +1,543 @@
+"""What both SGD estimators share: checks of their settings, the start, the run, the attributes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import ClassifierMixin, is_classifier
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
+from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
+from sklearn.utils._param_validation import StrOptions
+
+from hogshare.engine.checkpoints import Checkpoint
+from hogshare.engine.stops import Stop
+from hogshare.estimators.all_rows import all_rows_of
+from hogshare.estimators.column_scales import warn_if_unlike
+from hogshare.estimators.epoch_tasks import EpochTasks
+from hogshare.estimators.linear_models import LinearModel
+from hogshare.estimators.parameters import SGD_WORDS
+from hogshare.estimators.validation import check_rows, weights_of_part
+from hogshare.kernels.rows.survey import Survey
+from hogshare.kernels.rules import step_schedules
+from hogshare.problems.linear import build
+from hogshare.problems.linear.column_units import ColumnUnits, suited
+from hogshare.problems.linear.labels import own_type
+from hogshare.problems.model import Handed, Model, in_place
+from hogshare.problems.protocol import RowProblem
+from hogshare.problems.weights import require_weight
+from hogshare.report import Report
+from hogshare.rules.automatic_rule import automatic_rule
+from hogshare.rules.protocol import Rule
+from hogshare.rules.sgd import SGD
+from hogshare.rules.steps import StepSize
+from hogshare.runtimes.hooks import OnEpoch
+from hogshare.solvers.choice_names import plane_of
+from hogshare.solvers.solver import OrderSeed, solve
+from hogshare.system.callers import warn
+from hogshare.system.clusters import is_collection
+from hogshare.system.interrupts import errstate
+
+LEARNING_RATES: list[Any] = [StrOptions({"auto", *step_schedules.CODES})]
+AVERAGES = ("_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept")
+
+
+class SGDMixin(LinearModel, CallbackSupportMixin):
+    """Fitting by `hogshare.solve` for an estimator with scikit-learn's SGD parameters.
+
+    Who wants a fit saved on its way sets `_checkpoint` and `_resume`, which are those of
+    `hogshare.solve`; the command does.
+
+    Parameters
+    ----------
+    penalty : {'l2', 'l1', 'elasticnet', None}, default='l2'
+        The penalty on the coefficients (never on the intercept). 'l1' and 'elasticnet' set
+        coefficients to exactly zero.
+
+    alpha : float, default=0.0001
+        Factor of the penalty; the 'optimal' learning rate is computed from it too.
+
+    l1_ratio : float or None, default=0.15
+        Share of l1 in 'elasticnet', between 0 and 1. None is possible with other penalties.
+
+    max_iter : int, default=1000
+        Passes over the rows (epochs) at the most, in `fit`.
+
+    tol : float or None, default=1e-3
+        Stop when an epoch's mean loss plus penalty (with `early_stopping` the score on held-out
+        rows) has not improved by `tol` for `n_iter_no_change` epochs in a row. None: never.
+
+    shuffle : bool, default=True
+        Whether each epoch visits the rows in a new order.
+
+    verbose : int, default=0
+        If positive, print the model's norm, nonzeros, intercept and objective after each epoch.
+
+    epsilon : float, default=0.1
+        Threshold of 'huber' and of the epsilon-insensitive losses.
+
+    random_state : int, RandomState or None, default=None
+        Of the row order and of the split for early stopping. With one worker an int gives the
+        same model bit for bit in every call; with more workers the model depends on their timing.
+
+    eta0 : float, default=0.01
+        The step size of 'constant', the first of 'invscaling' and 'adaptive', and C of 'pa1' and
+        'pa2'.
+
+    early_stopping : bool, default=False
+        Whether to hold out a fraction of the rows (of a classifier's, of each class) and stop when
+        the score on them no longer improves; see `tol`.
+
+    validation_fraction : float, default=0.1
+        Fraction of the rows to hold out for early stopping.
+
+    n_iter_no_change : int, default=5
+        Epochs without improvement to wait for.
+
+    warm_start : bool, default=False
+        Whether `fit` starts from the last fit's solution. The step counter starts anew;
+        `partial_fit` goes on with it.
+
+    average : bool or int, default=False
+        Whether `coef_` is the average of the iterates; an int above 1 begins to average after
+        so many rows.
+
+    plane : {"shared", "master"}, Shared, Master or None, default="shared"
+        Where the model lives while several workers fit it. "shared" (and None) is
+        ``hogshare.Shared()``: private copies that are exchanged now and then;
+        ``Shared(exchange=None)`` is Hogwild!, one vector that all write without locks.
+
+    Attributes
+    ----------
+    t_ : float
+        Step counter: 1 plus rows times epochs.
+
+    report_ : Report or SolverReport
+        How the last fit (or `partial_fit`) went: workers, staleness, seconds, settings. A
+        `SolverReport` where scikit-learn's own epochs fit few rows, see the notes.
+
+    Notes
+    -----
+    - `fit` leaves few rows (values times classes up to 100,000) to scikit-learn's class of that
+      name, which is as quick there and compiles nothing: the same model, with its bits. Not so with
+      early stopping, averages, ``learning_rate='auto'`` and callbacks, nor where `runtime`, `plane`
+      or `barrier` ask for workers.
+    - With more than one worker a fit is not reproducible: workers meet as they are scheduled. The
+      tag ``non_deterministic`` says so.
+    - Rows of more than 16 MB are shuffled by windows: eight neighbours from each of eight random
+      places, which a processor fetches in a fifth to a third less time. The model is then
+      as good as, and not the same as, scikit-learn's of that seed; ``shuffle=False`` is the same.
+    - Matrices with 64-bit indices are accepted.
+    - scikit-learn's callbacks (``set_callbacks``) are supported in `fit`, with a task per epoch; a
+      hook that asks to stop ends the fit after its epoch.
+    - As in scikit-learn `partial_fit` changes `coef_` in place, and with it the coefficients of
+      ``report_.model``; copy what is to stay. Coefficients that the call before has not made
+      (assigned ones, read-only ones, those of a copied estimator) are copied once, never written.
+      Of a call that raises because the model has left the floating-point range, or that is
+      interrupted, the steps up to there stay in `coef_`.
+    """
+
+    _words = SGD_WORDS
+    _checkpoint: Checkpoint | None = None
+    _resume: str | None = None
+
+    def _reads_parts(self, n_features: int) -> bool:
+        """Whether ranks that share no memory need no rows of each other's."""
+        return True
+
+    def _check_settings(self, for_partial_fit: bool = False) -> None:
+        """Refuse combinations of parameters; each by itself has been checked already."""
+        if self.early_stopping and for_partial_fit:
+            raise ValueError("early_stopping should be False with partial_fit")
+        if self.learning_rate == "auto":
+            self._check_auto(for_partial_fit)
+        if self.learning_rate == "optimal" and self.alpha == 0:
+            raise ValueError(
+                "alpha must be > 0 since learning_rate is 'optimal'. "
+                "alpha is used to compute the optimal learning rate."
+            )
+        if self.learning_rate in ("pa1", "pa2"):
+            wanted = "hinge" if is_classifier(self) else "epsilon_insensitive"
+            if self.loss != wanted:
+                raise ValueError(
+                    f"Learning rate '{self.learning_rate}' only works with loss '{wanted}'."
+                )
+        if self.penalty == "elasticnet" and self.l1_ratio is None:
+            raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
+
+    def _check_auto(self, for_partial_fit: bool) -> None:
+        """Refuse what the rules that remember rows cannot do, in this class's own words."""
+        if not plane_of(self.plane).has_copies:
+            raise ValueError(
+                "learning_rate='auto' needs private copies: use plane=Shared() instead of "
+                "exchange=None."
+            )
+        if self.average:
+            raise ValueError(
+                "learning_rate='auto' leaves no noise to average away; use average=False."
+            )
+        if for_partial_fit or self.warm_start:
+            raise ValueError(
+                "learning_rate='auto' keeps a number for every row of one fit and cannot go on "
+                "from an earlier model: use fit with warm_start=False, or another learning_rate."
+            )
+
+    def _pass(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        max_iter: int | None,
+        init: tuple[Any, Any] | None,
+        *,
+        reset: bool,
+        classes: Any = None,
+    ) -> None:
+        """Validate and learn; `init` None goes on from the present model.
+
+        max_iter : None is the one epoch of `partial_fit`, for which `classes` are
+        """
+        if is_collection(X):
+            from hogshare.estimators.partitioned_fits import fit_sgd
+
+            fit_sgd(self, X, y, sample_weight, init, max_iter, classes)
+            return
+        anew, labels = max_iter is not None, isinstance(self, ClassifierMixin)
+        # scikit-learn's step sizes do not go by how large rows are
+        sizes, y = self.learning_rate == "auto", own_type(y) if labels else y
+        classes = None if classes is None else own_type(classes)
+        X, y, seen = check_rows(self, X, y, sizes=sizes, reset=reset)
+        if anew:
+            warn_if_unlike(self, X)
+        class_weight, n_columns = None, 1
+        if labels:
+            class_weight = self._read_labels(y, classes, anew)
+            n_columns = 1 if len(class_weight) <= 2 else len(class_weight)
+        else:
+            with errstate(over="ignore"):  # what is too large for these rows is refused below
+                y = y.astype(X.dtype, copy=False)
+        weight = None
+        if sample_weight is not None:
+            # with early stopping a better message comes from the split
+            zeros = labels and self.early_stopping
+            weight = weights_of_part(all_rows_of(self), sample_weight, X, zeros)
+        start = self._start((n_columns, X.shape[1]), X, y, weight, init, anew)
+        if class_weight is not None and len(class_weight) < 2:
+            n_classes = f"{len(class_weight)} class{'' if len(class_weight) == 1 else 'es'}"
+            raise ValueError(f"The number of classes has to be greater than one; got {n_classes}.")
+        validation, seed = self._draw(y, weight)
+        problem = self._problem(X, y, seen, weight, class_weight)
+        self._learn(
+            problem,
+            X,
+            y,
+            start=start,
+            validation=validation,
+            seed=seed,
+            max_iter=max_iter,
+            sample_weight=sample_weight,
+        )
+
+    def _read_labels(self, y: np.ndarray, classes: Any, anew: bool) -> np.ndarray:
+        """Note the classes, and weigh them."""
+        raise NotImplementedError
+
+    def _draw(self, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
+        """Split and seed of the row order, drawn in scikit-learn's order."""
+        raise NotImplementedError
+
+    def _held_out(self, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
+        """Mask of the rows that early stopping scores; None without early stopping."""
+        if not self.early_stopping:
+            return None
+        everybody, n_own = all_rows_of(self), len(y)
+        y, sample_weight = everybody.joined(y), everybody.joined(sample_weight)
+        splitter = StratifiedShuffleSplit if is_classifier(self) else ShuffleSplit
+        split = splitter(test_size=self.validation_fraction, random_state=self.random_state)
+        training, held_out = next(split.split(np.zeros((len(y), 1)), y))
+        if sample_weight is not None:
+            require_weight(validation=sample_weight[held_out], training=sample_weight[training])
+        if len(training) == 0 or len(held_out) == 0:
+            raise ValueError(
+                f"Splitting {len(y)} samples into a train set and a validation set with "
+                f"validation_fraction={self.validation_fraction!r} led to an empty set "
+                f"({len(training)} and {len(held_out)} samples). Please either change "
+                "validation_fraction, increase number of samples, or disable early_stopping."
+            )
+        if len(held_out) < 2 and not is_classifier(self):
+            warn(
+                "early_stopping holds out a single row, whose R^2 score is not well-defined, so "
+                "that it decides nothing: increase validation_fraction or the number of samples.",
+                UndefinedMetricWarning,
+            )
+        mask = np.zeros(len(y), dtype=bool)
+        mask[held_out] = True
+        mask = everybody.own(mask)
+        if not everybody.is_one and mask.all():
+            mask[n_own // 2] = False  # where all are held out nobody could take a step
+        return mask
+
+    def _first_model(
+        self, shape: tuple[int, int], dtype: np.dtype, coef_init: Any, intercept_init: Any
+    ) -> Model:
+        """Where `fit` starts: at zero, or where it was told to."""
+        n_columns, n_features = shape
+        coef, intercept = np.zeros(shape, dtype), np.zeros(n_columns, dtype)
+        if coef_init is not None:
+            coef_init = np.asarray(_unsparse(coef_init), dtype=dtype)
+            fits = coef_init.size == n_features if n_columns == 1 else coef_init.shape == shape
+            if not fits:
+                raise ValueError(
+                    f"Provided coef_init does not match dataset. Its shape is {coef_init.shape}; "
+                    f"needed is {shape if n_columns > 1 else (n_features,)}."
+                )
+            coef = coef_init.reshape(shape).copy()
+        if intercept_init is not None:
+            intercept_init = np.asarray(intercept_init, dtype=dtype)
+            if intercept_init.shape != (n_columns,) and (n_columns > 1 or intercept_init.shape):
+                raise ValueError(
+                    "Provided intercept_init does not match dataset. Its shape is "
+                    f"{intercept_init.shape}; needed is {(n_columns,)}."
+                )
+            intercept = intercept_init.reshape(n_columns).copy()
+        return Model(coef, intercept, 1.0)
+
+    def _start(
+        self,
+        shape: tuple[int, int],
+        X: Any,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        init: tuple[Any, Any] | None,
+        anew: bool,
+    ) -> Model:
+        """Where a pass starts; without `init` at the present model."""
+        if init is None:
+            return self._last_model(shape, X, y, weight)
+        if anew:
+            return self._first_model(shape, X.dtype, *init)
+        return Handed(np.zeros(shape[::-1], X.dtype).T, np.zeros(shape[0], X.dtype))
+
+    def _last_model(self, shape: tuple[int, int], X: Any, *data: Any) -> Handed:
+        """Where `partial_fit` goes on: in the arrays that the last run has left, if it can.
+
+        X, data : what is learnt from, which may be in none of them
+        """
+        if self.learning_rate == "auto":
+            self._check_auto(for_partial_fit=True)
+        rows = X.data if sp.issparse(X) else X
+        others = [part for part in (rows, *data) if type(part) is np.ndarray]
+        t = float(getattr(self, "t_", 1.0))
+        averaged = self.average and getattr(self, "_average_coef", None) is not None
+        coef = self._standard_coef if averaged else self.coef_
+        coef = self._going_on(coef, shape, X.dtype, others)
+        intercept = np.atleast_1d(self._standard_intercept if averaged else self.intercept_)
+        if not self.average:
+            return Handed(coef, intercept, t)
+        if not averaged:
+            # averaging was switched on meanwhile: the model so far stands for its own average
+            return Handed(coef, intercept, t, coef.copy("K"), intercept)
+        average = self._going_on(self._average_coef, shape, X.dtype, [*others, coef])
+        return Handed(coef, intercept, t, average, self._average_intercept)
+
+    def _going_on(
+        self, coef: Any, shape: tuple[int, int], dtype: np.dtype, others: list[np.ndarray]
+    ) -> np.ndarray:
+        """Coefficients in which a run may go on: those of this estimator's last run, or a copy.
+
+        What somebody has put there, or has from another estimator, is read and not written.
+        """
+        coef = np.asanyarray(_unsparse(coef)).reshape(shape)
+        apart = not any(np.may_share_memory(coef, part) for part in others)
+        if apart and in_place(coef, dtype) and self._is_own(coef):
+            return coef
+        with errstate(over="ignore"):  # the run tells
+            return np.array(coef.T, dtype=dtype, order="C", subok=False).T
+
+    def __getstate__(self) -> Any:
+        # of a copy: it has the other's arrays, and may be given its identity when that is gone
+        return {k: v for k, v in super().__getstate__().items() if k != "_run_by"}
+
+    def _is_own(self, coef: np.ndarray) -> bool:
+        """Whether these coefficients were made by this estimator's last run."""
+        model = getattr(getattr(self, "report_", None), "model", None)
+        if model is None or self.__dict__.get("_run_by") != id(self):
+            return False  # a copy of an estimator has the other's arrays
+        # in one piece, as many and on the same memory: no part of it, and in the same order
+        return any(
+            part is not None and part.size == coef.size and part.base is coef.base is not None
+            for part in (model.coef, model.average_coef)
+        )
+
+    def _problem(
+        self,
+        X: Any,
+        y: np.ndarray,
+        seen: Survey | None,
+        sample_weight: np.ndarray | None,
+        class_weight: np.ndarray | None,
+    ) -> RowProblem:
+        """What is minimised."""
+        return build(
+            X,
+            y,
+            loss=self.loss,
+            penalty=self.penalty,
+            alpha=self.alpha,
+            l1_ratio=self.l1_ratio or 0.0,
+            fit_intercept=self.fit_intercept,
+            epsilon=self.epsilon,
+            sample_weight=sample_weight,
+            class_weight=class_weight,
+            classes=None if class_weight is None else self.classes_,
+            seen=seen,
+        )
+
+    def _learn(
+        self,
+        problem: RowProblem,
+        X: Any,
+        y: np.ndarray,
+        *,
+        start: Model,
+        validation: np.ndarray | None,
+        seed: int,
+        max_iter: int | None,
+        sample_weight: Any,
+    ) -> None:
+        """Run the solver and set the attributes. `max_iter` None is `partial_fit`'s one epoch."""
+        everybody = all_rows_of(self)
+        n_rows = everybody.added(len(y))
+        n_training = n_rows
+        if validation is not None:
+            n_training = everybody.added(int(np.count_nonzero(~validation)))
+
+        def attributes(model: Model) -> dict[str, Any]:
+            epochs = round((model.t - start.t) / n_training)
+            return self._fitted(model, start.t + epochs * n_rows)
+
+        tasks = EpochTasks(self, problem, X, y, sample_weight, max_iter, attributes)
+        automatic = self.learning_rate == "auto"
+        tasks.begin(start)
+        rule: Rule = SGD(average=self.average)
+        # which other rows' columns say otherwise
+        columns = suited(problem) if automatic and everybody.is_one else None
+        heard: OnEpoch | None = tasks if tasks.wanted else None
+        if columns is not None:
+            problem, start = columns.recast(problem), columns.inward(start)
+            heard = _outward(columns, heard)
+        if automatic:
+            whole = everybody.whole(problem)
+            rule = automatic_rule(whole, self.shuffle, from_anywhere=not start.is_zero())
+        report = solve(
+            problem,
+            rule=rule,
+            plane=self.plane,
+            barrier=self.barrier,
+            runtime=self.runtime,
+            n_workers=self.n_jobs,
+            step=None if automatic else self._step_size(),
+            stop=Stop(
+                epochs=max_iter or 1,
+                # a single epoch needs no criterion, and is cheaper without
+                tol=self.tol if max_iter else None,
+                patience=self.n_iter_no_change,
+                validation=validation,
+                confirm=automatic
+                and validation is None
+                and self.tol is not None
+                and bool(max_iter),
+            ),
+            shuffle=self.shuffle,
+            # without a seed of its own, a run that goes on has that of the checkpoint
+            seed=None if self._resume and self.random_state is None else OrderSeed(seed),
+            start=None if self._resume else start,
+            on_epoch=heard,
+            checkpoint=self._checkpoint,
+            resume=self._resume,
+        )
+        if columns is not None:
+            report = dataclasses.replace(report, model=columns.outward(report.model))
+        self._keep(report, attributes)
+        tasks.end(report)
+        if max_iter:
+            self._warn(report, max_iter)
+
+    def _step_size(self) -> StepSize:
+        return StepSize(self.learning_rate, eta0=self.eta0, power_t=self.power_t)
+
+    def _fitted(self, model: Model, t: float) -> dict[str, Any]:
+        """Fitted attributes that belong to a model."""
+        coef, intercept = model.coef, model.intercept
+        # counted in the rows that were trained on: with early stopping `t` counts the others too
+        if self.average and self.average <= model.t - 1.0 and model.average_coef is not None:
+            assert model.average_intercept is not None
+            coef, intercept = model.average_coef, model.average_intercept
+        return {"coef_": self._shaped(coef), "intercept_": intercept, "t_": t}
+
+    def _shaped(self, coef: np.ndarray) -> np.ndarray:
+        """The engine's coefficients in the shape of `coef_`."""
+        return coef
+
+    def _keep(self, report: Report, attributes: Callable[[Model], dict[str, Any]]) -> None:
+        model = report.model
+        self.__dict__.update(attributes(model), n_iter_=report.n_epochs)
+        if isinstance(self.random_state, Integral):  # the run's own seed is drawn from it
+            settings = {**report.settings, "random_state": int(self.random_state)}
+            report = dataclasses.replace(report, settings=settings)
+        self.report_ = report.without_memory()
+        self._run_by = id(self)
+        if getattr(self, "average", 0):
+            # scikit-learn's names and shapes: what partial_fit goes on from
+            flat = model.coef.shape[0] == 1
+            self._standard_coef = model.coef.ravel() if flat else model.coef
+            self._standard_intercept = model.intercept
+            self._average_coef = model.average_coef.ravel() if flat else model.average_coef
+            self._average_intercept = model.average_intercept
+        else:
+            # an earlier fit's must not be what a later partial_fit with averaging goes on from
+            for name in AVERAGES:
+                self.__dict__.pop(name, None)
+
+    def _warn(self, report: Report, max_iter: int) -> None:
+        """Warnings of `fit`, in scikit-learn's words."""
+        if self.learning_rate == "auto" and report.checks and not report.converged:
+            reason = report.stop_reason if report.n_epochs < max_iter else report.notes[-1]
+            warn(
+                f"The fit has not converged after {report.n_epochs} epochs: {reason}. Scale the "
+                "data (StandardScaler, or MaxAbsScaler for sparse rows), or increase max_iter.",
+                ConvergenceWarning,
+            )
+        elif self.tol is not None and report.n_epochs == max_iter:
+            warn(
+                "Maximum number of iteration reached before convergence. Consider increasing "
+                "max_iter to improve the fit.",
+                ConvergenceWarning,
+            )
+        if self.power_t < 0:
+            warn(
+                "Negative values for `power_t` are deprecated in version 1.8 and will raise an "
+                "error in 1.10. Use values in the range [0.0, inf) instead.",
+                FutureWarning,
+            )
+
+
+def _outward(columns: ColumnUnits, heard: OnEpoch | None) -> OnEpoch | None:
+    """Who hears of epochs, told of models of the rows as they came."""
+    if heard is None:
+        return None
+
+    def told(epoch: int, snapshot: Callable[[], Model]) -> bool:
+        return heard(epoch, lambda: columns.outward(snapshot()))
+
+    told.reads_models = getattr(heard, "reads_models", True)  # type: ignore[attr-defined]
+    return told
+
+
+def _unsparse(coef: Any) -> Any:
+    return coef.toarray() if sp.issparse(coef) else coef

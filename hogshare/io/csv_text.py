@@ -1,0 +1,411 @@
+"""CSV and its like: one row a line, cells with a delimiter between, names in the first line or not.
+
+NumPy's parser reads blocks of records, all of whose cells are numbers, except those of labels that
+are words and of columns that nobody wants. What it refuses is read once more by Python's, which
+knows the line and the column, and which also takes what NumPy's does not (blanks around quotes,
+lines of blanks). Nothing is filled in: a cell that is missing is an error, and so is a word. The
+first row says whether labels are numbers or words.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hogshare.io import csv_records
+from hogshare.io.csv_records import BLANKS, is_number
+from hogshare.io.growing_arrays import Growing
+from hogshare.io.profiles import COMMAS
+from hogshare.io.rows import Choose, ColumnChoice, Rows, Wanted
+from hogshare.io.sniffing import FEATURE
+from hogshare.io.sources import Lines, Source
+from hogshare.io.table_parts import MISSING, Cells, NotEncoded, Part
+from hogshare.system.interrupts import errstate
+from hogshare.system.messages import counted, escaped
+
+SHOWN = 12  # names that an error lists
+# numbers by their decimal mark: the other one, blanks or apostrophes may be between thousands
+_GROUPED = {
+    mark: re.compile(
+        rf"[-+]?(?=[\d{mark}])(?:\d{{1,3}}(?:[{other}\s'\u2019]\d{{3}})+|\d*)(?:[{mark}]\d+)?"
+        r"(?:[eE][-+]?\d+)?"
+    )
+    for mark, other in ((",", "."), (".", ","))
+}
+LATER = 1_000  # rows of text that say whether the first line is one
+
+_NUMERIC = tuple("0123456789.+-\N{MINUS SIGN}$")  # begins what is meant for a number
+
+
+class NotCSV(ValueError):
+    """Lines do not have as many cells as the first; `is_other`: cells are those of LIBSVM text."""
+
+    is_other = False
+
+
+Block = tuple[np.ndarray, np.ndarray | None]  # rows of some lines, and their labels
+
+
+class CsvTable:
+    """A text of rows, whose first lines are parsed when it is made; iterate for its parts.
+
+    With `now` they come as soon as they are there. It is `is_doubtful` if the first line was taken
+    for names although a cell of it is a number; `width` is the number of columns.
+
+    Raises
+    ------
+    ValueError
+        If the text is malformed. The message names it, and the line and the column.
+    """
+
+    def __init__(self, source: Source, wanted: Wanted, now: bool = False) -> None:
+        self.name = source.name
+        self.wanted, self.dtype = wanted, np.dtype(wanted.dtype)
+        self.delimiter, self._blocks = csv_records.opened(source, wanted.delimiter, now)
+        first = next(self._blocks)
+        (number, cells), *others = itertools.islice(csv_records.cells(first, self.delimiter), 2)
+        self.width = len(cells)
+        sample = others[0][1] if others else cells
+        if self.delimiter == BLANKS or self.width == 1:
+            self._refuse_features([*cells, *sample])
+        if len(sample) != self.width:
+            raise NotCSV(
+                f"{self.name}: line {number} has {counted(self.width, 'cell')}, and line "
+                f"{others[0][0]} has {len(sample)}, with {csv_records.in_words(self.delimiter)} "
+                "between them"
+            )
+        if wanted.decimal is not None:
+            sample = [pointed(cell, wanted.decimal) for cell in sample]
+        if wanted.header is not None:
+            named = wanted.header
+        elif any(map(self._is_number, cells)):
+            named = _has_names([pointed(cell, wanted.decimal) for cell in cells], sample)
+        elif any(map(is_number, sample)):
+            named = _has_names(cells, sample)
+        else:
+            later = itertools.islice(csv_records.cells(first, self.delimiter), 1, LATER)
+            named = not _recurs(cells, [row for _, row in later])
+        self.is_doubtful = wanted.header is None and named and any(map(is_number, cells))
+        self.names = self._named(cells, number) if named else None
+        self.choice = wanted.choose(self.names, self.width)
+        columns, label = self.choice
+        self._kinds = ["f" if k in {*columns, label} else "O" for k in range(self.width)]
+        if label is not None:  # whose kind the first row says
+            row = sample if named else cells
+            self._kinds[label] = "f" if is_number(row[label]) and not wanted.compared else "O"
+        if named:
+            _, head = next(csv_records.records(first, self.delimiter))
+            first = first.after(first.text.index(head) + len(head))
+        self._rest = first
+
+    def __iter__(self) -> Iterator[Block]:
+        for lines in itertools.chain([self._rest], self._blocks):
+            if lines.text.strip():
+                yield self._part(lines)
+
+    def parts(self) -> Iterator[Part]:
+        """Cells of the columns that are wanted, whatever they are, instead of numbers.
+
+        Raises
+        ------
+        ValueError
+            As iterating, but of no cell that is not a number.
+        """
+        columns, label = self.choice
+        for lines in itertools.chain([self._rest], self._blocks):
+            if not lines.text.strip():
+                continue
+            rows = None
+            if self.delimiter != BLANKS and lines.text.count(b"\r") == lines.text.count(b"\r\n"):
+                rows = csv_records.table(lines, self.delimiter, self.width)
+            if rows is None:
+                rows = [self._record(number, cells) for number, cells in self._records(lines)]
+            each = list(zip(*rows, strict=True))
+            cells = [self._cells(each[k], k, lines) for k in columns]
+            labels = None if label is None else self._cells(each[label], label, lines)
+            yield Part(cells, labels, partial(self._place_of_row, lines))
+
+    def _cells(self, cells: Sequence[str], column: int, lines: Lines) -> list[str]:
+        """Cells of a column, without blanks around them, and with points before decimals."""
+        found = list(map(str.strip, cells))
+        mark = self.wanted.decimal
+        if mark is None:
+            return found
+        for row, cell in enumerate(found):
+            found[row] = pointed(cell, mark)
+            other = is_number(cell) and not _GROUPED[mark].fullmatch(cell)
+            if other and cell.lower() not in MISSING:
+                place = f"{self._place_of_row(lines, row)}, {self.column(column)}"
+                raise self._not_encoded(
+                    column,
+                    "column",
+                    f"{place}: {_shown(cell)} is no number with a decimal {mark!r}",
+                )
+        return found
+
+    def _is_number(self, cell: str) -> bool:
+        return is_number(pointed(cell, self.wanted.decimal))
+
+    def _records(self, lines: Lines) -> Iterator[tuple[int, list[str]]]:
+        return csv_records.cells(lines, self.delimiter)
+
+    def _record(self, number: int, cells: list[str]) -> list[str]:
+        if len(cells) != self.width:
+            raise NotCSV(
+                f"{self.name}, line {number}: {counted(len(cells), 'cell')}, and the first line "
+                f"has {self.width}"
+            )
+        return cells
+
+    def _refuse_features(self, cells: list[str]) -> None:
+        feature = next((cell for cell in cells if FEATURE.match(cell.encode())), None)
+        if feature is not None:
+            error = NotCSV(f"{self.name}: {_shown(feature)} is no cell, but LIBSVM's index:value")
+            error.is_other = True
+            raise error
+
+    def column(self, place: int) -> str:
+        """Name a column, counted from 0, in words."""
+        return f"column {place + 1}" + (f" ({self.names[place]!r})" if self.names else "")
+
+    def _part(self, lines: Lines) -> Block:
+        with errstate(over="ignore"):  # a number beyond the range of float32 becomes infinite
+            try:
+                X, y = self._parsed(lines)
+            except ValueError:
+                X, y = self._by_cells(lines)
+        if y is not None and self.wanted.compared:
+            y = to_compare(y.tolist()) if y.dtype.kind == "U" else y
+        if self.wanted.finite:
+            self._check_finite(X, y, lines)
+        return X, y
+
+    def _check_finite(self, X: np.ndarray, y: np.ndarray | None, lines: Lines) -> None:
+        if y is not None and y.dtype.kind == "f" and not self.wanted.compared:
+            for row in np.flatnonzero(~np.isfinite(y)).tolist():
+                place, label = self._place_of_row(lines, row), self.column(self.choice.label or 0)
+                raise self._not_encoded(
+                    self.choice.label or 0, "", f"{place}, {label}: the label is {y[row]}"
+                )
+        if not np.isfinite(X).all():
+            row, k = (int(i) for i in np.argwhere(~np.isfinite(X))[0])
+            place = self._place_of_row(lines, row)
+            raise self._not_encoded(
+                self.choice.columns[k],
+                "missing" if np.isnan(X[row, k]) else "column",
+                f"{place}, {self.column(self.choice.columns[k])}: the value is {X[row, k]}, and a "
+                "model needs finite ones; fill it in, or leave the row out",
+            )
+
+    def _place_of_row(self, lines: Lines, row: int) -> str:
+        found = csv_records.records(lines, self.delimiter)
+        number, _ = next(itertools.islice(found, row, None))
+        return f"{self.name}, line {number}"
+
+    def _parsed(self, lines: Lines) -> Block:
+        """Rows and labels, or a ValueError that names no place."""
+        mark = None if self.delimiter == BLANKS else self.delimiter
+        settings: dict[str, Any] = {"delimiter": mark, "comments": None}
+        if b'"' in lines.text:
+            if mark is not None and csv_records.has_quotes_after_blanks(lines.text, mark):
+                raise ValueError
+            settings["quotechar"] = '"'
+        if lines.text.count(b"\r") != lines.text.count(b"\r\n"):
+            raise ValueError  # NumPy would end a line there
+        columns, label = self.choice
+        if "O" not in self._kinds:
+            table = np.loadtxt(io.BytesIO(lines.text), np.float64, ndmin=2, **settings)
+            if table.shape[1] != self.width:
+                raise ValueError
+            X = table if label is None and len(columns) == self.width else table[:, columns]
+            y = None if label is None else np.ascontiguousarray(table[:, label])
+            return np.ascontiguousarray(X, self.dtype), y
+        kinds = [(str(k), np.float64 if c == "f" else object) for k, c in enumerate(self._kinds)]
+        rows = np.loadtxt(
+            io.BytesIO(lines.text), np.dtype(kinds), ndmin=1, encoding="utf-8", **settings
+        )
+        X = np.empty((len(rows), len(columns)), self.dtype)
+        for k, column in enumerate(columns):
+            X[:, k] = rows[str(column)]
+        if label is None:
+            return X, None
+        y = rows[str(label)]
+        if self._kinds[label] == "O":
+            words = [word.strip() for word in y.tolist()]
+            if not self.wanted.compared and any(word.lower() in MISSING for word in words):
+                raise ValueError
+            y = np.array(words, dtype=str)
+        return X, y
+
+    def _by_cells(self, lines: Lines) -> Block:
+        """The same cell by cell; an error names line and column."""
+        columns, label = self.choice
+        rows, labels = [], []
+        for number, cells in self._records(lines):
+            place = f"{self.name}, line {number}"
+            cells = self._record(number, cells)
+            rows.append([self._number(cells, k, place) for k in columns])
+            if label is not None:
+                labels.append(self._label(cells[label], label, place))
+        X = np.array(rows, self.dtype).reshape(len(rows), len(columns))
+        if label is None:
+            return X, None
+        if self._kinds[label] == "O":
+            return X, np.array(labels, dtype=str)
+        return X, np.array(labels, dtype=str).astype(np.float64)
+
+    def _number(self, cells: list[str], column: int, place: str) -> float:
+        cell = cells[column]
+        if is_number(cell):
+            return float(cell)
+        where, why = f"{place}, {self.column(column)}", "text"
+        if cell.lower() in MISSING:
+            what, why = "the value is missing; fill it in, or leave the row out", "missing"
+        elif COMMAS.fullmatch(cell):
+            why = "comma"
+            what = (
+                f"{_shown(cell)} has a comma; write a point before decimals, and nothing between "
+                "thousands"
+            )
+        elif cell[:1] in _NUMERIC:
+            what = f"{_shown(cell)} is no number such as 0.5, -3 or 1e-4"
+        else:
+            what = (
+                f"{_shown(cell)} is no number; make numbers of words before (such as a column "
+                "of 0 and 1 for each word), or leave the column out"
+            )
+        raise self._not_encoded(column, why, f"{where}: {what}")
+
+    def _not_encoded(self, column: int, why: str, message: str) -> NotEncoded:
+        return NotEncoded(message, self.names[column] if self.names else column + 1, why)
+
+    def _label(self, cell: str, column: int, place: str) -> str:
+        where = f"{place}, {self.column(column)}"
+        if self.wanted.compared:
+            return cell
+        if cell.lower() in MISSING:
+            raise self._not_encoded(column, "", f"{where}: the label is missing")
+        if self._kinds[column] == "f" and not is_number(cell):
+            raise ValueError(f"{where}: the label {_shown(cell)} is no number, as those before are")
+        return cell
+
+    def _named(self, cells: list[str], number: int) -> tuple[str, ...]:
+        seen: set[str] = set()
+        for cell in cells:
+            if cell in seen and cell:
+                raise ValueError(f"{self.name}, line {number}: two columns are called {cell!r}")
+            seen.add(cell)
+        if cells.count("") > 1:  # which a model could not tell from each other by their names
+            return tuple(cell or f"column {k}" for k, cell in enumerate(cells, 1))
+        return tuple(cells)
+
+
+def read(source: Source, wanted: Wanted) -> Rows:
+    """All rows and, if there are any, labels; a ValueError if there are none, or they are wrong."""
+    table = CsvTable(source, wanted)
+    values, numbers, words = Growing(table.dtype), Growing(np.float64), []
+    part = None
+    for part in table:
+        X, y = part
+        values.add(X)
+        if y is not None and y.dtype.kind == "f":
+            numbers.add(y)
+        elif y is not None:
+            words.append(y)
+    if part is None:
+        raise ValueError(
+            f"{table.name}: the file has {'names of columns and ' if table.names else ''}no rows"
+        )
+    X = values.taken().reshape(-1, len(table.choice.columns))
+    if table.choice.label is None:
+        return Rows(X, None, table)
+    return Rows(X, np.concatenate(words) if words else numbers.taken(), table)
+
+
+def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
+    """As `read`, part by part as soon as each is there; nothing of a text without rows."""
+    table = CsvTable(source, wanted, now=True)
+    for X, y in table:
+        yield Rows(X, y, table)
+
+
+def labels_at(column: str | int, name: str) -> Choose:
+    """Choose all columns, one of them for the labels: by its name, or by its place from 0.
+
+    Raises
+    ------
+    ValueError
+        When the columns are known and it is not among them; the message begins with `name`.
+    """
+
+    def choose(names: tuple[str, ...] | None, width: int) -> ColumnChoice:
+        if isinstance(column, str):
+            if names is None or column not in names:
+                known = f"; there are {listed(names)}" if names else ": its first line has no names"
+                raise ValueError(f"{name}: no column is called {column!r}{known}")
+            label = names.index(column)
+        elif -width <= column < width:
+            label = column % width
+        else:
+            raise ValueError(f"{name}: there is no column {column}, but {width} in all")
+        return ColumnChoice([k for k in range(width) if k != label], label)
+
+    return choose
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names of columns in words, the first ones of many."""
+    shown = ", ".join(map(escaped, names[:SHOWN]))
+    return shown if len(names) <= SHOWN else f"{shown}, ... ({len(names):,} in all)"
+
+
+def _has_names(first: list[str], second: list[str]) -> bool:
+    """Whether the first line has names: no cell is a number, or one is above a number and none."""
+    said = [cell for cell in first if cell.lower() not in MISSING]
+    # an index column has no name; a gap between others is a value that is missing
+    begun = itertools.dropwhile(lambda cell: not cell, first)
+    has_gap = any(cell.lower() in MISSING for cell in begun)
+    if said and not has_gap and not any(is_number(cell) for cell in said):
+        return True
+    return any(
+        cell.lower() not in MISSING and not is_number(cell) and is_number(below)
+        for cell, below in zip(first, second, strict=False)
+    )
+
+
+def pointed(cell: str, mark: str | None) -> str:
+    """A number with this decimal mark as others write it; anything else as it is."""
+    if mark is None or not cell or not _GROUPED[mark].fullmatch(cell):
+        return cell
+    digits, found, decimals = cell.partition(mark)
+    return re.sub(r"[.,\s'\u2019]", "", digits) + ("." if found else "") + decimals
+
+
+def _recurs(first: list[str], later: list[list[str]]) -> bool:
+    """Whether the first line of a table of text is a row: it says again what others say, or twice.
+
+    Names of columns differ from each other, and from what is in the columns.
+    """
+    said = [cell for cell in first if cell.lower() not in MISSING]
+    columns = zip(*later, strict=False)
+    again = any(cell in column for cell, column in zip(first, columns, strict=False) if cell)
+    return again or len(set(said)) < len(said)
+
+
+def to_compare(cells: Cells) -> np.ndarray:
+    """Labels as numbers, if they are; NaN if some are missing."""
+    if isinstance(cells, np.ndarray):
+        return cells
+    if any(cell.lower() in MISSING for cell in cells):
+        return np.full(len(cells), np.nan)
+    return np.array(cells, dtype=np.float64 if all(map(is_number, cells)) else str)
+
+
+def _shown(cell: str) -> str:
+    return repr(cell if len(cell) <= 40 else cell[:40] + "...")

@@ -1,0 +1,409 @@
+"""Folding a worker's private copy into the shared vector, and the shared vector back.
+
+Who writes: each worker its own private arrays; the shared vector, segment by segment, the worker
+that holds the segment's word. Who reads: the same. Order: the word is taken with an acquiring
+compare-exchange and given back with a releasing store, so a segment is never half read. Nobody
+waits: a segment that is taken is left for the next exchange, and nothing is lost, because its
+change stays in the private copy (copy minus base) and its rows in `pending`. The monitor frees the
+words of a dead worker; what that worker had not folded is gone, and nothing else.
+
+The weight. Near the optimum a coordinate of curvature h contracts by about rho = 1 / (1 + z),
+z = eta h B, in the B rows between two exchanges. P workers that start from the same point e each
+propose the change -(1 - rho) e, where P B rows of one worker would give -(1 - rho^P) e. So the sum
+of the proposals has to be multiplied by
+
+    c(z) = (1 - rho^P) / (P (1 - rho)),
+
+which is 1 for cold coordinates (add: the workers' steps are disjoint), 1 / P for hot ones (average)
+and, for P = 2, exactly (1 + rho) / 2. For more workers the form used is
+1/P + (1 - 1/P) / (1 + P z / 2): the same limits and the same slope at z = 0, without powers.
+What else was tried is in `docs/tried/2026-11/exchange.md`.
+
+The stretch. A weight below one repairs, after the rows, that every worker has made the others'
+steps too. The rules that remember rows can do better: a worker writes each of its steps P times as
+long into its copy, so that what it sees moves as if the others were doing alike, and folds 1 / P of
+the change: every step is added whole, none twice, and nothing waits (the local problem of CoCoA+,
+Ma et al. 2015, with gamma = 1 and sigma' = P). That is sound as long as the longer step does not
+carry a row's prediction beyond its own optimum, so the stretch has a limit
+(`rules.pace.stretch_limit`), and the weight above is applied with P / stretch for P.
+
+The dual rule's vector must remain the sum of the rows' dual variables. There the part that the
+weight holds back stays in the copy, on top of the shared vector, and is offered again at the next
+exchange (`keep`): shared vector plus all copies' changes is always the whole sum, and a worker's
+last flush folds all of its part. SAGA's average must remain the mean of its table, so its changes
+are added whole; the vector itself is bound to nothing. It is folded as above, or, where that is
+stable (`rules.pace.carries`), kept like the dual rule's: where all features are hot, the weights,
+which come from an upper bound of the curvature, drop progress that is worth having. Until the last
+flush, where all workers would fold at once what was to come one exchange after the other: there it
+is dropped. The intercept
+is kept where SAGA's vector is: its steps are short, and every epoch needs all of them. The dual
+rule's is dropped: kept, it diverged on rows of one direction with 8 workers.
+"""
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.jit.atomics import compare_exchange, fetch_add, load, prefetch_to_write, store
+from hogshare.kernels.jit.decorators import helper, inlined
+from hogshare.kernels.rules.sgd_steps import fold_scale
+
+# How an exchange meets the segments. Of NumPy's, because Numba compiles a large helper anew for
+# each constant of Python's.
+TRY = np.int64(0)
+WAIT = np.int64(1)
+ALL = np.int64(2)
+PART = np.uint64(256)  # coordinates that are folded while the next ones are fetched
+
+
+@inlined
+def exchange_weight(z, n_workers):
+    """Share of a coordinate's change that is folded; see the file's head."""
+    even = 1.0 / n_workers
+    return even + (1.0 - even) / (1.0 + 0.5 * n_workers * z)
+
+
+@inlined
+def fetch_next(shared, begin, end):
+    """Ask for the lines that come after the part that begins at `begin`; return where that ends.
+
+    Another core wrote them last. A line that is read, then written, is fetched from there and then
+    asked for a second time; asked for as one to be written, it comes once, and in good time. Every
+    loop over coordinates has its parts inside: around all of the fold they cost the vectors.
+    """
+    stop = min(begin + PART, end)
+    following = stop
+    while following < min(stop + PART, end):
+        prefetch_to_write(shared, following)
+        following += np.uint64(64 // shared.itemsize)
+    return stop
+
+
+@inlined
+def fold_segment(
+    shared, private, curvature, first, last, n_workers, rows, decay, keep, stretch, after_stretch
+):
+    """Exchange features ``first:last`` of every column; the segment's word is held.
+
+    n_workers : of which this is one proposal, beyond what the stretch has taken account of
+    rows : times the stretch
+    keep : 1.0 leaves what is not folded in the copy, to be folded later; 0.0 drops it
+    stretch, after_stretch : of the copy's change, and of what is kept
+    """
+    local = private.local
+    w = private.w
+    base = private.base
+    n_columns = np.uint64(local.shape[1])
+    kind = w.dtype.type
+    even = kind(1.0 / n_workers)
+    rest = kind(1.0 - 1.0 / n_workers)
+    one = kind(1.0)
+    zero = kind(0.0)
+    shrink = kind(decay)
+    half = kind(0.5 * n_workers * rows)
+    kept = kind(keep * after_stretch / stretch)
+    share = kind(1.0 / stretch)
+    if n_workers == 1.0 and (keep > 0.0 or stretch > 1.0):
+        # everything is folded; the rules that remember rows have no scale, and no zeros here
+        begin, end = np.uint64(first) * n_columns, np.uint64(last) * n_columns
+        while begin < end:
+            stop = fetch_next(shared, begin, end)
+            for j in range(begin, stop):
+                after = shared[j] + share * (w[j] - base[j])
+                shared[j] = after
+                w[j] = after
+                base[j] = after
+            begin = stop
+        return
+    if n_columns == 1:
+        # as below, up to rounding, with the column's numbers in registers: so it is vectorised
+        scale = kind(local[layout.L_SCALE, 0])
+        slope = half * kind(local[layout.L_ETA, 0])
+        offset = one + slope * shrink
+        begin, end = np.uint64(first), np.uint64(last)
+        while begin < end:
+            stop = fetch_next(shared, begin, end)
+            for j in range(begin, stop):
+                before = shared[j]
+                mine = scale * w[j]
+                change = mine - base[j]
+                folded = (even + rest / (slope * kind(curvature[j]) + offset)) * change
+                after = before + share * folded
+                if mine == zero and kept == zero and abs(before) <= abs(base[j]):
+                    after = zero
+                shared[j] = after
+                w[j] = after + kept * (change - folded)
+                base[j] = after
+            begin = stop
+        return
+    for f in range(np.uint64(first), np.uint64(last)):
+        curved = half * (kind(curvature[f]) + shrink)
+        for c in range(n_columns):
+            j = f * n_columns + c
+            # curved * eta is z * n_workers / 2
+            weight = even + rest / (one + curved * kind(local[layout.L_ETA, c]))
+            before = shared[j]
+            mine = kind(local[layout.L_SCALE, c]) * w[j]
+            change = mine - base[j]
+            after = before + share * (weight * change)
+            if mine == zero and kept == zero and abs(before) <= abs(base[j]):
+                # what clipped the base to zero clips anything smaller: l1's zeros stay exact
+                after = zero
+            shared[j] = after
+            w[j] = after + kept * (change - weight * change)
+            base[j] = after
+
+
+@helper
+def fold_intercept(shared_intercept, dual_mean, private, curvature, n_workers, rows, keep):
+    """Exchange the intercepts and the means of the duals; the first segment's word is held.
+
+    keep : as of `fold_segment`
+    """
+    local = private.local
+    for c in range(local.shape[1]):
+        z = local[layout.L_ETA, c] * rows * curvature
+        change = local[layout.L_INTERCEPT, c] - local[layout.L_INTERCEPT_BASE, c]
+        folded = exchange_weight(z, n_workers) * change
+        after = shared_intercept[c] + folded
+        shared_intercept[c] = after
+        local[layout.L_INTERCEPT, c] = after + keep * (change - folded)
+        local[layout.L_INTERCEPT_BASE, c] = after
+        after = dual_mean[c] + local[layout.L_DUAL_MEAN, c] - local[layout.L_DUAL_MEAN_BASE, c]
+        dual_mean[c] = after
+        local[layout.L_DUAL_MEAN, c] = after
+        local[layout.L_DUAL_MEAN_BASE, c] = after
+
+
+@inlined
+def fold_average(shared, private, first, last):
+    """Exchange SAGA's average of features ``first:last``: changes are added, none is weighted."""
+    n_columns = private.local.shape[1]
+    average = private.average
+    base = private.average_base
+    begin, end = np.uint64(first * n_columns), np.uint64(last * n_columns)
+    while begin < end:
+        stop = fetch_next(shared, begin, end)
+        for j in range(begin, stop):
+            after = shared[j] + (average[j] - base[j])
+            shared[j] = after
+            average[j] = after
+            base[j] = after
+        begin = stop
+
+
+@inlined
+def proposals(schedule, me):
+    """How many proposals from about one point this push is one of.
+
+    Usually the number of live workers. A worker that was preempted for long pushes a change whose
+    starting point is far behind: `behind` others have pushed since, and it counts as one of that
+    many. Where nobody else has pushed between this worker's last two pulls, the others stand still,
+    and it counts as alone.
+    """
+    table = schedule.table
+    behind = load(schedule.control, layout.VERSION) - table[me, layout.T_VERSION]
+    if behind == 0 and table[me, layout.T_STALENESS] == 0:
+        return 1
+    return max(1 + behind, load(schedule.control, layout.LIVE))
+
+
+@helper
+def leave_segment(private, first, last, ratio):
+    """Leave features ``first:last`` in the copy for the next exchange.
+
+    ratio : of the next stretch to the present one
+    """
+    n_columns = private.local.shape[1]
+    kind = private.w.dtype.type
+    for c in range(n_columns):
+        scale = kind(private.local[layout.L_SCALE, c])
+        for f in range(first, last):
+            private.w[f * n_columns + c] *= scale
+    if ratio != 1.0:
+        for j in range(first * n_columns, last * n_columns):
+            private.w[j] = private.base[j] + kind(ratio) * (private.w[j] - private.base[j])
+
+
+@inlined
+def stretch_of(live, n_workers, limit):
+    """What to stretch steps by: the number of live workers, up to the limit; 1 for who is alone."""
+    return max(1.0, min(limit, min(np.float64(n_workers), np.float64(live))))
+
+
+@helper
+def fold_copy(schedule, vector, memory, private, me, decay, keep, limit, how, proposals_now, live):
+    """Fold the worker's copy into the shared vector and the shared vector into the copy.
+
+    keep : see `fold_segment`; of the dual rule, the last flush folds whole what is kept
+    limit : the largest stretch of the steps until the next exchange
+    how : TRY leaves a segment that another holds for the next time, WAIT waits for it, ALL waits
+        and leaves nothing in the copy that is part of a sum (the last flush of a worker)
+    proposals_now : of which this is one
+    live : workers in the run
+    """
+    local = private.local
+    n_columns = local.shape[1]
+    n_features = vector.curvature.shape[0]
+    n_segments = vector.segments.shape[0] // layout.WORD
+    stretch = local[layout.L_STRETCH, 0]
+    n_workers = np.float64(proposals_now)
+    after_stretch = stretch_of(live, n_workers, limit)
+    if how == ALL and keep > 0.0 and private.average.shape[0] == 0:
+        n_workers = 1.0
+    rest = max(1.0, n_workers / stretch)
+    if private.lag.shape[0] > 0:
+        fold_scale(private, 0, n_columns)
+    size = (n_features + n_segments - 1) // n_segments
+    turn = (me * n_segments) // max(1, schedule.table.shape[0])
+    for s in range(n_segments):
+        segment = (turn + s) % n_segments
+        first = segment * size
+        last = min(n_features, first + size)
+        word = segment * layout.WORD
+        private.pending[segment] += schedule.table[me, layout.T_UNEXCHANGED]
+        free = compare_exchange(vector.segments, word, 0, me + 1) == 0
+        while how != TRY and not free:
+            free = compare_exchange(vector.segments, word, 0, me + 1) == 0
+        if free:
+            rows = np.float64(private.pending[segment])
+            private.pending[segment] = 0
+            fold_segment(
+                vector.w,
+                private,
+                vector.curvature,
+                first,
+                last,
+                rest,
+                stretch * rows,
+                decay,
+                keep,
+                stretch,
+                after_stretch,
+            )
+            if private.average.shape[0] > 0:
+                fold_average(memory.average, private, first, last)
+            if segment == 0:
+                fold_intercept(
+                    vector.intercept,
+                    memory.dual_mean,
+                    private,
+                    vector.intercept_curvature[0],
+                    n_workers,
+                    rows,
+                    keep if private.average.shape[0] > 0 else 0.0,
+                )
+            store(vector.segments, word, 0)
+        else:
+            leave_segment(private, first, last, after_stretch / stretch)
+    for c in range(n_columns):
+        local[layout.L_SCALE, c] = 1.0
+    local[layout.L_STRETCH, 0] = after_stretch
+    schedule.table[me, layout.T_UNEXCHANGED] = 0
+
+
+@inlined
+def take_in(shared, private, base, first, last):
+    """Add what others have changed since the last exchange to the copy of ``first:last``."""
+    for j in range(np.uint64(first), np.uint64(last)):
+        now = shared[j]
+        private[j] = now + (private[j] - base[j])  # exactly `now` where nothing was kept
+        base[j] = now
+
+
+@helper
+def pull(schedule, vector, memory, private, me):
+    """Take in what others have pushed since this worker's push, and push nothing.
+
+    For whoever has waited at a barrier: after it, the pushes that it waited for are in the copy.
+    """
+    version = load(schedule.control, layout.VERSION)
+    brought = load(schedule.control, layout.BROUGHT)
+    state = schedule.table[me]
+    if version == state[layout.T_VERSION] and brought == state[layout.T_BROUGHT]:
+        return
+    local = private.local
+    n_columns = local.shape[1]
+    n_features = vector.curvature.shape[0]
+    n_segments = vector.segments.shape[0] // layout.WORD
+    size = (n_features + n_segments - 1) // n_segments
+    for segment in range(n_segments):
+        first = segment * size * n_columns
+        last = min(n_features, segment * size + size) * n_columns
+        word = segment * layout.WORD
+        while compare_exchange(vector.segments, word, 0, me + 1) != 0:
+            pass
+        take_in(vector.w, private.w, private.base, first, last)
+        if private.average.shape[0] > 0:
+            take_in(memory.average, private.average, private.average_base, first, last)
+        if segment == 0:
+            intercept, dual_mean = local[layout.L_INTERCEPT], local[layout.L_DUAL_MEAN]
+            take_in(vector.intercept, intercept, local[layout.L_INTERCEPT_BASE], 0, n_columns)
+            take_in(memory.dual_mean, dual_mean, local[layout.L_DUAL_MEAN_BASE], 0, n_columns)
+        store(vector.segments, word, 0)
+    state[layout.T_VERSION], state[layout.T_BROUGHT] = version, brought
+
+
+@helper
+def exchange(schedule, vector, memory, private, me, decay, keep, limit, how):
+    """`fold_copy` as one of so many proposals as it turns out to be now."""
+    live, one_of = load(schedule.control, layout.LIVE), proposals(schedule, me)
+    fold_copy(schedule, vector, memory, private, me, decay, keep, limit, how, one_of, live)
+
+
+@inlined
+def decay_of(rule):
+    """Strength of l2, as far as it is part of what contracts a coordinate."""
+    return (1.0 - rule.l1_ratio) * rule.alpha if rule.penalty != 0 else 0.0
+
+
+@helper
+def push_private(rule, schedule, vector, memory, private, me, how):
+    """One exchange, counted."""
+    exchange(schedule, vector, memory, private, me, decay_of(rule), rule.keep, rule.stretch, how)
+    record_push(schedule, me)
+
+
+@helper
+def push_in_order(rule, schedule, vector, memory, private, me, how, n_workers):
+    """One exchange of an ordered run, counted: `n_workers` all start from about one point."""
+    of_rule = decay_of(rule), rule.keep, rule.stretch
+    fold_copy(schedule, vector, memory, private, me, *of_rule, how, n_workers, n_workers)
+    record_push(schedule, me)
+
+
+@helper
+def record_push(schedule, me):
+    """Count one push; its staleness is the number of pushes by others since this worker's pull."""
+    table = schedule.table
+    version = fetch_add(schedule.control, layout.VERSION, 1)
+    staleness = version - table[me, layout.T_VERSION]
+    schedule.staleness[me, min(staleness, layout.HISTOGRAM - 1)] += 1
+    table[me, layout.T_STALENESS] = staleness
+    table[me, layout.T_PUSHES] += 1
+    table[me, layout.T_VERSION] = version + 1
+
+
+@helper
+def adopt_shared(schedule, vector, memory, private, me, live, limit):
+    """Start from the shared vector: a worker's first pull. Segments may be a few pushes apart.
+
+    live, limit : for the stretch of the steps until the first exchange
+    """
+    local = private.local
+    for j in range(private.w.shape[0]):
+        value = vector.w[j]
+        private.w[j] = value
+        private.base[j] = value
+    for j in range(private.average.shape[0]):
+        private.average[j] = memory.average[j]
+        private.average_base[j] = memory.average[j]
+    for c in range(local.shape[1]):
+        local[layout.L_SCALE, c] = 1.0
+        local[layout.L_INTERCEPT, c] = vector.intercept[c]
+        local[layout.L_INTERCEPT_BASE, c] = vector.intercept[c]
+        local[layout.L_DUAL_MEAN, c] = memory.dual_mean[c]
+        local[layout.L_DUAL_MEAN_BASE, c] = memory.dual_mean[c]
+    local[layout.L_STRETCH, 0] = stretch_of(live, live, limit)
+    schedule.table[me, layout.T_VERSION] = load(schedule.control, layout.VERSION)
+    schedule.table[me, layout.T_STALENESS] = schedule.table.shape[0] - 1  # expected, until measured
+    schedule.table[me, layout.T_UNEXCHANGED] = 0

@@ -1,0 +1,65 @@
+"""A master's model at sites that have no part in its memory: what is new there, and how it comes.
+
+A site's vector is the master's as of some version. News are the coordinates that have another value
+by now; they are written as the master writes a version, under the seqlock that workers read behind
+(`master_updates.read_once`), with the counts of messages that are in it. So what a worker reads is
+a state that the master's model has been in.
+
+Who writes: at the master's site `reported`, the thread that is the master; at others the vector,
+VERSION, WRITES, APPLIED and T_APPLIED the thread that talks to the master's site, and nobody else.
+Who frees: nobody in a kernel.
+"""
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.jit.atomics import fence, load, store
+from hogshare.kernels.jit.decorators import kernel
+
+
+@kernel
+def list_news(vector, reported, places, values):
+    """List where the model is not what a site was told, and how many places those are.
+
+    Beyond as many as `places` holds they are counted, and not listed. `reported` is brought up to
+    date.
+
+    reported : float64, coefficients and then intercepts
+    """
+    count = 0
+    m = vector.w.shape[0]
+    for j in range(reported.shape[0]):
+        now = np.float64(vector.w[j]) if j < m else vector.intercept[j - m]
+        if now != reported[j]:
+            reported[j] = now
+            if count < places.shape[0]:
+                places[count] = j
+                values[count] = now
+            count += 1
+    return count
+
+
+@kernel
+def take_news(schedule, vector, places, values, version, applied, of_workers, first):
+    """Write news of the master's into a site's vector.
+
+    places : int64, of the values; empty: they are all
+    version, applied : of the master's model that they make of it
+    of_workers : int64, T_APPLIED of the workers here, from worker `first` on
+    """
+    control = schedule.control
+    kind = vector.w.dtype.type
+    m = vector.w.shape[0]
+    store(control, layout.WRITES, load(control, layout.WRITES) + 1)
+    fence()  # WRITES is odd before anything changes
+    for k in range(values.shape[0]):
+        j = places[k] if places.shape[0] > 0 else k
+        if j < m:
+            vector.w[j] = kind(values[k])
+        else:
+            vector.intercept[j - m] = values[k]
+    for k in range(of_workers.shape[0]):
+        store(schedule.table[first + k], layout.T_APPLIED, of_workers[k])
+    store(control, layout.APPLIED, applied)
+    store(control, layout.VERSION, version)
+    store(control, layout.WRITES, load(control, layout.WRITES) + 1)

@@ -1,0 +1,703 @@
+"""A master that owns the model: consistent snapshots out, changes in by mail, summed updates.
+
+    snapshot -> rows, on the worker's copy -> weighted change -> slot -> journal -> model
+
+Source: Lian et al. 2015, AsySG-con, Algorithm 1: the master sums the first M gradients that arrive,
+whoever sends them, and updates the model at once, so that what a worker reads is a state that the
+model has been in. Departures: a message is a change (step size times gradient, penalties on the
+rows' support as in `hogwild_steps`) on the coordinates of a worker's rows; the sum of fewer than M
+that is left at the end of a run is applied, and by default a worker weighs its changes, and a
+message is thousands of rows.
+
+Who writes:
+
+- "The master" below is who has SERVING: the master itself, or a worker that has posted and finds
+  nobody at it (`help_master`). The word is taken by a compare-exchange (acquiring) and given back
+  by a releasing store, so that all that one of them has written the next one sees.
+- The model (`w`, `intercept`), VERSION and the sum: the master alone. WRITES is a seqlock: odd
+  while it writes. A worker reads the coordinates of its rows, or all, and reads again if WRITES has
+  moved.
+- The mailbox, of which edge k is from worker k to the master: as `edge_slots` says. The master
+takes
+  a message after it has added it to the sum: if the message filled that, after the update and as
+  part of it.
+- T_STALENESS, T_PUSHES, T_APPLIED, APPLIED, the histograms of staleness and age: the master.
+
+Two counts of how old a message is when it is taken. Its *age* is the paper's tau: the updates of
+the model since its snapshot, whoever sent what was in them; cutoff and damping go by it. Its
+*staleness* is what it is on every plane: pushes of others between its pull and its push, which
+here are those of their messages, none of the dropped, that the master has taken by then and the
+snapshot has not. With M = 1 the two differ where a worker has read before its own last message was
+in the model.
+
+The weight is that of an exchange, c(z, P) (`copy_exchange.exchange_weight`), with z = step x rows x
+(curvature + l2) of a coordinate, and P messages from about one point (`proposals`); the derivation
+is in `docs/exchange.md`. A worker weighs what it writes into its slot, and whoever takes it adds:
+what the master has added is the weight times what the worker has changed. A coordinate that l1 has
+clipped to zero has place -1 - j, with minus what it was (`clipped`).
+
+A message has a place for each value, or is whole (H_WHOLE): a value of the model's dtype for each
+coordinate. A whole one is added by loops over vectors, into the journal at once where it is an
+update by itself.
+
+If the master dies: before an update it writes the new values of all coordinates beside, then
+JOURNAL. Who takes over writes them again if there is a journal, which is the same as once, and
+otherwise throws the unfinished sum away: up to M - 1 messages, and nothing else, are lost. Who dies
+with SERVING has it until that has been done (`take_over`); without, nothing is left undone.
+"""
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.exchange.copy_exchange import decay_of, exchange_weight
+from hogshare.kernels.jit.atomics import compare_exchange, fence, fetch_add, load, store
+from hogshare.kernels.jit.decorators import helper, inlined, kernel
+from hogshare.kernels.jit.host import nanoseconds, sleep_briefly, yield_core
+from hogshare.kernels.mail.edge_slots import has_mail, next_slot, slot_of, take
+from hogshare.kernels.rows.row_views import column_of, row_bounds
+from hogshare.kernels.rules.penalties import ELASTICNET, L1
+from hogshare.kernels.rules.sgd_steps import fold_scale
+from hogshare.kernels.schedule.epoch_schedule import MEAN, SUM, WEIGHTED, note_event, workers_left
+
+ATTEMPTS = 64  # to read, before the master is asked to wait
+MOST_ATTEMPTS = 4096  # before the worker lets others run; the master may have died
+COURTESY = 20_000  # looks of the master at readers that it lets go first
+OVER = -1  # answer of `serve`
+
+
+@inlined
+def copy_place(vector, private, j):
+    """Copy a coordinate of the model."""
+    value = vector.w[j]
+    private.w[j] = value
+    private.base[j] = value
+
+
+@helper
+def copy_all(vector, private):
+    """Copy the model, but for the intercepts, as quick as memory is."""
+    w, base = private.w, private.base
+    for j in range(w.shape[0]):
+        value = vector.w[j]
+        w[j] = value
+        base[j] = value
+
+
+@helper
+def copy_support(rows, order, first, last, vector, private):
+    """Copy the coordinates of some rows from the model, all if those are many; how many numbers."""
+    n_columns = private.local.shape[1]
+    if rows.width > 0 or (last - first) * 8 > private.w.shape[0]:
+        copy_all(vector, private)
+        return private.w.shape[0]
+    count = 0
+    for i in range(first, last):
+        start, end = row_bounds(rows, order[i])
+        count += np.int64(end - start) * n_columns  # bounds may be unsigned: mixed they are a float
+        for k in range(start, end):
+            place = column_of(rows, start, k) * np.uint64(n_columns)
+            for c in range(n_columns):
+                copy_place(vector, private, place + np.uint64(c))
+    return count
+
+
+@helper
+def read_once(rows, order, first, last, plan, schedule, vector, mail, private, me):
+    """Try to copy a state that the model has been in. False: the master wrote meanwhile."""
+    control = schedule.control
+    state = schedule.table[me]
+    before = load(control, layout.WRITES)
+    if before % 2 != 0:
+        return False
+    version = load(control, layout.VERSION)
+    mine = load(state, layout.T_APPLIED)
+    pulled = load(control, layout.APPLIED) - mine
+    if plan.copied != 0:
+        copy_all(vector, private)
+        count = private.w.shape[0]
+    else:
+        count = copy_support(rows, order, first, last, vector, private)
+    local = private.local
+    for c in range(local.shape[1]):
+        local[layout.L_SCALE, c] = 1.0
+        local[layout.L_INTERCEPT, c] = vector.intercept[c]
+        local[layout.L_INTERCEPT_BASE, c] = vector.intercept[c]
+    fence()  # the copies come before the second look
+    if load(control, layout.WRITES) != before:
+        return False
+    state[layout.T_VERSION] = version
+    state[layout.T_PULLED] = pulled
+    state[layout.T_READS] += 1
+    state[layout.T_VALUES_READ] += count + local.shape[1]
+    sent = mail.box.counters[me, layout.M_POSTED] - load(state, layout.T_DROPPED)
+    state[layout.T_UNDER_WAY] = max(0, sent - mine)
+    return True
+
+
+@helper
+def read_snapshot(rows, order, first, last, plan, schedule, vector, mail, private, me):
+    """Copy a state that the model has been in; False if that does not come about.
+
+    A master that writes without a pause might starve readers, so after some attempts it is asked
+    to let this one go first.
+    """
+    for _ in range(ATTEMPTS):
+        if read_once(rows, order, first, last, plan, schedule, vector, mail, private, me):
+            return True
+    fetch_add(schedule.control, layout.READERS, 1)
+    done = False
+    for _ in range(MOST_ATTEMPTS):
+        if read_once(rows, order, first, last, plan, schedule, vector, mail, private, me):
+            done = True
+            break
+    fetch_add(schedule.control, layout.READERS, -1)
+    return done
+
+
+@helper
+def taken_since(schedule, worker, pulled):
+    """Messages of others that the master has taken since a worker read so many of them."""
+    control = schedule.control
+    taken = load(control, layout.APPLIED) + load(control, layout.GATHERED)
+    # after a master's death the counts may be one off
+    return max(0, taken - load(schedule.table[worker], layout.T_PUSHES) - pulled)
+
+
+@helper
+def proposals(plan, schedule, mail, me):
+    """How many messages from about one point the next one of this worker is one of.
+
+    Those that will be in the model and are not in what it has been computed from: of others, taken
+    meanwhile or waiting to be, its own that were under way when it read, and itself; at least as
+    many as there are workers, who each compute one, and as an update sums. Where nobody else has
+    sent anything since this worker's last message either, the others stand still, and it counts as
+    alone. In rounds it is the workers, whatever the moment.
+    """
+    state = schedule.table[me]
+    if state[layout.T_PROPOSALS] > 0:
+        return state[layout.T_PROPOSALS]
+    if plan.inline != 0:
+        return plan.gradients
+    if plan.ordered != 0:
+        return max(workers_left(schedule), plan.gradients)
+    counters = mail.box.counters
+    live = 0
+    others = taken_since(schedule, me, state[layout.T_PULLED])
+    for k in range(schedule.table.shape[0]):
+        now = load(schedule.table[k], layout.T_STATE)
+        if k == me or now == layout.ACTIVE or now == layout.WAITING:
+            live += 1
+        if k != me:
+            others += load(counters[k], layout.M_POSTED) - load(counters[k], layout.M_TAKEN)
+    own = state[layout.T_UNDER_WAY]
+    if others == 0 and state[layout.T_STALENESS] == 0 and state[layout.T_PUSHES] > 0:
+        live = 1
+    return max(1 + own + others, live + own, plan.gradients)
+
+
+@helper
+def write_message(rows, rule, order, first, last, t, plan, schedule, vector, mail, private, me):
+    """Put what has changed in the copy since the snapshot into the worker's next slot.
+
+    A coordinate is written once: then the copy and its base agree. One that is NaN agrees with
+    nothing, and comes again with every row that has it, while a slot has room for every coordinate
+    of the block once. What there is no room for then is lost, in a run that is.
+
+    t : time of the row after the block
+    """
+    box = mail.box
+    slot = next_slot(box, me)
+    places = box.places[me, slot]
+    changes = box.values[me, slot]
+    local = private.local
+    n_columns = local.shape[1]
+    w = private.w
+    base = private.base
+    count = 0
+    one_of = np.int64(1)
+    if plan.fold != SUM:
+        one_of = proposals(plan, schedule, mail, me)
+    clips = plan.fold != SUM and (rule.penalty == L1 or rule.penalty == ELASTICNET)
+    even = 1.0 / one_of
+    rest = 1.0 - even if plan.fold == WEIGHTED else 0.0
+    half = 0.5 * one_of * (last - first)
+    decay = decay_of(rule)
+    iterates = t - max(rule.first_t, rule.average)
+    averaging = plan.fold != SUM and 0 < rule.average < t
+    for i in range(first, last):
+        start, end = row_bounds(rows, order[i])
+        for k in range(start, end):
+            f = column_of(rows, start, k)
+            place = f * np.uint64(n_columns)
+            for c in range(n_columns):
+                j = place + np.uint64(c)
+                if w[j] != base[j] and count < places.shape[0]:
+                    places[count] = j
+                    change = np.float64(w[j]) - np.float64(base[j])
+                    if one_of > 1:
+                        if clips and w[j] == 0.0:
+                            places[count] = -1 - np.int64(j)
+                        else:
+                            z = half * local[layout.L_ETA, c]
+                            z *= np.float64(vector.curvature[f]) + decay if rest > 0.0 else 1.0
+                            whole = change
+                            change *= even + rest / (1.0 + z)
+                            if averaging:
+                                # iterates of the block are the copy's, later ones the model's
+                                private.lag[j] += iterates * (whole - change)
+                    changes[count] = change
+                    base[j] = w[j]
+                    count += 1
+    write_intercepts(plan, vector, mail, private, me, slot, places.shape[0], one_of, last - first)
+    head = box.heads[me, slot]
+    head[layout.H_COUNT] = count
+    head[layout.H_DENSE] = n_columns
+    head[layout.H_WHOLE] = 0
+    head[layout.H_PROPOSALS] = one_of
+
+
+@helper
+def write_intercepts(plan, vector, mail, private, me, slot, at, one_of, n_rows):
+    """Put what has changed in the intercepts behind a message's values, from `at` on."""
+    local = private.local
+    changes = mail.box.values[me, slot]
+    for c in range(local.shape[1]):
+        change = local[layout.L_INTERCEPT, c] - local[layout.L_INTERCEPT_BASE, c]
+        if plan.fold == MEAN:
+            change /= one_of
+        elif plan.fold == WEIGHTED:
+            z = local[layout.L_ETA, c] * n_rows * vector.intercept_curvature[0]
+            change *= exchange_weight(z, np.float64(one_of))
+        changes[at + c] = change
+
+
+@inlined
+def whole_size(vector):
+    """Values of a mailbox that a value of the model's dtype for each coordinate takes."""
+    return (vector.w.shape[0] * vector.w.itemsize + 7) // 8
+
+
+@helper
+def write_copy(rule, n_rows, plan, schedule, vector, mail, private, me):
+    """`write_message` of a copy with a scale: of all coordinates, or with l1 of those that differ.
+
+    n_rows : of the block
+    """
+    box = mail.box
+    slot = next_slot(box, me)
+    places = box.places[me, slot]
+    changes = box.values[me, slot]
+    local = private.local
+    n_columns = local.shape[1]
+    w = private.w
+    base = private.base
+    one_of = proposals(plan, schedule, mail, me)
+    kind = w.dtype.type
+    even = kind(1.0 / one_of)
+    rest = kind(1.0 - 1.0 / one_of) if plan.fold == WEIGHTED else kind(0.0)
+    half = kind(0.5 * one_of * n_rows)
+    decay = kind(decay_of(rule))
+    one = kind(1.0)
+    if private.lag.shape[0] > 0:
+        fold_scale(private, 0, n_columns)
+    count, at = 0, whole_size(vector)
+    whole = changes.view(w.dtype)
+    if places.shape[0] > 0:
+        at = places.shape[0]
+        for j in range(w.shape[0]):
+            f, c = j // n_columns, j % n_columns
+            mine = kind(local[layout.L_SCALE, c]) * w[j]
+            change = mine - base[j]
+            if change != 0.0:
+                places[count] = j
+                if mine == 0.0:
+                    places[count] = -1 - j
+                elif one_of > 1:
+                    slope = half * kind(local[layout.L_ETA, c])
+                    curved = slope * (kind(vector.curvature[f]) + decay) if rest > 0.0 else slope
+                    change *= even + rest / (one + curved)
+                changes[count] = np.float64(change)
+                count += 1
+    elif one_of == 1 or rest == 0.0:
+        for c in range(n_columns):
+            scale = kind(local[layout.L_SCALE, c])
+            for j in range(c, w.shape[0], n_columns):
+                whole[j] = even * (scale * w[j] - base[j])
+    elif n_columns == 1:
+        scale = kind(local[layout.L_SCALE, 0])
+        slope = half * kind(local[layout.L_ETA, 0])
+        offset = one + slope * decay
+        for j in range(w.shape[0]):
+            weight = even + rest / (slope * kind(vector.curvature[j]) + offset)
+            whole[j] = weight * (scale * w[j] - base[j])
+    else:
+        for f in range(np.uint64(vector.curvature.shape[0])):
+            curved = half * (kind(vector.curvature[f]) + decay)
+            for c in range(n_columns):
+                j = f * np.uint64(n_columns) + np.uint64(c)
+                weight = even + rest / (one + curved * kind(local[layout.L_ETA, c]))
+                whole[j] = weight * (kind(local[layout.L_SCALE, c]) * w[j] - base[j])
+    write_intercepts(plan, vector, mail, private, me, slot, at, one_of, n_rows)
+    head = box.heads[me, slot]
+    head[layout.H_COUNT] = count
+    head[layout.H_DENSE] = n_columns if places.shape[0] > 0 else at + n_columns
+    head[layout.H_WHOLE] = 0 if places.shape[0] > 0 else 1
+    head[layout.H_PROPOSALS] = one_of
+
+
+@helper
+def address(schedule, mail, me, ticket):
+    """Say of the message in the worker's next slot what it was computed from, and for."""
+    state = schedule.table[me]
+    head = mail.box.heads[me, next_slot(mail.box, me)]
+    head[layout.H_VERSION] = state[layout.T_VERSION]
+    head[layout.H_PULLED] = state[layout.T_PULLED]
+    head[layout.H_TICKET] = ticket
+
+
+@helper
+def count_age(schedule, mail, worker, head):
+    """Count a message that is taken in both histograms; returns its age."""
+    state = schedule.table[worker]
+    age = load(schedule.control, layout.VERSION) - head[layout.H_VERSION]
+    mail.ages[worker, min(age, layout.HISTOGRAM - 1)] += 1
+    staleness = taken_since(schedule, worker, head[layout.H_PULLED])
+    schedule.staleness[worker, min(staleness, layout.HISTOGRAM - 1)] += 1
+    state[layout.T_STALENESS] = staleness
+    return age
+
+
+@inlined
+def is_dropped(plan, age):
+    """Whether a message of that age, in versions, is left out of the sum."""
+    return 0 <= plan.cutoff < age
+
+
+@helper
+def share_of(plan, schedule, mail, worker, slot):
+    """What a message that is taken is multiplied by; negative: it is dropped. Counts it."""
+    state = schedule.table[worker]
+    age = count_age(schedule, mail, worker, mail.box.heads[worker, slot])
+    if is_dropped(plan, age):
+        state[layout.T_DROPPED] += 1
+        return -1.0
+    state[layout.T_PUSHES] += 1
+    return 1.0 / (1.0 + age) if plan.damped != 0 else 1.0
+
+
+@inlined
+def clipped(before, change, share, one_of):
+    """What a coordinate that a worker has clipped to zero, from minus `change`, is changed by.
+
+    l1's zeros stay exact: what clipped the worker's base to zero clips anything smaller.
+    """
+    return -before if abs(before) <= abs(change) else share * change / one_of
+
+
+@inlined
+def intercepts_at(mail, vector):
+    """Where a message's changes of the intercepts begin among its values."""
+    capacity = mail.box.places.shape[2]
+    return capacity if capacity > 0 else whole_size(vector)
+
+
+@helper
+def gather(vector, schedule, mail, worker, slot, share):
+    """Add a message to the sum."""
+    control = schedule.control
+    head = mail.box.heads[worker, slot]
+    total = mail.gathered
+    marks = mail.gathered_marks
+    mark = load(control, layout.VERSION) + 1
+    known = load(control, layout.PLACES)
+    places = mail.box.places[worker, slot]
+    changes = mail.box.values[worker, slot]
+    if head[layout.H_WHOLE] != 0:
+        if known != layout.ALL_PLACES:
+            for j in range(total.shape[0]):
+                total[j] = total[j] if marks[j] == mark else 0.0
+            known = layout.ALL_PLACES
+        whole = changes.view(vector.w.dtype)
+        for j in range(total.shape[0]):
+            total[j] += share * whole[j]
+    else:
+        for k in range(head[layout.H_COUNT]):
+            place = places[k]
+            j = np.uint64(place if place >= 0 else -1 - place)
+            if known != layout.ALL_PLACES and marks[j] != mark:
+                marks[j] = mark
+                total[j] = 0.0
+                mail.gathered_places[known] = j
+                known += 1
+            if place >= 0:
+                total[j] += share * changes[k]
+            else:
+                model = np.float64(vector.w[j])
+                before = model + total[j]
+                change = clipped(before, changes[k], share, head[layout.H_PROPOSALS])
+                total[j] = -model if change == -before else total[j] + change
+    store(control, layout.PLACES, known)
+    at = intercepts_at(mail, vector)
+    for c in range(mail.gathered_intercepts.shape[0]):
+        mail.gathered_intercepts[c] += share * changes[at + c]
+    store(control, layout.GATHERED, load(control, layout.GATHERED) + 1)
+
+
+@helper
+def write_journal(schedule, vector, mail, worker, number):
+    """Write the values of the next version beside the model's, and then that they are there.
+
+    worker, number : the message that filled the sum; -1 where none did
+    """
+    control = schedule.control
+    count = load(control, layout.PLACES)
+    journal = mail.journal
+    if count == layout.ALL_PLACES:
+        kind = vector.w.dtype.type
+        whole = journal.view(vector.w.dtype)
+        for j in range(vector.w.shape[0]):
+            whole[j] = kind(np.float64(vector.w[j]) + mail.gathered[j])
+    for k in range(count):
+        j = mail.gathered_places[k]
+        journal[k] = np.float64(vector.w[j]) + mail.gathered[j]
+    for c in range(vector.intercept.shape[0]):
+        journal[vector.w.shape[0] + c] = vector.intercept[c] + mail.gathered_intercepts[c]
+    open_journal(control, worker, number)
+
+
+@helper
+def write_journal_of_one(schedule, vector, mail, worker, number, slot, share):
+    """`gather` and `write_journal` of a whole message that is a sum by itself."""
+    control = schedule.control
+    kind = vector.w.dtype.type
+    changes = mail.box.values[worker, slot]
+    after, whole = mail.journal.view(vector.w.dtype), changes.view(vector.w.dtype)
+    for j in range(vector.w.shape[0]):
+        after[j] = kind(np.float64(vector.w[j]) + share * whole[j])
+    at = intercepts_at(mail, vector)
+    for c in range(vector.intercept.shape[0]):
+        mail.journal[vector.w.shape[0] + c] = vector.intercept[c] + share * changes[at + c]
+    store(control, layout.PLACES, layout.ALL_PLACES)
+    store(control, layout.GATHERED, 1)
+    open_journal(control, worker, number)
+
+
+@helper
+def open_journal(control, worker, number):
+    """Say that the values of the next version are there."""
+    store(control, layout.JOURNAL_WORKER, worker)
+    store(control, layout.JOURNAL_NUMBER, number)
+    messages = load(control, layout.APPLIED) + load(control, layout.GATHERED)
+    store(control, layout.JOURNAL_APPLIED, messages)
+    store(control, layout.JOURNAL, load(control, layout.VERSION) + 2)
+
+
+@helper
+def count_applied(schedule, worker):
+    """Say whose messages are in the model that is being written; readers see it with the model.
+
+    worker : whose message filled the sum; -1 where none did
+    """
+    control, table = schedule.control, schedule.table
+    if worker >= 0 and load(control, layout.GATHERED) == 1:
+        store(table[worker], layout.T_APPLIED, table[worker, layout.T_PUSHES])
+    else:
+        for k in range(table.shape[0]):
+            store(table[k], layout.T_APPLIED, table[k, layout.T_PUSHES])
+    store(control, layout.APPLIED, load(control, layout.JOURNAL_APPLIED))
+
+
+@helper
+def write_model(schedule, vector, mail):
+    """Copy the journal into the model; may be begun anew at any point."""
+    control = schedule.control
+    kind = vector.w.dtype.type
+    writes = load(control, layout.WRITES)
+    if writes % 2 == 0:
+        writes += 1
+        store(control, layout.WRITES, writes)
+    fence()  # WRITES is odd before anything changes
+    count = load(control, layout.PLACES)
+    if count == layout.ALL_PLACES:
+        whole = mail.journal.view(vector.w.dtype)
+        for j in range(vector.w.shape[0]):
+            vector.w[j] = whole[j]
+    for k in range(count):
+        vector.w[mail.gathered_places[k]] = kind(mail.journal[k])
+    for c in range(vector.intercept.shape[0]):
+        vector.intercept[c] = mail.journal[vector.w.shape[0] + c]
+    worker = load(control, layout.JOURNAL_WORKER)
+    count_applied(schedule, worker)
+    store(control, layout.VERSION, load(control, layout.JOURNAL) - 1)
+    store(control, layout.WRITES, writes + 1)
+    if worker >= 0:
+        take(mail.box, worker, load(control, layout.JOURNAL_NUMBER))
+    forget_sum(schedule, mail)
+    store(control, layout.JOURNAL, 0)
+
+
+@helper
+def forget_sum(schedule, mail):
+    """Begin a new sum."""
+    control = schedule.control
+    store(control, layout.GATHERED, 0)
+    store(control, layout.PLACES, 0)
+    for c in range(mail.gathered_intercepts.shape[0]):
+        mail.gathered_intercepts[c] = 0.0
+
+
+@helper
+def let_readers_go(control):
+    """Wait a moment for who has often read in vain."""
+    for _ in range(COURTESY):
+        if load(control, layout.READERS) <= 0:
+            break
+
+
+@helper
+def take_message(plan, schedule, vector, mail, worker):
+    """Take a worker's oldest message, if there is one."""
+    box = mail.box
+    if not has_mail(box, worker):
+        return False
+    control = schedule.control
+    number = box.counters[worker, layout.M_TAKEN] + 1
+    slot = slot_of(box, number)
+    head = box.heads[worker, slot]
+    share = share_of(plan, schedule, mail, worker, slot)
+    of_message = head[layout.H_VERSION], head[layout.H_PROPOSALS]
+    note_event(schedule, worker, head[layout.H_TICKET], *of_message)
+    if share < 0.0:
+        take(box, worker, number)
+    elif plan.gradients == 1 and head[layout.H_WHOLE] != 0:
+        let_readers_go(control)
+        write_journal_of_one(schedule, vector, mail, worker, number, slot, share)
+        write_model(schedule, vector, mail)
+    else:
+        gather(vector, schedule, mail, worker, slot, share)
+        if load(control, layout.GATHERED) < plan.gradients:
+            take(box, worker, number)
+        else:
+            let_readers_go(control)
+            write_journal(schedule, vector, mail, worker, number)
+            write_model(schedule, vector, mail)
+    return True
+
+
+@helper
+def take_round(plan, schedule, vector, mail):
+    """One message of every worker that has one; returns how many."""
+    taken = 0
+    for worker in range(schedule.table.shape[0]):
+        if take_message(plan, schedule, vector, mail, worker):
+            taken += 1
+    return taken
+
+
+@helper
+def help_master(plan, schedule, vector, mail, me):
+    """Take a message of each worker if nobody is at it, and count how long that takes.
+
+    Who has posted, and has the message in its cache, need not wait until a master has a core.
+    """
+    control = schedule.control
+    if schedule.table[me, layout.T_HELPS] == 0:
+        return
+    if compare_exchange(control, layout.SERVING, 0, me + 1) != 0:
+        return
+    began = nanoseconds()
+    control[layout.MAIL_HELPED] += take_round(plan, schedule, vector, mail)
+    control[layout.MAIL_HELPED_NS] += nanoseconds() - began
+    store(control, layout.SERVING, 0)
+
+
+@helper
+def somebody_may_write(schedule):
+    """Whether a worker is in the run, or about to join it."""
+    for k in range(schedule.table.shape[0]):
+        state = load(schedule.table[k], layout.T_STATE)
+        if state == layout.STARTING or state == layout.ACTIVE or state == layout.WAITING:
+            return True
+    return False
+
+
+@helper
+def apply_partial_sum(schedule, vector, mail):
+    """Apply a sum of fewer messages than are wanted."""
+    if load(schedule.control, layout.GATHERED) > 0:
+        note_event(schedule, layout.NO_WORKER, 0, 0, 0)
+        let_readers_go(schedule.control)
+        write_journal(schedule, vector, mail, -1, 0)
+        write_model(schedule, vector, mail)
+
+
+@helper
+def wait_for_mail(schedule, mail, looks):
+    """Look so often whether there is mail, or nobody who might write any.
+
+    looks : negative where workers have all cores. A master that only yields would get one for the
+        rest of a time slice, after milliseconds; who has slept gets it at once.
+    """
+    for _ in range(abs(looks)):
+        for worker in range(schedule.table.shape[0]):
+            if has_mail(mail.box, worker):
+                return
+        if not somebody_may_write(schedule):
+            return
+        if looks < 0:
+            sleep_briefly()
+        else:
+            yield_core()  # who is to write may have none
+
+
+@kernel
+def serve(plan, schedule, vector, mail, n_rounds, looks):
+    """Be the master for a while: returns how many messages were taken, or OVER.
+
+    Whenever nobody is in the run (it is over, or all rest), what is left of a sum is applied.
+
+    looks : how often it looks for the first message, as of `wait_for_mail`
+    """
+    control = schedule.control
+    began = nanoseconds()
+    wait_for_mail(schedule, mail, looks)
+    control[layout.MAIL_WAIT] += nanoseconds() - began
+    if compare_exchange(control, layout.SERVING, 0, schedule.table.shape[0] + 1) != 0:
+        return 0
+    taken = 0
+    for _ in range(n_rounds):
+        expected = somebody_may_write(schedule)
+        in_round = take_round(plan, schedule, vector, mail)
+        taken += in_round
+        if in_round == 0:
+            if not expected:
+                apply_partial_sum(schedule, vector, mail)
+            break
+    store(control, layout.SERVING, 0)
+    over = not expected and taken == 0
+    for k in range(schedule.table.shape[0]):
+        over = over and load(schedule.table[k], layout.T_STATE) != layout.RESTING
+    return OVER if over else taken
+
+
+@kernel
+def take_over(schedule, vector, mail, dead):
+    """Put in order what somebody has left who died at the master's work, if that is so.
+
+    dead : the worker; the master as the one after the last
+    """
+    control = schedule.control
+    if load(control, layout.SERVING) != dead + 1:
+        return  # nothing is half done, or somebody else is at it
+    if load(control, layout.JOURNAL) != 0:
+        write_model(schedule, vector, mail)
+    else:
+        # what is lost with the sum is missing nowhere from now on
+        messages = load(control, layout.APPLIED) + load(control, layout.GATHERED)
+        store(control, layout.JOURNAL_APPLIED, messages)
+        count_applied(schedule, -1)
+        forget_sum(schedule, mail)
+        # marks of the sum that is thrown away must not count for the next
+        for j in range(mail.gathered_marks.shape[0]):
+            mail.gathered_marks[j] = 0
+    store(control, layout.SERVING, 0)

@@ -1,0 +1,150 @@
+"""One reduce of a worker with a model of its own, in one call: post, wait a moment, average.
+
+As `hogshare.planes.replicas.reducer` does it where nothing is out of the ordinary: models are
+sent, acknowledged and averaged, nobody has died or been left out, and the graph is one. Else, and
+where it would have to wait for long, the call says how far it has come, and the rest is done there.
+
+Who writes: the worker its own slots, its vector, and TAKEN of the edges that it reads. Who reads:
+an edge's two ends. In which order: that of `hogshare.kernels.mail.edge_slots`; all sends of a round
+come before its waits. Who frees: nobody here.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.exchange.centre_edges import read_live
+from hogshare.kernels.jit.atomics import load
+from hogshare.kernels.jit.decorators import exact_helper, exact_kernel
+from hogshare.kernels.jit.host import nanoseconds, yield_core
+from hogshare.kernels.mail.edge_slots import has_capacity, has_mail, next_slot, post, slot_of, take
+
+DONE, POSTED, NOTHING = range(3)  # of the reduce: all, what had to be sent, or nothing
+MESSAGE, ACKNOWLEDGEMENT = range(2)  # of `waited`
+WHOLE, SPARSE = range(2)  # of `sent`
+MESSAGES, BYTES = range(2)
+
+
+class Round(NamedTuple):
+    """What a worker does in every round.
+
+    out, into : int64, edges that it sends along, and that it reads, by their senders
+    shares : float64 [1 + len(into)], weights of its own model and of theirs, whose sum is 1
+    item, header, place_bytes : bytes of a value, a header and a value's place
+    """
+
+    out: np.ndarray
+    into: np.ndarray
+    shares: np.ndarray
+    item: int
+    header: int
+    place_bytes: int
+
+
+@exact_helper
+def wait_for(box, edges, is_room, round_, until):
+    """Wait until all edges have room, or the message of this round; False: it is not to be."""
+    for k in range(edges.shape[0]):
+        edge = edges[k]
+        while not (has_capacity(box, edge) if is_room else has_mail(box, edge)):
+            if nanoseconds() > until:
+                return False
+            yield_core()
+        if not is_room:
+            slot = slot_of(box, box.counters[edge, layout.M_TAKEN] + 1)
+            if box.heads[edge, slot, layout.H_ROUND] != round_:
+                return False
+    return True
+
+
+@exact_helper
+def send_model(box, edge, vector, placed, round_):
+    """Post a model along an edge: whole, or the numbers that are not zero with their places."""
+    slot = next_slot(box, edge)
+    head, places, values = box.heads[edge, slot], box.places[edge, slot], box.values[edge, slot]
+    n = vector.shape[0]
+    if not placed:
+        whole = values[places.shape[0] : places.shape[0] + n]
+        for j in range(n):
+            whole[j] = vector[j]
+        head[layout.H_COUNT], head[layout.H_DENSE] = 0, n
+    else:
+        k = 0
+        for j in range(n):
+            if vector[j] != 0.0:
+                places[k], values[k] = j, vector[j]
+                k += 1
+        head[layout.H_COUNT], head[layout.H_DENSE] = k, 0
+    head[layout.H_ROUND], head[layout.H_FOOTER] = round_, round_
+    post(box, edge)
+
+
+@exact_kernel
+def reduce(box, what, live, table, suspects, round_, vector, sent, waited, spin_ns):
+    """Reduce in a round, as far as that goes without waiting for long.
+
+    suspects : int64 [n_workers], who is not waited for
+    vector : float64 [n], scratch
+    sent : int64 [n_edges, 2, 2]; waited : float64 [at least 2], seconds
+
+    Returns DONE, POSTED or NOTHING.
+    """
+    for k in range(table.shape[0]):
+        if suspects[k] != 0 or load(table[k], layout.T_STATE) == layout.DEAD:
+            return NOTHING
+    began = nanoseconds()
+    there = wait_for(box, what.out, True, round_, began + spin_ns)
+    now = nanoseconds()
+    waited[ACKNOWLEDGEMENT] += 1e-9 * (now - began)
+    if not there:
+        return NOTHING
+    n = vector.shape[0]
+    m = n - live.tail.shape[0]
+    read_live(live, m, 0, n, vector)
+    count = 0
+    for j in range(n):
+        count += vector[j] != 0.0
+    placed = count > 0 and count * (what.item + what.place_bytes) < n * what.item
+    size = what.header + (count * (what.item + what.place_bytes) if placed else n * what.item)
+    for k in range(what.out.shape[0]):
+        send_model(box, what.out[k], vector, placed, round_)
+        sent[what.out[k], SPARSE if placed else WHOLE, MESSAGES] += 1
+        sent[what.out[k], SPARSE if placed else WHOLE, BYTES] += size
+    began = nanoseconds()
+    there = wait_for(box, what.into, False, round_, began + spin_ns)
+    waited[MESSAGE] += 1e-9 * (nanoseconds() - began)
+    if not there:
+        return POSTED
+    average(box, what, vector)
+    kind = live.w.dtype.type
+    w, tail = live.w[:m], live.tail
+    for j in range(m):
+        w[j] = kind(vector[j])
+    for j in range(tail.shape[0]):
+        tail[j] = vector[m + j]
+    for c in range(live.scales.shape[0]):
+        live.scales[c] = 1.0
+    for k in range(what.into.shape[0]):
+        edge = what.into[k]
+        take(box, edge, box.counters[edge, layout.M_TAKEN] + 1)
+    return DONE
+
+
+@exact_helper
+def average(box, what, total):
+    """Average what is in `total` with the messages that have come, in their order."""
+    n = total.shape[0]
+    for j in range(n):
+        total[j] *= what.shares[0]
+    for k in range(what.into.shape[0]):
+        edge, share = what.into[k], what.shares[1 + k]
+        slot = slot_of(box, box.counters[edge, layout.M_TAKEN] + 1)
+        places, values = box.places[edge, slot], box.values[edge, slot]
+        if box.heads[edge, slot, layout.H_DENSE] > 0:
+            whole = values[places.shape[0] : places.shape[0] + n]
+            for j in range(n):
+                total[j] += share * whole[j]
+        else:
+            for i in range(box.heads[edge, slot, layout.H_COUNT]):
+                total[places[i]] += share * values[i]

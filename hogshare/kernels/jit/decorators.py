@@ -1,0 +1,193 @@
+"""The one place that decides how kernels are compiled and where their machine code is kept.
+
+Flags, each with its reason:
+
+- ``nogil``: workers are threads of one process as often as processes, and the thread that
+  waits for Ctrl-C must run while a kernel does.
+- ``fastmath`` without ``nnan`` and ``ninf``: reductions may be reassociated (1.35 times faster
+  dot products), but a diverging run *is* NaN and infinity, so these must stay defined.
+- ``error_model="numpy"``: a division by zero gives infinity, as in NumPy, instead of a branch
+  and an exception in the middle of a lock-free update.
+- ``_nrt=False``: no reference counts. Numba would count the arrays of a tuple, atomically, at every
+  call; two threads counting one array hand its cache line back and forth at every row. So kernels
+  allocate nothing: scratch is handed in.
+- no ``fastmath`` in `exact_kernel` and `exact_helper`: on a virtual clock the order of events hangs
+  on the last bit of a sum, so it is rounded as it is written, compiled or not.
+
+Machine code is kept by `hogshare.kernels.jit.cache`. Its key for a kernel covers the files of the
+kernel's own folder only, so an edit of a helper in another one, or another flag, would silently run
+the old code; so the folder's name is a digest of every file of this package, Numba's version and
+the flags.
+"""
+
+import functools
+import hashlib
+import sys
+from pathlib import Path
+
+import numba
+from numba import typeof
+from numba.core import config
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
+from numba.extending import typeof_impl
+
+from hogshare.kernels.jit import announcements, cache
+from hogshare.kernels.jit.compilers import HelperCompiler, KernelCompiler
+from hogshare.system.interrupts import DeferredSignals
+
+BOUNDSCHECK = bool(config.BOUNDSCHECK)
+JIT_DISABLED = bool(config.DISABLE_JIT)
+
+FLAGS = {
+    "nogil": True,
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+    "error_model": "numpy",
+    "_nrt": False,
+    "boundscheck": BOUNDSCHECK,
+}
+
+
+def _digest() -> str:
+    """Name this version of the kernels: their source, Numba, the flags."""
+    h = hashlib.sha256()
+    here = Path(__file__).parents[1]
+    for path in sorted(here.rglob("*.py")):
+        h.update(path.relative_to(here).as_posix().encode())
+        h.update(path.read_bytes())
+    flags = sorted((k, sorted(v) if isinstance(v, set) else v) for k, v in FLAGS.items())
+    h.update(f"{numba.__version__} {sys.version_info[:2]} {flags}".encode())
+    return h.hexdigest()[:16]
+
+
+CACHE_FOLDER, NO_FOLDER = (None, "") if JIT_DISABLED else cache.find_folder(_digest())
+announcements.cached_in(lambda: CACHE_FOLDER)
+
+
+def processor() -> list[str]:
+    """What machine code is for: system, model and features."""
+    return list(cpu_target.target_context.codegen().magic_tuple())
+
+
+def cached_files() -> dict[str, int]:
+    """Bytes of machine code in the cache folder, by file."""
+    if CACHE_FOLDER is None:
+        return {}
+    return {path.name: path.stat().st_size for path in CACHE_FOLDER.glob("*.nbc")}
+
+
+@functools.cache
+def load_registries():
+    """Let Numba load what it knows of Python and NumPy; for a quarter of a second, once.
+
+    It would do so at the first kernel anyway. Interrupted there, it does not get over it: each
+    later compilation of the process ends with "generator raised StopIteration". Nor do two threads
+    that load at once: each takes what the other has not taken yet, and compiles without the rest,
+    with typing errors about attributes that exist. So this has Numba's lock. The contexts are made
+    first: whoever makes them has their locks, and then wants Numba's.
+    """
+    context = cpu_target.target_context
+    with global_compiler_lock, DeferredSignals():
+        context.refresh()
+
+
+class Compiled:
+    """A function that Numba is shown when somebody calls it, or compiles one that calls it.
+
+    Showing it takes 0.1 to 0.4 ms, and a process uses a tenth of two hundred. Of two threads that
+    come at once one shows. It has Numba's lock: who compiles, and has that, may come here as well.
+    """
+
+    PIPELINE = KernelCompiler
+
+    def __init__(self, function, **options):
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.options = options
+        self.shown = None
+
+    @property
+    def dispatcher(self):
+        """Numba's side of it."""
+        if self.shown is None:
+            load_registries()
+            with global_compiler_lock:
+                if self.shown is None:
+                    self.shown = self._show()
+        return self.shown
+
+    def _show(self):
+        options = {**FLAGS, "pipeline_class": self.PIPELINE, **self.options}
+        return numba.njit(no_cfunc_wrapper=True, **options)(self.py_func)
+
+
+@typeof_impl.register(Compiled)
+def _type_of(value, context):
+    """What Numba takes one for that it meets in another function's code."""
+    return typeof(value.dispatcher)
+
+
+class Kernel(Compiled):
+    """A function that Python calls."""
+
+    def __call__(self, *arguments):
+        """Run the machine code, which is loaded or compiled if it is not there."""
+        return self.dispatcher(*arguments)
+
+    def compile(self, signature):
+        """Load or compile it for arguments of these types."""
+        self.dispatcher.compile(signature)
+
+    @property
+    def signatures(self):
+        """Arguments' types that this process has the machine code for."""
+        return [] if self.shown is None else self.shown.signatures
+
+    def _show(self):
+        shown = super()._show()
+        if CACHE_FOLDER is None:
+            shown._cache = cache.NoCacheFolder(NO_FOLDER)
+        else:
+            shown._cache = cache.KernelCache(self.py_func, CACHE_FOLDER)
+        return shown
+
+
+class Helper(Compiled):
+    """A function that only compiled ones call: part of their code, without an entry for Python.
+
+    The entry takes every array out of every tuple that is handed over, checks it and puts it back:
+    for most helpers more code than their own, and a fifth of the time that compiling took.
+    """
+
+    PIPELINE = HelperCompiler
+
+    def __init__(self, function, **options):
+        super().__init__(function, no_cpython_wrapper=True, **options)
+
+    def __call__(self, *arguments):
+        """Run the Python form: what Numba would jump to is not there."""
+        return self.py_func(*arguments)
+
+
+def _compiled_as(kind, **options):
+    """A decorator that has a function compiled when it is needed, with the house's flags."""
+
+    def decorate(function):
+        return function if JIT_DISABLED else kind(function, **options)
+
+    return decorate
+
+
+EXACT = {"fastmath": False}
+# a function that Python calls, and whose machine code is cached
+kernel = _compiled_as(Kernel)
+# one that only kernels call: it is part of their code, not of the cache
+helper = _compiled_as(Helper)
+# a helper of the row loop, compiled into its callers. A call costs a row's worth of time: Numba
+# hands over every array of a tuple as seven words and counts references atomically. Inlined, both
+# vanish.
+inlined = _compiled_as(Helper, forceinline=True)
+# the same three, with sums and products rounded as they are written
+exact_kernel = _compiled_as(Kernel, **EXACT)
+exact_helper = _compiled_as(Helper, **EXACT)
+exact_inlined = _compiled_as(Helper, forceinline=True, **EXACT)

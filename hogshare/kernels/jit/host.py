@@ -1,0 +1,54 @@
+"""What kernels ask of the system: the time, and to let others have the core."""
+
+import time
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from hogshare.kernels.jit.decorators import JIT_DISABLED, helper
+
+# a symbol of the C library, which every process has; none is looked up when a kernel is compiled
+sched_yield = types.ExternalFunction("sched_yield", types.int32())
+usleep = types.ExternalFunction("usleep", types.int32(types.uint32))
+MICROSECONDS = 10  # of a brief sleep, which a timer makes some seventy
+
+if JIT_DISABLED:
+    nanoseconds = time.monotonic_ns
+
+    def yield_core():
+        """Let another thread run."""
+        time.sleep(0)
+
+    def sleep_briefly():
+        """Let another thread have the core until a timer rings, as soon as may be."""
+        time.sleep(1e-6 * MICROSECONDS)
+
+else:
+
+    @helper
+    def yield_core():
+        """Let another thread run that waits for this core; come back at once if there is none."""
+        sched_yield()
+
+    @helper
+    def sleep_briefly():
+        """Let another thread have the core until a timer rings, as soon as may be."""
+        usleep(MICROSECONDS)
+
+    @intrinsic
+    def nanoseconds(typingctx):
+        """Nanoseconds since some moment; of the C library, in some thirty of them."""
+
+        def codegen(context, builder, signature, args):
+            i32, i64 = ir.IntType(32), ir.IntType(64)
+            seconds_and_rest = ir.ArrayType(i64, 2)  # timespec, where a long has 64 bits
+            place = cgutils.alloca_once(builder, seconds_and_rest)
+            kind = ir.FunctionType(i32, [i32, place.type])
+            function = cgutils.get_or_insert_function(builder.module, kind, "clock_gettime")
+            builder.call(function, [i32(time.CLOCK_MONOTONIC), place])
+            now = builder.load(place, typ=seconds_and_rest)
+            seconds = builder.mul(builder.extract_value(now, 0), i64(1_000_000_000))
+            return builder.add(seconds, builder.extract_value(now, 1))
+
+        return types.int64(), codegen

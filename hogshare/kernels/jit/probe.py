@@ -1,0 +1,72 @@
+"""Loops that measure the machine: each does one thing that a fit does many times.
+
+The clock is the caller's (`hogshare.runtimes.machine_probe`). What a loop reads it returns in some
+form, or the compiler would leave the loop out.
+"""
+
+import numpy as np
+
+from hogshare.kernels.jit.atomics import load, store
+from hogshare.kernels.jit.decorators import kernel
+
+
+@kernel
+def overwrite(values, value):
+    """Write one value everywhere."""
+    for k in range(values.shape[0]):
+        values[k] = value
+
+
+@kernel
+def sparse_rows(w, columns, values, width, step):
+    """Per row of `width` nonzeros, by unsigned columns: ``w += step (x . w) x``; the last margin.
+
+    columns, values : [n_rows * width], row after row
+    """
+    margin = 0.0
+    step = w.dtype.type(step)
+    for begin in range(0, columns.shape[0] - width + 1, width):
+        own, x = columns[begin : begin + width], values[begin : begin + width]
+        margin = 0.0
+        for k in range(width):
+            margin += np.float64(w[own[k]] * x[k])
+        size = step * w.dtype.type(margin)
+        for k in range(width):
+            w[own[k]] += size * x[k]
+    return margin
+
+
+@kernel
+def dense_rows(w, data, step):
+    """Per row of `data` (n_rows, w.size): ``w += step (x . w) x``; returns the last ``x . w``."""
+    margin = 0.0
+    for r in range(data.shape[0]):
+        x = data[r]
+        margin = 0.0
+        for j in range(w.shape[0]):
+            margin += np.float64(w[j] * x[j])
+        size = w.dtype.type(step * margin)
+        for j in range(w.shape[0]):
+            w[j] += size * x[j]
+    return margin
+
+
+@kernel
+def chase(chain, position, steps):
+    """Go from a position to the one written there, `steps` times; every load waits for the last."""
+    for _ in range(steps):
+        position = chain[position]
+    return position
+
+
+@kernel
+def hand_over(word, first, stride, rounds):
+    """Wait for the word to be `first`, count it on, and so again `stride` later.
+
+    Two threads with ``first`` 0 and 1 and a stride of 2 hand the word's cache line to and fro.
+    """
+    for i in range(rounds):
+        mine = first + i * stride
+        while load(word, 0) != mine:
+            pass
+        store(word, 0, mine + 1)

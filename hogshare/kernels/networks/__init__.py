@@ -1,0 +1,1 @@
+"""Networks of layers: gradients, and many mini-batches in a call."""

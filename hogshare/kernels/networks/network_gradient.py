@@ -1,0 +1,449 @@
+"""The gradient of a network of layers, in one call for a mini-batch.
+
+Layers are a table of numbers, whose columns are below. A worker's memory holds, for the n rows in
+hand, their inputs, every layer's outputs, the derivatives in those of connected layers twice (in a
+layer's outputs and in its inputs, alternately), and scratch: padded coefficients and derivatives,
+and what one image needs. Layers that take images come first, and are taken image by image, each
+through all of them: it stays in a cache. Nothing is allocated.
+
+What a convolution gives that is pooled by its largest numbers is not stored: activations rise, so
+that they come after the pooling, and their derivatives are those at the largest.
+
+Who writes: the caller's worker its own memory, marks and `out`. The vector `w` is read; on one
+without locks others write it meanwhile, so that the layers may see it at different moments.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from hogshare.kernels.jit.decorators import helper, kernel
+from hogshare.kernels.networks.dense_layers import (
+    RELU,
+    activate,
+    coefs_back,
+    dense_forward,
+    finish,
+    gather_dense,
+    inputs_back,
+    sparse_backward,
+    sparse_forward,
+    sum_rows,
+    through_activation,
+)
+from hogshare.kernels.networks.image_layers import (
+    convolve,
+    fill,
+    filters_back,
+    flip_filters,
+    image_back,
+    pool,
+    pool_back,
+    respond,
+    respond_back,
+    with_borders,
+)
+from hogshare.kernels.networks.output_layers import end_row, predict_row
+from hogshare.kernels.networks.padded_matrices import pad_rows, unpad_rows
+from hogshare.kernels.networks.tiles import padded
+from hogshare.kernels.networks.windows import CUTS
+from hogshare.kernels.rules.momentum import NONE, descend
+
+KIND, ACTIVATION = 0, 1  # what a layer does, and what it makes of its sums
+WEIGHTS, BIASES, END = 2, 3, 4  # where its numbers lie in the vector, and where they end
+N_IN, N_OUT = 5, 6  # of a row
+AT = 7  # numbers of a row that lie in memory before its outputs
+MARKS = 8  # numbers of a row whose places are marked before its own
+SHAPE = 9  # height, width, channels, down, across, filters, size, stride, padding
+WIDTH = 18  # numbers from a row of outputs to the next
+IN_WIDTH = 19  # and from a row of inputs
+IS_FUSED = 20  # whether a convolution is pooled by its largest numbers next
+PLACES = 21  # where a convolution's places begin: see `hogshare.kernels.networks.image_layers`
+FILTERS, SLOPES, FLIPPED = 22, 23, 24  # in scratch: padded filters, derivatives, filters by columns
+COLUMNS = 25
+
+DENSE, CONVOLUTION, LARGEST, MEAN, RESPONSE = range(5)
+SHAPELESS = 9
+
+# what scratch has, and what there is to know of it: where a 1 stands; a convolution's padded sums;
+# an image with borders; a line of windows; three images; two images' derivatives; coefficients of
+# a connected layer, padded, and how many rows of their derivatives are computed at once
+ONE, SUMS, BORDERED, LINE, RESPONSES, FIRST, SECOND, COEFS, STRIP = range(9)
+SPACE, N_REGIONS = 9, 10  # numbers from one of the three images to the next
+
+
+class NetworkLayout(NamedTuple):
+    """A network, and how a worker's memory is laid out.
+
+    layers : int64 (n_layers, COLUMNS)
+    numbers : float64 (n_layers, 3), of local responses
+    regions : int64 (N_REGIONS,), where things stand in scratch
+    n_images : how many layers, the first ones, take images
+    deltas_at, space, scratch_at : numbers of a row before the derivatives, of the derivatives in
+        one layer's outputs, and before the scratch
+    """
+
+    layers: np.ndarray
+    numbers: np.ndarray
+    regions: np.ndarray
+    n_images: int
+    deltas_at: int
+    space: int
+    scratch_at: int
+
+
+@helper
+def shape_of(layer):
+    """A layer's geometry, as `hogshare.kernels.networks.image_layers` has it."""
+    s = layer[SHAPE:WIDTH]
+    return s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8]
+
+
+@helper
+def gather(rows, data, indices, indptr, n_in, width, memory):
+    """Lay the rows of a mini-batch `width` numbers apart at the beginning of memory."""
+    if indptr.shape[0] == 0:
+        gather_dense(rows, data, n_in, width, memory)
+        return
+    for i in range(rows.shape[0]):
+        into = memory[i * width : i * width + n_in]
+        into[:] = memory.dtype.type(0.0)
+        for place in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            into[indices[place]] = data[place]
+
+
+@helper
+def is_read_in_place(layers, indptr):
+    """Whether the first layer reads sparse rows where they are."""
+    return indptr.shape[0] > 0 and layers[0, KIND] == DENSE
+
+
+@helper
+def prepare_filters(net, w, memory, scratch, goes_back):
+    """Lay out the filters, padded, and by columns where the way back needs them."""
+    memory[scratch + net.regions[ONE]] = memory.dtype.type(1.0)
+    for index in range(net.n_images):
+        layer = net.layers[index]
+        if layer[KIND] == CONVOLUTION:
+            shape = shape_of(layer)
+            filters, length = shape[5], shape[6] * shape[6] * shape[2]
+            at, width = scratch + layer[FILTERS], padded(filters, memory.itemsize)
+            pad_rows(w, layer[WEIGHTS], length + 1, filters, memory, at, width)  # and the biases
+            if goes_back and index > 0:
+                flip_filters(shape, memory, at, scratch + layer[FLIPPED])
+
+
+@helper
+def convolve_image(net, places, index, memory, at, out_at, scratch):
+    """Sums of a convolution, and its activation unless that is for after the pooling.
+
+    Returns where they are: at `out_at`, or, if they are pooled next, in scratch, padded.
+    """
+    layer, regions = net.layers[index], net.regions
+    shape = shape_of(layer)
+    bordered = with_borders(shape, memory, at, scratch + regions[BORDERED])
+    filters, n_places = shape[5], shape[3] * shape[4]
+    width, kind = padded(filters, memory.itemsize), layer[ACTIVATION]
+    is_direct = width == filters and not layer[IS_FUSED]
+    into = out_at if is_direct else scratch + regions[SUMS]
+    ends = places, layer[PLACES], scratch + layer[FILTERS], CUTS if kind == RELU else 0, into
+    convolve(shape, memory, bordered, *ends)
+    if layer[IS_FUSED]:
+        return into
+    if not is_direct:
+        unpad_rows(memory, into, n_places, filters, width, memory, out_at)
+    if kind != RELU:
+        activate(memory[out_at : out_at + layer[N_OUT]], kind)
+    return out_at
+
+
+@helper
+def image_forward(net, places, n, i, memory, marks, scratch):
+    """One image, the i-th of n, through all layers that take images."""
+    at, index = i * net.layers[0, IN_WIDTH], 0
+    while index < net.n_images:
+        layer = net.layers[index]
+        shape, kind = shape_of(layer), layer[KIND]
+        out_at, place = layer[AT] * n + i * layer[WIDTH], shape[2]
+        if kind == CONVOLUTION:
+            at = convolve_image(net, places, index, memory, at, out_at, scratch)
+        elif kind == RESPONSE:
+            spots = scratch + net.regions[RESPONSES], net.regions[SPACE], out_at
+            respond(shape, net.numbers[index], memory, at, *spots)
+            at = out_at
+        else:
+            before = net.layers[max(index - 1, 0)]
+            is_fused = index > 0 and before[IS_FUSED] == 1
+            if is_fused:
+                place = padded(shape[2], memory.itemsize)
+            marked = marks, layer[MARKS] * n + i * layer[WIDTH]
+            pool(shape, kind == LARGEST, memory, at, place, out_at, *marked)
+            if is_fused and before[ACTIVATION] != RELU:
+                activate(memory[out_at : out_at + layer[N_OUT]], before[ACTIVATION])
+            at = out_at
+        index += 1
+
+
+@helper
+def convolve_back(net, places, index, memory, at, delta_at, adds, inward_at, scratch):
+    """The way back of a convolution, from the derivatives in its sums, padded."""
+    layer, regions = net.layers[index], net.regions
+    shape, spots = shape_of(layer), (places, layer[PLACES])
+    bordered = with_borders(shape, memory, at, scratch + regions[BORDERED])
+    ends = scratch + regions[ONE], adds, scratch + layer[SLOPES]
+    filters_back(shape, memory, bordered, *spots, delta_at, *ends)
+    if index > 0:
+        line = scratch + regions[LINE]
+        image_back(shape, memory, delta_at, *spots, scratch + layer[FLIPPED], line, inward_at)
+
+
+@helper
+def image_back_through(net, places, n, i, memory, marks, delta_at, scratch):
+    """The way back of one image, the i-th of n, from the derivatives in the last outputs."""
+    regions = net.regions
+    inward_at, spare_at = scratch + regions[FIRST], scratch + regions[SECOND]
+    sums_at, index = scratch + regions[SUMS], net.n_images - 1
+    while index >= 0:
+        layer = net.layers[index]
+        shape, kind = shape_of(layer), layer[KIND]
+        out_at = layer[AT] * n + i * layer[WIDTH]
+        at = i * layer[IN_WIDTH]
+        if index > 0:
+            at += net.layers[index - 1, AT] * n
+        if kind == CONVOLUTION:
+            filters, n_places = shape[5], shape[3] * shape[4]
+            width = padded(filters, memory.itemsize)
+            if not layer[IS_FUSED]:
+                slopes = memory[delta_at : delta_at + layer[N_OUT]]
+                through_activation(
+                    memory[out_at : out_at + layer[N_OUT]], slopes, layer[ACTIVATION]
+                )
+                if width != filters:
+                    pad_rows(memory, delta_at, n_places, filters, memory, sums_at, width)
+                    delta_at = sums_at
+            convolve_back(net, places, index, memory, at, delta_at, i > 0, inward_at, scratch)
+        elif index > 0 and net.layers[index - 1, IS_FUSED]:
+            slopes = memory[delta_at : delta_at + layer[N_OUT]]
+            outputs = memory[out_at : out_at + layer[N_OUT]]
+            through_activation(outputs, slopes, net.layers[index - 1, ACTIVATION])
+            marked = marks, layer[MARKS] * n + i * layer[WIDTH]
+            width = padded(shape[2], memory.itemsize)
+            pool_back(shape, True, memory, delta_at, *marked, sums_at, width)
+            delta_at = sums_at
+            index -= 1
+            continue
+        elif index > 0 and kind == RESPONSE:
+            spots = scratch + regions[RESPONSES], regions[SPACE], inward_at
+            respond_back(shape, net.numbers[index], memory, at, delta_at, *spots)
+        elif index > 0:
+            marked = marks, layer[MARKS] * n + i * layer[WIDTH]
+            pool_back(shape, kind == LARGEST, memory, delta_at, *marked, inward_at, shape[2])
+        delta_at = inward_at
+        inward_at, spare_at = spare_at, inward_at
+        index -= 1
+
+
+@helper
+def go_forward(net, places, w, rows, data, indices, indptr, memory, marks, goes_back):
+    """Every layer's outputs; the last one's are sums yet. Returns where those lie."""
+    layers, n, at = net.layers, rows.shape[0], 0
+    scratch = net.scratch_at * n
+    sparse = is_read_in_place(layers, indptr)
+    if not sparse:
+        gather(rows, data, indices, indptr, layers[0, N_IN], layers[0, IN_WIDTH], memory)
+    if places is not None:
+        prepare_filters(net, w, memory, scratch, goes_back)
+        for i in range(n):
+            image_forward(net, places, n, i, memory, marks, scratch)
+        at = layers[net.n_images - 1, AT] * n
+    for index in range(net.n_images, layers.shape[0]):
+        layer = layers[index]
+        out_at, n_out, width = layer[AT] * n, layer[N_OUT], layer[WIDTH]
+        if sparse and index == 0:
+            ends = w, layer[WEIGHTS], memory, out_at, n_out, width
+            sparse_forward(rows, data, indices, indptr, *ends)
+        else:
+            sizes, spot = (n, layer[N_IN], n_out), scratch + net.regions[COEFS]
+            ends = w, layer[WEIGHTS], spot, out_at, width
+            dense_forward(sizes, memory, at, layer[IN_WIDTH], *ends)
+        biases = w[layer[BIASES] : layer[END]]
+        finish(memory, out_at, n, width, biases, layer[ACTIVATION])
+        at = out_at
+    return at
+
+
+@helper
+def go_back(net, places, w, rows, data, indices, indptr, memory, marks, out, delta_at):
+    """From the derivatives in the last sums to those in all coefficients and biases.
+
+    delta_at : where the derivatives lie
+    """
+    layers, n, space = net.layers, rows.shape[0], net.space * rows.shape[0]
+    scratch, inward_at = net.scratch_at * n, delta_at + space
+    spot, strip = scratch + net.regions[COEFS], net.regions[STRIP]
+    sparse = is_read_in_place(layers, indptr)
+    for index in range(layers.shape[0] - 1, net.n_images - 1, -1):
+        layer = layers[index]
+        n_out, out_at, width = layer[N_OUT], layer[AT] * n, layer[WIDTH]
+        at = layers[index - 1, AT] * n if index else 0
+        slopes = memory[delta_at : delta_at + n * width]
+        through_activation(memory[out_at : out_at + n * width], slopes, layer[ACTIVATION])
+        sum_rows(memory, delta_at, n, width, out[layer[BIASES] : layer[END]])
+        sizes = n, layer[N_IN], n_out
+        if sparse and index == 0:
+            sums = out[layer[WEIGHTS] : layer[BIASES]]
+            sparse_backward(rows, data, indices, indptr, memory, delta_at, width, sums, n_out)
+        else:
+            ends = spot, strip, out, layer[WEIGHTS]
+            coefs_back(sizes, memory, at, layer[IN_WIDTH], delta_at, width, *ends)
+        if index:
+            inputs_back(
+                sizes, memory, delta_at, width, w, layer[WEIGHTS], spot, inward_at, layer[IN_WIDTH]
+            )
+        delta_at, inward_at = inward_at, delta_at
+    if places is not None:
+        row = layers[net.n_images - 1, WIDTH]
+        for i in range(n):
+            image_back_through(net, places, n, i, memory, marks, delta_at + i * row, scratch)
+        store_filters(net, n, memory, scratch, out)
+
+
+@helper
+def store_filters(net, n, memory, scratch, out):
+    """Overwrite the derivatives in filters and biases with what the images' are in sum."""
+    for index in range(net.n_images):
+        layer = net.layers[index]
+        if layer[KIND] == CONVOLUTION:
+            shape = shape_of(layer)
+            filters, length = shape[5], shape[6] * shape[6] * shape[2]
+            width, at = padded(filters, memory.itemsize), scratch + layer[SLOPES]
+            if n == 0:
+                fill(memory, at, (length + 1) * width, 0.0)
+            unpad_rows(memory, at, length + 1, filters, width, out, layer[WEIGHTS])
+
+
+@helper
+def scale_and_penalise(layers, w, out, alpha, share):
+    """Add the penalty's gradient, and multiply all by `share`; the penalty, or NaN.
+
+    The penalty is ``alpha / 2`` times the squares of coefficients, not of biases. Zero times each
+    number of `out` is added, which is NaN where one is NaN or infinite.
+    """
+    kind = out.dtype.type
+    factor, decay = kind(share), kind(alpha * share)
+    zero = kind(0.0)
+    total, no_number = 0.0, zero
+    for index in range(layers.shape[0]):
+        first, biases, end = layers[index, WEIGHTS], layers[index, BIASES], layers[index, END]
+        coefs, slopes, squares = w[first:biases], out[first:biases], zero
+        if alpha != 0.0:
+            for j in range(coefs.shape[0]):
+                squares += coefs[j] * coefs[j]
+                slope = slopes[j] * factor + decay * coefs[j]
+                no_number += zero * slope
+                slopes[j] = slope
+        else:
+            for j in range(coefs.shape[0]):
+                slopes[j] *= factor
+                no_number += zero * slopes[j]
+        total += squares
+        slopes = out[biases:end]
+        for j in range(slopes.shape[0]):
+            slopes[j] *= factor
+            no_number += zero * slopes[j]
+    return 0.5 * alpha * total + no_number
+
+
+@helper
+def end_rows(rows, targets, weights, kind, memory, at, last, deltas_at):
+    """The rows' losses, and derivatives in the last sums: two sums, of losses and of weights."""
+    n_outputs, row = last[N_OUT], last[WIDTH]
+    total, weight_sum, width = 0.0, 0.0, targets.shape[1]
+    for i in range(rows.shape[0]):
+        weight = np.float64(weights[rows[i]]) if weights.shape[0] else 1.0
+        z = memory[at + i * row : at + i * row + n_outputs]
+        delta = memory[deltas_at + i * row : deltas_at + i * row + n_outputs]
+        total += end_row(z, targets[rows[i], :width], kind, weight, delta)
+        weight_sum += weight
+    return total, weight_sum
+
+
+@kernel
+def gradient(
+    net,
+    places,
+    w,
+    rows,
+    data,
+    indices,
+    indptr,
+    targets,
+    weights,
+    loss,
+    alpha,
+    mean,
+    memory,
+    marks,
+    out,
+    moved,
+    first,
+    second,
+    kind,
+    eta,
+    share_1,
+    share_2,
+    epsilon,
+):
+    """Overwrite `out` with the gradient of some rows' losses and of the penalty; the value.
+
+    And take a step by it, if `kind` is one of `hogshare.kernels.rules.momentum`, and the value a
+    number: `moved` is then the vector, as who may write it has it, and `out` is the step.
+
+    net : see `NetworkLayout`
+    places : int64, of convolutions (`hogshare.kernels.networks.image_layers`); None where no layer
+        takes images, for which a kernel has no code then
+    w, out : float [n_params]
+    rows : int64 [n]
+    data, indices, indptr : the inputs, as `hogshare.kernels.rows.row_views.RowArrays` has them
+    targets : float [n_rows, n_outputs], of a softmax [n_rows, 1]
+    weights : float [n_rows], or empty
+    mean : 0.0 leaves `out` a sum; else it is divided by the rows' weights and multiplied by this,
+        1.0 or what they are of a mini-batch's, and the value divided by their mean; it is a sum in
+        any case
+    """
+    n = rows.shape[0]
+    delta_at = net.deltas_at * n
+    inputs = rows, data, indices, indptr, memory, marks
+    at = go_forward(net, places, w, *inputs, True)
+    last = net.layers[net.layers.shape[0] - 1]
+    total, weight = end_rows(rows, targets, weights, loss, memory, at, last, delta_at)
+    go_back(net, places, w, *inputs, out, delta_at)
+    share = 1.0 if mean == 0.0 else mean / weight if weight > 0.0 else 0.0
+    value = total + scale_and_penalise(net.layers, w, out, alpha, share)
+    if mean != 0.0 and weights.shape[0] and weight > 0.0:
+        value *= n / weight
+    if kind != NONE and math.isfinite(value):
+        descend(moved, out, first, second, kind, eta, share_1, share_2, epsilon)
+    return value
+
+
+@kernel
+def predict(net, places, w, rows, data, indices, indptr, loss, memory, marks, predictions):
+    """Overwrite `predictions` with the network's outputs for some rows, float [n * n_outputs]."""
+    at = go_forward(net, places, w, rows, data, indices, indptr, memory, marks, False)
+    last = net.layers[net.layers.shape[0] - 1]
+    k, width = last[N_OUT], last[WIDTH]
+    for i in range(rows.shape[0]):
+        outputs = memory[at + i * width : at + i * width + k]
+        predict_row(outputs, loss)
+        for j in range(k):
+            predictions[i * k + j] = outputs[j]
+
+
+@kernel
+def loss_of(net, places, w, rows, data, indices, indptr, targets, weights, loss, memory, marks):
+    """Sum of some rows' losses, and of their weights, without a way back."""
+    at = go_forward(net, places, w, rows, data, indices, indptr, memory, marks, False)
+    last, deltas_at = net.layers[net.layers.shape[0] - 1], net.deltas_at * rows.shape[0]
+    return end_rows(rows, targets, weights, loss, memory, at, last, deltas_at)

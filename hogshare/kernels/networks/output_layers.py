@@ -1,0 +1,86 @@
+"""The end of a network: what it predicts, the loss of that, and its derivative in the last sums.
+
+Each loss stands with the activation before it in whose sums z its derivative is prediction less
+target: the identity and squares, the logistic function and the log loss, softmax and that of many
+classes, the exponential and Poisson's deviance. Losses are summed in float64.
+
+MEAN_SQUARES tells of the mean over a row's outputs, as scikit-learn's MLP does, whose steps too are
+by the derivatives of their sum.
+"""
+
+import math
+
+import numpy as np
+
+from hogshare.kernels.jit.decorators import helper
+from hogshare.kernels.jit.exponential import exp_of_negative
+
+SQUARES, BINARY, SOFTMAX, POISSON, MEAN_SQUARES = range(5)
+
+
+@helper
+def predict_row(z, kind):
+    """Predictions in place of sums; of a softmax the logarithm of what it was divided by, else 0.
+
+    Softmax: ``p_k = exp(z_k - max z) / sum_j exp(z_j - max z)``, so that minus the logarithm of
+    p_k is what comes back, less z_k.
+    """
+    k = z.shape[0]
+    if kind == SOFTMAX:
+        largest = z[0]
+        for j in range(1, k):
+            # NaN, wherever it is, becomes the largest
+            largest = largest if largest > z[j] else z[j]
+        total = 0.0
+        for j in range(k):
+            z[j] = exp_of_negative(np.float64(z[j] - largest))
+            total += z[j]
+        share = z.dtype.type(1.0 / total)
+        for j in range(k):
+            z[j] *= share
+        return largest + math.log(total)
+    for j in range(k):
+        if kind == BINARY:
+            e = exp_of_negative(-abs(np.float64(z[j])))
+            z[j] = (1.0 if z[j] >= 0.0 else e) / (1.0 + e)
+        elif kind == POISSON:
+            z[j] = math.exp(z[j])
+    return 0.0
+
+
+@helper
+def end_row(z, target, kind, weight, delta):
+    """A row's loss, predictions in place of its sums, and the loss's derivatives in those sums.
+
+    z, delta : float [n_outputs]
+    target : float [n_outputs]; of a softmax [1], the number of its class
+    """
+    loss = 0.0
+    factor = z.dtype.type(weight)
+    if kind == SOFTMAX:
+        mine = np.int64(target[0])
+        own = z[mine]
+        loss = predict_row(z, kind) - own
+        for j in range(z.shape[0]):
+            delta[j] = factor * z[j]
+        delta[mine] -= factor
+        return weight * loss
+    for j in range(z.shape[0]):
+        sum_, wanted = np.float64(z[j]), np.float64(target[j])
+        if kind in (SQUARES, MEAN_SQUARES):
+            loss += 0.5 * (sum_ - wanted) * (sum_ - wanted)
+        elif kind == BINARY:
+            e = exp_of_negative(-abs(sum_))
+            loss += max(sum_, 0.0) - wanted * sum_ + math.log1p(e)
+        else:
+            loss -= wanted * (sum_ + 1.0)
+            if wanted > 0.0:
+                loss += wanted * math.log(wanted)
+    if kind == MEAN_SQUARES:
+        loss /= z.shape[0]
+    predict_row(z, kind)
+    for j in range(z.shape[0]):
+        if kind == POISSON:
+            loss += z[j]
+        delta[j] = factor * (z[j] - target[j])
+    return weight * loss

@@ -1,0 +1,321 @@
+"""A worker's slice of a network's numbers, in memory of its own, from a block's begin to its end.
+
+Of the first layer that is some of the units' columns, of every later one the rows that those
+units feed; one worker has all of them. A slice is laid out for the tiles: rows are whole vectors
+long, and what is beyond the columns is zero and stays it. The rule's state lies alike.
+
+Where a mini-batch touches few rows of a large first layer, a row is loaded when a mini-batch
+touches it, and takes the steps then that it has missed, by the penalty and the momentum alone. Of
+linear rules those are one step by a product of 2 x 2 matrices; of Adam each is taken, one after the
+other, in the nearest cache.
+
+Who writes: the worker its own slice; of the vector and the state, at a block's end, the numbers of
+its slice, when nobody reads them. Who frees: the worker.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from hogshare.kernels.jit.decorators import helper
+from hogshare.kernels.rules.momentum import ADAM, AHEAD, HEAVY, PLAIN
+
+# columns of the table of layers
+ACTIVATION = 0
+WEIGHTS, ROWS, WIDTH = 1, 2, 3  # place of the coefficients in the slice, rows, and their length
+COEFS = 4  # columns of a row that are coefficients
+BIASES = 5  # place in the slice
+VECTOR_WEIGHTS, VECTOR_WIDTH, VECTOR_BIASES = 6, 7, 8  # of the first of them in the vector
+IS_MINE = 9  # whether this worker writes the biases back
+OUTPUTS, OWN, OWN_WIDTH, FIRST = 10, 11, 12, 13  # in memory; own units, padded, and the first
+SLOPES = 14  # derivatives in the sums, in memory, rows of WIDTH
+PARTS, GATHERED = 15, 16  # in a worker's part of what is exchanged: sums, and derivatives
+N_COLUMNS = 17
+
+ETA, SHARE_1, SHARE_2, LEAST, FACTOR, DECAY, WEIGHT, SQUARES = range(8)  # of a step's numbers
+N_NUMBERS = 8
+UNKNOWN = -1  # a row that the slice does not have yet
+# what some steps in a row without a gradient do: the number and the velocity from both, and three
+# by which the squares of the numbers before them are added up
+FROM_W, FROM_V, V_FROM_W, V_FROM_V, OF_WW, OF_WV, OF_VV = range(7)
+N_POWERS = 7
+
+
+class Vectors(NamedTuple):
+    """The vector and its rule's state, as a run has them, or a slice of both.
+
+    w, first, second : float (n,); without a state the last two are the first again
+    """
+
+    w: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+
+class LazyRows(NamedTuple):
+    """Rows of the first layer that are loaded, and moved, when a mini-batch touches them.
+
+    stamps : int64, up to which step each has come; empty: all rows are moved at every step
+    powers : float64 (n_steps + 1, N_POWERS), what the last so many steps do without a gradient
+    together : int64 (1,), zero: the place of rows that stand together, which are moved as one
+    """
+
+    stamps: np.ndarray
+    powers: np.ndarray
+    together: np.ndarray
+
+
+@helper
+def move(own, begin, places, first, n_rows, width, slopes, kind, numbers):
+    """Take a step of some rows of a slice; returns the sum of their squares, as they were.
+
+    begin : of the rows in the slice; row k is number ``places[first + k]``
+    slopes : float (n_rows * width,), sums of derivatives, which FACTOR makes a mean
+    numbers : float64 (N_NUMBERS,); DECAY is the penalty's share of a number in its derivative
+    The steps are those of `hogshare.kernels.rules.momentum.make_step`.
+    """
+    number = own.w.dtype.type
+    size, old_1, old_2 = number(numbers[ETA]), number(numbers[SHARE_1]), number(numbers[SHARE_2])
+    new_1, new_2 = number(1.0 - numbers[SHARE_1]), number(1.0 - numbers[SHARE_2])
+    least, factor = number(numbers[LEAST]), number(numbers[FACTOR])
+    decay, squares = number(numbers[DECAY]), number(0.0)
+    for k in range(n_rows):
+        at = begin + places[first + k] * width
+        w, gradient = own.w[at : at + width], slopes[k * width : (k + 1) * width]
+        once, twice = own.first[at : at + width], own.second[at : at + width]
+        if kind == PLAIN:
+            for j in range(width):
+                x = w[j]
+                squares += x * x
+                w[j] = x - size * (factor * gradient[j] + decay * x)
+        elif kind == HEAVY:
+            for j in range(width):
+                x = w[j]
+                squares += x * x
+                velocity = old_1 * once[j] + size * (factor * gradient[j] + decay * x)
+                once[j] = velocity
+                w[j] = x - velocity
+        elif kind == AHEAD:
+            for j in range(width):
+                x = w[j]
+                squares += x * x
+                fresh = size * (factor * gradient[j] + decay * x)
+                velocity = old_1 * once[j] + fresh
+                once[j] = velocity
+                w[j] = x - (old_1 * velocity + fresh)
+        elif kind == ADAM:
+            for j in range(width):
+                x = w[j]
+                squares += x * x
+                slope = factor * gradient[j] + decay * x
+                mean = old_1 * once[j] + new_1 * slope
+                square = old_2 * twice[j] + new_2 * (slope * slope)
+                once[j], twice[j] = mean, square
+                w[j] = x - size * mean / (number(math.sqrt(square)) + least)
+    return squares
+
+
+@helper
+def copy_run(source, begin, into, at, count):
+    """Copy some numbers."""
+    run, out = source[begin : begin + count], into[at : at + count]
+    for j in range(count):
+        out[j] = run[j]
+
+
+@helper
+def copy_vectors(kind, source, begin, into, at, count):
+    """Copy some numbers and what the rule keeps of them."""
+    copy_run(source.w, begin, into.w, at, count)
+    if kind != PLAIN:
+        copy_run(source.first, begin, into.first, at, count)
+    if kind == ADAM:
+        copy_run(source.second, begin, into.second, at, count)
+
+
+@helper
+def copy_rows(layer, count, order, kind, vectors, own, loads):
+    """Copy the first rows of a layer's coefficients from the vector into a slice, or back.
+
+    order : which row of the vector each is, of the first layer; empty: the rows have their order
+    """
+    for r in range(count):
+        row = order[r] if order.shape[0] > 0 else r
+        outer = layer[VECTOR_WEIGHTS] + row * layer[VECTOR_WIDTH]
+        inner = layer[WEIGHTS] + r * layer[WIDTH]
+        if loads:
+            copy_vectors(kind, vectors, outer, own, inner, layer[COEFS])
+        else:
+            copy_vectors(kind, own, inner, vectors, outer, layer[COEFS])
+
+
+@helper
+def save(layers, order, kind, vectors, before):
+    """Copy what of the vector a slice will be written to, so that it can be put back."""
+    for index in range(layers.shape[0]):
+        layer = layers[index]
+        for r in range(layer[ROWS]):
+            row = order[r] if index == 0 else r
+            at = layer[VECTOR_WEIGHTS] + row * layer[VECTOR_WIDTH]
+            copy_vectors(kind, vectors, at, before, at, layer[COEFS])
+        if layer[IS_MINE]:
+            at = layer[VECTOR_BIASES]
+            copy_vectors(kind, vectors, at, before, at, layer[OWN])
+
+
+@helper
+def rows_at_once(layers, index, stamps):
+    """How many of a layer's rows are loaded and stored with the slice: all but those by stamps."""
+    return layers[index, ROWS] - (stamps.shape[0] if index == 0 else 0)
+
+
+@helper
+def load(layers, order, kind, vectors, own, stamps):
+    """Fill a slice from the vector, but for rows of the first layer that have stamps."""
+    stamps[:] = UNKNOWN
+    for index in range(layers.shape[0]):
+        layer, count = layers[index], rows_at_once(layers, index, stamps)
+        copy_rows(layer, count, order if index == 0 else order[:0], kind, vectors, own, True)
+        copy_vectors(kind, vectors, layer[VECTOR_BIASES], own, layer[BIASES], layer[OWN])
+
+
+@helper
+def count_step(powers, step, kind, numbers):
+    """Have `powers` tell of the steps up to this one, of rules whose steps are linear.
+
+    Of the last k + 1 steps the matrix is this one's times that of the k before it.
+    """
+    pull = numbers[ETA] * numbers[DECAY]
+    momentum = numbers[SHARE_1] if kind != PLAIN else 0.0
+    a, b, c, d = 1.0 - pull, -momentum, pull, momentum
+    if kind == AHEAD:
+        a, b = 1.0 - (1.0 + momentum) * pull, -momentum * momentum
+    powers[0, :] = 0.0
+    powers[0, FROM_W] = powers[0, V_FROM_V] = 1.0
+    for k in range(step, -1, -1):
+        before, after = powers[k], powers[k + 1]
+        w, v = before[FROM_W], before[FROM_V]
+        after[OF_WW] = before[OF_WW] + numbers[WEIGHT] * w * w
+        after[OF_WV] = before[OF_WV] + 2.0 * numbers[WEIGHT] * w * v
+        after[OF_VV] = before[OF_VV] + numbers[WEIGHT] * v * v
+        after[FROM_W], after[FROM_V] = (
+            a * w + b * before[V_FROM_W],
+            a * v + b * before[V_FROM_V],
+        )
+        after[V_FROM_W], after[V_FROM_V] = (
+            c * w + d * before[V_FROM_W],
+            c * v + d * before[V_FROM_V],
+        )
+
+
+@helper
+def take_linear(w, v, kind, power):
+    """Let numbers take some steps without a gradient at once; returns what their squares add."""
+    number = w.dtype.type
+    a, b = number(power[FROM_W]), number(power[FROM_V])
+    c, d = number(power[V_FROM_W]), number(power[V_FROM_V])
+    ww, wv, vv = number(0.0), number(0.0), number(0.0)
+    if kind == PLAIN:
+        for j in range(w.shape[0]):
+            ww += w[j] * w[j]
+            w[j] *= a
+    else:
+        for j in range(w.shape[0]):
+            x, y = w[j], v[j]
+            ww += x * x
+            wv += x * y
+            vv += y * y
+            w[j] = a * x + b * y
+            v[j] = c * x + d * y
+    return power[OF_WW] * ww + power[OF_WV] * wv + power[OF_VV] * vv
+
+
+@helper
+def take_missed(row, width, kind, own, nothing, late, numbers, since, until):
+    """Let a row of the first layer take the steps that it has missed.
+
+    nothing : zeros; `numbers` of the last of those steps has the squares added
+    """
+    if kind != ADAM:
+        w, v = own.w[row : row + width], own.first[row : row + width]
+        added = take_linear(w, v, kind, late.powers[until - since])
+        numbers[until - 1, SQUARES] += added / numbers[until - 1, WEIGHT]
+        return
+    for k in range(since, until):
+        squares = move(own, row, late.together, 0, 1, width, nothing, kind, numbers[k])
+        numbers[k, SQUARES] += squares
+
+
+@helper
+def place_of(layer, order, stamps, column):
+    """Where a row with a stamp stands, in the vector and in the slice."""
+    row = layer[ROWS] - stamps.shape[0] + column
+    return (
+        layer[VECTOR_WEIGHTS] + order[row] * layer[VECTOR_WIDTH],
+        layer[WEIGHTS] + row * layer[WIDTH],
+    )
+
+
+@helper
+def refresh(layer, order, column, kind, vectors, own, late, nothing, numbers, step):
+    """Have a row of the first layer as it is before a step: load it, and take what it missed."""
+    outer, row = place_of(layer, order, late.stamps, column)
+    since = late.stamps[column]
+    if since == UNKNOWN:
+        copy_vectors(kind, vectors, outer, own, row, layer[COEFS])
+        since = 0
+    if since < step:
+        missed = nothing, late, numbers, since, step
+        take_missed(row, layer[WIDTH], kind, own, *missed)
+    late.stamps[column] = step
+
+
+@helper
+def is_finite(layers, own, stamps):
+    """Whether all numbers of a slice are numbers."""
+    zero = own.w.dtype.type(0.0)
+    total = zero
+    for index in range(layers.shape[0]):
+        layer, n_loaded = layers[index], rows_at_once(layers, index, stamps)
+        for r in range(layer[ROWS]):
+            if r >= n_loaded and stamps[r - n_loaded] == UNKNOWN:
+                continue
+            at = layer[WEIGHTS] + r * layer[WIDTH]
+            row = own.w[at : at + layer[WIDTH]]
+            for j in range(row.shape[0]):
+                total += zero * row[j]
+        biases = own.w[layer[BIASES] : layer[BIASES] + layer[OWN]]
+        for j in range(biases.shape[0]):
+            total += zero * biases[j]
+    return total == zero
+
+
+@helper
+def store(layers, order, kind, vectors, own, late, spare, nothing, numbers):
+    """Write a slice into the vector; rows that no mini-batch has touched take their steps there.
+
+    spare : place of the slice where such a row may stand for a moment
+    """
+    n_steps, first, stamps = numbers.shape[0], layers[0], late.stamps
+    for index in range(layers.shape[0]):
+        layer, count = layers[index], rows_at_once(layers, index, stamps)
+        copy_rows(layer, count, order if index == 0 else order[:0], kind, vectors, own, False)
+        if layer[IS_MINE]:
+            copy_vectors(kind, own, layer[BIASES], vectors, layer[VECTOR_BIASES], layer[OWN])
+    # without a velocity and a penalty such a row stays as it is
+    moves = kind != PLAIN
+    for step in range(n_steps):
+        moves = moves or numbers[step, DECAY] != 0.0
+    for column in range(stamps.shape[0]):
+        since = stamps[column]
+        outer, inner = place_of(first, order, stamps, column)
+        if since == UNKNOWN:
+            if not moves:
+                continue
+            inner, since = spare, 0
+            copy_vectors(kind, vectors, outer, own, inner, first[COEFS])
+        if since < n_steps:
+            missed = nothing, late, numbers, since, n_steps
+            take_missed(inner, first[WIDTH], kind, own, *missed)
+        copy_vectors(kind, own, inner, vectors, outer, first[COEFS])

@@ -1,0 +1,60 @@
+"""Inputs of a network by columns: those that are mostly zeros are kept as places and values."""
+
+from hogshare.kernels.jit.decorators import kernel
+
+
+@kernel
+def count_nonzeros(data, n_columns, counts):
+    """Count the numbers of each column of dense rows that are not zero.
+
+    data : float (n_rows * n_columns,)
+    counts : int64 (n_columns,), added to
+    """
+    for first in range(0, data.shape[0], n_columns):
+        row = data[first : first + n_columns]
+        for j in range(n_columns):
+            counts[j] += row[j] != 0.0
+
+
+@kernel
+def part_dense_rows(data, order, n_dense, dense, values, places, pointers):
+    """Write dense rows as numbers of some columns, and as places and values of the others.
+
+    data : float (n_rows * len(order),)
+    order : int64, the columns: first those that stay dense
+    dense : float (n_rows * n_dense,)
+    values, places, pointers : CSR rows of the others, which are numbered from 0
+    """
+    n_columns, filled = order.shape[0], 0
+    for r in range(pointers.shape[0] - 1):
+        row = data[r * n_columns : (r + 1) * n_columns]
+        into = dense[r * n_dense : (r + 1) * n_dense]
+        pointers[r] = filled
+        for k in range(n_dense):
+            into[k] = row[order[k]]
+        for k in range(n_dense, n_columns):
+            value = row[order[k]]
+            if value != 0.0:
+                values[filled], places[filled] = value, k - n_dense
+                filled += 1
+    pointers[pointers.shape[0] - 1] = filled
+
+
+@kernel
+def part_sparse_rows(data, indices, indptr, rank, n_dense, dense, values, places, pointers):
+    """As `part_dense_rows`, of CSR rows.
+
+    rank : int64, where each column stands in the order
+    dense : zeros
+    """
+    filled = 0
+    for r in range(pointers.shape[0] - 1):
+        pointers[r] = filled
+        for place in range(indptr[r], indptr[r + 1]):
+            k = rank[indices[place]]
+            if k < n_dense:
+                dense[r * n_dense + k] = data[place]
+            else:
+                values[filled], places[filled] = data[place], k - n_dense
+                filled += 1
+    pointers[pointers.shape[0] - 1] = filled

@@ -1,0 +1,316 @@
+"""Products of matrices in vector registers: dense ones by tiles, and sums of few rows of many.
+
+A BLAS is tuned for large matrices and for processors that it knows: of a mini-batch's, with fifty
+rows and a hundred columns, on a machine with longer registers than those, it takes two to three
+times as long (`bench/products.py`). A *tile* is a few rows by a few vectors of the product, which
+stay in registers while the sum runs; what it is multiplied by streams past.
+
+Matrices stand in flat arrays, each from a place on, with a distance from row to row. Rows of the
+second factor and of the product are *padded*: whole vectors long (`padded`), whose last numbers are
+zeros where the matrix has no columns.
+
+The code is written as LLVM's vectors, since a loop over so many accumulators is not made one by the
+compiler; on a processor with shorter registers each vector is several.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding
+from llvmlite import ir
+from numba.core import config, types
+from numba.extending import intrinsic
+
+from hogshare.kernels.jit.decorators import JIT_DISABLED, helper
+
+
+def _register_bytes() -> int:
+    features = config.CPU_FEATURES or llvmlite.binding.get_host_cpu_features().flatten()
+    return 64 if "+avx512f" in features else 32 if "+avx2" in features else 16
+
+
+VECTOR_BYTES = _register_bytes()
+# vectors of a tile's row and its rows, so that accumulators, a row of the other factor and a number
+# fit into the registers: 32 of them, or 16 with AVX2
+WIDEST = 2 if VECTOR_BYTES == 32 else 4
+TALLEST = 6
+HEIGHTS = (TALLEST, 2, 1)
+MOST_SUMMED = 8  # vectors of a row that is a sum of rows
+DEPTH = 384  # products of a sum, after which a tile is put away: so much of a factor stays in L2
+FLOATS = {types.float32: ir.FloatType(), types.float64: ir.DoubleType()}
+WORD, LANE = ir.IntType(64), ir.IntType(32)
+LOOSE = ("contract", "nsz")  # a product and its sum are rounded once, where the processor can
+
+
+@helper
+def padded(n: int, itemsize: int) -> int:
+    """Numbers of a row of n columns that is whole vectors long."""
+    lanes = VECTOR_BYTES // itemsize
+    return -(-n // lanes) * lanes
+
+
+class VectorCode:
+    """What an intrinsic builds vector code with.
+
+    kind : the numbers' type
+    """
+
+    def __init__(self, context: Any, builder: Any, signature: Any, args: Any, kind: Any) -> None:
+        self.context, self.builder, self.signature, self.args = context, builder, signature, args
+        self.kind = kind
+        self.align = kind.bitwidth // 8
+        self.lanes = VECTOR_BYTES // self.align
+        self.vector = ir.VectorType(FLOATS[kind], self.lanes)
+
+    def word(self, place: int) -> Any:
+        """An argument as a word."""
+        given = self.args[place], self.signature.args[place]
+        return self.context.cast(self.builder, *given, types.intp)
+
+    def words(self, place: int) -> list[Any]:
+        """The numbers of an argument that is a tuple of them."""
+        kinds = enumerate(self.signature.args[place])
+        each = [(self.builder.extract_value(self.args[place], k), kind) for k, kind in kinds]
+        return [self.context.cast(self.builder, *one, types.intp) for one in each]
+
+    def begin(self, place: int, first: Any) -> Any:
+        """An array's memory, from a number of it on."""
+        array = self.context.make_array(self.signature.args[place])
+        data = array(self.context, self.builder, self.args[place]).data
+        return self.builder.gep(data, [first])
+
+    def at(self, base: Any, k: int) -> Any:
+        """Where the k-th vector from a number on stands."""
+        place = self.builder.gep(base, [WORD(k * self.lanes)])
+        return self.builder.bitcast(place, self.vector.as_pointer())
+
+    def load(self, base: Any, k: int) -> Any:
+        """That vector."""
+        return self.builder.load(self.at(base, k), align=self.align)
+
+    def spread(self, place: Any) -> Any:
+        """A vector of one number."""
+        nothing = ir.Constant(self.vector, ir.Undefined)
+        first = self.builder.insert_element(nothing, self.builder.load(place), LANE(0))
+        everywhere = ir.Constant(ir.VectorType(LANE, self.lanes), [0] * self.lanes)
+        return self.builder.shuffle_vector(first, nothing, everywhere)
+
+    def add_product(self, a: Any, b: Any, total: Any) -> Any:
+        """``total + a b``."""
+        return self.builder.fadd(self.builder.fmul(a, b, flags=LOOSE), total, flags=LOOSE)
+
+    def sum_up(self, count: Any, totals: list[Any], summand: Callable[[Any], Any]) -> list[Any]:
+        """Run a loop of `count` rounds, which adds to vectors: ``summand(k)(totals)``."""
+        return self.repeat(count, totals, lambda k, now: summand(k)(now))
+
+    def repeat(
+        self, count: Any, totals: list[Any], body_of: Callable[[Any, list[Any]], list[Any]]
+    ) -> list[Any]:
+        """Run a loop of `count` rounds, each of which makes new vectors of those before."""
+        builder = self.builder
+        before = builder.block
+        head, body, after = (builder.append_basic_block(name) for name in ("head", "body", "after"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        k = builder.phi(WORD)
+        k.add_incoming(WORD(0), before)
+        running = []
+        for total in totals:
+            running.append(builder.phi(total.type))
+            running[-1].add_incoming(total, before)
+        builder.cbranch(builder.icmp_signed("<", k, count), body, after)
+        builder.position_at_end(body)
+        made = body_of(k, running)
+        for now, later in zip(running, made, strict=True):
+            now.add_incoming(later, builder.block)  # which a loop within has left behind
+        k.add_incoming(builder.add(k, WORD(1)), builder.block)
+        builder.branch(head)
+        builder.position_at_end(after)
+        return running
+
+    def in_cases(self, which: Any, cases: dict[int, Callable[[], None]]) -> None:
+        """Run one of several pieces of code, by a number; none if there is none for it."""
+        builder = self.builder
+        after = builder.append_basic_block("done")
+        choice = builder.switch(which, after)
+        for number, write in cases.items():
+            block = builder.append_basic_block(f"case{number}")
+            choice.add_case(WORD(number), block)
+            builder.position_at_end(block)
+            write()
+            builder.branch(after)
+        builder.position_at_end(after)
+
+
+if JIT_DISABLED:
+
+    def _tile(height, width, depth, a, at, row, step, b, b_at, b_row, c, c_at, c_row, adds):
+        """As below, of any height and width."""
+        n = width * (VECTOR_BYTES // c.itemsize)
+        for i in range(height):
+            into = c[c_at + i * c_row : c_at + i * c_row + n]
+            if not adds:
+                into[:] = 0.0
+            for k in range(depth):
+                other = b[b_at + k * b_row : b_at + k * b_row + n]
+                into += a[at + i * row + k * step] * other
+
+    def _sum_rows(width, count, numbers, at, places, places_at, m, m_at, m_row, out, out_at):
+        """As below, of any width."""
+        n = width * (VECTOR_BYTES // out.itemsize)
+        into = out[out_at : out_at + n]
+        for k in range(count):
+            first = m_at + int(places[places_at + k]) * m_row
+            into += numbers[at + k] * m[first : first + n]
+
+else:
+
+    @intrinsic
+    def _tile(
+        typingctx, height, width, depth, a, at, row, step, b, b_at, b_row, c, c_at, c_row, adds
+    ):
+        """A tile of ``c = a b``, or of ``c += a b`` where it adds.
+
+        height, width : one of `HEIGHTS`, in rows, and at most `WIDEST`, in vectors
+        depth : products of a sum
+        at, row, step : of `a`, where it begins, and from a row, and from a column, to the next
+        """
+        if a.dtype not in FLOATS or not a.dtype == b.dtype == c.dtype:
+            return None
+
+        def codegen(context, builder, signature, args):
+            v = VectorCode(context, builder, signature, args, a.dtype)
+            depth, row, step = v.word(2), v.word(5), v.word(6)
+            left, above = v.begin(3, v.word(4)), v.begin(7, v.word(8))
+            b_row, into, c_row = v.word(9), v.begin(10, v.word(11)), v.word(12)
+            keeps = builder.icmp_signed("!=", v.word(13), WORD(0))
+            nothing = ir.Constant(v.vector, [0.0] * v.lanes)
+
+            def of(n_rows, n_vectors):
+                def write():
+                    rows = [builder.gep(into, [builder.mul(c_row, WORD(i))]) for i in range(n_rows)]
+                    lefts = [builder.gep(left, [builder.mul(row, WORD(i))]) for i in range(n_rows)]
+                    places = [(base, j) for base in rows for j in range(n_vectors)]
+                    begin = builder.block
+                    with builder.if_then(keeps):
+                        known = [v.load(*place) for place in places]
+                        loaded = builder.block
+                    totals = []
+                    for one in known:
+                        total = builder.phi(v.vector)
+                        total.add_incoming(one, loaded)
+                        total.add_incoming(nothing, begin)
+                        totals.append(total)
+
+                    def summand(k):
+                        other = builder.gep(above, [builder.mul(k, b_row)])
+                        vectors = [v.load(other, j) for j in range(n_vectors)]
+                        away = builder.mul(k, step)
+                        numbers = [v.spread(builder.gep(base, [away])) for base in lefts]
+                        pairs = [(x, y) for x in numbers for y in vectors]
+                        return lambda now: [
+                            v.add_product(x, y, one) for (x, y), one in zip(pairs, now, strict=True)
+                        ]
+
+                    for place, total in zip(places, v.sum_up(depth, totals, summand), strict=True):
+                        builder.store(total, v.at(*place), align=v.align)
+
+                return write
+
+            cases = {i * (WIDEST + 1) + j: of(i, j) for i in HEIGHTS for j in range(1, WIDEST + 1)}
+            which = builder.add(builder.mul(v.word(0), WORD(WIDEST + 1)), v.word(1))
+            v.in_cases(which, cases)
+            return context.get_dummy_value()
+
+        kinds = height, width, depth, a, at, row, step, b, b_at, b_row, c, c_at, c_row, adds
+        return types.none(*kinds), codegen
+
+    @intrinsic
+    def _sum_rows(
+        typingctx, width, count, numbers, at, places, places_at, m, m_at, m_row, out, out_at
+    ):
+        """``out += sum over k of numbers[k] times row places[k] of m``, of `width` vectors.
+
+        width : at most `MOST_SUMMED`
+        places : unsigned integers
+        """
+        if m.dtype not in FLOATS or not m.dtype == numbers.dtype == out.dtype:
+            return None
+
+        def codegen(context, builder, signature, args):
+            v = VectorCode(context, builder, signature, args, m.dtype)
+            count, m_row = v.word(1), v.word(8)
+            values, which = v.begin(2, v.word(3)), v.begin(4, v.word(5))
+            first, into = v.begin(6, v.word(7)), v.begin(9, v.word(10))
+
+            def of(n_vectors):
+                def write():
+                    def summand(k):
+                        place = builder.load(builder.gep(which, [k]))
+                        if places.dtype.bitwidth < WORD.width:
+                            place = builder.zext(place, WORD)
+                        row = builder.gep(first, [builder.mul(place, m_row)])
+                        x = v.spread(builder.gep(values, [k]))
+                        return lambda now: [
+                            v.add_product(x, v.load(row, j), one) for j, one in enumerate(now)
+                        ]
+
+                    totals = [v.load(into, j) for j in range(n_vectors)]
+                    for j, total in enumerate(v.sum_up(count, totals, summand)):
+                        builder.store(total, v.at(into, j), align=v.align)
+
+                return write
+
+            v.in_cases(v.word(0), {j: of(j) for j in range(1, MOST_SUMMED + 1)})
+            return context.get_dummy_value()
+
+        kinds = width, count, numbers, at, places, places_at, m, m_at, m_row, out, out_at
+        return types.none(*kinds), codegen
+
+
+@helper
+def sum_rows(count, numbers, at, places, places_at, m, m_at, m_row, width, out, out_at):
+    """Add ``sum over k of numbers[k] times row places[k] of m`` to a padded row of numbers.
+
+    width : numbers of the row, whole vectors
+    """
+    lanes = VECTOR_BYTES // out.itemsize
+    left, done = width // lanes, 0
+    while left > 0:
+        part = min(left, MOST_SUMMED)
+        first = m_at + done
+        _sum_rows(part, count, numbers, at, places, places_at, m, first, m_row, out, out_at + done)
+        left -= part
+        done += part * lanes
+
+
+@helper
+def product(m, k, width, a, at, row, step, b, b_at, b_row, c, c_at, c_row, adds):
+    """``c = a b``, of m rows, and of padded rows of `width` numbers, by sums of k products.
+
+    at, row, step : of `a`, where it begins, and from a row, and from a column, to the next: of a
+        matrix that is to be transposed those of its columns
+    adds : 1 for ``c += a b``
+    """
+    lanes = VECTOR_BYTES // c.itemsize
+    n_vectors = width // lanes
+    for low in range(0, max(k, 1), DEPTH):
+        depth = min(DEPTH, k - low)
+        adds_now = adds if low == 0 else 1
+        j = 0
+        while j < n_vectors:
+            # five vectors are three and two: of four and one the one would wait for its sums
+            part = min(WIDEST, n_vectors - j)
+            if n_vectors - j == WIDEST + 1:
+                part = (WIDEST + 2) // 2
+            i = 0
+            while i < m:
+                height = TALLEST if m - i >= TALLEST else 2 if m - i >= 2 else 1
+                begin, above = at + i * row + low * step, b_at + low * b_row + j * lanes
+                into = c_at + i * c_row + j * lanes
+                _tile(
+                    height, part, depth, a, begin, row, step, b, above, b_row, c, into, c_row,
+                    adds_now,
+                )  # fmt: skip
+                i += height
+            j += part

@@ -1,0 +1,167 @@
+"""Products of an image's windows and a matrix, in vector registers:
+`hogshare.kernels.networks.tiles`' kind.
+
+A window's numbers are not laid out: the rows of the first factor begin at places of the image that
+a list has, in any order, and each is runs of memory at a distance. A sum is two loops: over runs
+(`outer`), and over the numbers of each (`inner`).
+
+Of a convolution these are the lines of a window, each one run; of its filters' derivatives the rows
+are the numbers of a window, and a sum goes over the lines of windows, and the windows of each.
+"""
+
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from hogshare.kernels.jit.decorators import JIT_DISABLED, helper
+from hogshare.kernels.networks.tiles import FLOATS, TALLEST, VECTOR_BYTES, WIDEST, WORD, VectorCode
+
+WRITES, ADDS, BEGINS = 0, 1, 2  # a sum: it alone; and what stands there; and the row of a start
+NEAR_BYTES = 1 << 20  # of a matrix, which stay in the nearest cache while rows go by
+CUTS = 4  # besides: sums below zero are zero; NaN stays
+
+if JIT_DISABLED:
+
+    def _tile(height, width, how, numbers, a, places, b, start, c):
+        """As below, of any height and width."""
+        at, places_at, outer, inner, a_outer, a_inner = numbers[:6]
+        b_at, b_outer, b_row, start_at, c_at, c_row = numbers[6:]
+        n = width * (VECTOR_BYTES // c.itemsize)
+        for i in range(height):
+            into = c[c_at + i * c_row : c_at + i * c_row + n]
+            if how & BEGINS:
+                into[:] = start[start_at : start_at + n]
+            elif not how & ADDS:
+                into[:] = 0.0
+            for o in range(outer):
+                for k in range(inner):
+                    other = b_at + o * b_outer + k * b_row
+                    place = at + places[places_at + i] + o * a_outer + k * a_inner
+                    into += a[place] * b[other : other + n]
+            if how & CUTS:
+                into[into < 0.0] = 0.0
+
+else:
+
+    @intrinsic
+    def _tile(typingctx, height, width, how, numbers, a, places, b, start, c):
+        """A tile of ``c = a b``; see `product`.
+
+        height, width : at most `TALLEST`, in rows, and `WIDEST`, in vectors
+        numbers : as `product` has them
+        """
+        arrays = a, b, start, c
+        if a.dtype not in FLOATS or any(one.dtype != a.dtype for one in arrays):
+            return None
+
+        def codegen(context, builder, signature, args):
+            v = VectorCode(context, builder, signature, args, a.dtype)
+            at, places_at, outer, inner, a_outer, a_inner, *others = v.words(3)
+            b_at, b_outer, b_row, start_at, c_at, c_row = others
+            left, which, above = v.begin(4, at), v.begin(5, places_at), v.begin(6, b_at)
+            row, into = v.begin(7, start_at), v.begin(8, c_at)
+            how = v.word(2)
+
+            def asks(flag):
+                return builder.icmp_signed("!=", builder.and_(how, WORD(flag)), WORD(0))
+
+            adds, begins, cuts = asks(ADDS), asks(BEGINS), asks(CUTS)
+            nothing = ir.Constant(v.vector, [0.0] * v.lanes)
+            without = ir.Constant(v.vector, [float("-inf")] * v.lanes)
+            least = builder.select(cuts, nothing, without)
+
+            def of(n_rows, n_vectors):
+                def write():
+                    rows = [builder.gep(into, [builder.mul(c_row, WORD(i))]) for i in range(n_rows)]
+                    spots = [(base, j) for base in rows for j in range(n_vectors)]
+                    lefts = [
+                        builder.gep(left, [builder.load(builder.gep(which, [WORD(i)]))])
+                        for i in range(n_rows)
+                    ]
+                    loaded = [v.load(row, j) for j in range(n_vectors)]
+                    firsts = [builder.select(begins, one, nothing) for one in loaded] * n_rows
+                    begin = builder.block
+                    with builder.if_then(adds):
+                        known = [v.load(*spot) for spot in spots]
+                        later = builder.block
+                    totals = []
+                    for one, first in zip(known, firsts, strict=True):
+                        total = builder.phi(v.vector)
+                        total.add_incoming(one, later)
+                        total.add_incoming(first, begin)
+                        totals.append(total)
+
+                    def run(o, now):
+                        away = builder.mul(o, a_outer)
+                        begins = [builder.gep(base, [away]) for base in lefts]
+                        others = builder.gep(above, [builder.mul(o, b_outer)])
+
+                        def summand(k, now):
+                            other = builder.gep(others, [builder.mul(k, b_row)])
+                            vectors = [v.load(other, j) for j in range(n_vectors)]
+                            away = builder.mul(k, a_inner)
+                            values = [v.spread(builder.gep(base, [away])) for base in begins]
+                            pairs = [(x, y) for x in values for y in vectors]
+                            return [
+                                v.add_product(x, y, one)
+                                for (x, y), one in zip(pairs, now, strict=True)
+                            ]
+
+                        return v.repeat(inner, now, summand)
+
+                    for spot, total in zip(spots, v.repeat(outer, totals, run), strict=True):
+                        is_less = builder.fcmp_ordered("<", total, least)
+                        total = builder.select(is_less, least, total)
+                        builder.store(total, v.at(*spot), align=v.align)
+
+                return write
+
+            cases = {
+                i * (WIDEST + 1) + j: of(i, j)
+                for i in range(1, TALLEST + 1)
+                for j in range(1, WIDEST + 1)
+            }
+            which_case = builder.add(builder.mul(v.word(0), WORD(WIDEST + 1)), v.word(1))
+            v.in_cases(which_case, cases)
+            return context.get_dummy_value()
+
+        return types.none(height, width, how, numbers, a, places, b, start, c), codegen
+
+
+@helper
+def product(m, width, how, a, places, b, start, c, numbers):
+    """``c = a b``, of m rows, and of padded rows of `width` numbers.
+
+    Number j of row i is the sum, over o below `outer` and k below `inner`, of
+    ``a[at + places[places_at + i] + o a_outer + k a_inner]`` times
+    ``b[b_at + o b_outer + k b_row + j]``.
+
+    how : `WRITES`, `ADDS` or `BEGINS`, and `CUTS`
+    start : has the padded row with which sums begin, if they do
+    numbers : at, places_at, outer, inner, a_outer, a_inner, b_at, b_outer, b_row, start_at, c_at
+        and c_row
+    """
+    at, places_at, outer, inner, a_outer, a_inner = numbers[:6]
+    b_at, b_outer, b_row, start_at, c_at, c_row = numbers[6:]
+    lanes = VECTOR_BYTES // c.itemsize
+    n_vectors = width // lanes
+    depth = max(1, NEAR_BYTES // (max(1, inner) * min(n_vectors, WIDEST) * VECTOR_BYTES))
+    for low in range(0, max(outer, 1), depth):
+        rounds = min(depth, outer - low)
+        how_now = how if low == 0 else (how & CUTS) | ADDS
+        if low + rounds < outer:
+            how_now &= ~CUTS
+        j, begin = 0, at + low * a_outer
+        while j < n_vectors:
+            # as alike as may be: of four and one vectors the one would wait for its sums
+            part = -(-(n_vectors - j) // -(-(n_vectors - j) // WIDEST))
+            i, first = 0, j * lanes
+            above = b_at + first + low * b_outer
+            while i < m:
+                height = -(-(m - i) // -(-(m - i) // TALLEST))
+                into = c_at + first + i * c_row
+                ends = above, b_outer, b_row, start_at + first, into, c_row
+                now = begin, places_at + i, rounds, inner, a_outer, a_inner, *ends
+                _tile(height, part, how_now, now, a, places, b, start, c)
+                i += height
+            j += part

@@ -1,0 +1,134 @@
+"""Alternating least squares: the best line of each row, with the lines of the other kind fixed.
+
+Of users and items that have met or not: a pair that has met has target 1 and weight 1 + extra, any
+other pair target 0 and weight 1. So each row's normal equations are those of all other lines (one
+matrix for all rows), changed by the few that the row has met. Conjugate gradients solve them
+without writing the matrix down.
+
+Who writes: `solve_rows`, the lines of its own rows, which nobody reads meanwhile, and its own
+scratch. Who reads: `solve_rows`, everything else, which nobody writes meanwhile. So any number of
+threads may call it with rows of their own.
+
+Source: Hu, Koren and Volinsky 2008, "Collaborative filtering for implicit feedback datasets", (4),
+(5); Takacs, Pilaszy and Tikk 2011, "Applications of the conjugate gradient method for implicit
+feedback collaborative filtering". Departure: lines may end with a bias, whose design is 1.
+"""
+
+import numpy as np
+
+from hogshare.kernels.jit.decorators import helper, inlined, kernel
+
+SCRATCH = 5  # vectors of a line's width that a row needs
+
+
+@inlined
+def dot(a, b, width):
+    """Product of two lines."""
+    total = a.dtype.type(0.0)
+    for f in range(width):
+        total += a[f] * b[f]
+    return total
+
+
+@helper
+def applied(gram, designs, others, extras, first, end, v, out):
+    """Put a row's normal matrix times `v` into `out`."""
+    width = np.uint64(v.shape[0])
+    for f in range(width):
+        out[f] = dot(gram[f], v, width)
+    for k in range(first, end):
+        design = designs[others[k]]
+        share = extras[k] * dot(design, v, width)
+        for f in range(width):
+            out[f] += share * design[f]
+
+
+@kernel
+def solve_rows(lines, begins, others, extras, designs, offsets, gram, base, rows, steps, scratch):
+    """Bring the lines of some rows to their optimum, by conjugate gradients from where they are.
+
+    lines : float32 or float64 (n_rows, width), of which those of `rows` are written
+    begins, others : int64 (n_rows + 1,), int32 or int64 (n_pairs,), which others each row has met
+    extras : as `lines` (n_pairs,), a pair's weight over that of pairs that have not met
+    designs : (n_others, width), the others' lines; 1 where a row's own bias stands
+    offsets : (n_others,), what is predicted of the others whatever the row
+    gram : (width, width), sum of all others' products, and the penalties on its diagonal
+    base : (width,), right-hand side of a row that has met nobody
+    rows : int64 (2,), the first row and the end
+    steps : of conjugate gradients, at most
+    scratch : (SCRATCH, width), the caller's alone
+    """
+    kind = lines.dtype.type
+    width = np.uint64(lines.shape[1])
+    zero, one = kind(0.0), kind(1.0)
+    right, left, direction, image, _ = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
+    for row in range(rows[0], rows[1]):
+        line = lines[row]
+        first, end = begins[row], begins[row + 1]
+        for f in range(width):
+            right[f] = base[f]
+        for k in range(first, end):
+            design = designs[others[k]]
+            target = one + extras[k] * (one - offsets[others[k]])
+            for f in range(width):
+                right[f] += target * design[f]
+        applied(gram, designs, others, extras, first, end, line, image)
+        for f in range(width):
+            left[f] = right[f] - image[f]
+            direction[f] = left[f]
+        size = dot(left, left, width)
+        # what is rounding: no step makes it less
+        least = dot(right, right, width) * kind(np.finfo(kind).eps) ** 2
+        for _ in range(steps):
+            if not size > least:
+                break
+            applied(gram, designs, others, extras, first, end, direction, image)
+            bend = dot(direction, image, width)
+            if not bend > zero:
+                break
+            length = size / bend
+            for f in range(width):
+                line[f] += length * direction[f]
+                left[f] -= length * image[f]
+            before = size
+            size = dot(left, left, width)
+            share = size / before
+            for f in range(width):
+                direction[f] = left[f] + share * direction[f]
+
+
+@kernel
+def loss_of_met(lines, begins, others, extras, other_lines, rows, sums):
+    """Add to `sums` what some rows' pairs that have met make over targets of 0 and weights of 1.
+
+    lines, other_lines : float32 or float64 (n_rows, width), (n_others, width), whose products are
+        predictions
+    rows : int64 (2,), the first row and the end
+    sums : float64 (1,)
+    """
+    width = np.uint64(lines.shape[1])
+    total = 0.0
+    for row in range(rows[0], rows[1]):
+        for k in range(begins[row], begins[row + 1]):
+            z = np.float64(dot(lines[row], other_lines[others[k]], width))
+            total += (1.0 + np.float64(extras[k])) * (1.0 - z) * (1.0 - z) - z * z
+    sums[0] += total
+
+
+@kernel
+def add_products(designs, offsets, first, end, sums):
+    """Add the products of some designs with each other to `sums`, and with offsets to its last row.
+
+    designs, offsets : as of `solve_rows`, of which the rows from `first` to `end`
+    sums : as `designs` (width + 1, width)
+    """
+    width = np.uint64(designs.shape[1])
+    for row in range(first, end):
+        design = designs[row]
+        for f in range(width):
+            factor = design[f]
+            for g in range(width):
+                sums[f, g] += factor * design[g]
+        factor = offsets[row]
+        for g in range(width):
+            sums[width, g] += factor * design[g]

@@ -1,0 +1,242 @@
+"""Matrix factorisation: a rating is a row that touches one user's numbers and one item's.
+
+The vector has a line for each user, then one for each item: the factors, and last the bias, where
+there are biases. A rating's prediction is ``mean + b_u + c_i + p_u . q_i``.
+
+Who writes: `advance`, the lines of the ratings that it is given, in whatever vector: a worker's
+copy, or the one vector, where others write them meanwhile and an update may be lost (Hogwild!,
+whose own application this is). `advance_between` the same of ratings that stand together, on the
+grid those of a cell, whose lines nobody else writes (`hogshare.kernels.schedule.grid_quanta`). Who
+reads: the same. Losses and their derivatives are computed in float64, products in the vector's
+type.
+
+Source: Niu, Recht, Re and Wright (2011), "Hogwild!", (2.4): the penalty of a line is shared out
+among its ratings, ``alpha / 2 |p_u|^2 / n_u`` each, so that the sum over all ratings is the ridge.
+Departures: biases (Koren, Bell and Volinsky 2009), a logistic loss, and lines that are clipped at
+zero after each step where factors are not negative.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hogshare.kernels.jit.atomics import prefetch, prefetch_to_write
+from hogshare.kernels.jit.decorators import helper, inlined, kernel
+from hogshare.kernels.rules.losses import loss_curvature, loss_derivative, loss_value
+
+SOON, SOONER = np.uint64(8), np.uint64(4)  # ratings ahead that are fetched, and their lines
+
+
+class RatingArrays(NamedTuple):
+    """What is factorised, as kernels see it.
+
+    users, items : uint32 (n_ratings,), which line of theirs each rating touches
+    values : float32 or float64 (n_ratings,), as the vector
+    of_users, of_items : as `values` (n_users,), (n_items,), a rating's share in a line's penalty
+    alpha, bias_alpha : strengths of the penalties on factors and biases
+    bias_pace : step size of biases in `advance`, over that of factors: factors' has the unit of
+        one over a rating, biases' has none
+    n_factors : numbers of a line without the bias
+    biases : 1 where a line ends with a bias, else 0
+    mean : float, of the predictions
+    loss : code of `losses`
+    nonnegative : 1 where factors are at least 0
+    """
+
+    users: np.ndarray
+    items: np.ndarray
+    values: np.ndarray
+    of_users: np.ndarray
+    of_items: np.ndarray
+    alpha: float
+    bias_alpha: float
+    bias_pace: float
+    n_factors: int
+    biases: int
+    mean: float
+    loss: int
+    nonnegative: int
+
+
+@inlined
+def lines_of(ratings, r):
+    """User and item of a rating, and where their lines begin."""
+    width = np.uint64(ratings.n_factors + ratings.biases)
+    u, i = np.uint64(ratings.users[r]), np.uint64(ratings.items[r])
+    first_item = np.uint64(ratings.of_users.shape[0])
+    return u, i, u * width, (first_item + i) * width
+
+
+@inlined
+def fetch_ahead(w, ratings, rows, k):
+    """Ask for what the ratings after place `k` of `rows` need."""
+    n = np.uint64(rows.shape[0])
+    if k + SOON < n:
+        r = np.uint64(rows[k + SOON])
+        prefetch(ratings.users, r)
+        prefetch(ratings.items, r)
+        prefetch(ratings.values, r)
+    if k + SOONER < n:
+        _, _, p, q = lines_of(ratings, np.uint64(rows[k + SOONER]))
+        prefetch_to_write(w, p)
+        prefetch_to_write(w, q)
+
+
+@inlined
+def predicted(w, ratings, p, q):
+    """Prediction (before the logistic function) by the lines that begin at `p` and `q`."""
+    n_factors = np.uint64(ratings.n_factors)
+    total = w.dtype.type(0.0)
+    for f in range(n_factors):
+        total += w[p + f] * w[q + f]
+    z = ratings.mean + np.float64(total)
+    if ratings.biases != 0:
+        z += np.float64(w[p + n_factors]) + np.float64(w[q + n_factors])
+    return z
+
+
+@inlined
+def take_step(w, ratings, r, eta):
+    """Take a rating's step; returns its loss before that."""
+    kind = w.dtype.type
+    one, zero = kind(1.0), kind(0.0)
+    n_factors = np.uint64(ratings.n_factors)
+    bias_eta = eta * ratings.bias_pace
+    shrink, bias_shrink = kind(eta * ratings.alpha), kind(bias_eta * ratings.bias_alpha)
+    u, i, p, q = lines_of(ratings, r)
+    z, y = predicted(w, ratings, p, q), np.float64(ratings.values[r])
+    loss = loss_value(ratings.loss, 0.0, y, z)
+    slope = loss_derivative(ratings.loss, 0.0, y, z)
+    change = kind(-eta * slope)
+    of_u, of_i = ratings.of_users[u], ratings.of_items[i]
+    keep_p, keep_q = max(zero, one - shrink * of_u), max(zero, one - shrink * of_i)
+    if ratings.nonnegative != 0:
+        for f in range(n_factors):
+            a, b = w[p + f], w[q + f]
+            w[p + f] = max(zero, keep_p * a + change * b)
+            w[q + f] = max(zero, keep_q * b + change * a)
+    else:
+        for f in range(n_factors):
+            a, b = w[p + f], w[q + f]
+            w[p + f] = keep_p * a + change * b
+            w[q + f] = keep_q * b + change * a
+    if ratings.biases != 0:
+        keep_p, keep_q = (
+            max(zero, one - bias_shrink * of_u),
+            max(zero, one - bias_shrink * of_i),
+        )
+        change = kind(-bias_eta * slope)
+        w[p + n_factors] = keep_p * w[p + n_factors] + change
+        w[q + n_factors] = keep_q * w[q + n_factors] + change
+    return loss
+
+
+@kernel
+def advance(w, ratings, rows, eta):
+    """Take a step for each rating of `rows`, one after the other; returns the sum of their losses.
+
+    w : float32 or float64 (n_params,)
+    rows : int64, which ratings
+    eta : step size of factors
+    Without the penalties, which are part of the steps only.
+    """
+    losses = 0.0
+    for k in range(np.uint64(rows.shape[0])):
+        fetch_ahead(w, ratings, rows, k)
+        losses += take_step(w, ratings, np.uint64(rows[k]), eta)
+    return losses
+
+
+@helper
+def advance_between(w, ratings, first, end, eta):
+    """`advance`, for the ratings from `first` to `end`, as they stand."""
+    losses, last = 0.0, np.uint64(end)
+    for r in range(np.uint64(first), last):
+        if r + SOONER < last:  # the ratings themselves are fetched by the processor
+            _, _, p, q = lines_of(ratings, r + SOONER)
+            prefetch_to_write(w, p)
+            prefetch_to_write(w, q)
+        losses += take_step(w, ratings, r, eta)
+    return losses
+
+
+@kernel
+def gradient(w, ratings, rows, out):
+    """Add the gradients of some ratings, penalties included, to `out`; returns as `advance`."""
+    n_factors = np.uint64(ratings.n_factors)
+    kind = w.dtype.type
+    alpha, bias_alpha = kind(ratings.alpha), kind(ratings.bias_alpha)
+    losses = 0.0
+    for k in range(np.uint64(rows.shape[0])):
+        r = np.uint64(rows[k])
+        u, i, p, q = lines_of(ratings, r)
+        z, y = predicted(w, ratings, p, q), np.float64(ratings.values[r])
+        losses += loss_value(ratings.loss, 0.0, y, z)
+        slope = kind(loss_derivative(ratings.loss, 0.0, y, z))
+        of_u, of_i = alpha * ratings.of_users[u], alpha * ratings.of_items[i]
+        for f in range(n_factors):
+            a, b = w[p + f], w[q + f]
+            out[p + f] += slope * b + of_u * a
+            out[q + f] += slope * a + of_i * b
+        if ratings.biases != 0:
+            of_u, of_i = bias_alpha * ratings.of_users[u], bias_alpha * ratings.of_items[i]
+            out[p + n_factors] += slope + of_u * w[p + n_factors]
+            out[q + n_factors] += slope + of_i * w[q + n_factors]
+    return losses
+
+
+@kernel
+def sum_of_losses(w, ratings, first, end):
+    """Sum of the losses of the ratings from `first` to `end`, without penalties."""
+    total = 0.0
+    for r in range(np.uint64(first), np.uint64(end)):
+        _, _, p, q = lines_of(ratings, r)
+        y, z = np.float64(ratings.values[r]), predicted(w, ratings, p, q)
+        total += loss_value(ratings.loss, 0.0, y, z)
+    return total
+
+
+@inlined
+def with_places(ratings, r):
+    """A rating, and where its biases stand."""
+    u = np.uint64(ratings.users[r])
+    i = np.uint64(ratings.of_users.shape[0]) + np.uint64(ratings.items[r])
+    return np.float64(ratings.values[r]), u, i
+
+
+@kernel
+def squares_left(biases, ratings, first, end):
+    """Of some ratings the sum of the squares that mean and biases leave, and the largest's size.
+
+    biases : float64 (n_users + n_items,), zeros where there are none
+    """
+    total, largest = 0.0, 0.0
+    for r in range(np.uint64(first), np.uint64(end)):
+        y, u, i = with_places(ratings, r)
+        left = y - ratings.mean - biases[u] - biases[i]
+        total += left * left
+        largest = max(largest, abs(y))
+    return total, largest
+
+
+@kernel
+def bias_slopes(biases, ratings, ends, which, group, slopes, curvatures):
+    """Sum up the losses' first and second derivatives in a group's biases, without factors.
+
+    Groups are as of `grid_quanta`: each number's sum is one group's, in the order of its ratings.
+
+    biases, slopes, curvatures : float64 (n_users + n_items,); to the last two is added
+    ends : int64 (n_cells,), where each cell's ratings end
+    which : 0: group `group` of users, 1: of items
+    """
+    n_groups = np.int64(np.sqrt(ends.shape[0]))
+    for diagonal in range(n_groups):
+        of_users = group if which == 0 else (group + n_groups - diagonal) % n_groups
+        cell = diagonal * n_groups + of_users
+        first = 0 if cell == 0 else ends[cell - 1]
+        for r in range(np.uint64(first), np.uint64(ends[cell])):
+            y, u, i = with_places(ratings, r)
+            z = ratings.mean + biases[u] + biases[i]
+            j = u if which == 0 else i
+            slopes[j] += loss_derivative(ratings.loss, 0.0, y, z)
+            curvatures[j] += loss_curvature(ratings.loss, 0.0, y, z)

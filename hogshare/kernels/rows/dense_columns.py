@@ -1,0 +1,43 @@
+"""Columns of dense rows: how large they are, and a copy of the rows in other units.
+
+Who writes: one caller its own arrays.
+"""
+
+import numpy as np
+
+from hogshare.kernels.jit.decorators import kernel
+from hogshare.kernels.rows.row_views import row_weight
+
+
+@kernel
+def add_moments(rows, every, moments):
+    """Weighted sums of every so many rows' distances from the first row, and of their squares.
+
+    moments : float64 [4, width], besides the sums the least and the largest distance, 0 included
+
+    Returns the sum of those rows' weights.
+    """
+    width = np.uint64(rows.width)
+    weights = 0.0
+    for r in range(0, rows.y.shape[0], every):
+        weight = row_weight(rows, r)
+        weights += weight
+        start = np.uint64(r) * width
+        for j in range(width):
+            distance = np.float64(rows.data[start + j]) - np.float64(rows.data[j])
+            moments[0, j] += weight * distance
+            moments[1, j] += weight * distance * distance
+            moments[2, j] = min(moments[2, j], distance)
+            moments[3, j] = max(moments[3, j], distance)
+    return weights
+
+
+@kernel
+def change_units(data, middle, units, out):
+    """``out = (data - middle) / units``, column by column of dense rows one after the other."""
+    width = np.uint64(middle.shape[0])
+    kind = out.dtype.type
+    for start in range(np.uint64(0), np.uint64(data.shape[0]), width):
+        for j in range(width):
+            distance = np.float64(data[start + j]) - middle[j]
+            out[start + j] = kind(distance / units[j])

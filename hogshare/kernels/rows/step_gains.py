@@ -1,0 +1,143 @@
+"""What one scaled step would gain: passes over the rows for `hogshare.problems.linear.gains`.
+
+The first looks at a model and at how large columns are, the second (`whole_gradients.fill_margins`)
+at a direction; after that the objective anywhere along the direction takes no pass, only one number
+per row and column. All sums are float64, whatever the rows are.
+
+Who writes: one caller, while nobody works.
+"""
+
+import numpy as np
+
+from hogshare.kernels.jit.decorators import kernel
+from hogshare.kernels.rows.row_scores import size_of
+from hogshare.kernels.rows.row_views import column_of, margins, row_bounds, row_weight
+from hogshare.kernels.rules import losses
+from hogshare.kernels.rules.sgd_steps import target
+
+
+@kernel
+def square_norms(rows, every, out):
+    """Set ``out[i]`` to the squared norm of the i-th of every so many rows."""
+    for i in range(out.shape[0]):
+        start, end = row_bounds(rows, i * every)
+        out[i] = 0.0
+        for k in range(start, end):
+            x = np.float64(rows.data[k])
+            out[i] += x * x
+
+
+@kernel
+def scan_columns(
+    rows,
+    loss,
+    epsilon,
+    w,
+    intercept,
+    positive,
+    negative,
+    without,
+    gradient,
+    slope_sums,
+    every,
+    moments,
+    bound,
+    bends,
+    norms,
+    ordinary,
+    scratch,
+):
+    """Margins, gradient of the losses, and the first two moments of every column.
+
+    w : rows' dtype [n_features * n_columns]
+    without : float64 [n_rows * n_columns], margins without intercepts
+    gradient : float64 [n_features * n_columns], ``sum_i slope_i x_i``
+    slope_sums : float64 [n_columns], sums of the slopes, which are the derivatives of the losses
+        in the predictions, weights counted in
+    every : of so many rows one counts in `moments`
+    moments : float64 [2, n_features], weighted sums of the values and of their squares
+    bound : of the losses' curvature, or what counts as it
+    bends : float64 [2, n_features], or [2, 0] where nobody asks: the same, of each row so much as
+        its loss still bends: not, where its slope is zero, and whole from a slope of `bound` on
+    norms : float64, squared norms of the rows that count (`square_norms`); empty where nobody asks
+    ordinary : squared norm up to which rows count in `bends`
+    scratch : float64 [n_columns]
+
+    Returns the sum of the weights of the rows that count in `moments`, and of those in `bends`.
+    """
+    n_columns = intercept.shape[0]
+    weights, bent = 0.0, 0.0
+    for r in range(rows.y.shape[0]):
+        start, end = row_bounds(rows, r)
+        margins(rows, start, end, w, scratch)
+        base = r * n_columns
+        for c in range(n_columns):
+            without[base + c] = scratch[c]
+            scratch[c] += intercept[c]
+        if loss == losses.MULTINOMIAL:
+            losses.log_probabilities(scratch)
+        bend = 0.0
+        for c in range(n_columns):
+            y = target(loss, rows.y[r], c, n_columns)
+            size = size_of(rows, r, y, c, positive, negative)
+            slope = losses.loss_derivative(loss, epsilon, y, scratch[c])
+            bend = max(bend, min(1.0, abs(slope) / bound))
+            scratch[c] = size * slope
+            slope_sums[c] += scratch[c]
+        if n_columns == 1 and rows.width > 0:
+            slope = scratch[0]
+            for f in range(np.uint64(rows.width)):
+                gradient[f] += slope * np.float64(rows.data[start + f])
+        else:
+            for k in range(start, end):
+                first = column_of(rows, start, k) * np.uint64(n_columns)
+                x = np.float64(rows.data[k])
+                for c in range(np.uint64(n_columns)):
+                    gradient[first + c] += scratch[c] * x
+        if r % every == 0:
+            weight = row_weight(rows, r)
+            weights += weight
+            for k in range(start, end):
+                f = column_of(rows, start, k)
+                x = np.float64(rows.data[k])
+                moments[0, f] += weight * x
+                moments[1, f] += weight * x * x
+            if bends.shape[1] > 0 and bend > 0.0 and norms[r // every] <= ordinary:
+                bend *= weight
+                bent += bend
+                for k in range(start, end):
+                    f = column_of(rows, start, k)
+                    x = np.float64(rows.data[k])
+                    bends[0, f] += bend * x
+                    bends[1, f] += bend * x * x
+    return weights, bent
+
+
+@kernel
+def losses_along(
+    rows, loss, epsilon, without, along, intercept, lengths, positive, negative, most, scratch, out
+):
+    """Set ``out[c]`` to a column's weighted sum of losses, so far along a direction.
+
+    without : float64 [n_rows * n_columns], margins without intercepts
+    along : float64 [n_rows * n_columns], their change for a length of 1
+    intercept : float64 [n_columns]
+    lengths : float64 [n_columns]
+    most : a single column's sum from which on it does not matter how large it is: no loss is
+        negative, and far along a direction each takes its time
+    scratch, out : float64 [n_columns]
+    """
+    n_columns = intercept.shape[0]
+    out[:] = 0.0
+    for r in range(rows.y.shape[0]):
+        base = r * n_columns
+        for c in range(n_columns):
+            scratch[c] = without[base + c] + lengths[c] * along[base + c] + intercept[c]
+        if loss == losses.MULTINOMIAL:
+            losses.log_probabilities(scratch)
+        for c in range(n_columns):
+            y = target(loss, rows.y[r], c, n_columns)
+            size = size_of(rows, r, y, c, positive, negative)
+            out[c] += size * losses.loss_value(loss, epsilon, y, scratch[c])
+        if n_columns == 1 and out[0] > most:
+            return

@@ -1,0 +1,288 @@
+"""What is asked of rows before the first step, in one pass over them.
+
+Threads share it by parts (`hogshare.kernels.rows.shared_passes`), each with counts of its own.
+Parts are the same whoever does them, and are added up in their order: the norms are those that one
+thread finds, bit for bit.
+
+A small fit comes here with nothing of NumPy in the processor's caches, where each call of it takes
+ten microseconds: what can be told or added up in the kernels is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hogshare.kernels.jit.decorators import JIT_DISABLED, helper, kernel
+from hogshare.kernels.rows.row_views import squared_norm
+from hogshare.kernels.rows.shared_passes import (
+    NOBODY,
+    Helpers,
+    draw,
+    end_part,
+    new_words,
+    wait_for_parts,
+)
+
+# Values that are looked at for one thing after the other, while a first-level cache has them and
+# their columns. 0.68 ms for a9a where a pass for each thing took 1.0.
+STRIDE = 2048
+# A thread's turn is so many values, some ten microseconds, or so much of the whole: where threads
+# take turns, each begins a new stretch, for which the processor has not read ahead (IMDB by two:
+# turns of 4,096 values 0.98 ms, of 16,384 0.73, of 65,536 0.65).
+PART_VALUES, MOST_PARTS = 1 << 14, 64
+FEW = 4096  # features of which four counts fit in a second-level cache
+TOTAL, SQUARES, LARGEST, LAST = range(4)
+N_FOUND = 4
+NO_COLUMN = np.uint64(1 << 63)  # more than any number of features
+
+
+class Survey(NamedTuple):
+    """Facts of rows.
+
+    total : sum of all values, or of their squares where sizes were asked for: NaN or infinite if a
+        value is
+    last_column : the largest column's number. If it is not among the features, not all was looked
+        at: it is one that is too large, or pointers do not fit
+    mean, largest : squared norm of the rows
+    counts : int64 [n_features] or None, values that are stored of each feature of sparse rows,
+        where features are few enough to count in passing
+    """
+
+    total: float
+    last_column: int
+    mean: float
+    largest: float
+    counts: np.ndarray | None
+
+
+@helper
+def _sum(values, start, end):
+    """In their own precision: sums in float64 would be the limit, not memory."""
+    result = values.dtype.type(0.0)
+    for k in range(start, end):
+        result += values[k]
+    return result
+
+
+@helper
+def _last(columns, start, end):
+    """A comparison, not `max`, of which the compiler makes no vectors here."""
+    last = columns.dtype.type(0)
+    for k in range(start, end):
+        column = columns[k]
+        last = column if column > last else last
+    return last
+
+
+@helper
+def _count(columns, start, end, counts):
+    """Four parts, side by side.
+
+    Neighbouring rows often have the same features, and a count that has just been stored has to be
+    waited for. Whole numbers, because sums of them are there sooner than those of fractions.
+    """
+    part = (end - start) // np.uint64(4)
+    for k in range(start, start + part):
+        counts[0, columns[k]] += 1
+        counts[1, columns[k + part]] += 1
+        counts[2, columns[k + part + part]] += 1
+        counts[3, columns[k + part + part + part]] += 1
+    for k in range(start + np.uint64(4) * part, end):
+        counts[0, columns[k]] += 1
+
+
+@helper
+def _norms(values, indptr, first, after):
+    """Sum of the squared norms of some rows, and the largest."""
+    total = 0.0
+    largest = 0.0
+    for r in range(np.uint64(first), np.uint64(after)):
+        start, end = np.uint64(indptr[r]), np.uint64(indptr[r + np.uint64(1)])
+        norm2 = squared_norm(values, start, end)
+        total += norm2
+        largest = max(largest, norm2)
+    return total, largest
+
+
+@helper
+def _add_up(found):
+    """What all parts have found, in their order."""
+    total = 0.0
+    squares = 0.0
+    largest = 0.0
+    last = 0.0
+    for part in range(found.shape[0]):
+        total += found[part, TOTAL]
+        squares += found[part, SQUARES]
+        largest = max(largest, found[part, LARGEST])
+        last = max(last, found[part, LAST])
+    return total, squares, largest, last
+
+
+@kernel
+def survey_parts(values, columns, indptr, n_features, sizes, part_rows, words, me, found, counts):
+    """Look over parts of the rows until none is left; the first thread waits until all are done.
+
+    columns : unsigned [n_values], checked here, before anything is counted: nothing is written
+        where one is too large, and of that part no more is looked at
+    indptr : int64 [n_rows + 1], checked too: where it decreases, or is not among the values,
+        nothing is read, and the part's last column is one that is too large
+    words : int64, see `shared_passes`; of parts of `part_rows` rows
+    found : float64 [n_parts, N_FOUND], of each part the sum, or, if `sizes`, the sum and the
+        largest of squared norms; and the last column, in which a fraction's 53 bits are enough to
+        tell that it is too large
+    counts : int64 [n_threads, 4 or 0, n_features], of which this thread's, `me`, are added to; the
+        first thread leaves the sum over all in the first place
+
+    Returns of the first thread, over all parts: sum, sum of squared norms, the largest, last
+    column.
+    """
+    n_rows, n_parts, n_values = indptr.shape[0] - 1, found.shape[0], values.shape[0]
+    part = draw(words)
+    while part < n_parts:
+        row = part * part_rows
+        part_end = min(n_rows, row + part_rows)
+        total = 0.0
+        squares = 0.0
+        largest = 0.0
+        last = np.uint64(0)
+        while row < part_end:
+            after = row + 1
+            if not 0 <= indptr[row] <= indptr[after] <= n_values:
+                last = NO_COLUMN
+                break
+            limit = min(indptr[row] + STRIDE, n_values)
+            while after < part_end and indptr[after] <= indptr[after + 1] <= limit:
+                after += 1
+            start, end = np.uint64(indptr[row]), np.uint64(indptr[after])
+            mine = np.uint64(_last(columns, start, end))
+            last = mine if mine > last else last
+            if last >= np.uint64(n_features):  # without a sign: -1 of the caller's is a large one
+                break
+            if sizes:
+                if counts.shape[1] > 0:
+                    _count(columns, start, end, counts[me])
+                norms, most = _norms(values, indptr, row, after)
+                squares += norms
+                largest = max(largest, most)
+            else:
+                total += _sum(values, start, end)
+            row = after
+        found[part, TOTAL] = total
+        found[part, SQUARES] = squares
+        found[part, LARGEST] = largest
+        found[part, LAST] = np.float64(last)
+        end_part(words)
+        part = draw(words)
+    if me > 0:
+        return 0.0, 0.0, 0.0, 0.0
+    wait_for_parts(words, n_parts)
+    if counts.shape[1] > 0:
+        for j in range(n_features):
+            count = 0
+            for thread in range(counts.shape[0]):
+                for k in range(counts.shape[1]):
+                    count += counts[thread, k, j]
+            counts[0, 0, j] = count
+    return _add_up(found)
+
+
+@kernel
+def survey_dense_parts(values, width, sizes, part_rows, words, me, found):
+    """The same for dense rows of `width` values."""
+    n_rows, n_parts = values.shape[0] // width, found.shape[0]
+    part = draw(words)
+    while part < n_parts:
+        first = part * part_rows
+        part_end = min(n_rows, first + part_rows)
+        if sizes:
+            squares = 0.0
+            largest = 0.0
+            for r in range(np.uint64(first), np.uint64(part_end)):
+                start = r * np.uint64(width)
+                norm2 = squared_norm(values, start, start + np.uint64(width))
+                squares += norm2
+                largest = max(largest, norm2)
+            found[part, SQUARES] = squares
+            found[part, LARGEST] = largest
+        else:
+            start, end = np.uint64(first * width), np.uint64(part_end * width)
+            found[part, TOTAL] = _sum(values, start, end)
+        end_part(words)
+        part = draw(words)
+    if me > 0:
+        return 0.0, 0.0, 0.0, 0.0
+    wait_for_parts(words, n_parts)
+    return _add_up(found)
+
+
+def survey(
+    values: np.ndarray,
+    columns: np.ndarray,
+    indptr: np.ndarray,
+    n_features: int,
+    sizes: bool,
+    helpers: Helpers = NOBODY,
+) -> Survey:
+    """Look over sparse rows.
+
+    values, columns, indptr : as `row_views.RowArrays` has them, as many as the last pointer says
+    sizes : whether norms and counts are asked for, not only whether the rows are sound; 0, 0 and
+        None otherwise
+    helpers : who takes part besides this thread
+    """
+    n_rows = len(indptr) - 1
+    n_parts, part_rows = _parts(n_rows, int(indptr[-1]))
+    n_counts = 4 if sizes and n_features <= FEW else 0
+    counts = np.zeros((1 + helpers.count, n_counts, n_features), np.int64)
+    rows = values, columns, indptr, n_features, int(sizes), part_rows
+    seen = _share(survey_parts, rows, n_parts, (counts,), helpers)
+    return _survey_of(seen, sizes, n_rows, counts[0, 0] if n_counts else None)
+
+
+def survey_dense(values: np.ndarray, width: int, sizes: bool, helpers: Helpers = NOBODY) -> Survey:
+    """Look over dense rows of `width` values, one after the other; see `survey`."""
+    n_rows = len(values) // width
+    n_parts, part_rows = _parts(n_rows, len(values))
+    total, squares, largest, _ = _share(
+        survey_dense_parts, (values, width, int(sizes), part_rows), n_parts, (), helpers
+    )
+    return _survey_of((total, squares, largest, width - 1), sizes, n_rows, None)
+
+
+def without_warnings() -> contextlib.AbstractContextManager[object]:
+    """Where nothing is compiled, NumPy warns of what `total` tells."""
+    return np.errstate(all="ignore") if JIT_DISABLED else contextlib.nullcontext()
+
+
+def _share(
+    look_over: Any, rows: tuple[Any, ...], n_parts: int, more: tuple[Any, ...], helpers: Helpers
+) -> tuple[float, ...]:
+    """Let all threads look over the rows, and return what the first has when all is done."""
+    words, found = new_words(), np.zeros((n_parts, N_FOUND))
+
+    def look(me: int) -> Any:
+        with without_warnings():
+            return look_over(*rows, words, me, found, *more)
+
+    helpers.call(look)
+    return tuple(look(0))
+
+
+def _parts(n_rows: int, n_values: int) -> tuple[int, int]:
+    """How many parts there are, and how many rows of each but the last."""
+    n_parts = max(1, min(n_rows, n_values // PART_VALUES, MOST_PARTS))
+    part_rows = -(-n_rows // n_parts)
+    return max(1, -(-n_rows // max(1, part_rows))), part_rows
+
+
+def _survey_of(
+    seen: tuple[float, ...], sizes: bool, n_rows: int, counts: np.ndarray | None
+) -> Survey:
+    """A survey, from what the parts have found together."""
+    total, squares, largest, last_column = seen
+    mean = squares / max(1, n_rows)
+    return Survey(squares if sizes else total, int(last_column), mean, largest, counts)

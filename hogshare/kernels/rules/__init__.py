@@ -1,0 +1,1 @@
+"""Steps: losses, penalties, step sizes, and the rules on one vector."""

@@ -1,0 +1,86 @@
+"""SAGA on the one vector that all workers read and write without locks.
+
+Who writes: every worker, any coordinate of vector and average, at any moment; who reads: the same,
+without order: a read may mix versions. A worker draws its row before it reads anything (the block's
+order is settled before), so that what it reads does not depend on the row: that is what makes its
+step unbiased. It swaps the row's entry in the table atomically and works with the entry it finds.
+
+What is added to the average is added atomically, and is the difference to the entry that was found,
+so that at rest the average is the mean of the table to rounding, whatever happened in between. With
+plain adds to the vector an update may be lost where two workers meet on a coordinate, which costs a
+step and no more, since the vector is bound to nothing; with atomic adds none is.
+
+Source: Leblond, Pedregosa and Lacoste-Julien (2017), ASAGA; Pedregosa, Leblond and Lacoste-Julien
+(2017), ProxASAGA. Departures: the entry is swapped instead of read and written; the l2 part acts by
+its proximal operator, as the l1 part does.
+"""
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.jit.atomics import add_float
+from hogshare.kernels.jit.decorators import helper
+from hogshare.kernels.rows.row_views import column_of, row_bounds
+from hogshare.kernels.rules.saga_steps import (
+    bend,
+    gain_of,
+    prefetch_ahead_in,
+    row_change,
+    saga_move,
+    strengths,
+)
+
+
+@helper
+def asaga_rows(rows, rule, order, first, last, schedule, vector, memory, local, atomic, level):
+    """Take one step per row ``order[first:last]`` on the shared vector and average.
+
+    local : as `sgd.Private.local`
+    level : as of `saga_rows`
+    atomic : whether adds to the vector are atomic; those to the average always are
+    """
+    n_columns = local.shape[1]
+    change = local[layout.L_STEP]
+    step = local[layout.L_ETA]
+    gradients = memory.gradients
+    w = vector.w
+    average = memory.average
+    kind = w.dtype.type
+    share = 1.0 / rule.dual_rows
+    l2, l1 = strengths(rule)
+    for i in range(first, last):
+        r = order[i]
+        prefetch_ahead_in(gradients, rows, order, i, n_columns)
+        start, end = row_bounds(rows, r)
+        intercept = vector.intercept
+        gain = gain_of(schedule.chances, r)
+        bent = bend(level, i, order.shape[0])
+        args = gradients, local, schedule.columns, gain * bent, False, False
+        active, _ = row_change(rows, rule, r, w, intercept, *args)
+        if not active:
+            continue
+        for k in range(start, end):
+            f = column_of(rows, start, k)
+            x = np.float64(rows.data[k])
+            rarity = np.float64(vector.rarity[f])
+            for c in range(n_columns):
+                j = f * np.uint64(n_columns) + np.uint64(c)
+                before = np.float64(w[j])
+                pull = gain * change[c] * x
+                after = saga_move(before, pull, average[j], bent * step[c], rarity, l2, l1)
+                if after != before:
+                    if atomic:
+                        add_float(w, j, kind(after - before))
+                    else:
+                        w[j] += kind(after - before)
+                if change[c] != 0.0:
+                    add_float(average, j, change[c] * x * share)
+        if rule.fit_intercept:
+            for c in range(n_columns):
+                pace = bent * step[c] * rule.intercept_step
+                drift = -pace * (gain * change[c] + memory.dual_mean[c])
+                if atomic:
+                    add_float(vector.intercept, c, drift)
+                else:
+                    vector.intercept[c] += drift
+                add_float(memory.dual_mean, c, change[c] * share)

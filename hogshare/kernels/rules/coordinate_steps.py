@@ -1,0 +1,195 @@
+"""Writes of one coordinate: AsySG-incon as printed, beside `hogwild_steps`, which writes all of
+them.
+
+An iteration reads a mini-batch's rows, draws one coordinate and adds the step of the rows' summed
+gradient to that alone. Who writes and reads as in `hogwild_steps`; a worker's scratch is its own.
+Draws come from a stream of each block's own (seed, epoch, block), so that what is drawn does not
+depend on who computes the block.
+
+Source: Lian et al. (2015), (13) and the sparse variant of section 4. `SUPPORT` is the latter as
+printed: of the rows' coordinates one is drawn, so that rows with few of them weigh more, and the
+expected step is not along the gradient. `UNBIASED` multiplies what is written by the number of
+coordinates, which makes it the step of the summed gradient on average. `UNIFORM` draws from all
+coordinates and has the n-th part of that step on average, as the analysis counts it.
+
+The l2 part of the gradient is ``alpha w_j`` for each row, drawn among all coordinates; drawn among
+the rows' own it is Hogwild!'s for each row that has the feature, scaled by how rare the feature is:
+the same on average. A feature is in the support if a row stores it, and the intercept always is.
+"""
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.jit.atomics import add_float
+from hogshare.kernels.jit.decorators import helper
+from hogshare.kernels.rows.row_views import column_of, row_bounds
+from hogshare.kernels.rules import penalties
+from hogshare.kernels.rules.hogwild_steps import steps_of_batch
+from hogshare.kernels.rules.proximal_points import shrunk
+from hogshare.kernels.schedule.streams import block_state, fraction, next_random
+
+ALL = 0  # values of Rule.coordinate
+UNIFORM = 1
+SUPPORT = 2
+UNBIASED = 3
+CODES = {None: ALL, "uniform": UNIFORM, "support": SUPPORT, "unbiased": UNBIASED}
+
+# places in a worker's scratch, after the mini-batch's steps
+STREAM = 0  # the generator's state: a uint32, which float64 holds exactly
+STAMP = 1  # the last mark
+MARKS = 2  # from here on one for each feature (only SUPPORT and UNBIASED, sparse rows)
+
+
+@helper
+def begin_draws(rule, seed, epoch, block, n_columns, scratch):
+    """Begin the stream of a block."""
+    scratch[rule.batch * n_columns + STREAM] = np.float64(block_state(seed, epoch, block))
+
+
+@helper
+def mark_support(rows, order, first, last, memory, number):
+    """Mark the features of some rows in the order in which they first appear, up to `number`.
+
+    Returns how many were marked, and the last of them.
+    """
+    stamp = memory[STAMP] + 1.0
+    memory[STAMP] = stamp
+    marks = memory[MARKS:]
+    count = 0
+    feature = np.uint64(0)
+    for b in range(first, last):
+        start, end = row_bounds(rows, order[b])
+        for k in range(start, end):
+            if count == number:
+                return count, feature
+            f = column_of(rows, start, k)
+            if marks[f] != stamp:
+                marks[f] = stamp
+                feature = f
+                count += 1
+    return count, feature
+
+
+@helper
+def position_of(rows, r, feature):
+    """Where row `r` stores a feature; the row's end if it does not."""
+    start, end = row_bounds(rows, r)
+    if rows.width > 0:
+        return start + feature, end
+    low = start
+    high = end
+    while low < high:  # columns are sorted
+        middle = (low + high) >> np.uint64(1)
+        if np.uint64(rows.indices[middle]) < feature:
+            low = middle + np.uint64(1)
+        else:
+            high = middle
+    if low < end and np.uint64(rows.indices[low]) == feature:
+        return low, end
+    return end, end
+
+
+@helper
+def change_of(rows, rule, order, first, last, steps, feature, c, before, rare, eta, times):
+    """By how much the drawn coefficient moves: the rows' summed step on it, and the penalties'."""
+    n_columns = steps.shape[0] // (last - first)
+    total = 0.0
+    share = 0.0  # rows whose penalty it bears
+    for b in range(first, last):
+        k, end = position_of(rows, order[b], feature)
+        if k < end:
+            total += np.float64(rows.data[k]) * steps[(b - first) * n_columns + c]
+            share += rare
+    change = times * total
+    if rule.penalty == penalties.NONE:
+        return change
+    if rule.coordinate == UNIFORM:
+        share = np.float64(last - first)
+    strength = times * eta * rule.alpha * share
+    if rule.penalty >= penalties.L2:
+        change -= min(1.0, (1.0 - rule.l1_ratio) * strength) * before
+    if rule.penalty == penalties.L1 or rule.penalty == penalties.ELASTICNET:
+        change = shrunk(before + change, rule.l1_ratio * strength) - before
+    return change
+
+
+@helper
+def write_coordinate(
+    rows, rule, order, first, last, t, w, intercept, rarity, private, columns, atomic
+):
+    """Draw a coordinate and add to it the step of rows ``order[first:last]``, a mini-batch.
+
+    The worker's scratch holds the rows' steps.
+
+    t : time of the first row
+    """
+    local = private.local
+    n_columns = local.shape[1]
+    steps = private.scratch[: (last - first) * n_columns]
+    memory = private.scratch[rule.batch * n_columns :]
+    n_features = w.shape[0] // n_columns
+    sparse_draw = rule.coordinate != UNIFORM and rows.width == 0
+    if sparse_draw:
+        n_features, _ = mark_support(rows, order, first, last, memory, n_features)
+    n_places = (n_features + (1 if rule.fit_intercept else 0)) * n_columns
+    state = next_random(np.uint32(memory[STREAM]))
+    memory[STREAM] = np.float64(state)
+    place = np.int64(fraction(state) * n_places)
+    times = np.float64(n_places) if rule.coordinate == UNBIASED else 1.0
+    c = place % n_columns
+    number = place // n_columns
+    averaging = 0 < rule.average <= t
+    if n_places > 0 and columns[layout.C_ACTIVE, c] != 0.0:
+        if number == n_features:
+            change = 0.0
+            for b in range(last - first):
+                change += steps[b * n_columns + c]
+            change *= times * rule.intercept_decay
+            if atomic:
+                add_float(intercept, c, change)
+            else:
+                intercept[c] += change
+        else:
+            feature = np.uint64(number)
+            if sparse_draw:
+                _, feature = mark_support(rows, order, first, last, memory, number + 1)
+            j = feature * np.uint64(n_columns) + np.uint64(c)
+            before = np.float64(w[j])
+            rare = np.float64(rarity[feature]) if rule.penalty != penalties.NONE else 0.0
+            eta = local[layout.L_ETA, c]
+            change = change_of(
+                rows, rule, order, first, last, steps, feature, c, before, rare, eta, times
+            )
+            kind = w.dtype.type
+            if atomic:
+                add_float(w, j, kind(change))
+            else:
+                w[j] += kind(change)
+            if averaging:
+                # see `hogwild_steps.write_row`: all of the rows' iterates are those after the write
+                private.lag[j] -= (t - max(rule.first_t, rule.average)) * change
+    for b in range(last - first):
+        for c in range(n_columns):
+            if 0 < rule.average <= t + b and columns[layout.C_ACTIVE, c] != 0.0:
+                local[layout.L_AVERAGE_INTERCEPT, c] += intercept[c]
+                local[layout.L_AVERAGE_COUNT, c] += 1.0
+
+
+@helper
+def coordinate_rows(
+    rows, rule, order, first, last, t, w, intercept, rarity, private, columns, atomic
+):
+    """Write one coordinate for every `rule.batch` of the rows ``order[first:last]``.
+
+    Arguments are those of `hogwild_steps.hogwild_rows`; the stream in the worker's scratch has
+    begun.
+    """
+    i = first
+    while i < last:
+        stop = min(last, i + rule.batch)
+        steps_of_batch(rows, rule, order, i, stop, t, w, intercept, private, columns)
+        vector = w, intercept, rarity
+        args = private, columns, atomic
+        write_coordinate(rows, rule, order, i, stop, t, *vector, *args)
+        t += np.float64(stop - i)
+        i = stop

@@ -1,0 +1,214 @@
+"""Dual coordinate ascent on a vector that only one worker writes.
+
+Each row has a dual variable a_i per column, and the vector is their sum over the rows,
+``v = sum_i a_i x_i / (lambda n)`` with lambda the strength of l2; the model is v itself, or v with
+every coordinate moved towards zero by the l1 part's threshold. A step on a row moves a_i to where
+the dual objective is largest, which is where the row's prediction is at the proximal point of its
+loss. There is no step size: the row remembers what it has contributed, and the noise of the
+gradients dies out as the a_i settle.
+
+In a run's first epoch, which begins with nothing remembered, the sum lacks the rows to come. So a
+row is looked at with the model that the rows so far would have by themselves: `growth` times v,
+``n / (rows so far)``, but at most one over `fewest`, a share of the rows. The intercept has no sum
+and does not grow, and an exchange weighs as if nothing did.
+
+Source: Shalev-Shwartz and Zhang (2013, JMLR 14), procedure SDCA, and "SDCA with SGD initialization"
+for the first epoch; (2014, Math. Program. 155) for the threshold (Prox-SDCA). Departures: there
+`fewest` is one row (`docs/auto.md` has what is better). Where rows are short (their quadratic term
+at most `SHORT`) the log loss takes the closed step with the curvature bound 1/4, which costs one
+exponential and was better per epoch too. The intercept, which has no penalty and so no dual sum,
+takes SAGA's step with the a_i as its table: ``b += rho (change + mean of a)``.
+
+Where machines exchange their vectors by messages (`site_exchange`), rarely beside how quickly they
+step, a machine takes all M of them to be doing as it does: what a row moves counts M times in its
+own quadratic term, and M times in the machine's vector, until that is exchanged. This is the local
+problem of CoCoA+ (Ma et al. 2015, gamma = 1, sigma' = M): the sum of what machines have done is
+never worse than what they began with, however many rows they have done.
+
+Who writes: row r's entry in `dual`, whoever has claimed the block of r; two epochs' blocks with the
+same row may overlap for a moment, so that several workers add to it atomically and the sum above
+stays exact. With several workers each has a copy of v; see `copy_exchange` for what is kept back.
+"""
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.jit.atomics import add_float, prefetch_to_write
+from hogshare.kernels.jit.decorators import helper, inlined, kernel
+from hogshare.kernels.rows.row_views import (
+    column_of,
+    margins,
+    row_at,
+    row_bounds,
+    row_label,
+    row_weight,
+    scatter,
+    squared_norm,
+)
+from hogshare.kernels.rules import losses
+from hogshare.kernels.rules.block_sums import count_loss
+from hogshare.kernels.rules.proximal_points import proximal_point, shrunk
+from hogshare.kernels.rules.sgd_steps import (
+    NEGLIGIBLE,
+    PREFETCH_LABELS,
+    prefetch_ahead,
+    target,
+    weight_of,
+)
+
+SHORT = 2.0
+
+
+@inlined
+def dual_change(loss, epsilon, y, p, before, reach, size):
+    """By how much a row's dual variable moves.
+
+    p : the prediction, to which the row itself contributes ``reach * before``
+    reach : how far the prediction moves for a unit of the dual variable
+    size : weight of the row and of its class
+    """
+    if loss == losses.LOG_LOSS and reach * size <= SHORT:
+        part = 1.0 / (1.0 + 0.25 * reach * size)
+        return -(before + size * losses.loss_derivative(loss, epsilon, y, p)) * part
+    z = p - reach * before
+    return (proximal_point(loss, epsilon, y, z, reach * size, p) - p) / reach
+
+
+@inlined
+def fewest_of(rule, plan, ticket):
+    """The share of the rows that a model is taken to be the sum of, at least, in a block."""
+    return rule.fewest if ticket < plan.n_blocks else 1.0
+
+
+@inlined
+def growth(fewest, i, n_rows):
+    """What the sum is multiplied by to be row `i`'s model; see the file's head."""
+    return 1.0 / min(1.0, max(fewest, (np.float64(i) + 1.0) / np.float64(n_rows)))
+
+
+@helper
+def soft_margins(rows, start, end, v, threshold, out):
+    """``out[c] = sum_j x_j shrunk(v[j, c])`` of one row: the margins of a model with zeros."""
+    n_columns = np.uint64(out.shape[0])
+    for c in range(n_columns):
+        total = 0.0
+        for k in range(start, end):
+            value = np.float64(v[column_of(rows, start, k) * n_columns + c])
+            total += shrunk(value, threshold) * np.float64(rows.data[k])
+        out[c] = total
+
+
+@helper
+def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, fewest):
+    """Take one dual step per row ``order[first:last]`` and column.
+
+    dual : rows' dtype [n_rows * (1 + n_columns)], a row's squared norm (0: not known yet), then its
+        dual variables
+    alone : whether nobody else may be at the same row
+    fewest : see `growth`
+    """
+    local = private.local
+    n_columns = local.shape[1]
+    margin = local[layout.L_MARGIN]
+    step = local[layout.L_STEP]
+    kind = dual.dtype.type
+    width = 1 + n_columns
+    share = 1.0 / rule.dual_rows
+    over_scale = local[layout.L_STRETCH, 0] * rule.represents / rule.dual_scale
+    for i in range(first, last):
+        r = row_at(order, i)
+        prefetch_ahead(rows, order, i)
+        if i + PREFETCH_LABELS < order.shape[0]:
+            prefetch_to_write(dual, row_at(order, i + PREFETCH_LABELS) * np.uint64(width))
+        start, end = row_bounds(rows, r)
+        grown = growth(fewest, i, order.shape[0])
+        if rule.threshold > 0.0:
+            soft_margins(rows, start, end, private.w, rule.threshold / grown, margin)
+        else:
+            margins(rows, start, end, private.w, margin)
+        place = r * np.uint64(width)
+        if dual[place] == 0.0:
+            dual[place] = kind(squared_norm(rows.data, start, end))
+        reach = grown * np.float64(dual[place]) * rule.represents / rule.dual_scale
+        reach += rule.intercept_step
+        label = row_label(rows, r)
+        weight = row_weight(rows, r)
+        moved = False
+        for c in range(n_columns):
+            step[c] = 0.0
+            if columns[layout.C_ACTIVE, c] == 0.0:
+                continue
+            p = grown * margin[c] + local[layout.L_INTERCEPT, c]
+            y = target(rule.loss, label, c, n_columns)
+            count_loss(rule, local, c, y, p, 0.0)
+            if reach == 0.0:
+                continue  # an empty row and no intercept
+            size = weight_of(columns, c, y, weight)
+            own = place + np.uint64(1 + c)
+            before = np.float64(dual[own])
+            wanted = dual_change(rule.loss, rule.epsilon, y, p, before, reach, size)
+            if size > 0.0:
+                damping = 1.0 + rule.curvature * reach * size
+                local[layout.L_ETA, c] = size / (rule.dual_scale * damping)
+            # what is stored is what is added to v, to the last bit
+            change = np.float64(kind(before + wanted)) - before
+            if not alone:
+                change = np.float64(kind(change))
+            if abs(change) * reach <= NEGLIGIBLE:
+                change = 0.0
+            else:
+                moved = True
+                if alone:
+                    dual[own] = kind(before + change)
+                else:
+                    add_float(dual, own, kind(change))
+                step[c] = change * over_scale
+                local[layout.L_CHANGE, c] += change * change
+            if rule.fit_intercept:
+                drift = change + local[layout.L_DUAL_MEAN, c]
+                local[layout.L_INTERCEPT, c] += rule.intercept_step * drift
+                local[layout.L_DUAL_MEAN, c] += change * share
+        if moved:
+            scatter(rows, start, end, private.w, step)
+
+
+@helper
+def half_squares(w, divisors, threshold, n_columns, column):
+    """Half the squared norm of one column of the model, and its l1 norm.
+
+    divisors : by what features have been divided; empty: by nothing
+    """
+    squares = 0.0
+    absolutes = 0.0
+    for j in range(column, w.shape[0], n_columns):
+        value = shrunk(np.float64(w[j]), threshold)
+        if divisors.shape[0] > 0:
+            value /= divisors[j // n_columns]
+        squares += value * value
+        absolutes += abs(value)
+    return 0.5 * squares, absolutes
+
+
+@kernel
+def sum_of_duals(rows, dual, scale, w):
+    """Set the vector to the sum of the dual variables, from the rows."""
+    n_columns = dual.shape[0] // rows.y.shape[0] - 1
+    w[:] = 0.0
+    for r in range(rows.y.shape[0]):
+        start, end = row_bounds(rows, r)
+        for k in range(start, end):
+            base = column_of(rows, start, k) * np.uint64(n_columns)
+            x = np.float64(rows.data[k])
+            for c in range(np.uint64(n_columns)):
+                a = np.float64(dual[r * (1 + n_columns) + 1 + np.int64(c)])
+                w[base + c] += w.dtype.type(a * x / scale)
+
+
+@kernel
+def mean_of_duals(dual, n_rows, mean):
+    """Set the means of the dual variables, for the intercept."""
+    n_columns = mean.shape[0]
+    mean[:] = 0.0
+    for r in range(dual.shape[0] // (1 + n_columns)):
+        for c in range(n_columns):
+            mean[c] += np.float64(dual[r * (1 + n_columns) + 1 + c]) / n_rows

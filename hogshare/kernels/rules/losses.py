@@ -1,0 +1,227 @@
+"""Losses as integer codes: a scalar value and a scalar derivative each.
+
+A kernel takes ``loss: int``. Passing a compiled function instead would miss Numba's disk cache in
+every new process. The formulas and their edge cases are scikit-learn's, so that one worker fits the
+same model; `y` is in {0, 1} for the log loss and in {-1, 1} for the other classification losses.
+
+The multinomial loss couples the columns of a row: its prediction in a column is the logarithm of
+the class's probability, for which all margins of the row are needed (`log_probabilities`). With
+that done, it too is a scalar per column: `y` is in {0, 1}, the value is counted in the column of
+the row's own class, so that it is counted once, and the derivative is in the column's *margin*.
+"""
+
+import math
+
+import numpy as np
+
+from hogshare.kernels.jit.decorators import helper, inlined
+from hogshare.kernels.jit.exponential import exp_of_negative
+
+LOG_LOSS = 0
+HINGE = 1
+SQUARED_HINGE = 2
+MODIFIED_HUBER = 3
+PERCEPTRON = 4
+SQUARED_ERROR = 5
+HUBER = 6
+EPSILON_INSENSITIVE = 7
+SQUARED_EPSILON_INSENSITIVE = 8
+MULTINOMIAL = 9
+
+CODES = {
+    "log_loss": LOG_LOSS,
+    "hinge": HINGE,
+    "squared_hinge": SQUARED_HINGE,
+    "modified_huber": MODIFIED_HUBER,
+    "perceptron": PERCEPTRON,
+    "squared_error": SQUARED_ERROR,
+    "huber": HUBER,
+    "epsilon_insensitive": EPSILON_INSENSITIVE,
+    "squared_epsilon_insensitive": SQUARED_EPSILON_INSENSITIVE,
+    "multinomial": MULTINOMIAL,
+}
+
+KINKED = ("hinge", "perceptron", "epsilon_insensitive")  # derivatives jump
+COUPLED = ("multinomial",)  # of all columns of a row together: no dual step for one column
+MAX_DERIVATIVE = 1e12
+
+# Upper bound of the second derivative in the prediction; for the losses with a kink, the change of
+# the derivative over a unit of margin, which plays the same part in how far a block of steps goes.
+# Of the multinomial loss it is a bound of the Hessian in all margins of a row: of its largest
+# eigenvalue, and of the sums of its rows' absolute values, 2 p (1 - p).
+CURVATURE = {
+    LOG_LOSS: 0.25,
+    HINGE: 1.0,
+    SQUARED_HINGE: 2.0,
+    MODIFIED_HUBER: 2.0,
+    PERCEPTRON: 1.0,
+    SQUARED_ERROR: 1.0,
+    HUBER: 1.0,
+    EPSILON_INSENSITIVE: 1.0,
+    SQUARED_EPSILON_INSENSITIVE: 2.0,
+    MULTINOMIAL: 0.5,
+}
+
+
+@inlined
+def is_kinked(loss):
+    """Whether the loss is one of `KINKED`."""
+    return loss in (HINGE, PERCEPTRON, EPSILON_INSENSITIVE)
+
+
+@helper
+def log_probabilities(margin):
+    """Turn the margins of a row (float64) into the logarithms of its classes' probabilities."""
+    largest = -np.inf
+    for c in range(margin.shape[0]):
+        largest = max(largest, margin[c])
+    total = 0.0
+    for c in range(margin.shape[0]):
+        margin[c] -= largest
+        total += math.exp(margin[c])
+    total = math.log(total)
+    for c in range(margin.shape[0]):
+        margin[c] -= total
+
+
+@inlined
+def loss_value(loss, epsilon, y, p):
+    """Loss of prediction `p` (float64) at target `y`."""
+    if loss == LOG_LOSS:
+        # log(1 + exp(p)) - y p, without overflow on either side
+        return max(p, 0.0) + math.log1p(exp_of_negative(-abs(p))) - y * p
+    if loss == MULTINOMIAL:
+        return -p if y > 0.0 else 0.0
+    if loss == HINGE:
+        return max(0.0, 1.0 - p * y)
+    if loss == PERCEPTRON:
+        return max(0.0, -p * y)
+    if loss == SQUARED_HINGE:
+        z = max(0.0, 1.0 - p * y)
+        return z * z
+    if loss == MODIFIED_HUBER:
+        z = p * y
+        if z >= 1.0:
+            return 0.0
+        if z >= -1.0:
+            return (1.0 - z) * (1.0 - z)
+        return -4.0 * z
+    residual = p - y
+    if loss == SQUARED_ERROR:
+        return 0.5 * residual * residual
+    size = abs(residual)
+    if loss == HUBER:
+        if size <= epsilon:
+            return 0.5 * residual * residual
+        return epsilon * (size - 0.5 * epsilon)
+    excess = max(0.0, size - epsilon)
+    if loss == EPSILON_INSENSITIVE:
+        return excess
+    return excess * excess
+
+
+@inlined
+def clipped(derivative):
+    """Bound a derivative that may be without bound, against numerical blow-up."""
+    return min(max(derivative, -MAX_DERIVATIVE), MAX_DERIVATIVE)
+
+
+@inlined
+def loss_derivative(loss, epsilon, y, p):
+    """Derivative of the loss in the prediction `p`, at most 1e12 in size.
+
+    Only the losses that need it pay for the bound: from row to row everything here is waited for.
+    """
+    if loss == LOG_LOSS:
+        # 1 / (1 + exp(-p)) - y, without overflow or cancellation on either side; who adds up losses
+        # too (`block_sums.count_loss`) takes the same exponential, which is computed once
+        e = exp_of_negative(-abs(p))
+        wrong, right = (1.0 - y, y * e) if p > 0.0 else ((1.0 - y) * e, y)
+        return (wrong - right) / (1.0 + e)
+    if loss == MULTINOMIAL:
+        return math.exp(p) - y
+    if loss == HINGE:
+        return -y if p * y <= 1.0 else 0.0
+    if loss == PERCEPTRON:
+        return -y if p * y <= 0.0 else 0.0
+    if loss == SQUARED_HINGE:
+        z = 1.0 - p * y
+        return clipped(-2.0 * y * z) if z > 0.0 else 0.0
+    if loss == MODIFIED_HUBER:
+        z = p * y
+        if z >= 1.0:
+            return 0.0
+        if z >= -1.0:
+            return -2.0 * y * (1.0 - z)
+        return -4.0 * y
+    residual = p - y
+    if loss == SQUARED_ERROR:
+        return clipped(residual)
+    if loss == HUBER:
+        return clipped(min(max(residual, -epsilon), epsilon))
+    if loss == EPSILON_INSENSITIVE:
+        if residual > epsilon:
+            return 1.0
+        if residual < -epsilon:
+            return -1.0
+        return 0.0
+    if residual > epsilon:
+        return clipped(2.0 * (residual - epsilon))
+    if residual < -epsilon:
+        return clipped(2.0 * (residual + epsilon))
+    return 0.0
+
+
+@inlined
+def loss_curvature(loss, epsilon, y, p):
+    """Second derivative of a smooth loss in the prediction `p`; 0 of one with kinks.
+
+    Where the derivative has a kink it is that of one of the sides.
+    """
+    if loss == LOG_LOSS:
+        e = exp_of_negative(-abs(p))
+        return e / ((1.0 + e) * (1.0 + e))
+    if loss == MULTINOMIAL:  # in the column's own margin
+        return math.exp(p) * (1.0 - math.exp(p))
+    if loss == SQUARED_HINGE:
+        return 2.0 if p * y < 1.0 else 0.0
+    if loss == MODIFIED_HUBER:
+        return 2.0 if -1.0 <= p * y < 1.0 else 0.0
+    if loss == SQUARED_ERROR:
+        return 1.0
+    if loss == HUBER:
+        return 1.0 if abs(p - y) <= epsilon else 0.0
+    if loss == SQUARED_EPSILON_INSENSITIVE:
+        return 2.0 if abs(p - y) > epsilon else 0.0
+    return 0.0
+
+
+@inlined
+def negative_entropy(u):
+    """``u log u``, 0 at 0, and 0 where rounding has left a number a little below."""
+    return u * math.log(u) if u > 0.0 else 0.0
+
+
+@inlined
+def loss_conjugate(loss, epsilon, y, a):
+    """Convex conjugate of the loss at target `y`, ``max_p (a p - loss(p))``: of a dual objective.
+
+    a : a derivative that the loss has somewhere, or such a number moved towards zero: there it is
+        finite
+    """
+    if loss == LOG_LOSS:
+        probability = a + y
+        return negative_entropy(probability) + negative_entropy(1.0 - probability)
+    if loss == MULTINOMIAL:  # a column's share of it
+        return negative_entropy(a + y)
+    if loss == PERCEPTRON:
+        return 0.0
+    if loss in (SQUARED_HINGE, MODIFIED_HUBER):
+        return a * y + 0.25 * a * a
+    if loss in (SQUARED_ERROR, HUBER):
+        return a * y + 0.5 * a * a
+    if loss == EPSILON_INSENSITIVE:
+        return a * y + epsilon * abs(a)
+    if loss == SQUARED_EPSILON_INSENSITIVE:
+        return a * y + epsilon * abs(a) + 0.25 * a * a
+    return a * y  # hinge

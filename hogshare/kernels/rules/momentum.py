@@ -1,0 +1,106 @@
+"""Steps of rules that remember earlier gradients, one pass over the vector each.
+
+A gradient becomes the step in its place: what is then subtracted from the vector, by the same pass
+where that is the worker's to write. Rounded as it is written, so that NumPy's loop has the same
+bits. All arrays are of the vector's type, [n], and but for a vector without locks the worker's own.
+"""
+
+import math
+
+import numpy as np
+
+from hogshare.kernels.jit.decorators import exact_helper, exact_kernel, kernel
+
+NONE, PLAIN, HEAVY, AHEAD, ADAM = range(5)
+CHUNK = 2048  # numbers that stay in the nearest cache from their step to its subtraction
+
+
+@exact_helper
+def make_step(gradient, first, second, kind, eta, share_1, share_2, epsilon):
+    """Overwrite a gradient with the step.
+
+    PLAIN : ``eta g``
+    HEAVY : ``v = momentum v + eta g`` in `first`, and the step is v
+    AHEAD : the same, and the step is ``momentum v + eta g``
+    ADAM : ``m = b1 m + (1 - b1) g`` and ``v = b2 v + (1 - b2) g^2`` in `first` and `second`, and
+        the step is ``eta m / (sqrt v + e)``
+
+    share_1, share_2 : the momentum, or the b1 and b2
+    Sources: Polyak 1964; Sutskever, Martens, Dahl and Hinton 2013 for Nesterov's momentum, in
+    scikit-learn's form; Kingma and Ba 2015, with the moments' corrections in `eta`, as its section
+    2 proposes.
+    """
+    number = gradient.dtype.type
+    size, old_1, old_2, least = number(eta), number(share_1), number(share_2), number(epsilon)
+    new_1, new_2 = number(1.0 - share_1), number(1.0 - share_2)
+    if kind == PLAIN:
+        for j in range(gradient.shape[0]):
+            gradient[j] = size * gradient[j]
+    elif kind == HEAVY:
+        for j in range(gradient.shape[0]):
+            first[j] = old_1 * first[j] + size * gradient[j]
+            gradient[j] = first[j]
+    elif kind == AHEAD:
+        for j in range(gradient.shape[0]):
+            fresh = size * gradient[j]
+            first[j] = old_1 * first[j] + fresh
+            gradient[j] = old_1 * first[j] + fresh
+    else:
+        for j in range(gradient.shape[0]):
+            g = gradient[j]
+            m = old_1 * first[j] + new_1 * g
+            v = old_2 * second[j] + new_2 * (g * g)
+            first[j], second[j] = m, v
+            gradient[j] = size * m / (number(math.sqrt(v)) + least)
+
+
+@exact_helper
+def descend(w, gradient, first, second, kind, eta, share_1, share_2, epsilon):
+    """Overwrite a gradient with the step, and subtract that from the vector."""
+    for begin in range(0, gradient.shape[0], CHUNK):
+        end = begin + CHUNK
+        step, own = gradient[begin:end], w[begin:end]
+        numbers = kind, eta, share_1, share_2, epsilon
+        make_step(step, first[begin:end], second[begin:end], *numbers)
+        for j in range(step.shape[0]):
+            own[j] -= step[j]
+
+
+@exact_kernel
+def descend_sum(w, parts, which, first, second, kind, eta, share_1, share_2, epsilon):
+    """Take the step of a gradient that stands in parts: sum, step and subtraction in one pass.
+
+    parts : float [n_workers, n or more]; the first row of `which` is overwritten with the step
+    which : int64, rows of `parts`, added up in that order
+    """
+    n = w.shape[0]
+    for begin in range(0, n, CHUNK):
+        end = min(begin + CHUNK, n)
+        total = parts[which[0], begin:end]
+        for k in range(1, which.shape[0]):
+            part = parts[which[k], begin:end]
+            for j in range(total.shape[0]):
+                total[j] += part[j]
+        numbers = kind, eta, share_1, share_2, epsilon
+        make_step(total, first[begin:end], second[begin:end], *numbers)
+        for j in range(total.shape[0]):
+            w[begin + j] -= total[j]
+
+
+@exact_kernel
+def step(gradient, first, second, kind, eta, share_1, share_2, epsilon):
+    """Overwrite a gradient with the step; see `make_step`."""
+    make_step(gradient, first, second, kind, eta, share_1, share_2, epsilon)
+
+
+@kernel
+def shorten(gradient, longest):
+    """Multiply a gradient so that the root of its squares' sum is at most `longest`."""
+    total = 0.0
+    for j in range(gradient.shape[0]):
+        value = np.float64(gradient[j])
+        total += value * value
+    if total > longest * longest:
+        factor = gradient.dtype.type(longest / math.sqrt(total))
+        for j in range(gradient.shape[0]):
+            gradient[j] *= factor

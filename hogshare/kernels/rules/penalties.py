@@ -1,0 +1,62 @@
+"""Penalties as integer codes, and the lazy l1 penalty on one row's support.
+
+The l2 part is a scale factor on the whole vector; the l1 part is the cumulative penalty of
+Tsuruoka, Tsujii and Ananiadou (2009): every feature remembers how much of the penalty it has
+received, and catches up when a row touches it, so that a sparse row costs its nonzeros.
+"""
+
+import numpy as np
+
+from hogshare.kernels.jit.decorators import inlined
+from hogshare.kernels.rows.row_views import column_of
+
+NONE = 0
+L1 = 1
+L2 = 2
+ELASTICNET = 3
+
+CODES = {None: NONE, "none": NONE, "l1": L1, "l2": L2, "elasticnet": ELASTICNET}
+
+
+def code_of(penalty: str | None, l1_ratio: float) -> int:
+    """A penalty's code by the parts that it has.
+
+    An elastic net without l1 is the l2 penalty: there is nowhere to keep what features have
+    received of an l1 penalty that there is none of.
+    """
+    if penalty == "elasticnet":
+        return {0.0: L2, 1.0: L1}.get(float(l1_ratio), ELASTICNET)
+    return CODES[penalty]
+
+
+@inlined
+def clip_coordinate(w, received, j, scale, inverse, due):
+    """Bring coordinate `j` up to the cumulative penalty `due`; `inverse` is one over the scale.
+
+    A coordinate above zero is lowered, to zero at most, one below it raised; a zero stays zero, as
+    in scikit-learn. Without a branch on where it lies, which is hard to foresee: `owed` is between
+    plus and minus `due`, so that one of the two parts is zero.
+    """
+    kind = w.dtype.type
+    before = np.float64(w[j])
+    owed = np.float64(received[j])
+    lowered = max(0.0, before - max(0.0, due + owed) * inverse)
+    raised = min(0.0, before + max(0.0, due - owed) * inverse)
+    after = kind(lowered + raised)
+    w[j] = after
+    received[j] += kind(scale * (np.float64(after) - before))
+
+
+@inlined
+def clip_l1(rows, start, end, w, received, scale, due):
+    """Bring the support of one row up to the cumulative penalty `due[c]`.
+
+    received : as w, penalty that each coordinate has received so far
+    scale : float64[n_columns], the model is ``scale * w``
+    """
+    n_columns = np.uint64(due.shape[0])
+    for c in range(n_columns):
+        inverse = 1.0 / scale[c]
+        for k in range(start, end):
+            j = column_of(rows, start, k) * n_columns + c
+            clip_coordinate(w, received, j, scale[c], inverse, due[c])

@@ -1,0 +1,89 @@
+"""Proximal points of the losses: where a prediction goes that weighs its loss against staying.
+
+``proximal_point`` is ``argmin_u size * loss(y, u) + (u - z)^2 / 2``, in closed form for every loss
+but the log loss, whose equation is solved by Newton's method inside a bracket that shrinks.
+``kinked_slope`` is the derivative of a loss with a kink at such a point, of the many that it has in
+the kink the one that leads there.
+"""
+
+from hogshare.kernels.jit.decorators import helper, inlined
+from hogshare.kernels.jit.exponential import exp_of_negative
+from hogshare.kernels.rules import losses
+
+NEWTON_STEPS = 60  # never needed: the bracket halves at worst
+CLOSE = 0.5  # a last Newton step up to half a unit of the margin; rows come again, ever closer
+
+
+@helper
+def logistic_point(y, z, size, guess, close):
+    """Proximal point of the log loss, `y` in {0, 1}; Newton's method starts at `guess`."""
+    low = z - size * (1.0 - y)
+    high = z + size * y
+    u = min(max(guess, low), high)
+    for _ in range(NEWTON_STEPS):
+        e = exp_of_negative(-abs(u))
+        probability = 1.0 / (1.0 + e) if u >= 0.0 else e / (1.0 + e)
+        slope = u - z + size * (probability - y)
+        if slope > 0.0:
+            high = u
+        else:
+            low = u
+        step = slope / (1.0 + size * probability * (1.0 - probability))
+        u -= step
+        if abs(step) <= close:
+            break
+        if not low < u < high:
+            u = 0.5 * (low + high)
+    return u
+
+
+@inlined
+def shrunk(size, room):
+    """`size` moved towards zero by `room`, and no further.
+
+    One of the two is zero; a branch on where a coordinate lies is hard to foresee.
+    """
+    return max(size - room, 0.0) + min(size + room, 0.0)
+
+
+@inlined
+def proximal_point(loss, epsilon, y, z, size, guess):
+    """Proximal point of ``size * loss`` at `z`, about `guess`; see the file's head."""
+    if loss == losses.LOG_LOSS:
+        return logistic_point(y, z, size, guess, CLOSE)
+    if loss <= losses.PERCEPTRON:
+        m = y * z  # y is -1 or 1: the margin stands for the prediction
+        if loss == losses.HINGE:
+            m = m if m >= 1.0 else min(m + size, 1.0)
+        elif loss == losses.PERCEPTRON:
+            m = m if m >= 0.0 else min(m + size, 0.0)
+        elif m < 1.0:
+            after = (m + 2.0 * size) / (1.0 + 2.0 * size)
+            if loss == losses.MODIFIED_HUBER and after < -1.0:
+                after = m + 4.0 * size
+            m = after
+        return y * m
+    residual = z - y
+    if loss == losses.SQUARED_ERROR:
+        return y + residual / (1.0 + size)
+    if loss == losses.HUBER:
+        if abs(residual) <= epsilon * (1.0 + size):
+            return y + residual / (1.0 + size)
+        return z - size * epsilon if residual > 0.0 else z + size * epsilon
+    excess = shrunk(residual, epsilon)
+    if loss == losses.EPSILON_INSENSITIVE:
+        return z - (excess - shrunk(excess, size))
+    return z - excess * (2.0 * size / (1.0 + 2.0 * size))
+
+
+@inlined
+def kinked_slope(loss, epsilon, y, z, reach, size):
+    """Derivative of ``size * loss``, a loss with kinks, at the proximal point of it.
+
+    The point is ``u = argmin_u reach * size * loss(y, u) + (u - z)^2 / 2``, and the derivative
+    ``(z - u) / reach``, here without cancellation where `reach`, above 0, is small.
+    """
+    if loss == losses.EPSILON_INSENSITIVE:
+        return min(max(shrunk(z - y, epsilon) / reach, -size), size)
+    edge = 1.0 if loss == losses.HINGE else 0.0
+    return -y * min(max((edge - y * z) / reach, 0.0), size)

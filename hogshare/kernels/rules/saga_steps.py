@@ -1,0 +1,452 @@
+"""SAGA on a vector that only one worker writes: gradients remembered per row, no lasting noise.
+
+The table keeps, per row and column, the loss's derivative when the row was last visited. A step
+moves along the difference to it plus the table's average, so that the variance dies out while the
+step size stays. On sparse rows only the row's own features are touched: average and penalty count
+there by how rare the feature is (the diagonal D), which is right on average; the l1 part's proximal
+step likewise.
+
+Source: Defazio, Bach and Lacoste-Julien (2014), SAGA; Leblond, Pedregosa and Lacoste-Julien (2017),
+ASAGA, for the sparse form with D and the old average in the step; Pedregosa et al. (2017),
+ProxASAGA, for the proximal operator on the support. The intercept is a coordinate whose feature is
+one.
+
+Who writes: row r's entry in `gradients`, whoever has claimed the block of r. Two workers may hold
+the same row for a moment (see `dual_ascent`), so that several workers swap it atomically, and
+exactly the difference to what they find goes into the average: at rest the average is the mean of
+the table. With several workers each has a copy of vector and average; the exchange weights the
+former and adds the latter. Without an exchange see `asaga_steps`. A worker that is killed leaves
+the average off by what it had not exchanged, until it is summed anew (`turns.pause`).
+
+The step falls within an epoch: it is level for a share of it (`level`), and then goes in a straight
+line to nothing; in a first epoch that begins with an empty table it falls from the start, steeper.
+So it is long while there is a way to go, and short before the model is looked at; its mean stays.
+What that gives is in `docs/tried/2026-11/auto.md`.
+Departure: the papers' step is constant, and so is one that the user gives.
+
+Losses with kinks have no derivative to remember that changes little where the model does. So the
+entry of a row is the derivative at its proximal point, for a step from where the row's own old
+entry is taken out: the fixed point is the optimum whatever the step size is, and no step is too
+long. In the first epochs, which settle on which side of their kinks most rows are, steps fall from
+one to the next too (`fade`); from then on they are constant. A step that falls to nothing throws
+the entries of rows in their kinks from one end to the other again and again.
+Source: Defazio (2016), Point-SAGA. Departures: with sparse rows the average and the penalty act as
+above, and the prediction that the proximal point starts from leaves out their share of the step.
+
+Where rows have unequal chances p of being drawn (Schmidt et al. 2015), the change of a row counts
+1 / (n p) times in the step (`gain`) and once in the average, and D is one over the chance that a
+drawn row has the feature: both make the step right on average, and the fixed point stays.
+"""
+
+import math
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.jit.atomics import prefetch_to_write, swap_float
+from hogshare.kernels.jit.decorators import helper, inlined, kernel
+from hogshare.kernels.rows.row_views import (
+    column_of,
+    margin,
+    margins,
+    row_at,
+    row_bounds,
+    row_label,
+    row_weight,
+    squared_norm,
+)
+from hogshare.kernels.rules import losses, penalties
+from hogshare.kernels.rules.block_sums import count_loss, start_block
+from hogshare.kernels.rules.proximal_points import kinked_slope, shrunk
+from hogshare.kernels.rules.sgd_steps import (
+    PREFETCH_LABELS,
+    SAGA,
+    couple,
+    prefetch_ahead,
+    target,
+    weight_of,
+)
+from hogshare.kernels.rules.simd import PLAIN, move_four, move_two
+
+LOUDER = 10.0  # see `tame`
+LOUD = 0.1
+PATIENCE = 3
+FILLED = 2
+STEEP = -1.0  # instead of a level: 5/2 of the mean at first, then by the power 3/2 to nothing
+
+
+@inlined
+def row_change(rows, rule, r, w, intercept, gradients, local, columns, length, alone, single):
+    """Renew a row's entry in the table; ``local[L_STEP]`` is by how much it changes.
+
+    w, intercept : the model that the row is looked at with
+    length : what a column's step size is multiplied by in the step that follows; 0 if none does
+    alone : whether nobody else may be at the same row
+    single : as of `sgd_rows`
+
+    Returns whether any column learns, and, where there is one, its change. A column that does not
+    learn has step, change and ``L_ETA`` zero.
+    """
+    n_columns = 1 if single else local.shape[1]
+    margin_of = local[layout.L_MARGIN]
+    change = local[layout.L_STEP]
+    kind = gradients.dtype.type
+    start, end = row_bounds(rows, r)
+    only = 0.0
+    coupled = False
+    kinked = length > 0.0 and losses.is_kinked(rule.loss)
+    reach = 0.0
+    if kinked:
+        reach = length * (squared_norm(rows.data, start, end) + rule.intercept_step)
+    if single:
+        only = margin(rows, start, end, w)
+    else:
+        margins(rows, start, end, w, margin_of)
+        coupled = couple(rule.loss, local, margin_of, intercept)
+    label = row_label(rows, r)
+    weight = row_weight(rows, r)
+    active = False
+    last = 0.0
+    for c in range(n_columns):
+        change[c] = 0.0
+        local[layout.L_ETA, c] = 0.0
+        if columns[layout.C_ACTIVE, c] == 0.0:
+            continue
+        active = True
+        p = only if single else margin_of[c]
+        if not coupled:
+            p += intercept[c]
+        y = target(rule.loss, label, c, n_columns)
+        count_loss(rule, local, c, y, p, 0.0)
+        size = weight_of(columns, c, y, weight)
+        place = np.uint64(r) * np.uint64(n_columns) + np.uint64(c)
+        way = reach * columns[layout.C_ETA, c]
+        if way > 0.0:
+            own = p + way * np.float64(gradients[place])
+            slope = kinked_slope(rule.loss, rule.epsilon, y, own, way, size)
+        else:
+            slope = size * losses.loss_derivative(rule.loss, rule.epsilon, y, p)
+        # what is stored is what goes into the average, to the last bit
+        after = kind(slope)
+        if alone:
+            before = gradients[place]
+            gradients[place] = after
+        else:
+            before = swap_float(gradients, place, after)
+        last = np.float64(after) - np.float64(before)
+        change[c] = last
+        if before != 0.0:  # a first visit fills the table and says nothing about the step
+            local[layout.L_CHANGE, c] += last * last
+        local[layout.L_ETA, c] = columns[layout.C_ETA, c]
+    return active, last
+
+
+@inlined
+def single_step(rows, start, end, rarity, private, change, step, gain, share, l2, l1):
+    """`saga_step` for one column, whose change and step are handed over."""
+    w = private.w
+    average = private.average
+    if rows.width > 0:
+        dense_step(rows, start, w, average, change, step, gain, share, l2, l1)
+        return
+    kind = w.dtype.type
+    size = gain * change
+    push = change * share
+    if not PLAIN and l1 == 0.0:
+        vectors = w, average, rarity, rows.indices, rows.data
+        reach = step * gain
+        while end - start >= np.uint64(4):
+            move_four(*vectors, start, step, reach, share, change, l2)
+            start += np.uint64(4)
+        if end - start >= np.uint64(2):
+            move_two(*vectors, start, step, reach, share, change, l2)
+            start += np.uint64(2)
+    for k in range(start, end):
+        j = np.uint64(rows.indices[k])
+        x = np.float64(rows.data[k])
+        old = average[j]
+        rarity_j = np.float64(rarity[j])
+        w[j] = kind(saga_move(np.float64(w[j]), size * x, old, step, rarity_j, l2, l1))
+        average[j] = old + push * x
+
+
+@inlined
+def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1, stretch):
+    """Move one row's features by ``-step (gain change x + D average)``, then shrink for l1 and l2.
+
+    The penalties act by their proximal operator, times D: a gradient step on l2 would overshoot
+    where a feature is so rare that ``step D l2`` is above 2.
+    """
+    w = private.w
+    average = private.average
+    change = private.local[layout.L_STEP]
+    n_columns = np.uint64(change.shape[0])
+    if rows.width > 0:
+        dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch)
+        return
+    kind = w.dtype.type
+    for k in range(start, end):
+        f = np.uint64(rows.indices[k])
+        x = np.float64(rows.data[k])
+        rarity_f = np.float64(rarity[f])
+        for c in range(n_columns):
+            j = f * n_columns + c
+            before = np.float64(w[j])
+            pull = gain * change[c] * x
+            w[j] = kind(saga_move(before, pull, average[j], stretch * step[c], rarity_f, l2, l1))
+            average[j] += change[c] * x * share
+
+
+@inlined
+def dense_step(rows, start, w, average, change, long, gain, share, l2, l1):
+    """`saga_step` of a dense row and one column: D is one, and the loop has no division."""
+    kind = w.dtype.type
+    pull = long * gain * change
+    push = change * share
+    keep = 1.0 / (1.0 + long * l2)
+    room = long * l1
+    for j in range(np.uint64(rows.width)):
+        x = np.float64(rows.data[start + j])
+        old = average[j]
+        after = np.float64(w[j]) - pull * x - long * old
+        if l1 > 0.0:
+            after = shrunk(after, room)
+        w[j] = kind(after * keep)
+        average[j] = old + push * x
+
+
+@inlined
+def dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch):
+    """`dense_step` for several columns; what does not depend on the feature is put aside."""
+    w = private.w
+    average = private.average
+    local = private.local
+    change = local[layout.L_STEP]
+    pull = local[layout.L_MARGIN]  # which this row needs no more
+    keep = local[layout.L_GAIN]
+    kind = w.dtype.type
+    n_columns = np.uint64(change.shape[0])
+    for c in range(n_columns):
+        pull[c] = stretch * step[c] * gain * change[c]
+        keep[c] = 1.0 / (1.0 + stretch * step[c] * l2)
+    for f in range(np.uint64(rows.width)):
+        x = np.float64(rows.data[start + f])
+        base = f * n_columns
+        for c in range(n_columns):
+            old = average[base + c]
+            long = stretch * step[c]
+            after = np.float64(w[base + c]) - pull[c] * x - long * old
+            if l1 > 0.0:
+                after = shrunk(after, long * l1)
+            w[base + c] = kind(after * keep[c])
+            average[base + c] = old + change[c] * share * x
+
+
+@inlined
+def step_in_units(rows, start, private, divisors, step, gain, share, l2, l1, stretch):
+    """`saga_step` of a dense row whose columns have been divided: the penalty is on what they were.
+
+    divisors : by what; a coefficient is so many times that of the column as it was
+    """
+    w = private.w
+    average = private.average
+    change = private.local[layout.L_STEP]
+    kind = w.dtype.type
+    n_columns = np.uint64(change.shape[0])
+    for f in range(np.uint64(rows.width)):
+        x = np.float64(rows.data[start + f])
+        own = 1.0 / divisors[f]
+        own_l2, own_l1 = l2 * own * own, l1 * own
+        for c in range(n_columns):
+            j = f * n_columns + c
+            pull = gain * change[c] * x
+            long = stretch * step[c]
+            w[j] = kind(saga_move(np.float64(w[j]), pull, average[j], long, 1.0, own_l2, own_l1))
+            average[j] += change[c] * share * x
+
+
+@inlined
+def saga_move(before, pull, average, step, rarity, l2, l1):
+    """Where one coordinate goes; see `saga_step`."""
+    rare = step * rarity
+    shrink = 1.0 / (1.0 + rare * l2)  # does not wait for the row's change
+    after = before - step * pull - rare * average
+    if l1 > 0.0:
+        after = shrunk(after, rare * l1)
+    return after * shrink
+
+
+@inlined
+def strengths(rule):
+    """Strengths of l2 and l1."""
+    alpha = 0.0 if rule.penalty == penalties.NONE else rule.alpha
+    return (1.0 - rule.l1_ratio) * alpha, rule.l1_ratio * alpha
+
+
+@inlined
+def gain_of(chances, r):
+    """What makes a row's step right on average where it is not visited once per epoch."""
+    return 1.0 / chances[np.uint64(r)] if chances.shape[0] > 0 else 1.0
+
+
+@inlined
+def prefetch_ahead_in(gradients, rows, order, i, n_columns):
+    """`prefetch_ahead` for rows whose entry in the table is needed too."""
+    prefetch_ahead(rows, order, i)
+    if i + PREFETCH_LABELS < order.shape[0]:
+        prefetch_to_write(gradients, row_at(order, i + PREFETCH_LABELS) * np.uint64(n_columns))
+
+
+@inlined
+def level_of(rule, plan, columns, ticket):
+    """The share of a block's epoch in which the step is level, or STEEP; see `bend`."""
+    epoch = ticket // plan.n_blocks
+    if rule.steep != 0 and epoch == 0:
+        return STEEP
+    return rule.level if epoch < columns[layout.C_FALLS, 0] else 1.0
+
+
+@inlined
+def bend(level, i, n_rows):
+    """What the step of an epoch's row `i` is multiplied by; its mean is 1. See the file's head."""
+    left = 1.0 - (np.float64(i) + 0.5) / np.float64(n_rows)
+    if level == STEEP:
+        return 2.5 * left * math.sqrt(left)
+    peak = 2.0 / (1.0 + level)
+    return peak if left >= 1.0 - level else peak * left / (1.0 - level)
+
+
+@inlined
+def saga_rows(
+    rows, rule, order, first, last, schedule, vector, memory, private, alone, level, single
+):
+    """Take one SAGA step per row ``order[first:last]``, all columns together.
+
+    vector : of it rarity, the diagonal D; what is moved is the worker's own
+    alone : whether nobody else may be at the same row
+    level : share of the epoch in which the step does not fall, or STEEP; see `bend`
+    single : as of `sgd_rows`
+    """
+    gradients = memory.gradients
+    columns = schedule.columns
+    local = private.local
+    n_columns = 1 if single else local.shape[1]
+    change = local[layout.L_STEP]
+    step = local[layout.L_ETA]
+    intercept = local[layout.L_INTERCEPT]
+    share = 1.0 / rule.dual_rows
+    l2, l1 = strengths(rule)
+    stretch = local[layout.L_STRETCH, 0]
+    for i in range(first, last):
+        r = row_at(order, i)
+        prefetch_ahead_in(gradients, rows, order, i, n_columns)
+        start, end = row_bounds(rows, r)
+        gain = gain_of(schedule.chances, r)
+        bent = bend(level, i, order.shape[0])
+        length = stretch * bent * gain
+        args = private.w, intercept, gradients, local, columns, length, alone, single
+        active, its_change = row_change(rows, rule, r, *args)
+        if not active:
+            continue
+        if rule.fit_intercept:
+            for c in range(n_columns):
+                drift = gain * change[c] + local[layout.L_DUAL_MEAN, c]
+                intercept[c] -= bent * step[c] * rule.intercept_step * drift
+                local[layout.L_DUAL_MEAN, c] += change[c] * share
+        of = vector.rarity, private
+        if memory.divisors.shape[0] > 0:
+            of_row = rows, start, private, memory.divisors, step
+            step_in_units(*of_row, gain, share, l2, l1, stretch * bent)
+        elif n_columns == 1:
+            # not from `step`, which would be a load of what has just been stored
+            long = stretch * bent * columns[layout.C_ETA, 0]
+            single_step(rows, start, end, *of, its_change, long, gain, share, l2, l1)
+        else:
+            saga_step(rows, start, end, *of, step, gain, share, l2, l1, stretch * bent)
+
+
+@kernel
+def remember(rows, rule, w, intercept, schedule, memory, local):
+    """Fill the table with the derivatives at a model; rows that are held out keep their zeros."""
+    n_held_out = schedule.held_out.shape[0]
+    for r in range(rows.y.shape[0]):
+        if n_held_out == 0 or schedule.held_out[r] == 0:
+            args = memory.gradients, local, schedule.columns, 0.0, True, False
+            row_change(rows, rule, r, w, intercept, *args)
+    start_block(local)
+
+
+@kernel
+def average_table(rows, table, share, average, mean):
+    """Set ``average[j, c] = sum_r (x_rj share) table[r, c]`` and ``mean[c] = sum_r table share``.
+
+    share : float, one over the number of rows that are trained on
+    mean : float64 (n_columns,), the average of the intercept's feature, which is one
+    """
+    n_columns = mean.shape[0]
+    for j in range(average.shape[0]):
+        average[j] = 0.0
+    for c in range(n_columns):
+        mean[c] = 0.0
+    for r in range(rows.y.shape[0]):
+        start, end = row_bounds(rows, r)
+        if n_columns == 1:
+            # the same as below with the row's entry in a register: a fifth of the time
+            entry = np.float64(table[r])
+            mean[0] += entry * share
+            for k in range(start, end):
+                x = np.float64(rows.data[k]) * share
+                average[column_of(rows, start, k)] += x * entry
+            continue
+        for c in range(n_columns):
+            mean[c] += np.float64(table[r * n_columns + c]) * share
+        for k in range(start, end):
+            base = column_of(rows, start, k) * np.uint64(n_columns)
+            x = np.float64(rows.data[k]) * share
+            for c in range(n_columns):
+                average[base + np.uint64(c)] += x * np.float64(table[r * n_columns + c])
+
+
+@helper
+def fade(rule, columns, epoch):
+    """Let the steps for a loss with kinks fall as the epochs' cube root; called at an epoch's end.
+
+    Not beyond those in which they fall within an epoch.
+    """
+    if rule.method != SAGA or not losses.is_kinked(rule.loss):
+        return
+    if epoch + 1 >= columns[layout.C_FALLS, 0]:
+        return
+    for c in range(columns.shape[1]):
+        columns[layout.C_ETA, c] *= ((epoch + 1.0) / (epoch + 2.0)) ** (1.0 / 3.0)
+
+
+@helper
+def tame(columns, sums, epoch, coupled):
+    """Halve the step size of a column whose table changes ever more; called at an epoch's end.
+
+    Where the run converges, what an epoch changes in the table dies out; where steps are too long
+    it stays or grows. So the step is halved when an epoch's sum of squared changes has risen
+    `PATIENCE` times in a row, to more than `LOUDER` times the least one and `LOUD` times the
+    largest. A single such epoch may be a worker that slept for a while and brings what is long out
+    of date. The first two epochs, in which the table fills, do not count.
+    """
+    if epoch < FILLED:
+        return
+    n_columns = columns.shape[1]
+    together = 0.0
+    for c in range(n_columns):
+        together += sums[2 * n_columns + c]
+    for c in range(n_columns):
+        if columns[layout.C_ACTIVE, c] == 0.0:
+            continue
+        size = together if coupled else sums[2 * n_columns + c]
+        columns[layout.C_LOUD, c] = max(columns[layout.C_LOUD, c], size)
+        columns[layout.C_CALM, c] = min(columns[layout.C_CALM, c], size)
+        above = max(LOUDER * columns[layout.C_CALM, c], LOUD * columns[layout.C_LOUD, c])
+        grew = size > above and size >= columns[layout.C_LAST, c]
+        columns[layout.C_GREW, c] = columns[layout.C_GREW, c] + 1.0 if grew else 0.0
+        columns[layout.C_LAST, c] = size
+        if columns[layout.C_GREW, c] >= PATIENCE:
+            columns[layout.C_ETA, c] *= 0.5
+            columns[layout.C_GREW, c] = 0.0

@@ -1,0 +1,383 @@
+"""Stochastic gradient steps on a vector that only one worker writes.
+
+The vector is the model itself with one worker, and a private copy of it with several (see
+`copy_exchange`). Row by row this is what scikit-learn does (scale factor for l2, cumulative l1,
+decayed intercept step on sparse rows, clipped derivative, passive-aggressive steps), so that one
+worker fits scikit-learn's model.
+
+Averaging (Xu 2011; the sparse form of Bottou) keeps the *sum* of iterates: with the model ``scale *
+w``, the sum of the iterates is ``A * w + lag``, where A is the sum of the scales and a change of w
+by delta adds ``-A * delta`` to lag. Departure: a float64 sum where scikit-learn keeps a running
+mean in the rows' dtype; a sum adds up over workers and over exchanges. A run of one worker that
+goes on from a mean of `before` iterates may write into that mean itself, as scikit-learn does: and
+in the rows' dtype: its iterates count 1 / before in the lag then (`RuleNumbers.iterate`), and the
+lag times before is the sum.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.jit.decorators import helper, inlined
+from hogshare.kernels.rows.row_views import (
+    add,
+    column_of,
+    margin,
+    margins,
+    prefetch_labels,
+    prefetch_row,
+    row_at,
+    row_bounds,
+    row_label,
+    row_weight,
+    scatter,
+    squared_norm,
+)
+from hogshare.kernels.rules import losses, penalties, step_schedules
+from hogshare.kernels.rules.block_sums import CRITERION, count_loss
+
+NEGLIGIBLE = 1e-30  # a smaller step changes nothing, and denormal numbers are slow
+PREFETCH_LABELS = 8  # their three lines come first, or fetching the row stalls on where it starts
+PREFETCH_ROWS = 2  # rows ahead; measured, see docs/tried/2026-11/speed.md
+GRADIENT = 0  # values of Rule.method
+DUAL = 1
+SAGA = 2
+
+
+class RuleNumbers(NamedTuple):
+    """Scalars of the update, constant during a run. See `problems.linear` for their meaning.
+
+    Those from `method` on belong to the rules that remember rows; see
+    `hogshare.kernels.rules.dual_ascent` and `hogshare.kernels.rules.saga_steps`.
+    """
+
+    loss: int
+    epsilon: float
+    penalty: int
+    alpha: float
+    l1_ratio: float
+    schedule: int
+    eta0: float
+    power_t: float
+    optimal_init: float
+    average: int
+    fit_intercept: int
+    intercept_decay: float
+    track: int
+    batch: int
+    first_t: float
+    method: int
+    dual_scale: float  # strength of l2 times rows
+    dual_rows: float
+    intercept_step: float  # of SDCA; of SAGA, in proportion to its step
+    threshold: float  # of l1, 0 without
+    curvature: float  # of the loss, at most
+    keep: float  # whether what an exchange holds back stays in the copy, see `copy_exchange`
+    stretch: float  # of the steps in a worker's own copy, at most; see `copy_exchange`
+    tamed: int  # whether SAGA's step is halved where it turns out to be too long
+    saga_step: float  # the first; the present one stands in the columns
+    level: float  # share of an epoch in which SAGA's step does not fall; see `saga_steps`
+    steep: int  # whether it falls from the start in a run's first one
+    falls: int  # epochs in which it falls; of a run that goes on the columns have that
+    fewest: (
+        float  # share of the rows whose model SDCA's is in a run's first epoch; see `dual_ascent`
+    )
+    coordinate: int  # whether one coordinate is written, and which; see `coordinate_steps`
+    iterate: float  # weight of an iterate in the lag: 1, or less where that holds a mean
+    stride: float = 1.0  # time of a row: rows that are visited in all meanwhile, as of the plan
+    represents: float = (
+        1.0  # rows that one of SDCA's stands for until sites exchange, see `dual_ascent`
+    )
+
+
+class Private(NamedTuple):
+    """What one worker writes and nobody reads meanwhile.
+
+    w : rows' dtype [n_features * n_columns], the copy, to be multiplied by the scale
+    base : as w, the shared vector at the last exchange (empty with one worker)
+    received : as w, l1 penalty received by each coordinate (empty without l1)
+    lag : float64 [n_features * n_columns], see the file's head (empty without averaging); rows'
+        dtype where it is the mean that a run goes on from
+    local : float64 [layout.N_LOCAL_FIELDS, n_columns]
+    pending : int64 [n_segments], rows whose changes of a segment have not been folded
+    average : float64 [n_features * n_columns], copy of SAGA's average (empty without)
+    average_base : as average, the shared one at the last exchange (empty with one worker)
+    scratch : float64, steps of the mini-batch in hand [batch * n_columns], then what draws of
+        coordinates need, see `coordinate_steps`
+    """
+
+    w: np.ndarray
+    base: np.ndarray
+    received: np.ndarray
+    lag: np.ndarray
+    local: np.ndarray
+    pending: np.ndarray
+    average: np.ndarray
+    average_base: np.ndarray
+    scratch: np.ndarray
+
+
+@inlined
+def target(loss, label, column, n_columns):
+    """Target of a row for one column: the label itself, or one class against the rest."""
+    if n_columns == 1:
+        return np.float64(label)
+    if np.int64(label) == column:
+        return 1.0
+    return 0.0 if loss == losses.LOG_LOSS or loss == losses.MULTINOMIAL else -1.0
+
+
+@inlined
+def couple(loss, local, margin, intercept):
+    """Predictions of a row whose columns the loss couples, in place of its margins.
+
+    Returns whether there are any; if not, a column's prediction is left to its own loop, where it
+    stays in a register.
+    """
+    if loss != losses.MULTINOMIAL:
+        return False
+    for c in range(margin.shape[0]):
+        margin[c] = margin[c] * local[layout.L_SCALE, c] + intercept[c]
+    losses.log_probabilities(margin)
+    return True
+
+
+@inlined
+def prefetch_ahead(rows, order, i):
+    """Ask for what rows soon after ``order[i]`` need.
+
+    Past the end of the stretch in hand too: what follows an exchange is most often the next stretch
+    of the same block, whose first rows would otherwise be waited for.
+    """
+    last = order.shape[0]
+    if i + PREFETCH_LABELS < last:
+        prefetch_labels(rows, row_at(order, i + PREFETCH_LABELS))
+    if i + PREFETCH_ROWS < last:
+        prefetch_row(rows, row_at(order, i + PREFETCH_ROWS))
+
+
+@inlined
+def weight_of(columns, c, y, weight):
+    """Weight of a row times its class's.
+
+    Both class weights are read, so that nothing branches on the label, which is hard to foresee.
+    """
+    positive = columns[layout.C_POSITIVE, c]
+    negative = columns[layout.C_NEGATIVE, c]
+    return weight * (positive if y > 0.0 else negative)
+
+
+@inlined
+def gradient_step(rule, y, p, eta, norm2):
+    """Multiple of the row by which a column moves, before row and class weights."""
+    if rule.schedule == step_schedules.PA1 or rule.schedule == step_schedules.PA2:
+        loss = losses.loss_value(rule.loss, rule.epsilon, y, p)
+        if rule.schedule == step_schedules.PA1:
+            if norm2 == 0.0:
+                return 0.0
+            size = min(rule.eta0, loss / norm2)
+        else:
+            size = loss / (norm2 + 0.5 / rule.eta0)
+        if rule.loss == losses.HINGE or rule.loss == losses.PERCEPTRON:
+            return size * y
+        return -size if y - p < 0.0 else size
+    return -eta * losses.loss_derivative(rule.loss, rule.epsilon, y, p)
+
+
+@helper
+def fold_in_line(w, lag, scale, late):
+    """Fold one scale of all columns, as one long vector; nothing that stays is touched."""
+    kind = w.dtype.type
+    if lag.shape[0] > 0 and late != 0.0:
+        for j in range(w.shape[0]):
+            lag[j] += late * w[j]
+    if scale != 1.0:
+        for j in range(w.shape[0]):
+            w[j] = kind(scale * w[j])
+
+
+@helper
+def fold_scale(private, first, last):
+    """Multiply the scales of columns ``first:last`` into the vector; the lag stays exact."""
+    local = private.local
+    w = private.w
+    n_columns = local.shape[1]
+    kind = w.dtype.type
+    averaging = private.lag.shape[0] > 0
+    scale, late = local[layout.L_SCALE, first], local[layout.L_AVERAGE_SCALE, first]
+    alike = last - first == n_columns
+    for c in range(first, last):
+        alike = alike and local[layout.L_SCALE, c] == scale
+        alike = alike and local[layout.L_AVERAGE_SCALE, c] == late
+    if alike:
+        # so they are, unless one has stopped learning; a pass as quick as memory is
+        fold_in_line(w, private.lag, scale, late)
+        for c in range(first, last):
+            local[layout.L_AVERAGE_SCALE, c] = 0.0
+            local[layout.L_SCALE, c] = 1.0
+        return
+    for base in range(0, w.shape[0], n_columns):
+        for c in range(first, last):
+            j = base + c
+            if averaging:
+                private.lag[j] += local[layout.L_AVERAGE_SCALE, c] * w[j]
+            w[j] = kind(local[layout.L_SCALE, c] * w[j])
+    for c in range(first, last):
+        local[layout.L_AVERAGE_SCALE, c] = 0.0
+        local[layout.L_SCALE, c] = 1.0
+
+
+@helper
+def support_norms(rows, start, end, private):
+    """Norms of the model over one row's support: scikit-learn's estimate for its criterion."""
+    local = private.local
+    n_columns = local.shape[1]
+    for c in range(n_columns):
+        if local[layout.L_STEP, c] == 0.0:
+            continue
+        squares = 0.0
+        absolutes = 0.0
+        for k in range(start, end):
+            j = column_of(rows, start, k) * np.uint64(n_columns) + np.uint64(c)
+            value = np.float64(private.w[j])
+            squares += value * value
+            absolutes += abs(value)
+        scale = local[layout.L_SCALE, c]
+        local[layout.L_SQUARED_NORM, c] = squares * scale * scale
+        local[layout.L_L1_NORM, c] = absolutes * scale
+
+
+@inlined
+def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
+    """Take one SGD step per row ``order[first:last]``; the first row's step counter is `t`.
+
+    Counts losses and, where asked, losses and penalties (sums, not means); see `block_sums`.
+
+    single : whether there is one column: a constant of the kernel. Then loops over columns are
+        gone, and what a step waits for stays in registers: in an array the compiler could not tell
+        it from the vector. That is worth a fifth of the time of a row of 136 values.
+    """
+    local = private.local
+    n_columns = 1 if single else local.shape[1]
+    margin_of = local[layout.L_MARGIN]
+    step = local[layout.L_STEP]
+    l1 = rule.penalty == penalties.L1 or rule.penalty == penalties.ELASTICNET
+    l2_share = 1.0 - rule.l1_ratio
+    passive = rule.schedule == step_schedules.PA1 or rule.schedule == step_schedules.PA2
+    tiny = 1e-6 if rows.data.itemsize == 4 else 1e-9
+    # what one column keeps from row to row: in the arrays only where something below reads it there
+    scale = local[layout.L_SCALE, 0]
+    intercept = local[layout.L_INTERCEPT, 0]
+    read_inside = l1 or rule.average > 0 or rule.track == CRITERION
+    for i in range(first, last):
+        r = row_at(order, i)
+        prefetch_ahead(rows, order, i)
+        start, end = row_bounds(rows, r)
+        if single:
+            only = margin(rows, start, end, private.w)
+            coupled = False
+        else:
+            only = 0.0
+            margins(rows, start, end, private.w, margin_of)
+            coupled = couple(rule.loss, local, margin_of, local[layout.L_INTERCEPT])
+        label = row_label(rows, r)
+        weight = row_weight(rows, r)
+        norm2 = squared_norm(rows.data, start, end) if passive else 0.0
+        eta_t = step_schedules.step_size(
+            rule.schedule, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t
+        )
+        skip = rule.schedule == step_schedules.PA1 and norm2 == 0.0
+        move = 0.0
+        moved = False
+        for c in range(n_columns):
+            step[c] = 0.0
+            if columns[layout.C_ACTIVE, c] == 0.0:
+                continue
+            eta = columns[layout.C_ETA, c] if rule.schedule == step_schedules.ADAPTIVE else eta_t
+            local[layout.L_ETA, c] = eta
+            if not single:
+                scale = local[layout.L_SCALE, c]
+                intercept = local[layout.L_INTERCEPT, c]
+            p = only if single else margin_of[c]
+            if not coupled:
+                p = p * scale + intercept
+            y = target(rule.loss, label, c, n_columns)
+            penalty = 0.0
+            if rule.track == CRITERION and not passive:
+                penalty = rule.alpha * (
+                    l2_share * 0.5 * local[layout.L_SQUARED_NORM, c]
+                    + rule.l1_ratio * local[layout.L_L1_NORM, c]
+                )
+            count_loss(rule, local, c, y, p, penalty)
+            if skip:
+                continue
+            if rule.penalty >= penalties.L2:
+                # never to a negative scale: too large a step sets the weights to zero
+                shrink = max(0.0, 1.0 - l2_share * eta * rule.alpha)
+                scale *= shrink
+                if rule.track == CRITERION:
+                    local[layout.L_SQUARED_NORM, c] *= shrink * shrink
+                    local[layout.L_L1_NORM, c] *= shrink
+                if scale < tiny:
+                    local[layout.L_SCALE, c] = scale
+                    fold_scale(private, c, c + 1)
+                    scale = 1.0
+            # The division does not wait for the margin, as the step itself does; stored, it is not
+            # moved behind it by the compiler.
+            gain = weight_of(columns, c, y, weight) / scale
+            local[layout.L_GAIN, c] = gain
+            move = gradient_step(rule, y, p, eta, norm2) * gain
+            step[c] = move
+            moved = moved or abs(move) > NEGLIGIBLE
+            if rule.fit_intercept:
+                intercept += move * scale * rule.intercept_decay
+            if not single or read_inside:
+                local[layout.L_SCALE, c] = scale
+                local[layout.L_INTERCEPT, c] = intercept
+        if skip:
+            t += rule.stride
+            continue
+        averaging = 0 < rule.average <= t
+        if averaging and n_columns == 1:
+            late = local[layout.L_AVERAGE_SCALE, 0] * step[0]
+            if rows.width > 0:
+                for j in range(np.uint64(rows.width)):
+                    private.lag[j] -= late * np.float64(rows.data[start + j])
+            else:
+                for k in range(start, end):
+                    private.lag[rows.indices[k]] -= late * np.float64(rows.data[k])
+        elif averaging:
+            n = np.uint64(n_columns)
+            for k in range(start, end):
+                base = column_of(rows, start, k) * n
+                x = np.float64(rows.data[k])
+                for c in range(n_columns):
+                    private.lag[base + np.uint64(c)] -= (
+                        local[layout.L_AVERAGE_SCALE, c] * x * step[c]
+                    )
+        if single and moved:
+            add(rows, start, end, private.w, move)
+        elif moved:
+            scatter(rows, start, end, private.w, step)
+        if rule.track == CRITERION and rule.penalty != penalties.NONE:
+            support_norms(rows, start, end, private)
+        if averaging:
+            for c in range(n_columns):
+                if columns[layout.C_ACTIVE, c] != 0.0:
+                    local[layout.L_AVERAGE_SCALE, c] += local[layout.L_SCALE, c] * rule.iterate
+                    local[layout.L_AVERAGE_INTERCEPT, c] += local[layout.L_INTERCEPT, c]
+                    local[layout.L_AVERAGE_COUNT, c] += 1.0
+        if l1:
+            for c in range(n_columns):
+                if columns[layout.C_ACTIVE, c] != 0.0:
+                    local[layout.L_PENALTY, c] += (
+                        rule.l1_ratio * local[layout.L_ETA, c] * rule.alpha
+                    )
+            scales = local[layout.L_SCALE]
+            due = local[layout.L_PENALTY]
+            penalties.clip_l1(rows, start, end, private.w, private.received, scales, due)
+        t += rule.stride
+    if single:
+        local[layout.L_SCALE, 0] = scale
+        local[layout.L_INTERCEPT, 0] = intercept

@@ -1,0 +1,147 @@
+"""SAGA's step on several features of a sparse row at once, in vector instructions.
+
+The compiler makes vector instructions of a loop over a row's features where it only reads the
+vector (`row_views.margin`), but not where it writes: for all it knows, two of the features are one.
+In a row they never are (`problems.linear.row_arrays` adds up repeated columns), so here the
+coordinates of four features are read together, computed with together, and written one by one.
+(Whoever edits a SciPy matrix's arrays in place has to take back what it remembers of them,
+`has_canonical_format`: it is trusted here, as in SciPy's own operations.)
+
+That is 10 instructions per feature instead of 27, and a seventh of the time of an epoch of SAGA
+where vector, average and D are in cache (a9a). A step of plain descent is four instructions as it
+is, and gains nothing.
+
+Not used where the JIT is off or indices are checked (`PLAIN`): the caller's loop then does it all.
+"""
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from hogshare.kernels.jit.decorators import BOUNDSCHECK, FLAGS, JIT_DISABLED
+
+PLAIN = JIT_DISABLED or BOUNDSCHECK
+FAST = tuple(sorted(FLAGS["fastmath"]))  # the kernels' own
+DOUBLE = ir.DoubleType()
+I32 = ir.IntType(32)
+
+
+class Lanes:
+    """Reads and writes of an intrinsic's array arguments, `width` values at a time."""
+
+    def __init__(self, context, builder, signature, args, width):
+        self.context = context
+        self.builder = builder
+        self.kinds = signature.args
+        self.args = args
+        self.width = width
+        self.doubles = ir.VectorType(DOUBLE, width)
+
+    def number(self, n, kind):
+        """Scalar argument `n` as another type."""
+        return self.context.cast(self.builder, self.args[n], self.kinds[n], kind)
+
+    def spread(self, n):
+        """Scalar argument `n` in every lane."""
+        return self._vector([self.number(n, types.float64)] * self.width, DOUBLE)
+
+    def columns(self, n, k):
+        """``array[k:k + width]`` of array argument `n`, one by one, as indices."""
+        dtype = self.kinds[n].dtype
+        columns = []
+        for lane in range(self.width):
+            place = self._pointer(n, self.builder.add(k, k.type(lane)))
+            value = self.builder.load(place, typ=self._data_type(n))
+            columns.append(self.context.cast(self.builder, value, dtype, types.uint64))
+        return columns
+
+    def values(self, n, k):
+        """``array[k:k + width]`` of array argument `n`, widened."""
+        kind = self._data_type(n)
+        whole = ir.VectorType(kind, self.width)
+        size = self.kinds[n].dtype.bitwidth // 8  # a row begins anywhere
+        return self._widened(self.builder.load(self._pointer(n, k), typ=whole, align=size))
+
+    def gather(self, n, columns):
+        """``array[columns]`` of array argument `n`, widened."""
+        kind = self._data_type(n)
+        values = [self.builder.load(self._pointer(n, column), typ=kind) for column in columns]
+        return self._widened(self._vector(values, kind))
+
+    def scatter(self, n, columns, vector):
+        """``array[columns] = vector`` for array argument `n`, rounded to its type."""
+        kind = self._data_type(n)
+        if kind != DOUBLE:
+            vector = self.builder.fptrunc(vector, ir.VectorType(kind, self.width))
+        for lane, column in enumerate(columns):
+            value = self.builder.extract_element(vector, I32(lane))
+            self.builder.store(value, self._pointer(n, column))
+
+    def _data_type(self, n):
+        return self.context.get_data_type(self.kinds[n].dtype)
+
+    def _pointer(self, n, index):
+        kind = self.kinds[n]
+        array = self.context.make_array(kind)(self.context, self.builder, self.args[n])
+        return cgutils.get_item_pointer(self.context, self.builder, kind, array, [index])
+
+    def _vector(self, values, kind):
+        vector = ir.Constant(ir.VectorType(kind, self.width), ir.Undefined)
+        for lane, value in enumerate(values):
+            vector = self.builder.insert_element(vector, value, I32(lane))
+        return vector
+
+    def _widened(self, vector):
+        if vector.type == self.doubles:
+            return vector
+        return self.builder.fpext(vector, self.doubles)
+
+
+def _mover(width):
+    @intrinsic
+    def move(typingctx, w, average, rarity, indices, data, k, long, reach, share, change, l2):
+        """Move features ``indices[k:k + width]``, as `saga_steps.saga_move` does one, and their
+        average.
+
+        w : moves by ``-(reach change x + long D average)``, and shrinks for `l2`
+        average : grows by ``share change x``
+
+        The next row's prediction waits for `w`, and `w` for `change`. So all that does not depend
+        on it is done before, and one multiplication and one subtraction are left: a sixth of the
+        time of a row whose values are in cache. The operations that see to it may not be put into
+        another order, which would put the division last.
+        """
+        arrays = w, average, rarity, indices, data
+
+        def codegen(context, builder, signature, args):
+            lanes = Lanes(context, builder, signature, args, width)
+
+            def op(name, a, b):
+                return getattr(builder, name)(a, b, flags=FAST)
+
+            def fixed(name, a, b):
+                return getattr(builder, name)(a, b, flags=("contract",))  # none would be `FAST`
+
+            first = lanes.number(5, types.intp)
+            columns = lanes.columns(3, first)
+            x = lanes.values(4, first)
+            longs, reaches, shares, changes, l2s = (lanes.spread(n) for n in range(6, 11))
+            old = lanes.gather(1, columns)
+            rare = op("fmul", longs, lanes.gather(2, columns))
+            one = ir.Constant(lanes.doubles, [1.0] * width)
+            shrink = fixed("fdiv", one, op("fadd", one, op("fmul", rare, l2s)))
+            still = fixed("fsub", lanes.gather(0, columns), op("fmul", rare, old))
+            still = fixed("fmul", still, shrink)
+            pull = fixed("fmul", fixed("fmul", reaches, shrink), x)
+            lanes.scatter(0, columns, fixed("fsub", still, fixed("fmul", changes, pull)))
+            push = fixed("fmul", changes, fixed("fmul", shares, x))
+            lanes.scatter(1, columns, fixed("fadd", old, push))
+            return context.get_dummy_value()
+
+        return types.none(*arrays, k, long, reach, share, change, l2), codegen
+
+    return move
+
+
+move_four = _mover(4)
+move_two = _mover(2)

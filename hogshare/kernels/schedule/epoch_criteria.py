@@ -1,0 +1,231 @@
+"""How an epoch ends: the criterion, the held-out score, and whether learning goes on.
+
+Who writes: the worker that holds the ENDER word, and it alone (columns, history, EPOCHS, and LIMIT
+downwards). The sums that it reads were all added before the count-down of the epoch's blocks, which
+acquires.
+"""
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.jit.atomics import compare_exchange, load, store
+from hogshare.kernels.jit.decorators import helper
+from hogshare.kernels.rows.row_scores import held_out_scores
+from hogshare.kernels.rules import losses, penalties, step_schedules
+from hogshare.kernels.rules.dual_ascent import half_squares
+from hogshare.kernels.rules.proximal_points import shrunk
+from hogshare.kernels.rules.saga_steps import fade, strengths, tame
+from hogshare.kernels.rules.sgd_steps import GRADIENT, SAGA
+from hogshare.kernels.schedule.epoch_schedule import (
+    ALONE,
+    LOCK_FREE,
+    MASTER,
+    apply_criterion,
+    open_epoch,
+    slot_of,
+    stop_now,
+)
+
+
+@helper
+def any_nonfinite(private, vector, plan):
+    """Whether the model has left the floating-point range (every value is looked at).
+
+    Counted, not looked for: without a way out the loop is as quick as memory is.
+    """
+    in_shared = plan.private == LOCK_FREE or plan.private == MASTER
+    w = vector.w if in_shared else private.w
+    outside = 0
+    for j in range(w.shape[0]):
+        outside += 0 if np.isfinite(w[j]) else 1
+    if outside > 0:
+        return True
+    for c in range(vector.intercept.shape[0]):
+        intercept = vector.intercept[c] if in_shared else private.local[layout.L_INTERCEPT, c]
+        if not np.isfinite(intercept):
+            return True
+    return False
+
+
+@helper
+def add_cells(sums, n_columns):
+    """Add up the losses of an epoch's cells, in their order, which settles the sum's bits.
+
+    sums : as of an epoch, and a place for each cell after them
+    """
+    total = 0.0
+    for k in range(3 * n_columns, sums.shape[0]):
+        total += sums[k]
+    sums[0] += total
+    sums[n_columns] += total
+
+
+@helper
+def find_criteria(rule, sums, w, divisors, n_rows, criterion):
+    """Mean of losses and penalties of an epoch, column by column, into `criterion`.
+
+    sums : float64[3 * n_columns], of the epoch's blocks
+    w, divisors : the model, as of `half_squares`
+    n_rows : that were trained on
+    """
+    n_columns = criterion.shape[0]
+    for c in range(n_columns):
+        criterion[c] = sums[n_columns + c] / n_rows
+        if rule.method != GRADIENT and rule.penalty != penalties.NONE:
+            squares, absolutes = half_squares(w, divisors, rule.threshold, n_columns, c)
+            l2 = (1.0 - rule.l1_ratio) * squares
+            criterion[c] += rule.alpha * (l2 + rule.l1_ratio * absolutes)
+    if rule.loss == losses.MULTINOMIAL:
+        # coupled columns are one model: they stop together, or none does
+        for c in range(1, n_columns):
+            criterion[0] += criterion[c]
+        for c in range(1, n_columns):
+            criterion[c] = criterion[0]
+
+
+@helper
+def settle_columns(rule, plan, columns, sums, criterion, score, epoch):
+    """What an epoch's sums make of step sizes; True if no column learns any more."""
+    if rule.method == SAGA and rule.tamed != 0:
+        tame(columns, sums, epoch, rule.loss == losses.MULTINOMIAL)
+    fade(rule, columns, epoch)
+    adaptive = rule.schedule == step_schedules.ADAPTIVE
+    return apply_criterion(columns, plan, adaptive, criterion, score, epoch)
+
+
+@helper
+def end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch):
+    """Decide whether learning goes on; the worker holds the ENDER word."""
+    control = schedule.control
+    local = private.local
+    in_shared = plan.private == LOCK_FREE or plan.private == MASTER
+    w = vector.w if in_shared else private.w
+    n_columns = local.shape[1]
+    n_rows = np.float64(schedule.order.shape[1])
+    # whoever has the model looks at it too: after a run's last epoch once is enough
+    handed_back = plan.private == ALONE and epoch + 1 >= plan.max_epochs and not plan.report_epochs
+    if not handed_back and any_nonfinite(private, vector, plan):
+        stop_now(control, layout.STOPPED_BY_DIVERGENCE)
+        store(control, layout.EPOCHS, epoch + 1)
+        return
+    sums = schedule.sums[slot_of(schedule, epoch)]
+    if plan.grid > 0:
+        add_cells(sums, n_columns)
+    if epoch < schedule.history.shape[0]:
+        total = 0.0
+        for c in range(n_columns):
+            total += sums[c]
+        # a loss that couples the columns is counted once per row
+        parts = 1 if rule.loss == losses.MULTINOMIAL else n_columns
+        schedule.history[epoch] = total / (n_rows * parts)
+    # the block's scratch is free here: its sums have been added to the epoch's
+    criterion = local[layout.L_STEP]
+    score = local[layout.L_LOSS]
+    find_criteria(rule, sums, w, memory.divisors, n_rows, criterion)
+    for c in range(n_columns):
+        score[c] = 0.0
+    if plan.early_stopping:
+        if in_shared:
+            for c in range(n_columns):
+                local[layout.L_SCALE, c] = 1.0
+                local[layout.L_INTERCEPT, c] = vector.intercept[c]
+        held_out_scores(rows, rule, plan.regression, schedule.held_out, w, local, score)
+    if settle_columns(rule, plan, schedule.columns, sums, criterion, score, epoch):
+        stop_now(control, layout.STOPPED_BY_CRITERION)
+    if rule.method != GRADIENT:
+        average = memory.average if in_shared else private.average
+        means = memory.dual_mean if in_shared else local[layout.L_DUAL_MEAN]
+        call(rule, schedule, memory, sums, w, average, means, epoch)
+    if plan.free != 0:
+        open_epoch(schedule, plan, epoch + schedule.sums.shape[0])
+    store(control, layout.EPOCHS, epoch + 1)
+
+
+@helper
+def steepest(rule, units, w, average, means):
+    """Largest component of the gradient mapping, by SAGA's average: that of late, not of now.
+
+    In the features' units, as far as they are known.
+    """
+    l2, l1 = strengths(rule)
+    n_columns = means.shape[0]
+    largest = 0.0
+    for j in range(units.shape[1]):
+        inverse = units[1, j]
+        if inverse == 0.0:
+            continue
+        for c in range(n_columns):
+            k = j * n_columns + c
+            value = np.float64(w[k])
+            slope = average[k] - units[0, j] * means[c] + l2 * value
+            if l1 > 0.0:
+                place = value / (inverse * inverse)
+                slope = place - shrunk(place - slope, l1)
+            largest = max(largest, abs(slope) * inverse)
+    return largest
+
+
+@helper
+def call(rule, schedule, memory, sums, w, average, means, epoch):
+    """Let workers rest for a look, once an epoch has changed as little as is hoped for.
+
+    What an epoch changes in what is remembered of rows dies out as the gradient does, as long as
+    that has far to go; where only few directions are left, which change little from one epoch to
+    the next, SAGA's average is the gradient to a few per cent. So one tells of the other without a
+    look. The holder of the ENDER word lowers the limit before EPOCHS advances: nobody has claimed
+    from the epoch after the next one then. From the next one others may have: with them it is
+    foreseen, at the rate of late, and the rest comes after it.
+    """
+    columns = schedule.columns
+    n_columns = columns.shape[1]
+    before = columns[layout.C_CHANGE, 0]
+    change = 0.0
+    for c in range(n_columns):
+        change += sums[2 * n_columns + c]
+    columns[layout.C_CHANGE, 0] = change
+    first_free = epoch + 1
+    if schedule.table.shape[0] > 1:
+        first_free = epoch + 2
+        if change < before:
+            change *= change / before
+    if columns[layout.C_ENOUGH, 0] <= 0.0 or change > columns[layout.C_ENOUGH, 0]:
+        return
+    if first_free < columns[layout.C_SOONEST, 0]:
+        return
+    small = columns[layout.C_SMALL, 0]
+    told = small > 0.0 and average.shape[0] > 0
+    if told and steepest(rule, memory.units, w, average, means) > small:
+        return
+    columns[layout.C_ENOUGH, 0] = -np.float64(first_free)
+    if first_free < load(schedule.control, layout.LIMIT):
+        store(schedule.control, layout.LIMIT, first_free)
+
+
+@helper
+def epoch_is_over(schedule, plan):
+    """Whether the oldest epoch that has not been ended has no block left."""
+    epoch = load(schedule.control, layout.EPOCHS)
+    return (
+        epoch < plan.max_epochs
+        and load(schedule.control, layout.READY) > epoch
+        and load(schedule.remaining, slot_of(schedule, epoch) * layout.WORD) == 0
+        and load(schedule.control, layout.STOP) == layout.RUNNING
+    )
+
+
+@helper
+def end_epochs(rows, rule, plan, schedule, vector, memory, private, me):
+    """End every epoch that is over, in order.
+
+    Two short epochs may be over before the first has been decided on, so this is not left to
+    whoever completes a last block: whoever does takes the ENDER word, or leaves the work to the
+    holder, who looks again after giving the word back.
+    """
+    control = schedule.control
+    while epoch_is_over(schedule, plan):
+        if compare_exchange(control, layout.ENDER, 0, me + 1) != 0:
+            return
+        if epoch_is_over(schedule, plan):
+            epoch = load(control, layout.EPOCHS)
+            end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch)
+        store(control, layout.ENDER, 0)

@@ -1,0 +1,66 @@
+"""Quanta on the grid: a block is a cell of the problem's data, and nobody else writes its numbers.
+
+Rows touch numbers of two kinds, such as users' and items', and each kind is cut into groups. A cell
+is the rows of one group of each, and cells follow each other along diagonals, so that neighbours
+have nothing in common. Workers claim cells in that order and wait until those before are done that
+have numbers of theirs (`epoch_schedule.cell_is_free`). So every number has its steps in the order
+of the cells, whoever takes them and when: the model's bits are those of one worker.
+
+Who writes: worker `me` the numbers of the cell in hand, and the cell's place in its epoch's sums;
+all else as `hogshare.kernels.schedule.epoch_schedule`. Who reads: whoever claims a later cell of
+the same numbers, after it has read the mark in `done`, which the writer exchanged when it was
+through. A cell whose worker has died is taken over by whoever claims next, before any other.
+
+Source: DSGD (Gemulla, Nijkamp, Haas and Sismanis 2011), whose strata are the diagonals, with a
+barrier behind each; FPSGD (Zhuang, Chin, Juan and Lin 2013), which has none, and draws its cells.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.jit.decorators import helper
+from hogshare.kernels.ratings import factors
+from hogshare.kernels.rows.row_views import RowArrays
+from hogshare.kernels.rules import step_schedules
+from hogshare.kernels.rules.block_sums import start_block
+from hogshare.kernels.schedule.epoch_schedule import slot_of, stop_now
+from hogshare.kernels.schedule.streams import block_state
+
+
+class Cells(NamedTuple):
+    """What a quantum reads.
+
+    rows : of a linear problem, as every quantum has them: none
+    data : the problem's own, whose rows stand cell by cell
+    ends : int64 (n_cells,), where each cell's rows end
+    """
+
+    rows: RowArrays
+    data: Any
+    ends: np.ndarray
+
+
+@helper
+def cell_of_factors(cells, rule, plan, schedule, vector, private, ticket):
+    """Take a step for each rating of a cell; returns how many there are."""
+    epoch, cell = ticket // plan.n_blocks, ticket % plan.n_blocks
+    first, end = 0 if cell == 0 else cells.ends[cell - 1], cells.ends[cell]
+    start_block(private.local)
+    if rule.schedule == step_schedules.ADAPTIVE:
+        eta = schedule.columns[layout.C_ETA, 0]
+    else:
+        t = rule.first_t + np.float64(epoch * cells.ends[plan.n_blocks - 1] + first)
+        eta = step_schedules.step_size(rule.schedule, rule.eta0, rule.power_t, 0.0, 0.0, t)
+    private.local[layout.L_ETA, 0] = eta
+    middle = first
+    if plan.shuffle != 0 and end > first:
+        middle += np.int64(block_state(plan.seed, epoch, cell)) % (end - first)
+    loss = factors.advance_between(vector.w, cells.data, middle, end, eta)
+    loss += factors.advance_between(vector.w, cells.data, first, middle, eta)
+    if not np.isfinite(loss):
+        stop_now(schedule.control, layout.STOPPED_BY_DIVERGENCE)
+    # in its own place: added as cells end, the sum would hang on the workers' timing
+    schedule.sums[slot_of(schedule, epoch), 3 * private.local.shape[1] + cell] = loss
+    return end - first

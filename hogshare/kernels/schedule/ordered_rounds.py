@@ -1,0 +1,271 @@
+"""Rounds in which workers fold and claim in their order: BSP that repeats bit for bit.
+
+Floating-point sums depend on their order, and so does who claims which block. In an ordered run a
+worker does both in its *section*, and the sections follow each other: round 0 of worker 0, of
+worker 1, ..., round 1 of worker 0, and so on. In a section a worker folds the block that it has
+computed, counts it, ends the epoch if it was the last, and claims the next block. It computes that
+one when all sections of its round are over, from what they left in the shared vector, and the next
+round's sections begin when all have computed. So round k gives worker j of P the block k P + j,
+everything that is decided (an epoch's end, a step size, a stop) is decided in a section while
+nobody computes, and the model depends on the seed and the number of workers only.
+
+On a plane of the user's there is nothing to fold. The plane is called in the section instead,
+which goes on when it has come to its first wish (`hogshare.engine.loop`); what comes after that
+wish comes when all sections of the round are over, of all workers at the same time, and before the
+next block. So it may wait for what others have written in their sections or write after them, and a
+run depends on the seed and the number of workers if the plane does.
+
+Where a mini-batch is split (`EpochPlan.split`), the blocks of a round are its parts: each worker
+computes the gradient of its part at the same vector, and the first section of the round takes one
+step by their sum, outside of kernels. So a run takes the steps of one worker, however many there
+are. T_PART is the worker's own until the round's sections begin, when nobody computes; whoever
+takes the step then clears it for all, and sets its own to STEPPED until its block is folded.
+
+A run in step over sites has all of this in the memory of each site, and all of its workers. Each
+computes on one site (T_SITE), and what its block has come to is brought to the others before the
+worker counts as ready there; folds, claims, ends of epochs and the plane's calls are done on all
+sites alike, by the same numbers. So nothing else is ever sent, and all have the same bits. A stop
+that a block asks for (T_STOPS) counts in the worker's section, where all sites are at one point.
+
+Who writes: SECTION, the number of the next section, the worker whose section it is, at its end
+(releasing); anybody moves it past a worker that is gone, by a compare-exchange. Who reads: all,
+acquiring, so that a section sees all before it. A worker that starts is waited for; one that is
+done or dead is passed over, and so is one that rests, until the caller raises the limit: which it
+does when all rest, so that nobody is passed over by chance. After a death the run goes on, with
+other bits.
+"""
+
+from hogshare.kernels import layout
+from hogshare.kernels.exchange.copy_exchange import ALL, WAIT, pull, push_in_order, record_push
+from hogshare.kernels.jit.atomics import compare_exchange, load, store
+from hogshare.kernels.jit.decorators import helper
+from hogshare.kernels.mail.edge_slots import all_taken, post
+from hogshare.kernels.rules.sgd_steps import GRADIENT
+from hogshare.kernels.schedule.epoch_criteria import end_epochs, epoch_is_over
+from hogshare.kernels.schedule.epoch_schedule import (
+    ALONE,
+    EXCHANGE,
+    LOCK_FREE,
+    MASTER,
+    claim,
+    complete,
+    news_of,
+    stop_now,
+    tick,
+    workers_left,
+)
+
+COMPUTE = -1  # answers of `next_step`, besides those of a turn
+AGAIN = -2
+COMPUTED = 1  # T_COMPUTED
+POSTED = 2
+UNSENT = 3  # over sites: computed, and not brought to the others yet
+BROUGHT = 4  # over sites: it is the others' too, or theirs is here
+STEPPED = -1  # T_PART: this worker has taken the mini-batch's step, and folds it
+GO_ON = 0  # T_WISH
+REST = 1
+LEAVE = 2
+
+
+@helper
+def take_place(schedule, me):
+    """Find the first section of a worker that joins, or comes back from a rest."""
+    state = schedule.table[me]
+    n = schedule.table.shape[0]
+    section = load(schedule.control, layout.SECTION)
+    state[layout.T_ROUND] = (section - me + n - 1) // n
+    state[layout.T_COMPUTED] = 0
+    state[layout.T_PART] = 0
+    state[layout.T_WISH] = GO_ON
+    state[layout.T_BLOCK] = layout.NO_BLOCK
+    store(state, layout.T_READY, state[layout.T_ROUND])
+
+
+@helper
+def is_gone(schedule, worker):
+    """Whether nobody has to wait for a worker's section."""
+    control = schedule.control
+    state = load(schedule.table[worker], layout.T_STATE)
+    if state == layout.RESTING:
+        return load(control, layout.EPOCHS) >= load(control, layout.LIMIT)
+    return state == layout.DONE or state == layout.DEAD
+
+
+@helper
+def has_come(schedule, section):
+    """Whether all sections before this one are over; passes over whoever is gone."""
+    control = schedule.control
+    n = schedule.table.shape[0]
+    while True:
+        now = load(control, layout.SECTION)
+        if now >= section:
+            return True
+        if not is_gone(schedule, now % n):
+            return False
+        compare_exchange(control, layout.SECTION, now, now + 1)
+
+
+@helper
+def all_are_ready(schedule, round_):
+    """Whether nobody computes what is to be folded in this round."""
+    for k in range(schedule.table.shape[0]):
+        if load(schedule.table[k], layout.T_READY) < round_ and not is_gone(schedule, k):
+            return False
+    return True
+
+
+@helper
+def end_section(schedule, me):
+    """Let the next worker have its section."""
+    state = schedule.table[me]
+    section = state[layout.T_ROUND] * schedule.table.shape[0] + me
+    state[layout.T_ROUND] += 1
+    if state[layout.T_BLOCK] < 0:
+        store(state, layout.T_READY, state[layout.T_ROUND])
+    store(schedule.control, layout.SECTION, section + 1)
+
+
+@helper
+def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
+    """Fold and count the block in hand: into the shared vector, or by the master.
+
+    Returns TURN_OVER, or what has to come first: TURN_GATHER for the step of a mini-batch that is
+    split, TURN_WAIT for the master, TURN_RECORD or TURN_EPOCH. The section goes on at the next
+    call.
+    """
+    state = schedule.table[me]
+    if state[layout.T_PART] > 0:
+        return layout.TURN_GATHER
+    has_step = plan.split == 0 or state[layout.T_PART] == STEPPED
+    if plan.private == MASTER:
+        if state[layout.T_COMPUTED] == COMPUTED:
+            # first counted, as without rounds
+            _, completed = complete(schedule, plan, state[layout.T_BLOCK], private.local)
+            state[layout.T_COUNTED] = completed
+            if has_step:
+                post(mail.box, me)
+            state[layout.T_COMPUTED] = POSTED
+        if not all_taken(mail.box, me):
+            return layout.TURN_WAIT
+        last, completed = epoch_is_over(schedule, plan), state[layout.T_COUNTED]
+    else:
+        if plan.private == EXCHANGE:
+            push_in_order(rule, schedule, vector, memory, private, me, WAIT, workers_left(schedule))
+        elif plan.private == LOCK_FREE and has_step:
+            record_push(schedule, me)
+        last, completed = complete(schedule, plan, state[layout.T_BLOCK], private.local)
+    state[layout.T_COMPUTED] = 0
+    state[layout.T_PART] = 0
+    tick(plan, state, me)
+    if last:
+        end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
+    return news_of(plan, last, completed)
+
+
+@helper
+def is_safe(schedule, plan):
+    """Whether no row of the next block can be in the hands of another worker in this round.
+
+    What is remembered of a row is written at once, and an epoch's blocks have no row in common,
+    but the next epoch's have. So that one begins in a round of its own.
+    """
+    control = schedule.control
+    if plan.shares > 0:
+        return True  # each has rows of its own
+    epoch = load(control, layout.TICKET) // plan.n_blocks
+    return epoch <= load(control, layout.EPOCHS) or load(control, layout.RETURNED) > 0
+
+
+@helper
+def claim_block(rows, rule, plan, schedule, vector, memory, private, me):
+    """Claim the next block, or see that there will be none."""
+    control = schedule.control
+    state = schedule.table[me]
+    if load(control, layout.STOP) != layout.RUNNING:
+        state[layout.T_WISH] = LEAVE
+        return
+    ticket = layout.NO_BLOCK
+    if rule.method == GRADIENT or is_safe(schedule, plan):
+        ticket = claim(schedule, plan, me)
+    if ticket == layout.FINISH_EPOCH:
+        end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
+    if ticket < 0:
+        state[layout.T_BLOCK] = layout.NO_BLOCK
+        epochs = load(control, layout.EPOCHS)
+        if epochs >= plan.max_epochs:
+            stop_now(control, layout.STOPPED_BY_LIMIT)
+            state[layout.T_WISH] = LEAVE
+        elif epochs >= load(control, layout.LIMIT):
+            state[layout.T_WISH] = REST
+
+
+@helper
+def count_brought(plan, schedule, me):
+    """Let the worker's section come, once every site has its block."""
+    state = schedule.table[me]
+    if plan.private == ALONE and state[layout.T_SITE] == layout.REMOTE:
+        record_push(schedule, me)  # who has computed it has counted it there
+    state[layout.T_COMPUTED] = COMPUTED
+    store(state, layout.T_READY, state[layout.T_ROUND])
+
+
+@helper
+def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
+    """What a worker does next: COMPUTE the block in hand, AGAIN, or one of the ``TURN_`` answers.
+
+    Of a plane's the answer after a fold is TURN_OVER at least, for the plane to be called.
+
+    The stop word counts where all workers of a round see the same: in a section, and after all
+    sections of a round. Who leaves or rests has one section more, for what its copy has kept.
+    """
+    control = schedule.control
+    state = schedule.table[me]
+    n = schedule.table.shape[0]
+    if state[layout.T_COMPUTED] == UNSENT:
+        return layout.TURN_BRING
+    if state[layout.T_COMPUTED] == BROUGHT:
+        count_brought(plan, schedule, me)
+    pending = state[layout.T_PENDING]
+    if pending != 0 and pending <= state[layout.T_ROUND]:
+        all_over = has_come(schedule, state[layout.T_ROUND] * n)
+        return layout.TURN_HOME if all_over else layout.TURN_WAIT
+    if state[layout.T_BLOCK] >= 0 and state[layout.T_COMPUTED] == 0:
+        if not has_come(schedule, state[layout.T_ROUND] * n):
+            return layout.TURN_WAIT
+        stopped = load(control, layout.STOP)
+        # a caller's stop over sites comes when some have pulled: all do, or bits would differ
+        is_pulled = stopped == layout.RUNNING or stopped == layout.STOPPED_IN_STEP
+        if plan.private == EXCHANGE and is_pulled:
+            # a master's snapshot is read when its rows are known
+            pull(schedule, vector, memory, private, me)
+        if stopped == layout.RUNNING:
+            site = state[layout.T_SITE]
+            return (
+                COMPUTE if site == layout.ONE_SITE or site == layout.BEGINS else layout.TURN_BRING
+            )
+        state[layout.T_BLOCK] = layout.NO_BLOCK
+        state[layout.T_WISH] = LEAVE
+        store(state, layout.T_READY, state[layout.T_ROUND])
+    wish = state[layout.T_WISH]
+    if wish != GO_ON and plan.private == ALONE:  # nothing is kept, and others may wait for its end
+        state[layout.T_WISH] = GO_ON
+        return layout.TURN_DONE if wish == LEAVE else layout.TURN_REST
+    mine = has_come(schedule, state[layout.T_ROUND] * n + me)
+    if not mine or not all_are_ready(schedule, state[layout.T_ROUND]):
+        return layout.TURN_WAIT
+    if state[layout.T_STOPS] != 0:
+        stop_now(control, state[layout.T_STOPS])
+        state[layout.T_STOPS] = 0
+    if state[layout.T_COMPUTED] != 0:
+        answer = fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me)
+        if answer != layout.TURN_OVER or plan.private == ALONE:
+            return answer
+    if wish == GO_ON:
+        claim_block(rows, rule, plan, schedule, vector, memory, private, me)
+        end_section(schedule, me)
+        return AGAIN
+    if plan.private == EXCHANGE and state[layout.T_ROWS] > state[layout.T_ROWS_AT_JOIN]:
+        push_in_order(rule, schedule, vector, memory, private, me, ALL, workers_left(schedule))
+    state[layout.T_WISH] = GO_ON
+    end_section(schedule, me)
+    return layout.TURN_DONE if wish == LEAVE else layout.TURN_REST

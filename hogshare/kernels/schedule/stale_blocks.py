@@ -1,0 +1,144 @@
+"""Blocks that read the one vector, compute, and write it, one after the other with time in between.
+
+On the lock-free vector a worker reads and writes while it computes, row by row, and what happens
+meanwhile is up to the processor. On a virtual clock nothing happens meanwhile: a turn is a moment.
+So there a block is taken apart. It reads the vector in `plan.parts` parts with a sleep behind each,
+computes on that copy, and adds its change in as many parts, again with sleeps in between. Other
+workers' writes fall between its reads, so that what it has read need not be a state that the vector
+has ever been in: the inconsistent read of AsySG-incon (Lian et al. 2015, equation 12).
+
+Who writes: every worker the vector, a part in a turn; turns of one simulation do not overlap.
+T_SLEEPS counts a block's sleeps so far: as many as parts when it computes, and one less than twice
+that when it writes the last part.
+"""
+
+from hogshare.kernels import layout
+from hogshare.kernels.exchange.copy_exchange import record_push
+from hogshare.kernels.jit.atomics import load, store
+from hogshare.kernels.jit.decorators import helper, kernel
+from hogshare.kernels.rules.block_sums import start_block
+from hogshare.kernels.rules.coordinate_steps import ALL, begin_draws, coordinate_rows
+from hogshare.kernels.rules.hogwild_steps import hogwild_rows
+from hogshare.kernels.schedule.barrier_codes import FREE, may_pass
+from hogshare.kernels.schedule.epoch_criteria import end_epochs
+from hogshare.kernels.schedule.epoch_schedule import (
+    claim,
+    complete,
+    must_leave,
+    news_of,
+    note_event,
+    tick,
+)
+from hogshare.kernels.schedule.quanta import begin_step, nothing_to_claim, rows_in_hand, rows_of
+
+
+@helper
+def read_part(vector, private, part, parts):
+    """Copy one part of the vector; the intercepts come with the first."""
+    size = vector.w.shape[0]
+    for j in range(size * part // parts, size * (part + 1) // parts):
+        private.w[j] = vector.w[j]
+        private.base[j] = vector.w[j]
+    if part == 0:
+        for c in range(vector.intercept.shape[0]):
+            private.local[layout.L_INTERCEPT, c] = vector.intercept[c]
+            private.local[layout.L_INTERCEPT_BASE, c] = vector.intercept[c]
+
+
+@helper
+def moved(now, base, mine):
+    """`now` plus the change from `base` to `mine`; to the bit `mine` where nobody else has written,
+    so that one worker's run is the sequential one.
+    """
+    return mine if now == base else now + (mine - base)
+
+
+@helper
+def write_part(vector, private, part, parts):
+    """Add what has changed in one part of the copy."""
+    size = vector.w.shape[0]
+    kind = vector.w.dtype.type
+    for j in range(size * part // parts, size * (part + 1) // parts):
+        if private.w[j] != private.base[j]:
+            vector.w[j] = kind(moved(vector.w[j], private.base[j], private.w[j]))
+    if part == 0:
+        local = private.local
+        for c in range(vector.intercept.shape[0]):
+            base, mine = local[layout.L_INTERCEPT_BASE, c], local[layout.L_INTERCEPT, c]
+            vector.intercept[c] = moved(vector.intercept[c], base, mine)
+
+
+@helper
+def compute_on_copy(rows, rule, plan, schedule, vector, private, ticket):
+    """Take the block's steps on the copy."""
+    order, first, end, t = rows_of(ticket, plan, schedule.order, rule.first_t)
+    start_block(private.local)
+    model = private.w, private.local[layout.L_INTERCEPT], vector.rarity
+    args = private, schedule.columns, False
+    if rule.coordinate == ALL:
+        hogwild_rows(rows, rule, order, first, end, t, *model, *args)
+    else:
+        epoch, block = ticket // plan.n_blocks, ticket % plan.n_blocks
+        begin_draws(rule, plan.seed, epoch, block, private.local.shape[1], private.scratch)
+        coordinate_rows(rows, rule, order, first, end, t, *model, *args)
+
+
+def stale_quantum_of(name, outside=False):
+    """Make the kernel of a quantum that takes blocks a step further.
+
+    outside : whether steps are taken between two calls, see `gradient_quanta`: on the copy, when
+        its last part has been read. Then a quantum is the block in hand, or one that begins.
+    """
+
+    def take_turn(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
+        """Take up to `n_blocks` blocks a step further; one of the ``TURN_`` answers."""
+        control = schedule.control
+        state = schedule.table[me]
+        for _ in range(1 if outside else n_blocks):
+            if must_leave(control, False):
+                return layout.TURN_DONE
+            sleeps = state[layout.T_SLEEPS]
+            ticket = state[layout.T_BLOCK]
+            if sleeps == 0:
+                if plan.barrier != FREE and not may_pass(plan, schedule.table, control, me):
+                    return layout.TURN_WAIT
+                ticket = claim(schedule, plan, me)
+                if ticket == layout.NO_BLOCK:
+                    return nothing_to_claim(schedule, plan, me)
+                if state[layout.T_STATE] != layout.ACTIVE:
+                    store(state, layout.T_STATE, layout.ACTIVE)
+                state[layout.T_VERSION] = load(control, layout.VERSION)
+            last, completed = True, 0
+            if ticket != layout.FINISH_EPOCH:
+                if sleeps < plan.parts:
+                    read_part(vector, private, sleeps, plan.parts)
+                    state[layout.T_SLEEPS] = sleeps + 1
+                    return layout.TURN_SLEEP
+                if outside:
+                    if sleeps == plan.parts and state[layout.T_STEP] == 0:
+                        return begin_step(schedule, private, me)
+                    state[layout.T_STEP] = 0
+                elif sleeps == plan.parts:
+                    compute_on_copy(rows, rule, plan, schedule, vector, private, ticket)
+                write_part(vector, private, sleeps - plan.parts, plan.parts)
+                if sleeps + 1 < 2 * plan.parts:
+                    state[layout.T_SLEEPS] = sleeps + 1
+                    return layout.TURN_SLEEP
+                state[layout.T_SLEEPS] = 0
+                record_push(schedule, me)
+                note_event(schedule, me, ticket, 0, 0)
+                state[layout.T_ROWS] += rows_in_hand(schedule, plan, me)
+                last, completed = complete(schedule, plan, ticket, private.local)
+                tick(plan, state, me)
+            if last:
+                end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
+            news = news_of(plan, last, completed)
+            if news != layout.TURN_OVER:
+                return news
+        return layout.TURN_OVER
+
+    take_turn.__name__ = take_turn.__qualname__ = name
+    return kernel(take_turn)
+
+
+stale_quantum = stale_quantum_of("apart_turn")

@@ -1,0 +1,176 @@
+"""Row orders: shuffled, or drawn with unequal chances.
+
+The generator and the shuffle are scikit-learn's, so that on rows that fit in the caches the same
+seed visits the same rows in the same order: epoch by epoch one permutation is shuffled further,
+always from the same seed. Larger data, and rows of SAGA, are read in windows of neighbours, by
+orders of their own.
+"""
+
+import math
+
+import numpy as np
+
+from hogshare.kernels.jit.decorators import helper, inlined
+
+RAND_MAX = 2147483647
+WARM_UP = 16  # the first numbers of streams with like beginnings are alike
+
+
+@inlined
+def next_random(state):
+    """One step of a 32-bit xorshift generator (13, 17, 5); `state` is uint32 and never zero."""
+    state = np.uint32(state ^ np.uint32(state << np.uint32(13)))
+    state = np.uint32(state ^ np.uint32(state >> np.uint32(17)))
+    return np.uint32(state ^ np.uint32(state << np.uint32(5)))
+
+
+@helper
+def shuffle_part(numbers, first, last, state):
+    """Fisher and Yates on ``numbers[first:last]``, in place; returns the generator's state."""
+    for i in range(first, last - 1):
+        state = next_random(state)
+        draw = np.int64(state % np.uint32(RAND_MAX + 1))
+        j = i + draw % (last - i)
+        swapped = numbers[i]
+        numbers[i] = numbers[j]
+        numbers[j] = swapped
+    return state
+
+
+@helper
+def shuffle(permutation, seed):
+    """Fisher and Yates, in place."""
+    state = np.uint32(seed)
+    if state == 0:
+        state = np.uint32(1)
+    shuffle_part(permutation, 0, permutation.shape[0], state)
+
+
+@inlined
+def epoch_state(seed, epoch):
+    """Where an epoch's own stream begins; never zero."""
+    # in 64 bits, so that nothing overflows without the JIT either
+    state = np.uint32((np.int64(seed) + np.int64(epoch) * 2654435769) % 4294967296)
+    return np.uint32(1) if state == 0 else state
+
+
+@inlined
+def block_state(seed, epoch, block):
+    """Where the stream of an epoch's block begins; never zero.
+
+    Neighbouring blocks differ in a few bits, and one number may be all that is drawn: hence a hash
+    and not a sum. The multipliers are below 2^31, so that nothing overflows 64 bits.
+    """
+    state = np.int64(epoch_state(seed, epoch)) ^ (np.int64(block) * 668265263 % 4294967296)
+    for _ in range(2):
+        state = (state ^ (state >> 16)) * 73244475 % 4294967296
+    state = state ^ (state >> 16)
+    return np.uint32(1) if state == 0 else np.uint32(state)
+
+
+@inlined
+def fraction(state):
+    """Number between 0 and 1, neither of them, from the generator's state."""
+    return np.float64(state) / 4294967296.0
+
+
+@helper
+def draw_rows(chances, order, replace, seed, epoch):
+    """Fill `order` with rows, row r as often as ``chances[r]`` says on average, in random order.
+
+    The rows stand on a line, each as long as its chance, and points are thrown on it: at equal
+    distances from a random start, so that a row is visited one time more or less than its chance at
+    most (without `replace`: systematic sampling), or each by itself (with it). The latter are made
+    in order, from exponential gaps, so that both walk the line once.
+
+    chances : float64 [n_rows], their sum is the length of `order`; 0 where a row is held out
+    """
+    n = order.shape[0]
+    state = epoch_state(seed, epoch)
+    for _ in range(WARM_UP):
+        state = next_random(state)
+    gap = 1.0
+    if replace:
+        total = 0.0
+        again = state
+        for _ in range(n + 1):
+            again = next_random(again)
+            total -= math.log(fraction(again))
+        gap = n / total
+    point = fraction(state) - 1.0
+    if replace:
+        point = 0.0
+    reached = 0.0
+    r = -1
+    row = -1
+    for k in range(n):
+        if replace:
+            state = next_random(state)
+            point -= gap * math.log(fraction(state))
+        else:
+            point += 1.0
+        while reached <= point and r + 1 < chances.shape[0]:
+            r += 1
+            reached += chances[r]
+            if chances[r] > 0.0:
+                row = r
+        order[k] = row
+    shuffle_part(order, 0, n, state)
+
+
+@helper
+def shuffle_windows(permutation, held_out, order, window, abreast, turned, seed, epoch):
+    """An order that reads neighbours together: windows of `window` rows, drawn at random.
+
+    One at a time (``abreast == 1``), its rows at random: for rows that do not fit in memory, where
+    each row at random would read a page of the disk. Or several abreast, a row of each in turn: for
+    rows that do not fit in the caches. The processor sees a few streams and reads ahead in each,
+    and rows that follow each other in the order still come from windows drawn apart. If they are
+    `turned`, each window begins one row later than the one beside it, and goes round: else the rows
+    of one place in all windows follow each other in every epoch, and what SDCA remembers of them on
+    average is not evened out with what it remembers of the others (docs/exchange.md, "The order of
+    rows").
+
+    Where the windows begin moves from epoch to epoch; the last one holds what is left of the data.
+    `permutation` is scratch; rows that are held out are left out.
+    """
+    n_rows = permutation.shape[0]
+    n_windows = (n_rows + window - 1) // window
+    state = epoch_state(seed, epoch)
+    for _ in range(WARM_UP):
+        state = next_random(state)
+    offset = np.int64(fraction(state) * n_rows)
+    for i in range(n_windows):
+        permutation[i] = i
+    state = shuffle_part(permutation, 0, n_windows, state)
+    k = 0
+    for i in range(0, n_windows, abreast):
+        start = k
+        for place in range(window):
+            for side in range(i, min(i + abreast, n_windows)):
+                r = permutation[side] * window + (place + turned * side) % window
+                if r >= n_rows:
+                    continue
+                r += offset
+                if r >= n_rows:
+                    r -= n_rows
+                if held_out.shape[0] == 0 or held_out[r] == 0:
+                    order[k] = r
+                    k += 1
+        if abreast == 1:
+            state = shuffle_part(order, start, k, state)
+
+
+@helper
+def copy_training_rows(permutation, held_out, order):
+    """Copy the rows of `permutation` that are not held out; `held_out` may be empty."""
+    if held_out.shape[0] == 0:
+        for i in range(permutation.shape[0]):
+            order[i] = permutation[i]
+        return
+    k = 0
+    for i in range(permutation.shape[0]):
+        r = permutation[i]
+        if held_out[r] == 0:
+            order[k] = r
+            k += 1

@@ -1,0 +1,262 @@
+"""Latent Dirichlet allocation: what a batch of documents says of the topics.
+
+Source: Hoffman, Blei and Bach 2010, "Online learning for latent Dirichlet allocation", Algorithm 2.
+The model is ``lambda``, of each word and topic a number, word after word, so that what a document
+needs of a word lies together. It is handed over as ``offset + scale u``, and as the sums over all
+words of ``u``: so a batch touches the numbers of its own words and nothing else
+(`hogshare.problems.topics`).
+
+Who writes: `expect` and `spread` what is the caller's own. `add_step` the one vector, by atomic
+adds, as all workers without locks do; `expect` reads it meanwhile, so that a batch is computed from
+numbers of different moments. Who frees: the run's owner; the desk is a worker's.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from hogshare.kernels.jit.atomics import add_float
+from hogshare.kernels.jit.decorators import helper, inlined, kernel
+
+EULER = 0.5772156649015329
+SMALL = 1e-6  # below which psi(x) is -EULER - 1/x
+LARGE = 6.0  # from which on the series is taken
+
+
+class Documents(NamedTuple):
+    """Documents as compressed rows.
+
+    counts : float32 or float64 [n_values], how often a word is in its document
+    words : int32 or int64 [n_values], which word
+    begins : int32 or int64 [n_documents + 1], where a document's values begin
+    """
+
+    counts: np.ndarray
+    words: np.ndarray
+    begins: np.ndarray
+
+
+class Desk(NamedTuple):
+    """One worker's scratch.
+
+    slots : int64 [n_words], place of a word among the batch's words; -1 between two calls
+    ids : int64 [most words of a batch], those words
+    beta : float64 [most words of a batch, n_topics], exp(E[log beta]) of them
+    seen : float64 as `beta`, how much of each word is of each topic
+    share : float64 [n_topics], exp(E[log theta]) of a document
+    fresh : float64 [n_topics], the document's next numbers
+    places : int64 [most values of a document], slots of the document's words
+    """
+
+    slots: np.ndarray
+    ids: np.ndarray
+    beta: np.ndarray
+    seen: np.ndarray
+    share: np.ndarray
+    fresh: np.ndarray
+    places: np.ndarray
+
+
+@inlined
+def digamma(x):
+    """The digamma function of a positive number, to 1e-8 (Bernardo 1976, AS 103).
+
+    scikit-learn takes as many terms of the series, so that both have the same rounding. The sum of
+    1/x, 1/(x + 1), ... has one division here.
+    """
+    if x <= SMALL:
+        return -EULER - 1.0 / x
+    over, under = 0.0, 1.0
+    while x < LARGE:
+        over = over * x + under
+        under *= x
+        x += 1.0
+    r = 1.0 / x
+    square = r * r
+    series = square * (1.0 / 12.0 - square * (1.0 / 120.0 - square * (1.0 / 252.0)))
+    return math.log(x) - 0.5 * r - series - over / under
+
+
+@helper
+def gather_words(documents, rows, desk):
+    """Give each word of the batch a slot; how many there are."""
+    n = 0
+    for i in range(rows.shape[0]):
+        for k in range(documents.begins[rows[i]], documents.begins[rows[i] + 1]):
+            word = documents.words[k]
+            if desk.slots[word] < 0:
+                desk.slots[word] = n
+                desk.ids[n] = word
+                n += 1
+    return n
+
+
+@helper
+def weigh_words(desk, n_ids, u, totals, offset, scale):
+    """Compute exp(E[log beta]) of the batch's words."""
+    n_topics = totals.shape[0]
+    for k in range(n_topics):
+        desk.fresh[k] = digamma(desk.slots.shape[0] * offset + scale * totals[k])
+    for i in range(n_ids):
+        first = desk.ids[i] * n_topics
+        for k in range(n_topics):
+            value = offset + scale * u[first + k]
+            desk.beta[i, k] = math.exp(digamma(value) - desk.fresh[k])
+            desk.seen[i, k] = 0.0
+
+
+@helper
+def expect_shares(gamma, share):
+    """Compute exp(E[log theta]) of a document whose numbers are `gamma`."""
+    total = 0.0
+    for k in range(gamma.shape[0]):
+        total += gamma[k]
+    level = digamma(total)
+    for k in range(gamma.shape[0]):
+        share[k] = math.exp(digamma(gamma[k]) - level)
+
+
+@helper
+def place_values(documents, row, desk):
+    """Note which slots the document's words have; how many values it has."""
+    begin, end = documents.begins[row], documents.begins[row + 1]
+    for k in range(begin, end):
+        desk.places[k - begin] = desk.slots[documents.words[k]]
+    return begin, end - begin
+
+
+@inlined
+def weight_of(share, beta, count, eps):
+    """A count over its likelihood, given the document's shares."""
+    likelihood = 0.0
+    for t in range(share.shape[0]):
+        likelihood += share[t] * beta[t]
+    return count / (likelihood + eps)
+
+
+@helper
+def fit_document(documents, begin, n_values, desk, gamma, prior, most, tol, eps):
+    """Iterate a document's numbers till they change by less than `tol` on the average."""
+    n_topics = gamma.shape[0]
+    share, fresh = desk.share, desk.fresh
+    for _ in range(most):
+        for t in range(n_topics):
+            fresh[t] = 0.0
+        for k in range(n_values):
+            beta = desk.beta[desk.places[k]]
+            weight = weight_of(share, beta, np.float64(documents.counts[begin + k]), eps)
+            for t in range(n_topics):
+                fresh[t] += weight * beta[t]
+        change = 0.0
+        for t in range(n_topics):
+            value = fresh[t] * share[t] + prior
+            change += abs(value - gamma[t])
+            gamma[t] = value
+        expect_shares(gamma, share)
+        if change / n_topics < tol:
+            break
+
+
+@helper
+def see_document(documents, begin, n_values, desk, gamma, prior, eps):
+    """Add what the document has of each word and topic; its part of the evidence's lower bound.
+
+    The bound is Hoffman et al. 2010, equation 4, without what is of the topics.
+    """
+    share, bound, total = desk.share, 0.0, 0.0
+    for k in range(n_values):
+        beta, seen = desk.beta[desk.places[k]], desk.seen[desk.places[k]]
+        count = np.float64(documents.counts[begin + k])
+        weight = weight_of(share, beta, count, eps)
+        for t in range(gamma.shape[0]):
+            seen[t] += weight * share[t]
+        if count != 0.0:
+            bound += count * math.log(count / weight - eps)
+    for t in range(gamma.shape[0]):
+        total += gamma[t]
+    level = digamma(total)
+    for t in range(gamma.shape[0]):
+        # the share itself underflows from a number of 1 / 745 downwards, and has no logarithm then
+        bound += (prior - gamma[t]) * (digamma(gamma[t]) - level)
+        bound += math.lgamma(gamma[t]) - math.lgamma(prior)
+    return bound + math.lgamma(prior * gamma.shape[0]) - math.lgamma(total)
+
+
+@kernel
+def expect(documents, rows, u, totals, offset, scale, desk, gammas, prior, most, tol, eps):
+    """Fit the documents' shares of topics, given the topics (the E-step of Algorithm 2).
+
+    gammas : float64 [n_rows of the batch, n_topics], where each begins, and then what it has become
+    offset, scale : ``lambda = offset + scale u``
+    most, tol : passes over a document at most, and the mean change at which it is done
+    eps : what a likelihood is raised by, against a division by zero
+
+    Returns how many words the batch has, in `desk.ids`, of which `desk.seen` tells how much is of
+    each topic, and the sum of the documents' bounds.
+    """
+    n_ids = gather_words(documents, rows, desk)
+    weigh_words(desk, n_ids, u, totals, offset, scale)
+    bound = 0.0
+    for i in range(rows.shape[0]):
+        gamma = gammas[i]
+        begin, n_values = place_values(documents, rows[i], desk)
+        expect_shares(gamma, desk.share)
+        fit_document(documents, begin, n_values, desk, gamma, prior, most, tol, eps)
+        bound += see_document(documents, begin, n_values, desk, gamma, prior, eps)
+    for i in range(n_ids):
+        desk.slots[desk.ids[i]] = -1
+        for t in range(totals.shape[0]):
+            desk.seen[i, t] *= desk.beta[i, t]
+    return n_ids, bound
+
+
+@kernel
+def spread(desk, n_ids, factor, out):
+    """Add what a batch has seen, times a factor, to a vector of all words' and their sums."""
+    n_topics = desk.share.shape[0]
+    last = desk.slots.shape[0] * n_topics
+    for i in range(n_ids):
+        first = desk.ids[i] * n_topics
+        for t in range(n_topics):
+            value = factor * desk.seen[i, t]
+            out[first + t] += value
+            out[last + t] += value
+
+
+@kernel
+def add_step(desk, n_ids, factor, vector):
+    """Add a batch's step to a vector that others may change meanwhile: nothing is lost.
+
+    Its last number counts the steps.
+    """
+    n_topics = desk.share.shape[0]
+    last = desk.slots.shape[0] * n_topics
+    for t in range(n_topics):
+        desk.fresh[t] = 0.0
+    for i in range(n_ids):
+        first = desk.ids[i] * n_topics
+        for t in range(n_topics):
+            value = factor * desk.seen[i, t]
+            add_float(vector, first + t, value)
+            desk.fresh[t] += value
+    for t in range(n_topics):
+        add_float(vector, last + t, desk.fresh[t])
+    add_float(vector, last + n_topics, 1.0)
+
+
+@kernel
+def topics_bound(u, totals, offset, scale, prior):
+    """What the topics add to the evidence's lower bound: minus their distance from the prior."""
+    n_topics = totals.shape[0]
+    n_words = u.shape[0] // n_topics
+    bound = 0.0
+    for t in range(n_topics):
+        total = n_words * offset + scale * totals[t]
+        level = digamma(total)
+        for i in range(n_words):
+            value = offset + scale * u[i * n_topics + t]
+            bound += (prior - value) * (digamma(value) - level)
+            bound += math.lgamma(value) - math.lgamma(prior)
+        bound += math.lgamma(prior * n_words) - math.lgamma(total)
+    return bound

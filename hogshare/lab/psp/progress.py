@@ -1,0 +1,515 @@
+"""How far workers get behind a barrier, on a virtual clock and without a model.
+
+Every worker computes blocks, whose times are drawn from a law. At a block's end its clock advances
+and it asks the barrier. Who may not pass polls again every `poll` virtual seconds. That is all: no
+gradient, no message that takes time. `hogshare.lab.psp.kernels.clockwork` has the events.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogshare.barriers import Barrier, BuiltIn, barrier_of, name_of, numbers_of
+from hogshare.kernels.schedule import barrier_codes as codes
+from hogshare.lab.psp.kernels import clockwork as kernel
+from hogshare.lab.psp.kernels import clockwork_state
+from hogshare.simulation.block_times import BlockTime, Exponential, law_of, written
+from hogshare.system.ranges import count, is_count, is_worker, not_negative, positive
+
+EVENTS_AT_A_TIME = 1 << 20  # after which Ctrl-C is heard
+IN_A_BUCKET = 32  # ends of blocks in a bucket of the calendar, about
+LEAST_POLL = 1e-9  # of the time that is simulated: shorter ones would be lost in rounding
+KINDS = ("completed", "passed", "joined", "left")
+TOTALS = (
+    *("barrier", "law", "n_workers", "seconds", "mean", "sd", "spread", "mean_lead"),
+    *("waiting_share", "updates", "checks", "polls", "passes", "control_messages"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """What came of a run.
+
+    Attributes
+    ----------
+    barrier, law : str
+        In words.
+    n_workers : int
+    seconds : float
+        Virtual seconds that the run lasted.
+    clock : int64 array, shape (n_workers,)
+        Blocks that each worker has completed, or joined in with.
+    waiting : float64 array, shape (n_workers,)
+        Virtual seconds that each has waited.
+    present : float64 array, shape (n_workers,)
+        Virtual seconds between joining and leaving.
+    updates : int
+        Blocks completed: updates at the server.
+    checks : int
+        Polls of the barrier.
+    polls : int
+        Those of them that were not at a block's end.
+    passes : int
+        Times that somebody has passed.
+    control_messages : int
+        Clocks asked for: one at each poll without a sample, as many as the sample with one.
+    leads : int64 array
+        ``leads[x]`` passes were with a lead of x blocks over the least clock.
+    times : float64 array
+    updates_by : int64 array, shape of times
+        Updates until each of the times.
+    events : list of (float, int, str) or None
+        Virtual seconds, worker, and what: completed, passed, joined, left.
+    """
+
+    barrier: str
+    law: str
+    n_workers: int
+    seconds: float
+    clock: np.ndarray
+    waiting: np.ndarray
+    present: np.ndarray
+    updates: int
+    checks: int
+    polls: int
+    passes: int
+    control_messages: int
+    leads: np.ndarray
+    times: np.ndarray
+    updates_by: np.ndarray
+    events: list[tuple[float, int, str]] | None = None
+
+    @property
+    def mean(self) -> float:
+        """Mean clock."""
+        return float(self.clock.mean())
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation of the clocks over workers."""
+        return float(self.clock.std())
+
+    @property
+    def spread(self) -> int:
+        """Largest clock less the smallest."""
+        return int(self.clock.max() - self.clock.min())
+
+    @property
+    def mean_lead(self) -> float:
+        """Mean lead over the least clock at the moment of passing; 0 if nobody has passed."""
+        return float(self.leads @ np.arange(len(self.leads))) / max(1, self.passes)
+
+    @property
+    def waiting_share(self) -> float:
+        """Share of their time that workers wait."""
+        return float(self.waiting.sum() / self.present.sum()) if self.present.any() else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: totals, distributions as counts, nothing by worker."""
+        values, counts = np.unique(self.clock, return_counts=True)
+        return {
+            **{name: getattr(self, name) for name in TOTALS},
+            "clocks": {"clock": values.tolist(), "workers": counts.tolist()},
+            "leads": self.leads.tolist(),
+            "times": self.times.tolist(),
+            "updates_by": self.updates_by.tolist(),
+        }
+
+
+def slow(n_workers: int, share: float, factor: float, seed: int = 0) -> np.ndarray:
+    """Make some workers slow.
+
+    Parameters
+    ----------
+    n_workers : int
+    share : float
+        Share of them that is slow, between 0 and 1, rounded to whole workers.
+    factor : float
+        What their block times are multiplied by.
+    seed : int, default=0
+        Decides which ones.
+
+    Returns
+    -------
+    float64 array, shape (n_workers,)
+        A factor for each worker, for `progress`.
+
+    Examples
+    --------
+    >>> from hogshare.simulation import slow
+    >>> sorted(slow(5, share=0.4, factor=4.0).tolist())
+    [1.0, 1.0, 1.0, 4.0, 4.0]
+    """
+    count(1, n_workers=n_workers)
+    count(0, seed=seed)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"share must be between 0 and 1; got {share!r}.")
+    positive(factor=factor)
+    factors = np.ones(n_workers)
+    chosen = np.random.default_rng(seed).permutation(n_workers)[: round(share * n_workers)]
+    factors[chosen] = factor
+    return factors
+
+
+def progress(
+    barrier: Barrier,
+    n_workers: int,
+    *,
+    block_time: BlockTime | None = None,
+    seconds: float | None = None,
+    blocks: int | None = None,
+    poll: float | None = 0.05,
+    slowness: Sequence[float] | np.ndarray | None = None,
+    seed: int = 0,
+    joins: Mapping[int, float] | None = None,
+    leaves: Mapping[int, float] | None = None,
+    times: Sequence[float] = (),
+    events: bool = False,
+) -> Progress:
+    """Simulate workers behind a barrier: who completes how many blocks, and who waits how long.
+
+    Parameters
+    ----------
+    barrier : ASP, BSP, SSP, PBSP, PSSP, Fraction or Throttled
+        As of `hogshare.solve`, with the same predicate: a sample of all, or of more, is no sample.
+    n_workers : int
+        Up to millions. PSP's papers call them nodes.
+    block_time : law of `hogshare.simulation`, default=None
+        How long a block takes; None is ``Exponential(1.0)``.
+    seconds : float, default=None
+        Virtual seconds after which all is over. Either this or `blocks`.
+    blocks : int, default=None
+        Clock at which a worker is done and leaves the barrier's world; all is over when all are.
+    poll : float or None, default=0.05
+        Virtual seconds after which a worker that may not pass polls again. None or 0: it passes at
+        the moment from which it may, which a barrier does not have that draws at every poll.
+    slowness : array-like of float, shape (n_workers,), default=None
+        What the block times of each worker are multiplied by; see `slow`. None: 1.
+    seed : int, default=0
+        Below 2**32. The same seed gives the same run, bit for bit.
+    joins : mapping of int to float, default=None
+        Virtual seconds at which workers join; who is not named is there from the beginning. Who
+        joins has the least clock of the others.
+    leaves : mapping of int to float, default=None
+        Virtual seconds at which workers leave or die; what they compute then is lost.
+    times : sequence of float, default=()
+        Virtual seconds, ascending, at which updates are counted.
+    events : bool, default=False
+        Keep all events, which takes memory.
+
+    Returns
+    -------
+    Progress
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a setting has no meaning, or would never end.
+
+    Notes
+    -----
+    At one moment who leaves or joins comes first, then ends of blocks by worker, then polls. Block
+    times depend on seed, worker and block alone, samples on seed, worker, clock and the number of
+    the poll. Blocks of no time at all end before what else is due at their moment.
+
+    Who leaves or joins changes a sample that is held by one worker only, or not at all: who has
+    left is out of it. (Workers of `hogshare.solve` then draw it anew.)
+
+    Source: the simulations of Wang, Catterall and Mortier 2017. They say neither what law their
+    block times have nor when a worker polls again; see ``docs/psp.md``.
+
+    Examples
+    --------
+    >>> from hogshare import BSP, PBSP
+    >>> from hogshare.simulation import Constant, progress
+    >>> progress(BSP(), 100, block_time=Constant(1.0), blocks=5, poll=None).seconds
+    5.0
+    >>> run = progress(PBSP(4), 100, seconds=20.0)
+    >>> 10 < run.mean < 20, run.spread < 15
+    (True, True)
+    """
+    law = Exponential(1.0) if block_time is None else law_of(block_time)
+    barrier = barrier_of(barrier)
+    plan = _plan(barrier, n_workers)
+    factors = _slowness(slowness, n_workers)
+    _check(law, seconds, blocks, poll, seed, plan, factors)
+    assert isinstance(seed, int)
+    marks = _marks(times)
+    changes = _changes(joins, leaves, n_workers)
+    barrier_seed = int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
+    code, a, b, trace = law.numbers()
+    rate = float(np.sum(1.0 / factors)) / law.mean if law.mean > 0.0 else math.inf
+    setting = clockwork_state.ClockworkSettings(
+        **plan,
+        code=code,
+        a=a,
+        b=b,
+        seed=seed,
+        barrier_seed=barrier_seed,
+        poll=0.0 if poll is None else float(poll),
+        until=math.inf if seconds is None else float(seconds),
+        blocks=-1 if blocks is None else blocks,
+        width=IN_A_BUCKET / rate if rate < math.inf else 1.0,
+    )
+    world = _world(setting, n_workers, factors, trace, changes, marks, events)
+    world, kept = _run(setting, world)
+    end = float(np.max(world.joined + world.present)) if seconds is None else float(seconds)
+    kernel.finish(setting, world, end)
+    return _progress(barrier, law, setting, world, end, kept)
+
+
+def _plan(barrier: Barrier, n_workers: int) -> dict[str, Any]:
+    """The barrier's numbers, if it is one of ours."""
+    if not isinstance(barrier, BuiltIn):
+        raise TypeError(
+            f"the barrier {name_of(barrier)} is a function: progress studies are for built-in "
+            "barriers, whose predicates are compiled. solve(..., runtime=Simulator()) takes "
+            "functions."
+        )
+    count(1, n_workers=n_workers)
+    return numbers_of(barrier, n_workers)
+
+
+def _slowness(slowness: Any, n_workers: int) -> np.ndarray:
+    if slowness is None:
+        return np.ones(n_workers)
+    factors = np.array(slowness, dtype=np.float64)
+    if factors.shape != (n_workers,):
+        raise ValueError(
+            f"slowness must have one factor for each of the {n_workers} workers; got shape "
+            f"{factors.shape}."
+        )
+    if not (np.isfinite(factors).all() and (factors > 0.0).all()):
+        raise ValueError("every factor of slowness must be a positive finite number.")
+    return factors
+
+
+def _check(
+    law: Any,
+    seconds: Any,
+    blocks: Any,
+    poll: Any,
+    seed: Any,
+    plan: dict[str, Any],
+    factors: np.ndarray,
+) -> None:
+    """Refuse what has no meaning, or would never end."""
+    if (seconds is None) == (blocks is None):
+        given = "neither" if seconds is None else "both"
+        raise ValueError(f"give either seconds or blocks, by which the run ends; got {given}.")
+    if not is_count(seed) or not 0 <= seed < 2**32:
+        raise ValueError(f"seed must be a whole number from 0 to {2**32 - 1}; got {seed!r}.")
+    if seconds is not None:
+        positive(seconds=seconds)
+        span = float(seconds)
+        if law.mean == 0.0:
+            raise ValueError(
+                f"with {law!r} no time ever passes, and a run of {seconds!r} virtual seconds would "
+                "never end; give blocks instead."
+            )
+    else:
+        count(1, blocks=blocks)
+        span = blocks * law.mean * float(factors.max())
+    if poll is None or poll == 0.0:
+        held = plan["hold"] == 1 and plan["share"] == 1.0
+        if plan["barrier"] == codes.LAG and plan["sample"] != codes.EVERYBODY and not held:
+            raise ValueError(
+                "a sample is drawn when a worker polls: poll must say after how many virtual "
+                "seconds it polls again, such as 0.05."
+            )
+        return
+    positive(poll=poll)
+    if poll < LEAST_POLL * span:
+        raise ValueError(
+            f"poll must not be below {LEAST_POLL:g} of the time that is simulated; got {poll!r}."
+        )
+
+
+def _marks(times: Sequence[float]) -> np.ndarray:
+    for time in times:
+        not_negative(**{"every one of times": time})
+    marks = np.array(times, dtype=np.float64)
+    if (np.diff(marks) < 0.0).any():
+        raise ValueError("times must be ascending.")
+    return marks
+
+
+def _changes(
+    joins: Mapping[int, float] | None, leaves: Mapping[int, float] | None, n_workers: int
+) -> list[tuple[float, int, int]]:
+    """Who leaves or joins, in order."""
+    joins, leaves, changes = joins or {}, leaves or {}, []
+    for name, given, kind in (
+        ("joins", joins, clockwork_state.JOINED),
+        ("leaves", leaves, clockwork_state.LEFT),
+    ):
+        for worker, time in given.items():
+            if not is_worker(worker, n_workers):
+                raise ValueError(
+                    f"{name} names worker {worker!r}, and there are {n_workers}: 0 to "
+                    f"{n_workers - 1}."
+                )
+            not_negative(**{f"{name}[{worker}]": time})
+            changes.append((float(time), kind, worker))
+    for worker in joins.keys() & leaves.keys():
+        if not joins[worker] < leaves[worker]:
+            raise ValueError(
+                f"worker {worker} must join before it leaves; got {joins[worker]!r} and "
+                f"{leaves[worker]!r}."
+            )
+    return sorted(changes)
+
+
+def _world(
+    setting: clockwork_state.ClockworkSettings,
+    n: int,
+    factors: np.ndarray,
+    trace: np.ndarray,
+    changes: list[tuple[float, int, int]],
+    marks: np.ndarray,
+    events: bool,
+) -> clockwork_state.ClockworkState:
+    """Everything at time 0."""
+    sampled = setting.barrier == codes.LAG and setting.sample != codes.EVERYBODY
+    held = sampled and setting.hold == 1
+    watching = held and setting.share == 1.0
+    n_ring = n if sampled and not watching else 0
+    n_held = n if held else 0
+    n_sample = setting.sample if held else 0
+    n_watched = n if watching else 0
+    n_record = 4 * n + 1024 if events else 0
+    n_buckets = 1 << max(4, (n // 4).bit_length())
+    whole = _lines(n)
+    real = whole.view(np.float64)
+    whole[:, clockwork_state.STATE] = clockwork_state.COMPUTING
+    whole[:, clockwork_state.LINK] = -1
+    real[:, clockwork_state.SLOWNESS] = factors
+    for _, kind, worker in changes:
+        if kind == clockwork_state.JOINED:
+            whole[worker, clockwork_state.STATE] = clockwork_state.ABSENT
+    return clockwork_state.ClockworkState(
+        whole=whole,
+        real=real,
+        joined=np.zeros(n),
+        present=np.zeros(n),
+        trace=np.array(trace),  # writeable, as the types of all laws
+        bucket=np.full(n_buckets, -1, np.int64),
+        heap_due=np.empty(n + 1),
+        heap_rank=np.empty(n + 1, np.int64),
+        ring_due=np.empty(n_ring),
+        ring_worker=np.empty(n_ring, np.int32),
+        ring_clock=np.empty(n_ring, np.int32),
+        ring_stream=np.empty(n_ring, np.uint32),
+        members=np.empty(n_held, np.int64),
+        place=np.empty(n_held, np.int64),
+        held=np.empty((n_held, n_sample), np.int32),
+        watcher=np.full(n_watched, -1, np.int64),
+        swaps=np.empty(n_sample + 1, np.int64),
+        at_least=np.zeros(64, np.int64),
+        first=np.full(64, -1, np.int64),
+        last=np.full(64, -1, np.int64),
+        leads=np.zeros(64, np.int64),
+        chance=np.zeros((64, 2)),
+        chance_near=np.full((64, 3), -1, np.int64),
+        change_time=np.array([time for time, _, _ in changes], dtype=np.float64),
+        change_worker=np.array([worker for _, _, worker in changes], dtype=np.int64),
+        change_kind=np.array([kind for _, kind, _ in changes], dtype=np.int64),
+        marks=marks,
+        marked=np.zeros(len(marks), np.int64),
+        record_time=np.empty(n_record),
+        record_worker=np.empty(n_record, np.int64),
+        record_kind=np.empty(n_record, np.int64),
+        words=np.zeros(clockwork_state.N_WORDS, np.int64),
+    )
+
+
+def _lines(n: int) -> np.ndarray:
+    """Zeros for `N_FIELDS` words of each worker, which begin where a cache line does."""
+    size = 8 * clockwork_state.N_FIELDS
+    memory = np.zeros((n + 1) * size, np.uint8)
+    begin = -memory.ctypes.data % size
+    return memory[begin : begin + n * size].view(np.int64).reshape(n, clockwork_state.N_FIELDS)
+
+
+def _run(
+    setting: clockwork_state.ClockworkSettings, world: clockwork_state.ClockworkState
+) -> tuple[clockwork_state.ClockworkState, list[tuple[float, int, str]]]:
+    """Take events until there are no more, with longer arrays where they are asked for."""
+    kept: list[tuple[float, int, str]] = []
+    kernel.start(setting, world)
+    why = kernel.PAUSED
+    while why != kernel.OVER:
+        why, _ = kernel.run(setting, world, EVENTS_AT_A_TIME)
+        if why == kernel.SMALL:
+            world = _longer(world)
+        elif why in (kernel.FULL, kernel.OVER):
+            _drain(world, kept)
+    return world, kept
+
+
+def _longer(world: clockwork_state.ClockworkState) -> clockwork_state.ClockworkState:
+    """Twice as many clocks."""
+    longer = {}
+    for name in ("at_least", "first", "last", "leads", "chance", "chance_near"):
+        old = getattr(world, name)
+        filler = -1 if name in ("first", "last", "chance_near") else 0
+        longer[name] = np.concatenate([old, np.full_like(old, filler)])
+    return world._replace(**longer)
+
+
+def _drain(world: clockwork_state.ClockworkState, kept: list[tuple[float, int, str]]) -> None:
+    used = int(world.words[clockwork_state.RECORDED])
+    times, workers, kinds = (
+        column[:used].tolist()
+        for column in (world.record_time, world.record_worker, world.record_kind)
+    )
+    kept += zip(times, workers, (KINDS[kind] for kind in kinds), strict=True)
+    world.words[clockwork_state.RECORDED] = 0
+
+
+def _progress(
+    barrier: Barrier,
+    law: BlockTime,
+    setting: clockwork_state.ClockworkSettings,
+    world: clockwork_state.ClockworkState,
+    end: float,
+    kept: list[tuple[float, int, str]],
+) -> Progress:
+    words = world.words
+    checks = int(words[clockwork_state.CHECKS])
+    sampled = setting.barrier == codes.LAG and setting.sample != codes.EVERYBODY
+    central = 0 if setting.barrier == codes.FREE else checks
+    used = np.flatnonzero(world.leads)
+    ends = int(words[clockwork_state.UPDATES]) - _done(setting, world)
+    return Progress(
+        barrier=name_of(barrier),
+        law=written(law),
+        n_workers=len(world.whole),
+        seconds=end,
+        clock=world.whole[:, clockwork_state.CLOCK].copy(),
+        waiting=world.real[:, clockwork_state.WAITED].copy(),
+        present=world.present,
+        updates=int(words[clockwork_state.UPDATES]),
+        checks=checks,
+        polls=checks - ends,
+        passes=int(words[clockwork_state.PASSES]),
+        control_messages=int(words[clockwork_state.CONTROL]) if sampled else central,
+        leads=world.leads[: used[-1] + 1 if len(used) else 0].copy(),
+        times=world.marks,
+        updates_by=world.marked,
+        events=kept if len(world.record_time) else None,
+    )
+
+
+def _done(setting: clockwork_state.ClockworkSettings, world: clockwork_state.ClockworkState) -> int:
+    """Workers that have done all their blocks, and so did not poll after the last."""
+    return (
+        0
+        if setting.blocks < 0
+        else int((world.whole[:, clockwork_state.CLOCK] == setting.blocks).sum())
+    )

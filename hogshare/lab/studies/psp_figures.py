@@ -1,0 +1,387 @@
+"""The figures of Wang, Catterall and Mortier 2017 (PSP), on a virtual clock.
+
+`figure` makes one. What it returns is one dictionary of plain data, which is also the JSON output:
+
+    figure, title, kind, settings, notes,
+    series   a list; each has a law and a barrier, and points
+    axes     what x and y are
+
+A point has x (None where a series is one point) and, over seeds, steps (mean clock), sd, spread,
+updates, control_messages and waiting_share, each as mean, low and high: the mean and its 95 %
+interval by Student's t, cut off at 0 (None with one seed, or where the mean is
+infinite). By kind of figure there is more: `clocks` (how many
+workers are where, all seeds together), `over_time` (updates at the server), `ratio`.
+
+Figures 4 and 5 are theory, whose `series` are curves. Those with gradients are in
+`hogshare.lab.studies.model_error`.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogshare import barriers
+from hogshare.lab.psp.progress import Progress, progress, slow
+from hogshare.simulation.block_times import parse, written
+from hogshare.system.ranges import count, positive
+
+Result = dict[str, Any]
+Advance = Callable[[str], None]
+# x, workers, and of slow ones the share and how slow they are
+Setting = tuple[float | None, int, tuple[float, float] | None]
+
+# the paper does not print its law: the usual guess, one with short times, one with long ones
+LAWS = ("exponential:1", "uniform:0.5,1.5", "gamma:1,0.6")
+POLL, POLL_WITH_STRAGGLERS = 0.05, 0.2
+PAPERS_SLOW = 0.05  # share of slow workers in figures 2c and 3
+PAPERS_FACTOR = 4.0  # and how slow, in figures 2a and 3
+SAMPLES = (0, 1, 2, 4, 8, 16, 32, 64)
+SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
+FACTORS = (1.0, 2.0, 4.0, 8.0, 16.0)
+PARTS = (0.1, 0.25, 0.5, 0.75, 1.0)  # of the workers, in figure 3
+MOMENTS = 41  # at which updates are counted
+
+
+def figure(
+    name: str,
+    *,
+    n_workers: int = 1000,
+    seconds: float = 40.0,
+    laws: Sequence[str] | None = None,
+    poll: float | None = None,
+    seeds: int = 5,
+    seed: int = 0,
+    advance: Advance | None = None,
+) -> Result:
+    """Make a figure of the paper.
+
+    Parameters
+    ----------
+    name : {"1a", "1b", "1c", "1e", "2a", "2c", "3", "4", "5"}
+    n_workers : int, default=1000
+        At least 101: a sample is one in a hundred, and at least ten of them in figure 3's smallest.
+    seconds : float, default=40.0
+        Virtual seconds of a run.
+    laws : sequence of str, default=None
+        Laws of block time as `hogshare.simulation.block_times.parse` reads them. None: exponential
+        with mean 1, and in figures 1a and 1e beside it uniform from 0.5 to 1.5 and gamma with shape
+        0.6.
+    poll : float, default=None
+        Virtual seconds after which who may not pass polls again. None: 0.05, in figures 2a and 2c
+        0.2.
+    seeds : int, default=5
+        Runs of each setting.
+    seed : int, default=0
+        The first one's.
+    advance : callable, default=None
+        Called before each setting, with words for it.
+
+    Returns
+    -------
+    dict
+        See the head of this file. For figures 4 and 5 only the name counts.
+
+    Raises
+    ------
+    ValueError
+        If there is no such figure, or a setting has no meaning.
+
+    Examples
+    --------
+    >>> from hogshare.lab.studies.psp_figures import figure
+    >>> result = figure("1c", n_workers=200, seconds=5.0, seeds=1)
+    >>> [series["barrier"] for series in result["series"]][:3]
+    ['pbsp:0', 'pbsp:1', 'pbsp:2']
+    """
+    if name not in FIGURES:
+        raise ValueError(f"there is no figure {name!r}; choose from {', '.join(FIGURES)}.")
+    count(101, n_workers=n_workers)
+    count(1, seeds=seeds)
+    count(0, seed=seed)
+    positive(seconds=seconds)
+    if poll is None:
+        poll = POLL_WITH_STRAGGLERS if name in ("2a", "2c") else POLL
+    settings = {
+        "n_workers": n_workers,
+        "seconds": float(seconds),
+        "laws": [written(parse(law)) for law in laws or default_laws(name)],
+        "poll": poll,
+        "seeds": seeds,
+        "seed": seed,
+    }
+    figure = FIGURES[name]
+    if isinstance(figure, Bound):
+        return {"figure": name, "settings": {}, **figure.made()}
+    made = figure.made(settings, advance or (lambda what: None))
+    return {"figure": name, "settings": settings, **made}
+
+
+def default_laws(name: str) -> tuple[str, ...]:
+    """Return the laws of block time of a figure, if none are asked for."""
+    return LAWS if name in ("1a", "1e") else LAWS[:1]
+
+
+def settings_of(name: str, laws: int) -> int:
+    """How many times `figure` calls `advance`, with that many laws."""
+    figure, settings = FIGURES[name], {"n_workers": 1000}
+    if isinstance(figure, Bound):
+        return 0
+    return laws * len(figure.barriers(settings)) * len(figure.along(settings))
+
+
+# -- runs
+
+
+def one_percent(settings: Result) -> int:
+    """The paper's sample."""
+    return max(1, round(settings["n_workers"] / 100))
+
+
+def strategies(settings: Result, sample: int | None = None) -> tuple[str, ...]:
+    """Return the five of the paper: a staleness of 4, and so many sampled, or one in a hundred."""
+    sample = sample or one_percent(settings)
+    return ("bsp", "ssp:4", f"pbsp:{sample}", f"pssp:{sample},4", "asp")
+
+
+def runs_of(
+    barrier: str, law: str, settings: Result, one: Setting, times: Sequence[float] = ()
+) -> list[Progress]:
+    """One run for each seed."""
+    _, n, stragglers = one
+    return [
+        progress(
+            barriers.parse(barrier),
+            n,
+            block_time=parse(law),
+            seconds=settings["seconds"],
+            poll=settings["poll"],
+            slowness=None if stragglers is None else slow(n, *stragglers, seed),
+            seed=seed,
+            times=times,
+        )
+        for seed in range(settings["seed"], settings["seed"] + settings["seeds"])
+    ]
+
+
+def interval(values: Sequence[float], most: float = math.inf) -> dict[str, float | None]:
+    """Mean and 95 % interval of the mean, by Student's t, of what is from 0 to `most`.
+
+    Student's interval goes beyond if values are few and far apart; nothing is lost if that part is
+    cut off. With an infinite value (an error that has diverged) there is no interval.
+    """
+    mean = statistics.fmean(values)
+    if len(values) < 2 or not math.isfinite(mean):
+        return {"mean": mean, "low": None, "high": None}
+    from scipy.stats import t
+
+    half = float(t.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / len(values) ** 0.5
+    return {"mean": mean, "low": max(0.0, mean - half), "high": min(most, mean + half)}
+
+
+def point(runs: Sequence[Progress], x: float | None) -> Result:
+    """What there is to say of all runs of a setting."""
+
+    def over(values: Iterable[float], most: float = math.inf) -> dict[str, float | None]:
+        return interval([float(value) for value in values], most)
+
+    return {
+        "x": x,
+        "steps": over(run.mean for run in runs),
+        "sd": over(run.sd for run in runs),
+        "spread": over(run.spread for run in runs),
+        "updates": over(run.updates for run in runs),
+        "control_messages": over(run.control_messages for run in runs),
+        "waiting_share": over((run.waiting_share for run in runs), most=1.0),
+    }
+
+
+def clocks_of(runs: Sequence[Progress]) -> Result:
+    """How many workers have which clock, all runs together."""
+    values, counts = np.unique(np.concatenate([run.clock for run in runs]), return_counts=True)
+    return {"clocks": {"clock": values.tolist(), "workers": counts.tolist()}}
+
+
+def updates_of(runs: Sequence[Progress]) -> Result:
+    """Updates at the server as time passes, in the mean."""
+    counts = np.mean([run.updates_by for run in runs], axis=0)
+    return {"over_time": {"seconds": runs[0].times.tolist(), "updates": counts.tolist()}}
+
+
+# -- figures
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of clocks and barriers alone: a series for every law with every barrier.
+
+    title, kind, x, y : in words; ``{first}`` in y is the first x
+    barriers : ``barriers(settings)``
+    notes : ``notes(series)``
+    along : ``along(settings)``, what the points of a series are; their ratios are to the first
+    more : ``more(runs)``, what a series has besides points
+    """
+
+    title: str
+    kind: str
+    x: str
+    y: str
+    barriers: Callable[[Result], Sequence[str]] = strategies
+    notes: Callable[[Sequence[Result]], list[str]] = lambda series: []
+    along: Callable[[Result], list[Setting]] = lambda settings: [
+        (None, settings["n_workers"], None)
+    ]
+    more: Callable[[Sequence[Progress]], Result] = lambda runs: {}
+
+    def made(self, settings: Result, advance: Advance) -> Result:
+        """The figure."""
+        times: list[float] = []
+        if self.kind == "over_time":
+            times = [settings["seconds"] * i / (MOMENTS - 1) for i in range(MOMENTS)]
+        series = []
+        for law in settings["laws"]:
+            for name in self.barriers(settings):
+                points: list[Result] = []
+                first: list[Progress] = []
+                for one in self.along(settings):
+                    x = one[0]
+                    advance(f"({name}, {law})" if x is None else f"({name}, {x:g}, {law})")
+                    runs = runs_of(name, law, settings, one, times)
+                    first = first or runs
+                    points.append(point(runs, x))
+                    if x is not None:
+                        ratios = [run.mean / old.mean for run, old in zip(runs, first, strict=True)]
+                        points[-1]["ratio"] = interval(ratios)
+                more = self.more(first)
+                series.append({"law": law, "barrier": name, "points": points, **more})
+        return {
+            "title": self.title,
+            "kind": self.kind,
+            "axes": {"x": self.x, "y": self.y.format(first=series[0]["points"][0]["x"])},
+            "series": series,
+            "notes": self.notes(series),
+        }
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Figures 4 and 5: a bound of Theorem 2 against the sample."""
+
+    title: str
+    name: str
+
+    def made(self) -> Result:
+        """The figure."""
+        from hogshare.lab.bounds import psp_bound_curves
+
+        curves = psp_bound_curves()
+        return {
+            "title": self.title,
+            "kind": "bounds",
+            "axes": {"x": "sample", "y": self.title.lower()},
+            "series": [
+                {"within": within, "samples": curves["samples"], "bound": bound}
+                for within, bound in zip(curves["within"], curves[self.name], strict=True)
+            ],
+            "notes": [
+                f"Staleness {curves['staleness']}, {curves['n_blocks']:,} blocks; F(r) is the "
+                "chance that a worker's lag is within the staleness."
+            ],
+        }
+
+
+def more_workers(settings: Result) -> list[Setting]:
+    """Figure 3: from a tenth of the workers to all, the sample as large as before."""
+    counts = [max(11, round(part * settings["n_workers"])) for part in PARTS]
+    return [(float(n), n, (PAPERS_SLOW, PAPERS_FACTOR)) for n in counts]
+
+
+# -- what the paper has, and which law has it too
+
+
+def by_law(series: Sequence[Result], key: str) -> dict[str, dict[str, float]]:
+    """For each law, a number of each kind of barrier (without its parameters)."""
+    table: dict[str, dict[str, float]] = {}
+    for one in series:
+        kind = one["barrier"].partition(":")[0]
+        table.setdefault(one["law"], {})[kind] = one["points"][0][key]["mean"]
+    return table
+
+
+def order_notes(series: Sequence[Result]) -> list[str]:
+    """Figure 1a: in the paper pBSP gets further than SSP."""
+    return [
+        f"With {law} pBSP gets to {steps['pbsp']:.1f} steps and SSP to {steps['ssp']:.1f}: "
+        + (
+            "the paper's order."
+            if steps["pbsp"] > steps["ssp"]
+            else "the paper has them the other way round."
+        )
+        for law, steps in by_law(series, "steps").items()
+    ]
+
+
+def message_notes(series: Sequence[Result]) -> list[str]:
+    """Figure 1e: in the paper ASP sends almost ten times as many updates as BSP."""
+    notes = []
+    for law, sent in by_law(series, "updates").items():
+        times = sent["asp"] / sent["bsp"]
+        notes.append(
+            f"With {law} ASP sends {times:.1f} times as many updates as BSP; the paper says almost "
+            "10 times" + (", as here." if 8.0 <= times <= 12.0 else ".")
+        )
+    return notes
+
+
+STEPS, WORKERS = "steps", "share of workers"
+SLOW = f"{PAPERS_FACTOR:g} times as slow"
+FIGURES: dict[str, Figure | Bound] = {
+    "1a": Figure(
+        *("Progress of workers behind five barriers", "distribution", STEPS, WORKERS),
+        notes=order_notes,
+        more=clocks_of,
+    ),
+    "1b": Figure(
+        *("Share of workers that have come so far", "cdf", STEPS, WORKERS),
+        notes=order_notes,
+        more=clocks_of,
+    ),
+    "1c": Figure(
+        *("pBSP: the larger the sample, the closer together", "cdf", STEPS, WORKERS),
+        barriers=lambda settings: [f"pbsp:{n}" for n in SAMPLES if n < settings["n_workers"]],
+        notes=lambda series: ["A sample of nobody is ASP."],
+        more=clocks_of,
+    ),
+    "1e": Figure(
+        *("Updates at the server", "over_time", "virtual seconds", "updates"),
+        notes=message_notes,
+        more=updates_of,
+    ),
+    "2a": Figure(
+        *(f"Workers of which some are {SLOW}", "ratio"),
+        *("share of slow workers", "steps, of those without slow ones"),
+        notes=lambda series: [
+            "BSP and SSP wait for the slowest block of all, so that a run has few rounds and its "
+            "ratio varies a lot between seeds."
+        ],
+        along=lambda settings: [(x, settings["n_workers"], (x, PAPERS_FACTOR)) for x in SHARES],
+    ),
+    "2c": Figure(
+        *(f"{PAPERS_SLOW:.0%} of the workers are slow", "lines", "times as slow", STEPS),
+        along=lambda settings: [(x, settings["n_workers"], (PAPERS_SLOW, x)) for x in FACTORS],
+    ),
+    "3": Figure(
+        f"More workers, {PAPERS_SLOW:.0%} of them {SLOW}",
+        *("ratio", "workers", "steps, of those with {first:.0f} workers"),
+        barriers=lambda settings: strategies(settings, sample=10),
+        notes=lambda series: ["Samples are of ten, however many workers there are."],
+        along=more_workers,
+    ),
+    "4": Bound("Bound (54) of the mean lag", "mean_bound"),
+    "5": Bound("Bound (55) of the lag's second moment", "second_moment_bound"),
+}

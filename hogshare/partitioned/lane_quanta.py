@@ -1,0 +1,163 @@
+"""What a worker does in a quantum: compiled steps along some partitions' rows, from the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogshare.engine.epoch_ends import EpochEnd, EpochEnds
+from hogshare.engine.stops import Stop
+from hogshare.partitioned.partition_blocks import Split
+from hogshare.planes.shared import feature_curvature
+from hogshare.problems.kernel_arrays import frozen
+from hogshare.problems.model import Handed, Model, sum_of_squares
+from hogshare.problems.protocol import RowProblem
+from hogshare.rules.sgd import SGD
+from hogshare.rules.steps import StepSize
+from hogshare.solvers.outcome import is_absurd
+from hogshare.solvers.solver import OrderSeed, solve
+
+MAX_SEED = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True)
+class Pull:
+    """What a quantum begins with.
+
+    spans : first row and the one after the last, of each of its partitions, which are taken one
+        after the other
+    average : whether the mean of the iterates comes back too
+    curvature : whether the curvature of the first partition does
+    seed : of the order of the rows
+    partitions : their numbers
+    split : which rows nobody trains on; None: all are
+    """
+
+    model: Model
+    spans: tuple[tuple[int, int], ...]
+    step: StepSize
+    shuffle: bool
+    average: bool
+    curvature: bool
+    seed: int
+    partitions: tuple[int, ...] = ()
+    split: Split | None = None
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class Push:
+    """What a quantum ends with.
+
+    model : the copy, with the mean of its iterates if that was asked for
+    losses : the sums over the rows of each partition, each row's before its own step: float64 of
+        shape (n_columns,) each
+    trained : rows of each partition that a step was taken for
+    absurd : whether the copy is finite and useless
+    curvature : ndarray of shape (n_features,) or None
+    counts : what `HeldOutPart.counts` says of the held-out rows, where that was asked for in place
+        of steps
+    """
+
+    model: Model | None = None
+    losses: tuple[np.ndarray, ...] = ()
+    trained: tuple[int, ...] = ()
+    n_rows: int = 0
+    seconds: float = 0.0
+    absurd: bool = False
+    curvature: np.ndarray | None = None
+    partitions: tuple[int, ...] = ()
+    address: str = ""
+    counts: np.ndarray | None = None
+
+
+class QuantumSums(EpochEnds):
+    """Keeps the sums of losses of the one epoch of a quantum."""
+
+    def __init__(self) -> None:
+        super().__init__(self._keep)
+        self.of_columns = np.zeros(0)
+
+    def check(self, stop: Stop, shuffle: bool, files: dict[str, Any]) -> None:
+        """Nothing is decided here."""
+
+    def _keep(self, rest: EpochEnd) -> bool:
+        if rest.epoch:
+            self.of_columns = rest.sums
+        return False
+
+
+def steps_along(pull: Pull, *problems: RowProblem) -> Push:
+    """Take a step for each of the rows, in a compiled call for each partition.
+
+    Raises ValueError if the model leaves the range of floats.
+    """
+    model, sums, trained = pull.model, list[np.ndarray](), list[int]()
+    average, average_intercept = np.zeros(model.coef.shape), np.zeros(len(model.intercept))
+    seconds = 0.0
+    for k, (problem, (first, last)) in enumerate(zip(problems, pull.spans, strict=True)):
+        rows = rows_between(problem, first, last)
+        held_out = None
+        if pull.split is not None:
+            held_out = pull.split.mask(pull.partitions[k], problem.n_rows)[first:last]
+        trained.append(rows.n_rows if held_out is None else int(np.count_nonzero(~held_out)))
+        if not trained[-1]:
+            sums.append(np.zeros(len(model.intercept)))
+            continue
+        some_held = held_out is not None and held_out.any()
+        sums_of = QuantumSums()
+        report = solve(
+            rows,
+            rule=SGD(average=int(model.t) if pull.average else 0),
+            step=pull.step,
+            # so that losses are summed
+            stop=Stop(epochs=1, tol=0.0, validation=held_out if some_held else None),
+            shuffle=pull.shuffle,
+            seed=OrderSeed((pull.seed + k) % MAX_SEED),
+            start=model,
+            runtime="caller",
+            on_epoch=sums_of,
+        )
+        after = report.model
+        if pull.average:
+            average += trained[-1] * after.average_coef
+            average_intercept += trained[-1] * after.average_intercept
+        sums.append(sums_of.of_columns)
+        seconds += report.seconds["run"]
+        model = Handed(after.coef, after.intercept, after.t)  # the next call goes on in its arrays
+    total = max(1, sum(trained))
+    means = (average / total, average_intercept / total) if pull.average else (None, None)
+    return Push(
+        model=Model(model.coef, model.intercept, model.t, *means),
+        losses=tuple(sums),
+        trained=tuple(trained),
+        n_rows=sum(last - first for first, last in pull.spans),
+        seconds=seconds,
+        absurd=is_absurd(rows, model, sum_of_squares(model.coef)),
+        curvature=feature_curvature(problems[0], pull.seed) if pull.curvature else None,
+        partitions=pull.partitions,
+        address=pull.address,
+    )
+
+
+def rows_between(problem: RowProblem, first: int, last: int) -> RowProblem:
+    """The problem of some of the rows, on the same memory."""
+    rows = problem.rows
+    if first == 0 and last == problem.n_rows:
+        return problem
+    if problem.is_sparse:
+        begin, end = int(rows.indptr[first]), int(rows.indptr[last])
+        indptr = frozen(rows.indptr[first : last + 1] - begin)
+    else:
+        begin, end, indptr = first * rows.width, last * rows.width, rows.indptr
+    return problem.with_rows(
+        rows._replace(
+            data=rows.data[begin:end],
+            indices=rows.indices[begin:end] if problem.is_sparse else rows.indices,
+            indptr=indptr,
+            y=rows.y[first:last],
+            weight=rows.weight[first:last] if rows.weight.size else rows.weight,
+        )
+    )

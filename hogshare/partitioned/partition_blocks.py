@@ -1,0 +1,225 @@
+"""What a worker does with a block of rows: check it, say what it is, make a problem of it.
+
+A block is a tuple of arrays, so that Dask knows how much memory it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array, column_or_1d
+
+from hogshare.optimum.compression import WeightedMeans, sums_of, triangle_of_rows
+from hogshare.optimum.held_out_scores import HeldOutPart
+from hogshare.problems.linear import build
+from hogshare.problems.linear.labels import distinct, own_type
+from hogshare.problems.linear.row_arrays import check_sparse
+from hogshare.problems.protocol import RowProblem
+from hogshare.problems.weights import row_weights
+
+Block = tuple[Any, "np.ndarray | None", "np.ndarray | None", "np.ndarray | None"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a block is, in a few numbers.
+
+    labels, counts, weights : the labels that occur, how often, and the sums of their rows' weights;
+        empty of a regression
+    weight : the sum of the rows' weights
+    columns : what a data frame calls its columns
+    n_bytes : what it takes in memory, about
+    n_targets : columns of the targets; 0 where they are one vector
+    """
+
+    n_rows: int
+    n_features: int
+    nnz: int
+    dtype: str
+    is_sparse: bool
+    labels: np.ndarray
+    counts: np.ndarray
+    weights: np.ndarray
+    weight: float
+    columns: tuple[Any, ...] | None
+    n_bytes: int = 0
+    n_targets: int = 0
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What is minimised, but for the rows: arguments of `hogshare.problems.linear.build`.
+
+    row_weights : ndarray of shape (n_classes,) or None; by which rows count besides, by their class
+    scale : what all rows' weights are multiplied with
+    target : column of the targets, where there are several
+    middle : what is taken from the targets of a regression
+    """
+
+    loss: str
+    penalty: str | None
+    alpha: float
+    l1_ratio: float = 0.0
+    fit_intercept: bool = True
+    epsilon: float = 0.1
+    class_weight: np.ndarray | None = None
+    classes: np.ndarray | None = None
+    row_weights: np.ndarray | None = None
+    scale: float = 1.0
+    dtype: str = "float64"
+    target: int = 0
+    middle: float = 0.0
+
+
+def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
+    """Rows, targets, weights and names of columns that came from the collections' graphs, checked.
+
+    Raises ValueError if they are no numbers, not finite, damaged, or of unlike lengths.
+    """
+    columns = None
+    if hasattr(X, "to_numpy"):
+        columns = np.array([*X.columns, None], object)[:-1]  # not two-dimensional, whatever names
+        X = X.to_numpy()
+    check_sparse(X)
+    X = check_array(
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order="C",
+        ensure_min_samples=0,
+        ensure_min_features=0,
+    )
+    if y is not None:
+        y = np.asarray(own_type(y))
+        y = y if y.ndim == 2 and y.shape[1] > 1 else column_or_1d(y)
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise ValueError("y holds NaN or infinity.")
+    if y is not None and len(y) != X.shape[0]:
+        raise ValueError(
+            f"{X.shape[0]} rows and {len(y)} targets: X and y must be cut at the same rows."
+        )
+    weight = None
+    if sample_weight is not None:
+        weight = row_weights(sample_weight, X, X.dtype, allow_all_zero_weights=True)
+    return X, y, weight, columns
+
+
+def facts_of(block: Block, with_labels: bool) -> Facts:
+    """What a block is."""
+    X, y, weight, columns = block
+    labels = np.zeros(0) if y is None else np.ravel(y[:0])
+    of_label = np.zeros(0, np.int64)
+    if with_labels and y is not None and len(y):
+        labels = distinct(y)
+        of_label = np.asarray(np.searchsorted(labels, y), np.int64)
+    counts = np.bincount(of_label, minlength=len(labels))
+    return Facts(
+        n_rows=X.shape[0],
+        n_features=X.shape[1],
+        nnz=X.nnz if sp.issparse(X) else X.size,
+        dtype=X.dtype.name,
+        is_sparse=sp.issparse(X),
+        labels=labels,
+        counts=counts,
+        weights=counts if weight is None or not with_labels else np.bincount(of_label, weight),
+        weight=float(X.shape[0] if weight is None else weight.sum(dtype=np.float64)),
+        columns=None if columns is None else tuple(columns),
+        n_bytes=X.data.nbytes + (X.indices.nbytes if sp.issparse(X) else 0),
+        n_targets=y.shape[1] if y is not None and y.ndim > 1 else 0,
+    )
+
+
+def in_order(block: Block, places: list[int]) -> Block:
+    """A block whose columns stand in another order."""
+    X, *others, columns = block
+    assert columns is not None
+    return (np.ascontiguousarray(X[:, places]), *others, columns[places])  # type: ignore[return-value]
+
+
+def sums_of_block(block: Block) -> tuple[np.ndarray]:
+    """As `optimum.compression.sums_of`, of a block."""
+    return (sums_of(*_targets(block)),)
+
+
+def triangle_of_block(block: Block, moments: WeightedMeans) -> np.ndarray:
+    """As `optimum.compression.triangle_of_rows`, of a block."""
+    return triangle_of_rows(*_targets(block), moments)
+
+
+def _targets(block: Block) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Rows, targets of shape (n_rows, n_targets), and weights."""
+    X, y, weight, _ = block
+    assert y is not None
+    targets = np.asarray(y, np.float64).reshape(len(y), -1)
+    return X, targets, np.ones(len(y)) if weight is None else weight
+
+
+class Split(NamedTuple):
+    """Which rows of a partition are held out: each by chance, the same in every call.
+
+    fraction : of the rows, about
+    """
+
+    fraction: float
+    seed: int
+
+    def mask(self, number: int, n_rows: int) -> np.ndarray:
+        """Bools of shape (n_rows,) of the partition of that number."""
+        draws = np.random.default_rng([self.seed, number])
+        return np.asarray(draws.random(n_rows) < self.fraction)
+
+
+def held_out_part(problem: RowProblem, split: Split, number: int) -> HeldOutPart:
+    """The held-out rows of a partition."""
+    return HeldOutPart(problem, split.mask(number, problem.n_rows))
+
+
+def held_out_moments(problem: RowProblem, number: int, split: Split) -> tuple[np.ndarray]:
+    """As `HeldOutPart.moments`."""
+    return (held_out_part(problem, split, number).moments(),)
+
+
+def held_out_spread(problem: RowProblem, number: int, split: Split, mean: float) -> tuple[float]:
+    """As `HeldOutPart.spread`."""
+    return (held_out_part(problem, split, number).spread(mean),)
+
+
+def joined(blocks: Sequence[Block]) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
+    """Rows, targets and weights of all blocks, one below the other; of one, its own."""
+    if len(blocks) == 1:
+        return blocks[0][:3]
+    X, y, weight, _ = zip(*blocks, strict=True)
+    rows: Any = sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.concatenate(X)
+    ends = [None if part[0] is None else np.concatenate(part) for part in (y, weight)]
+    return (rows, *ends)
+
+
+def problem_of(block: Block, meaning: Meaning) -> RowProblem:
+    """The problem of a block's rows alone."""
+    X, y, weight, _ = block
+    assert y is not None
+    y = y[:, meaning.target] if y.ndim > 1 else y
+    y = y if meaning.middle == 0.0 else y.astype(np.float64) - meaning.middle
+    X = X.astype(meaning.dtype, copy=False)
+    if meaning.row_weights is not None and meaning.classes is not None:
+        of_rows = meaning.row_weights[np.searchsorted(meaning.classes, y)]
+        weight = of_rows if weight is None else weight * of_rows
+    if meaning.scale != 1.0:
+        weight = meaning.scale * (np.ones(len(y)) if weight is None else weight)
+    return build(
+        X,
+        y,
+        loss=meaning.loss,
+        penalty=meaning.penalty,
+        alpha=meaning.alpha,
+        l1_ratio=meaning.l1_ratio,
+        fit_intercept=meaning.fit_intercept,
+        epsilon=meaning.epsilon,
+        sample_weight=None if weight is None else weight.astype(X.dtype),
+        class_weight=meaning.class_weight,
+        classes=meaning.classes,
+    )

@@ -1,0 +1,70 @@
+"""The linear problem of all partitions' rows: here it has none, and its sums are made over there.
+
+What evaluates a model, or makes a step by passes over all rows, asks `cached` and `total` of a
+problem (`hogshare.problems.linear.problem`), and so finds the same of partitions as of rows in
+memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from hogshare.partitioned.partition_blocks import Meaning, problem_of
+from hogshare.partitioned.partitioned_rows import Cached, PartitionedRows, added
+from hogshare.problems.linear.problem import LinearProblem
+
+
+@dataclass(frozen=True)
+class PartitionedProblem(LinearProblem):
+    """A problem without rows of its own.
+
+    partitions : whose problems have them
+    """
+
+    partitions: PartitionedRows | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def _rows(self) -> PartitionedRows:
+        assert self.partitions is not None
+        return self.partitions
+
+    @property
+    def n_all(self) -> int:
+        """Number of all rows."""
+        return self._rows.n_rows
+
+    @property
+    def nnz_of_all(self) -> int:
+        """Number of stored values of all rows."""
+        return sum(fact.nnz for fact in self._rows.facts)
+
+    def cached(
+        self, function: Callable[..., Any], *args: Any, of: Cached | None = None, **how: Any
+    ) -> Cached:
+        """What a function gives of every part, which stays with the workers."""
+        return Cached(partial(function, **how) if how else function, args, of)
+
+    def total(
+        self, function: Callable[..., Any], *args: Any, of: Cached | None = None
+    ) -> list[np.ndarray]:
+        """The sums over all parts, which this waits for."""
+        found: list[np.ndarray] = self._rows.reduced(added, function, *args, of=of)
+        return found
+
+
+def problem_of_all(rows: PartitionedRows, meaning: Meaning) -> PartitionedProblem:
+    """State the problem of every partition, and so the one of all."""
+    rows.state(meaning)
+    shape = 0, rows.n_features
+    none = sp.csr_array(shape) if rows.is_sparse else np.zeros(shape)
+    y = np.zeros(0) if meaning.classes is None else meaning.classes[:0]
+    problem = problem_of((none, y, None, None), meaning)
+    names = [one.name for one in dataclasses.fields(LinearProblem)]
+    return PartitionedProblem(**{name: getattr(problem, name) for name in names}, partitions=rows)

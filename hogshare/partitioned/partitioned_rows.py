@@ -1,0 +1,496 @@
+"""Rows of Dask collections as the master knows them: futures of partitions, and facts of them.
+
+Who writes: the workers make blocks and problems and keep them, spilled to their disks where memory
+is short; Dask computes again, from the collections' graphs, what a lost worker had. Who reads: the
+tasks that are given a future. What comes to the master are facts and sums. Calls that prefer a
+worker which leaves are made again (`hogshare.partitioned.cluster_calls`). Who frees: `close` lets
+go of the futures; the client stays its owner's.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from queue import Empty, Queue
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from hogshare.optimum.compression import (
+    CompressedRows,
+    WeightedMeans,
+    condensed_from,
+    moments_of,
+    united,
+)
+from hogshare.optimum.held_out_scores import Scores
+from hogshare.partitioned.cluster_calls import ClusterCall, Fetched
+from hogshare.partitioned.owners import Owners
+from hogshare.partitioned.partition_blocks import (
+    Facts,
+    Meaning,
+    Split,
+    block_of,
+    facts_of,
+    held_out_moments,
+    held_out_spread,
+    in_order,
+    problem_of,
+    sums_of_block,
+    triangle_of_block,
+)
+from hogshare.system.clusters import (
+    MEMBERS_SECONDS,
+    delayed,
+    large_graphs,
+    local_client,
+    memory_of,
+    pieces,
+    settle_releases,
+    threads_of,
+)
+
+LONG_VALUES = 4_000_000  # of a thread's rows, a pass over which takes some 10 ms
+MOST_NAMES = 8  # of columns in a sentence
+UNLIKE = {
+    "n_features": "features",
+    "is_sparse": "kinds, dense and CSR",
+    "n_targets": "numbers of targets",
+}
+WITHOUT_WORKERS_SECONDS = 60.0  # until a cluster is given up that has no workers left
+
+
+Step = tuple[Callable[..., Any], tuple[Any, ...]]  # of a part, and of these after it
+
+
+class Cached:
+    """What a step makes of every partition's problem, or of something else that is cached.
+
+    It is made and cached when it is asked for again, where a second pass costs less than to have
+    every sum wait for a task of its own before it.
+
+    calls : that have it, each of a list of parts; None: nobody has
+    """
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], of: Cached | None):
+        self.steps: list[Step] = [(function, args)]
+        self.of: Cached | None = of
+        if of is not None and of.calls is None:
+            self.steps, self.of = [*of.steps, *self.steps], of.of
+        self.calls: list[ClusterCall] | None = None
+        self.used = False
+
+
+class PartitionedRows:
+    """Rows, targets and weights in partitions on a cluster's workers.
+
+    X : blocks are dense or CSR
+    with_targets : whether y is needed
+    with_labels : whether targets are labels, which are then looked for
+    columns : what data frames call their columns, the same in all partitions
+    facts : of the partitions that have rows
+    problems : of the partitions' problems, once `state` has been called
+
+    Raises ImportError, ValueError or TypeError if there is no cluster, or the input is not valid;
+    before anything is fitted.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        with_labels: bool = False,
+        with_targets: bool = True,
+    ) -> None:
+        self.client = local_client()
+        # before anybody computes: what a collection does not know of itself its workers will tell
+        others = {"y": y} if with_targets else {}
+        if sample_weight is not None:
+            others["sample_weight"] = sample_weight
+        parts = pieces(X, **others)
+        absent = [None] * len(parts["X"])
+        all_three = (parts.get(name, absent) for name in ("X", "y", "sample_weight"))
+        calls = [delayed(block_of, *pieces) for pieces in zip(*all_three, strict=True)]
+        names = getattr(X, "columns", None)
+        self.columns = None if names is None else tuple(names)
+        self._asked = 0.0
+        self._there: dict[str, int] = {}
+        self._missing_since: float | None = None
+        self.problems: list[ClusterCall] = []
+        self._open: set[ClusterCall] = set()  # that somebody waits for
+        self.owners = Owners([])
+        settle_releases()
+        with large_graphs():
+            self._blocks = self.client.compute(calls, sync=False)
+        try:
+            self._look(with_labels)
+        except BaseException:
+            self.close()
+            raise
+
+    def _look(self, with_labels: bool) -> None:
+        ask = partial(facts_of, with_labels=with_labels)
+        facts: list[Facts] = self.results(
+            [ClusterCall(self.client, ask, (b,)) for b in self._blocks]
+        )
+        full = [p for p, fact in enumerate(facts) if fact.n_rows]
+        if not full:
+            raise ValueError("Found array with 0 sample(s): no partition of X has rows.")
+        self._blocks = [self._blocks[p] for p in full]
+        self.facts = [facts[p] for p in full]
+        for what in ("n_features", "is_sparse", "n_targets"):
+            found = sorted({getattr(fact, what) for fact in self.facts})
+            if len(found) > 1:
+                kind = UNLIKE[what]
+                raise ValueError(f"Partitions have unlike {kind}: {found}.")
+        self._order_columns(full)
+        if not self.n_features:
+            raise ValueError("Found array with 0 feature(s): X has no columns.")
+        if self.weight_sum == 0.0:
+            raise ValueError("The weights of all rows are zero, which leaves nothing to fit.")
+        held = self.client.who_has(self._blocks)
+        there = self.there()
+        first = next(iter(there))
+        has = [next(iter(held.get(block.key) or ()), first) for block in self._blocks]
+        self.owners = Owners(has)
+        self.owners.settle(there)
+
+    def _order_columns(self, numbers: list[int]) -> None:
+        """Put columns that stand in another order than the first's in that one, by their names."""
+        first = "the collection"
+        if self.columns is None:
+            first, self.columns = f"partition {numbers[0]}", self.facts[0].columns
+        for k, (number, fact) in enumerate(zip(numbers, self.facts, strict=True)):
+            names = fact.columns
+            if names == self.columns:
+                continue
+            if not (names and self.columns) or Counter(names) != Counter(self.columns):
+                raise ValueError(
+                    f"The columns of partition {number} of X are {_listed(names)}, and those of "
+                    f"{first} {_listed(self.columns)}: all need the same names."
+                )
+            places = [names.index(name) for name in self.columns]
+            self._blocks[k] = self.client.submit(in_order, self._blocks[k], places, pure=False)
+
+    def require_one_target(self) -> None:
+        """Refuse targets of several columns."""
+        if count := self.facts[0].n_targets:
+            raise ValueError(f"y should be a 1d array, got an array of {count} columns instead.")
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.facts[0].n_features
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Rows of each partition."""
+        return np.array([fact.n_rows for fact in self.facts], np.int64)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all partitions."""
+        return int(self.sizes.sum())
+
+    @property
+    def weight_sum(self) -> float:
+        """The sum of all rows' weights."""
+        return float(sum(fact.weight for fact in self.facts))
+
+    @property
+    def dtype(self) -> np.dtype:
+        """What all rows are taken as: float32 if all are."""
+        return np.result_type(*(np.dtype(fact.dtype) for fact in self.facts))
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the blocks are CSR."""
+        return self.facts[0].is_sparse
+
+    def labels(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Sorted labels of all partitions, how often each occurs, and the sums of their weights."""
+        classes = np.unique(np.concatenate([fact.labels for fact in self.facts]))
+        counts, weights = np.zeros(len(classes), np.int64), np.zeros(len(classes))
+        for fact in self.facts:
+            places = np.searchsorted(classes, fact.labels)
+            counts[places] += fact.counts
+            weights[places] += fact.weights
+        return classes, counts, weights
+
+    def unlikeness(self) -> float:
+        """The largest share of a partition's labels that would be others if it were like all rows.
+
+        0 of a regression: what is alike in numbers, nobody knows.
+        """
+        classes, counts, _ = self.labels()
+        largest = 0.0
+        for fact in self.facts if len(classes) else ():
+            here = np.zeros(len(classes))
+            here[np.searchsorted(classes, fact.labels)] = fact.counts
+            apart = np.abs(here / fact.n_rows - counts / counts.sum()).sum() / 2
+            # of a few rows chance alone makes that much
+            chance = 2.0 * np.sqrt(len(classes) / fact.n_rows)
+            largest = max(largest, float(apart) - chance)
+        return largest
+
+    def state(self, meaning: Meaning) -> None:
+        """Have every worker make problems of its partitions."""
+        self.problems = [
+            self.submit(problem_of, self._blocks[p], meaning, partition=p)
+            for p in range(len(self._blocks))
+        ]
+
+    def submit(self, function: Callable[..., Any], *args: Any, partition: int) -> ClusterCall:
+        """Have a partition's owner call a function; somebody else, if that one is gone by then."""
+        return ClusterCall(self.client, function, args, self.owners.of[partition])
+
+    def fetch(self, call: ClusterCall, tell: Callable[[ClusterCall, Fetched], object]) -> None:
+        """As `ClusterCall.fetch`; it is made again where its worker leaves, until `taken`."""
+        self._open.add(call)
+        call.fetch(tell)
+
+    def taken(self, call: ClusterCall) -> None:
+        """Nobody waits for a call any more, which has been fetched."""
+        self._open.discard(call)
+        call.release()
+
+    def scores(self, split: Split) -> Scores:
+        """How the held-out rows of all partitions score a model.
+
+        Raises ValueError if no row is held out, or none is left to train on.
+        """
+        (moments,) = self.reduced(added, held_out_moments, split, numbered=True)
+        n_rows, weight, total = moments
+        if not 0 < n_rows < self.n_rows or weight <= 0.0:
+            raise ValueError(
+                f"Splitting {self.n_rows} samples into a train set and a validation set with "
+                f"validation_fraction={split.fraction!r} led to an empty set ("
+                f"{self.n_rows - n_rows:g} and {n_rows:g} samples). Please either change "
+                "validation_fraction, increase number of samples, or disable early_stopping."
+            )
+        (spread,) = self.reduced(added, held_out_spread, split, total / weight, numbered=True)
+        return Scores(n_rows, weight, spread, not self.facts[0].labels.size)
+
+    def moments(self, fit_intercept: bool) -> WeightedMeans:
+        """Weight of the rows, and the means of features and targets; zeros without an intercept."""
+        (sums,) = self.reduced(added, sums_of_block, blocks=True)
+        return moments_of(sums, self.n_features, fit_intercept)
+
+    def condensed(self, fit_intercept: bool) -> CompressedRows:
+        """Few rows that stand for those of all partitions, for least squares."""
+        moments = self.moments(fit_intercept)
+        triangle = self.reduced(united, triangle_of_block, moments, blocks=True)
+        return condensed_from(united(triangle), moments)
+
+    def reduced(
+        self,
+        combine: Callable[..., Any],
+        function: Callable[..., Any],
+        *args: Any,
+        of: Cached | None = None,
+        blocks: bool = False,
+        numbered: bool = False,
+    ) -> Any:
+        """What a function of every partition's problem gives, combined by owners, and then here.
+
+        combine : of any number of results makes one like them
+        of : what is taken in the place of the problems
+        blocks : whether its block is taken in the place of the problem
+        numbered : whether the function is told which partition it is, after the part
+        """
+        step = function, args
+        if of is None:
+            parts = self._blocks if blocks else self.problems
+            calls = self._applied(combine, [step], parts, numbered)
+        elif not (of.used or self._passes_are_long):
+            of.used = True
+            calls = self._on_cached(combine, [*of.steps, step], of.of)
+        else:
+            calls = self._on_cached(combine, [step], of)
+        return combine(*self.results(calls))
+
+    @property
+    def _passes_are_long(self) -> bool:
+        """Whether a pass takes longer than a task."""
+        values = sum(fact.nnz for fact in self.facts)
+        return values > LONG_VALUES * sum(self.there().values())
+
+    def _on_cached(
+        self, combine: Callable[..., Any] | None, steps: list[Step], of: Cached | None
+    ) -> list[ClusterCall]:
+        """Steps from something that is cached on, which is made now if it has not been."""
+        if of is None:
+            return self._applied(combine, steps, self.problems)
+        if of.calls is None:
+            of.calls = self._on_cached(None, of.steps, of.of)
+        there = self.there()
+        for call in of.calls:
+            call.settle(there)
+        return [
+            ClusterCall(self.client, applied, (combine, steps, None, call), call.address)
+            for call in of.calls
+        ]
+
+    def _applied(
+        self,
+        combine: Callable[..., Any] | None,
+        steps: list[Step],
+        parts: Sequence[Any],
+        numbered: bool = False,
+    ) -> list[ClusterCall]:
+        """One call for each thread that has partitions, in their order."""
+        there, calls = self.there(), []
+        for address, own in self.owners.partitions().items():
+            for few in np.array_split(own, min(len(own), there.get(address, 1))):
+                numbers = few.tolist() if numbered else None
+                given = combine, steps, numbers, *(parts[p] for p in few)
+                calls.append(ClusterCall(self.client, applied, given, address))
+        return calls
+
+    def whole(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What a function of all blocks gives, which the worker that has most of them calls.
+
+        Raises ValueError if that is more than half of a worker's memory.
+        """
+        there, memory = self.there(), memory_of(self.client)
+        rows = dict.fromkeys(there, 0)
+        for address, size in zip(self.owners.of, self.sizes, strict=True):
+            rows[address] += int(size)
+        most = max(rows, key=lambda address: (rows[address], memory.get(address, 0)))
+        room, needed = memory.get(most, 0), sum(fact.n_bytes for fact in self.facts)
+        if len(self._blocks) > 1 and room and needed > room // 2:
+            raise ValueError(
+                f"The rows take {needed / 1e9:.3g} GB, and one worker, which has to have them all "
+                f"for this, has {room / 1e9:.3g} GB of memory: give the worker more, or fewer rows."
+            )
+        (found,) = self.results([ClusterCall(self.client, function, (*args, *self._blocks), most)])
+        return found
+
+    def results(self, calls: Sequence[ClusterCall]) -> list[Any]:
+        """Results of all calls, for which this waits as long as there are workers.
+
+        Raises ValueError, TypeError or MemoryError if a task is refused, as it was; RuntimeError if
+        the cluster has given one up, a loader raised, or there are no workers any more.
+        """
+        done: Queue[tuple[ClusterCall, Fetched]] = Queue()
+        for call in calls:
+            self.fetch(call, lambda *told: done.put(told))
+        waiting = set(calls)
+        while waiting:
+            try:
+                call, fetched = done.get(timeout=MEMBERS_SECONDS)
+            except Empty:
+                self.there()
+                continue
+            if call.fetched is fetched:
+                waiting.discard(call)
+                self.taken(call)
+        return [result_of(call.fetched) for call in calls if call.fetched is not None]
+
+    def there(self, *, anew: bool = False) -> dict[str, int]:
+        """Workers that are there and their threads; partitions are settled.
+
+        anew : ask the cluster, which is otherwise asked now and then
+
+        Raises RuntimeError if all have been gone for long.
+        """
+        now = time.monotonic()
+        if not anew and now - self._asked < MEMBERS_SECONDS:
+            return self._there
+        self._asked = now
+        there = threads_of(self.client)
+        if not there:
+            self._missing_since = self._missing_since or now
+            if now - self._missing_since > WITHOUT_WORKERS_SECONDS:
+                raise RuntimeError(
+                    f"the cluster has had no workers for {WITHOUT_WORKERS_SECONDS:.0f} s: start "
+                    "some, and fit again."
+                )
+            return self._there
+        self._missing_since = None
+        if there != self._there:
+            self.owners.settle(there)
+            for call in [*self.problems, *self._open]:
+                call.settle(there)
+        self._there = there
+        return there
+
+    def close(self) -> None:
+        """Let go of what the cluster keeps for this."""
+        for each in [*self.problems, *self._blocks]:
+            each.release()
+        self.problems, self._blocks = [], []
+        self._open.clear()
+        settle_releases()
+
+    def __enter__(self) -> PartitionedRows:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def applied(
+    combine: Callable[..., Any] | None,
+    steps: list[Step],
+    numbers: Sequence[int] | None,
+    *parts: Any,
+) -> Any:
+    """On a worker: what steps, one after the other, make of several parts, combined, or as a list.
+
+    parts : or one list, that an earlier call has given
+    """
+    if len(parts) == 1 and isinstance(parts[0], list):
+        (parts,) = parts
+    told = [()] * len(parts) if numbers is None else [(number,) for number in numbers]
+
+    def made(part: Any, which: tuple[int, ...]) -> Any:
+        for function, args in steps:
+            part = function(part, *which, *args)
+        return part
+
+    each = (made(part, which) for part, which in zip(parts, told, strict=True))
+    # one after the other, so that there are never two results for a thread
+    return list(each) if combine is None else functools.reduce(combine, each)
+
+
+def added(*parts: Sequence[Any]) -> list[Any]:
+    """The sum of sequences of numbers and arrays, place by place."""
+    return [sum(place[1:], start=place[0]) for place in zip(*parts, strict=True)]
+
+
+def result_of(fetched: Fetched) -> Any:
+    """What a call has come to.
+
+    Raises ValueError, TypeError or MemoryError as the call has; RuntimeError if the cluster has
+    given it up.
+    """
+    try:
+        return fetched.result()
+    except (ValueError, TypeError, MemoryError):
+        raise
+    except Exception as error:
+        raise RuntimeError(
+            "a partition could not be fitted on the cluster: "
+            f"{type(error).__name__}: {str(error).rstrip('.')}. Who loads it or works on it has "
+            "failed, as often as the cluster tries again ('distributed.scheduler.allowed-failures' "
+            "in Dask's settings where workers have died); see the workers' logs."
+        ) from error
+
+
+def _listed(columns: tuple[Any, ...] | None) -> str:
+    if columns is None:
+        return "without names"
+    names = [repr(name) for name in columns[:MOST_NAMES]]
+    return ", ".join([*names, "..."] if len(columns) > MOST_NAMES else names)

@@ -1,0 +1,313 @@
+"""From a caller's matrix to the arrays that kernels read, with as few copies as can be."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from hogshare.kernels.rows.row_checks import has_repeats
+from hogshare.kernels.rows.row_views import RowArrays
+from hogshare.kernels.rows.shared_passes import NOBODY, Helpers
+from hogshare.kernels.rows.survey import Survey, survey, survey_dense
+from hogshare.problems.kernel_arrays import FLOATS, frozen, require_unmasked
+from hogshare.shm import shared_rows
+from hogshare.system import memory
+from hogshare.system.callers import warn
+
+WINDOW_BYTES = 1 << 25  # of rows in a file that are read together
+CACHED_BYTES = 1 << 24  # of rows that are read in scikit-learn's order, not in windows
+CACHED_TWICE_BYTES = 1 << 17  # of rows that are read twice, one time after the other
+NEIGHBOURS = 8  # rows of a window in memory, of which many do not fit in the caches
+NARROWED_BYTES = 1 << 26  # of 64-bit columns that are copied, if they fit, into 32 bits
+MANY = 1 << 17  # dense values that NumPy takes two and a half times as long to add up as a kernel
+UNSIGNED = {  # as kernels read columns, of this machine's byte order
+    np.dtype(np.int32): np.uint32,
+    np.dtype(np.int64): np.uint64,
+    np.dtype(np.uint32): np.uint32,
+    np.dtype(np.uint64): np.uint64,
+}
+WIDE = 32  # features for each value that is stored, from which on passes over features are dear
+ABREAST = 8  # windows read in turn: neighbours are often alike, and steps in a row should not be
+SAGA_NEIGHBOURS, SAGA_ABREAST = 4, 16  # the same for SAGA's rows that fit in the caches
+SAGA_ROWS = 4096  # so many at least; drawing the order of fewer takes next to nothing
+MAX_BLOCK_ROWS = 8192
+BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
+
+
+REPEATED = (
+    "The rows are a sparse matrix with several entries for one place, which count by their sum, as "
+    "SciPy has it; scikit-learn's transformers of sparse rows (StandardScaler, Normalizer, "
+    "Binarizer, TfidfTransformer, VarianceThreshold) take each by itself and give other rows. Call "
+    "X.sum_duplicates() before the first of them."
+)
+
+
+class RepeatedEntries(UserWarning):
+    """Rows have several entries for one place, which transformers may have taken by themselves."""
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether `X` is a SciPy sparse matrix or array."""
+    return bool(sp.issparse(X))
+
+
+def check_sparse(X: Any) -> None:
+    """Refuse a damaged compressed matrix before anything uses it; anything else passes.
+
+    `sklearn.utils.check_array` lets a column index of ten million pass in a matrix of ten columns;
+    a kernel would then write anywhere, and so would SciPy's conversions. Masked values are refused
+    too.
+
+    Raises ValueError: if the pointers decrease or do not match the data, or an index is out of
+    range; if values are masked.
+    """
+    require_unmasked("X", X)
+    if not is_sparse(X) or X.format not in ("csr", "csc", "bsr") or len(X.shape) != 2:
+        return
+    _check_pointers(X)
+    if _has_columns_in_range(X):
+        return
+    X = copy.copy(X)  # shallow: checking may trim a matrix's arrays, which are the caller's
+    try:
+        X.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(
+            f"The {X.format.upper()} matrix is damaged: {error}. Rebuild it, for example from "
+            "(row, column, value) triplets with scipy.sparse.coo_array."
+        ) from error
+
+
+def require_dense(y: Any) -> None:
+    """Refuse sparse targets, which scikit-learn's check of several targets lets pass.
+
+    Raises TypeError: in scikit-learn's words. Raises ValueError: if targets are masked.
+    """
+    require_unmasked("y", y)
+    if is_sparse(y):
+        raise TypeError(
+            "Sparse data was passed for y, but dense data is required. Use '.toarray()' to convert "
+            "to a dense numpy array."
+        )
+
+
+def survey_rows(X: Any, sizes: bool, helpers: Helpers = NOBODY) -> Survey | None:
+    """Check as `check_sparse` does, and tell what one pass over the values has seen.
+
+    Only of rows as kernels read them: CSR, floats with 32-bit columns, as many as the last pointer
+    says, and dense ones if there are many; None of anything else.
+
+    sizes : whether norms of rows and counts of features will be asked for
+    helpers : threads that take part besides this one
+
+    Raises ValueError: as `check_sparse`.
+    """
+    if _is_plain_dense(X) and X.size >= MANY:
+        return survey_dense(frozen(X.reshape(-1)), X.shape[1], sizes, helpers)
+    if not _is_plain_csr(X):
+        check_sparse(X)
+        return None
+    seen = survey(
+        frozen(X.data),
+        frozen(X.indices.view(np.uint32)),
+        frozen(X.indptr.astype(np.int64, copy=False)),
+        X.shape[1],
+        sizes,
+        helpers,
+    )
+    if seen.last_column >= X.shape[1]:
+        check_sparse(X)  # which says what is wrong
+    return seen
+
+
+def _is_plain_dense(X: Any) -> bool:
+    return type(X) is np.ndarray and X.ndim == 2 and X.flags.c_contiguous and X.dtype in FLOATS
+
+
+def _is_plain_csr(X: Any) -> bool:
+    if not is_sparse(X) or X.format != "csr" or len(X.shape) != 2 or not len(X.indptr):
+        return False
+    arrays = (X.data, X.indices, X.indptr)
+    return (
+        all(type(array) is np.ndarray and array.ndim == 1 for array in arrays)
+        and X.data.dtype in FLOATS
+        and X.indices.dtype == X.indptr.dtype == np.int32
+        and len(X.indptr) == X.shape[0] + 1
+        and X.indptr.item(0) == 0
+        and X.indptr.item(-1) == len(X.data) == len(X.indices)
+    )
+
+
+def _check_pointers(X: Any) -> None:
+    """Refuse a compressed matrix whose pointers decrease or do not match the data."""
+    name, indptr = X.format.upper(), X.indptr
+    for part, kind in (("indices", X.indices.dtype), ("indptr", indptr.dtype)):
+        if kind.kind not in "iu":  # of which SciPy's check only warns
+            raise ValueError(
+                f"The {name} matrix is damaged: {part} holds {kind}, and must hold whole numbers. "
+                "Rebuild the matrix."
+            )
+    lines = X.shape[X.format == "csc"]
+    if X.format == "bsr":
+        lines //= X.blocksize[0]
+    if len(indptr) != lines + 1 or indptr[0] != 0:
+        raise ValueError(
+            f"The {name} matrix is damaged: indptr has {len(indptr)} entries starting at "
+            f"{indptr[0] if len(indptr) else 'nothing'}, and {lines} lines need {lines + 1} "
+            "entries starting at 0. Rebuild the matrix, for example with X.tocoo().tocsr()."
+        )
+    if (indptr[1:] < indptr[:-1]).any():
+        # looked at here because SciPy's own check looks at nothing where the last pointer is 0
+        raise ValueError(
+            f"The {name} matrix is damaged: indptr decreases. Rebuild the matrix, for example with "
+            "X.tocoo().tocsr()."
+        )
+    if len(X.indices) != len(X.data) or indptr[-1] > len(X.data):
+        raise ValueError(
+            f"The {name} matrix is damaged: indptr ends at {indptr[-1]}, but there are "
+            f"{len(X.indices)} indices and {len(X.data)} values. Rebuild the matrix."
+        )
+
+
+def _has_columns_in_range(X: Any) -> bool:
+    """Whether that is all there is to check; SciPy looks at everything twice, and finds words."""
+    indices, indptr = X.indices, X.indptr
+    if X.format == "bsr" or len(X.shape) != 2 or X.data.ndim != 1 or indices.ndim != 1:
+        return False
+    if indptr.ndim != 1:
+        return False
+    used = indices[: int(indptr[-1])]
+    if indices.dtype in UNSIGNED:
+        used = used.view(UNSIGNED[indices.dtype])  # a negative index is a large number without sign
+    elif used.size and used.min() < 0:
+        return False
+    return not used.size or bool(used.max() < X.shape[X.format == "csr"])
+
+
+def each_column_once(X: Any) -> Any:
+    """Return a checked CSR matrix with each column once per row, in any order; a CSC one likewise.
+
+    Rows with repeated columns are legal: those are added up in a copy, and the caller's arrays stay
+    as they are. A warning says so, since transformers before may not have added them up. Rows that
+    are only unsorted are taken as they are: sorting them takes as long as ten epochs, and memory.
+    What the matrix remembers of itself (`has_canonical_format`) is trusted.
+    """
+    if X.has_canonical_format or (not X.has_sorted_indices and not _has_repeats(X)):
+        return X
+    n_given = X.nnz
+    X = X.copy()
+    X.sum_duplicates()
+    if X.nnz < n_given:
+        warn(REPEATED, RepeatedEntries)
+    return X
+
+
+def _has_repeats(X: Any) -> bool:
+    count = int(X.indptr[-1])
+    n_lines, width = X.shape if X.format == "csr" else X.shape[::-1]
+    if WIDE * count < width:  # few values: to sort them is less than a mark for each feature
+        line = np.repeat(np.arange(n_lines, dtype=np.int64), np.diff(X.indptr))
+        places = line * width + X.indices[:count]
+        places.sort()
+        return bool((places[1:] == places[:-1]).any())
+    columns = frozen(_columns(X.indices[:count], width))
+    starts = frozen(X.indptr.astype(np.int64, copy=False))
+    return bool(has_repeats(columns, starts, np.full(width, -1)))
+
+
+def as_rows(X: Any, y: np.ndarray, weight: np.ndarray | None) -> RowArrays:
+    """A checked matrix, its targets and weights as kernels see them: views, where they can be."""
+    if weight is None or (weight == 1.0).all():
+        weight = np.empty(0)  # one cache line less per row
+    weight = weight.astype(y.dtype, copy=False)
+    if is_sparse(X):
+        nnz = int(X.indptr[-1])
+        return RowArrays(
+            frozen(X.data[:nnz]),
+            frozen(_columns(X.indices[:nnz], X.shape[1])),
+            frozen(X.indptr.astype(np.int64, copy=False)),
+            0,
+            frozen(y),
+            frozen(weight),
+        )
+    X = np.require(X, requirements=["C", "A"])
+    return RowArrays(
+        frozen(X.reshape(-1)),
+        frozen(np.empty(0, np.uint32)),
+        frozen(np.empty(0, np.int64)),
+        X.shape[1],
+        frozen(y),
+        frozen(weight),
+    )
+
+
+def _columns(indices: np.ndarray, n_features: int) -> np.ndarray:
+    """Columns as kernels read them.
+
+    Kernels are compiled for 32 and for 64 bits apart, in some twenty seconds, and small matrices
+    may have 64-bit columns too. Those are copied; of large ones a copy would cost what it saves,
+    and shared ones lie where every process finds them. What no kernel reads, such as the other
+    byte order, is copied in any case.
+    """
+    kind = UNSIGNED.get(indices.dtype)
+    if kind is np.uint32:
+        return indices.view(np.uint32)
+    # SciPy, which reads them too, has signed columns
+    fit = n_features <= 1 << 31
+    small = indices.nbytes <= NARROWED_BYTES and shared_rows.find(indices) is None
+    if fit and (kind is None or small):
+        return indices.astype(np.uint32)
+    return indices.astype(np.uint64) if kind is None else indices.view(np.uint64)
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether an array is a view of a memory-mapped file."""
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return True
+        array = getattr(array, "base", None)
+    return False
+
+
+def exceeds_memory(rows: RowArrays) -> bool:
+    """Whether rows lie in a memory-mapped file of more than half the available memory."""
+    free = memory.free(swap=False, private=False) if is_mapped(rows.data) else None
+    return free is not None and _n_bytes(rows) > free // 2
+
+
+def block_rows(n_rows: int, n_workers: int, per_epoch: int) -> int:
+    """Rows of a block: small enough for even work and for the trace, large enough to be cheap."""
+    limit = n_rows if n_workers == 1 else -(-n_rows // (BLOCKS_PER_WORKER * n_workers))
+    limit = min(limit, MAX_BLOCK_ROWS, -(-n_rows // max(1, per_epoch)))
+    return max(1, limit)
+
+
+def windows(rows: RowArrays, n_rows: int, neighbours: bool = False) -> tuple[int, int]:
+    """How a shuffled order reads neighbours together: rows of a window, and windows read abreast.
+
+    A row at random costs a read of the disk where rows exceed memory: they are read in windows of
+    32 MB, one at a time. Where they exceed the caches it costs a fetch from memory that prefetching
+    hides in part: they are read eight rows at a time, from eight places in turn, which takes a
+    fifth to a third less (docs/tried/2026-11/speed.md); more than two workers of SDCA from more
+    places (`hogshare.rules.pace.windows_abreast`). Smaller data are read in wholly random order,
+    scikit-learn's, so that one worker of plain descent fits its model; (0, 1) says so. SAGA has no
+    order to keep (`neighbours`), and reads them four rows at a time: to draw that takes a quarter,
+    and neither few rows nor sorted ones suffer by it. The dual rule's did by windows that are not
+    turned; by turned ones it has not been tried.
+    """
+    if exceeds_memory(rows):
+        return max(1, WINDOW_BYTES * n_rows // _n_bytes(rows)), 1
+    if _n_bytes(rows) > CACHED_BYTES:
+        return NEIGHBOURS, ABREAST
+    return (SAGA_NEIGHBOURS, SAGA_ABREAST) if neighbours and n_rows >= SAGA_ROWS else (0, 1)
+
+
+def rows_at_once(rows: RowArrays) -> int:
+    """Rows that are still in a cache when they have been passed over once."""
+    return max(1, CACHED_TWICE_BYTES * len(rows.y) // max(1, _n_bytes(rows)))
+
+
+def _n_bytes(rows: RowArrays) -> int:
+    return int(rows.data.nbytes + rows.indices.nbytes)

@@ -1,0 +1,102 @@
+"""Rows as a network's steps read them: mostly nonzero columns densely, the others by their values.
+
+A product with a dense column takes its time whatever its numbers are; a number that is stored with
+its place takes longer, and a zero none. So each column is what is quicker for it: of images the
+border is sparse, of tables the numbers are dense and the one-hot columns sparse.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hogshare.kernels.networks import sparse_inputs as kernels
+from hogshare.kernels.networks.tiles import padded
+from hogshare.problems.kernel_arrays import frozen
+
+# The share of nonzeros from which on a column is read densely, by the bytes of a row of
+# coefficients (measured with AVX-512, 64 to 2,400 bytes: 4 to 33 %).
+MOST_SHARE, LEAST_BYTES, HALF_BYTES = 0.33, 56, 40
+WORTH = 0.1  # the least share of CSR's values in dense columns for which rows are written anew
+
+
+class SparseColumns(NamedTuple):
+    """Rows by columns.
+
+    dense : float (n_rows * n_dense,)
+    data, indices, indptr : CSR rows of the other columns, numbered from 0; empty if there are none
+    order : int64 (n_inputs,), the inputs' numbers: the dense ones first, then the others
+    counts : int64, values of each sparse column
+    n_dense : int
+    """
+
+    dense: np.ndarray
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    order: np.ndarray
+    counts: np.ndarray
+    n_dense: int
+
+    @property
+    def n_sparse(self) -> int:
+        """Columns that are read by their values."""
+        return len(self.order) - self.n_dense
+
+    def most_values(self, n_rows: int) -> int:
+        """Values that so many rows have in sparse columns, at most."""
+        return int(np.diff(self.indptr).max()) * n_rows if len(self.indptr) > 1 else 0
+
+    def touched(self, n_rows: int, batch: int) -> float:
+        """How many sparse columns a mini-batch of some rows has values in, on the mean."""
+        return float(-np.expm1(-batch / n_rows * self.counts).sum())
+
+
+def dense_share(n_units: int, itemsize: int) -> float:
+    """The share of nonzeros from which on a column is read densely."""
+    n_bytes = padded(n_units, itemsize) * itemsize
+    return max(0.0, MOST_SHARE * (n_bytes - LEAST_BYTES) / (n_bytes + HALF_BYTES))
+
+
+def by_columns(
+    inputs: tuple[np.ndarray, np.ndarray, np.ndarray], n_inputs: int, n_units: int
+) -> SparseColumns:
+    """Sort the columns of rows.
+
+    inputs : data, indices and indptr of CSR rows; of dense ones the last two are empty
+    n_units : of the first layer
+    """
+    data, indices, indptr = inputs
+    is_sparse = len(indptr) > 0
+    n_rows = len(indptr) - 1 if is_sparse else len(data) // n_inputs
+    if is_sparse:
+        counts = np.bincount(indices, minlength=n_inputs)
+    else:
+        counts = np.zeros(n_inputs, np.int64)
+        kernels.count_nonzeros(data, n_inputs, counts)
+    is_dense = counts > dense_share(n_units, data.itemsize) * n_rows
+    n_values = int(counts[~is_dense].sum())
+    every = np.arange(n_inputs)
+    nothing = frozen(np.empty(0, data.dtype))
+    if is_dense.all() and not is_sparse:
+        return SparseColumns(data, nothing, *_no_places(), frozen(every), counts[:0], n_inputs)
+    if is_sparse and len(data) - n_values < WORTH * len(data):
+        return SparseColumns(nothing, data, indices, indptr, frozen(every), counts, 0)
+    order = np.concatenate([every[is_dense], every[~is_dense]])
+    n_dense = int(is_dense.sum())
+    dense = np.zeros(n_rows * n_dense, data.dtype)
+    values, places = np.empty(n_values, data.dtype), np.empty(n_values, np.uint32)
+    out = dense, values, places, np.empty(n_rows + 1, np.int64)
+    if is_sparse:
+        rank = np.empty(n_inputs, np.int64)
+        rank[order] = every
+        kernels.part_sparse_rows(data, indices, indptr, rank, n_dense, *out)
+    else:
+        kernels.part_dense_rows(data, order, n_dense, *out)
+    dense, values, places, pointers = map(frozen, out)
+    return SparseColumns(dense, values, places, pointers, frozen(order), counts[~is_dense], n_dense)
+
+
+def _no_places() -> tuple[np.ndarray, np.ndarray]:
+    return frozen(np.empty(0, np.uint32)), frozen(np.empty(0, np.int64))

@@ -1,0 +1,120 @@
+"""Which rule needs no tuning on a given problem: ``rule="auto"``, or ``learning_rate="auto"``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hogshare.kernels.rules import losses
+from hogshare.problems.linear.row_arrays import exceeds_memory
+from hogshare.problems.protocol import RowProblem
+from hogshare.rules.saga import SAGA
+from hogshare.rules.sdca import SDCA
+from hogshare.system.messages import own
+
+AUTO, SEARCHING = "rule='auto'", "rule='sgd'"  # as `solve` calls them
+# A row's reach is the loss's curvature times mean |x|^2 / (alpha n): SDCA's epochs grow with it,
+# SAGA's with how unlike the directions of the data are, which features tell in proportion to rows.
+FEW = 1.0  # rows per feature up to which SDCA is ahead whatever the reach
+WIDE = 2.5  # and up to which it is ahead for reaches up to the next two
+LONG_IF_WIDE = 10.0
+# of the log loss, whose curvature at an optimum is far below its bound
+LONG_IF_WIDE_AND_FLAT = 30.0
+# of losses with kinks, whose dual variables SDCA moves by one over the reach of their range a visit
+LONG_IF_WIDE_AND_KINKED = 4.0
+LONG_IF_KINKED = 0.05
+TALL = 100.0  # rows per feature from which the data's own curvature carries SAGA
+LONG_IF_TALL = 0.35  # reach from which SAGA is ahead then
+LONG = 1.0  # and with fewer rows
+UNEVEN = 2.0  # largest squared norm over the mean from which one step size for all rows fits badly
+UNEVEN_IF_TALL = 3.0
+VERY_UNEVEN = 20.0  # the same, from which SAGA with rows drawn by importance is ahead of SDCA
+TOO_LONG = 30.0  # reach from which SDCA takes too many epochs even for uneven rows
+
+
+def automatic_rule(
+    problem: RowProblem, shuffle: bool = True, from_anywhere: bool = False
+) -> SDCA | SAGA:
+    """SDCA where features are many, rows short beside the penalty, or uneven; SAGA elsewhere.
+
+    SAGA draws uneven rows by importance, unless they have to be read in an order (`shuffle`, or
+    rows in a file larger than memory). `from_anywhere` asks for a rule that can begin at any model,
+    without what a rule remembers: SAGA.
+
+    Divided columns leave SAGA too: the model of SDCA is a sum of rows, over one penalty.
+
+    Losses with kinks have proximal points instead of gradients in SAGA, for which large rows are
+    none too large: they are drawn uniformly.
+
+    Raises ValueError: if a model of zeros is an optimum whatever the rows are: for the perceptron's
+    loss.
+    """
+    if problem.loss == "perceptron":
+        raise ValueError(
+            f"{own(AUTO)} finds an optimum, and for loss='perceptron' a model of zeros is one; use "
+            f"loss='hinge', or {own(SEARCHING)}."
+        )
+    mean, largest = problem.sampled_norms
+    from_anywhere = from_anywhere or problem.divisors is not None
+    if problem.loss in losses.KINKED:
+        return SAGA() if problem.l2 == 0.0 or from_anywhere else rule_for_kinks(problem)
+    unevenness = largest / mean if mean > 0.0 else 1.0
+    tall = problem.n_all >= TALL * problem.n_features
+    uneven = unevenness > (UNEVEN_IF_TALL if tall else UNEVEN)
+    free = shuffle and not exceeds_memory(problem.rows)
+    saga = SAGA(sampling="importance" if free and uneven else "uniform")
+    if problem.l2 == 0.0 or problem.loss in losses.COUPLED or from_anywhere:
+        return saga
+    weight = float(problem.rows.weight.mean()) if problem.rows.weight.size else 1.0
+    curvature = losses.CURVATURE[losses.CODES[problem.loss]] * weight
+    reach = curvature * mean / (problem.l2 * problem.n_all)
+    limit = LONG_IF_TALL if tall else LONG
+    if uneven and not free:
+        # one step for all rows is too short for most; SDCA's epochs grow as the root of the reach
+        limit = min(TOO_LONG, limit * (unevenness / UNEVEN_IF_TALL) ** 2) if tall else TOO_LONG
+    elif uneven and not tall and unevenness <= VERY_UNEVEN:
+        limit = TOO_LONG
+    if reach > limit and problem.n_all <= WIDE * problem.n_features:
+        features = occurring_features(problem, problem.sample_every)
+        if problem.n_all <= FEW * features:
+            limit = np.inf
+        elif problem.n_all <= WIDE * features:
+            flat = problem.loss == "log_loss"
+            limit = max(limit, LONG_IF_WIDE_AND_FLAT if flat else LONG_IF_WIDE)
+    return SDCA() if reach <= limit else saga
+
+
+def rule_for_kinks(problem: RowProblem) -> SDCA | SAGA:
+    """SDCA for text and short rows, and where features are as many as rows that are very long."""
+    reach = problem.sharpness * problem.sampled_norms[0] / (problem.l2 * problem.n_all)
+    limit = LONG_IF_KINKED
+    if reach > limit and problem.n_all <= WIDE * problem.n_features:
+        features = occurring_features(problem, problem.sample_every)
+        if problem.n_all <= WIDE * features:
+            limit = LONG_IF_WIDE_AND_KINKED
+        if problem.n_all <= FEW * features and reach > TOO_LONG:
+            limit = np.inf  # no step of SAGA's own is long enough
+    return SDCA() if reach <= limit else SAGA()
+
+
+def occurring_features(problem: RowProblem, every: int = 1) -> float:
+    """How many features some row has, estimated from every so many rows; all of them, if dense.
+
+    What a hashed matrix has besides says nothing. Beyond those that were seen there are about
+    ``once (once - 1) / (2 (twice + 1))``, by how many were seen once and twice (Chao 1984,
+    Scandinavian Journal of Statistics 11, in its bias-corrected form).
+    """
+    if not problem.is_sparse:
+        return float(problem.n_features)
+    rows = problem.rows
+    sample = np.arange(0, problem.n_rows, every)
+    starts = rows.indptr[sample]
+    lengths = rows.indptr[sample + 1] - starts
+    places = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+    has_all = problem.n_all == problem.n_rows
+    width = 0 if has_all else problem.n_features  # as long for all who have a part
+    (counts,) = problem.totals(np.bincount(rows.indices[places].astype(np.int64), minlength=width))
+    seen = float(np.count_nonzero(counts))
+    if every == 1:
+        return seen
+    once, twice = np.count_nonzero(counts == 1), np.count_nonzero(counts == 2)
+    return min(float(problem.n_features), seen + once * (once - 1) / (2 * (twice + 1)))

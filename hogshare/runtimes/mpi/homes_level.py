@@ -1,0 +1,183 @@
+"""Sites whose workers have homes: mail between them, and a meeting when an epoch is over.
+
+    while they work     mail of the plane's edges, and who is how far (`site_news`)
+    at an epoch's end   words  ->  vectors  ->  callers  ->  one decision (`level`)
+
+Every site has the plane's arrays whole, and its own workers write their rows. When all rest, the
+rows that the plane's `owners` name, and the homes, are brought to all; so the model is the same
+bits everywhere, and so is what is made of it. Vectors are brought in the last meeting, and in
+others where somebody looks at the model: a trace, `on_epoch`, a criterion. In the end mail that
+nobody has read is taken, so that nothing is under way.
+
+Where sites may die, the workers of one that has died are dead at once for who waits for them. In a
+meeting, of which all have to make the same model, those are dead whose site was not in it. Edges
+that a plane moves when somebody dies may end at any site; their readers are reported behind mail.
+
+Who writes: the thread of each rank that talks to the others. While workers work, what `mail` and
+`site_news` say; in a meeting, when all rest or have ended, the other sites' rows of the plane's
+arrays and of the table, and their homes. Who reads: the workers here, and the plane. Order: that of
+the channel. Who frees: `close`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hogshare.engine.homes import Homes
+from hogshare.engine.session import Session
+from hogshare.kernels import layout
+from hogshare.links.run_links import Network
+from hogshare.planes.protocol import owners_of
+from hogshare.runtimes.mpi.clocks import Clocks
+from hogshare.runtimes.mpi.level import Level, Model
+from hogshare.runtimes.mpi.mail import MailTransport
+from hogshare.runtimes.mpi.rank_pool import RankPool
+from hogshare.runtimes.mpi.site_news import Owned, SiteNews
+
+HOMES, TABLE = " homes", " table"  # names that no array of a plane has
+
+
+class HomesLevel(Level):
+    """The level of sites whose workers have homes of one plane.
+
+    network : links between sites besides the real ones, where the plane says nothing of links
+    """
+
+    def __init__(self, pool: RankPool, session: Session, n_rows: int, network: Network) -> None:
+        super().__init__(pool, session, n_rows)
+        self.is_looked_at = self.has_criterion or len(session.arrays["snapshots"]) > 0
+        assert session.homes is not None
+        self.homes, plane = session.homes, session.homes.plane
+        self._site_of = session.settings.world.site_of
+        self._owned = _owned(self.homes, self._site_of)
+        self._kept = [
+            _rows_of(self.homes.arrays[name], owners, self._site_of)
+            for name, owners in plane.kept_owners(self.homes.n_workers).items()
+        ]
+        ends = [(int(self._site_of[a]), int(self._site_of[b])) for a, b in self.homes.edges]
+        links = self.homes.links or [
+            None if sender == to else network.between(sender, to) for sender, to in ends
+        ]
+        box, are_boards = session.mail.box, plane.uses_boards
+        may_lose = pool.living is not None
+        reader = self._site_of_reader if may_lose else None
+        self.mail = MailTransport(self.channel, box, ends, links, plane.kind_of, are_boards, reader)
+        self.homes.carry_by(self.mail, [k for k, (a, b) in enumerate(ends) if may_lose or a != b])
+        seen = [self._owned[name] for name in plane.seen]
+        senders = np.array([a for a, _ in self.homes.edges], np.int64)
+        for name in plane.moved if may_lose and len(senders) else ():
+            seen.append(_rows_of(self.homes.arrays[name], senders, self._site_of))
+        self._n_lost = 0  # sites that have died, of which all have come to the same
+        self._meets = False  # whether sites come to one model, or to their ends
+        self.progress = SiteNews(self.channel, Clocks(session), seen, self.mail)
+        self.channel.work = self.progress.poll
+
+    def begin(self, is_heard: bool) -> None:
+        """Agree on whether anybody looks at the model on the way."""
+        wished = np.array([self.is_looked_at or is_heard])
+        self.is_looked_at = bool(self.channel.gathered(wished).any())
+
+    def bury(self, site: int) -> None:
+        """As of `Level`."""
+        self.mail.bury(site)
+        self.progress.bury(site)
+        if not self._meets:
+            self.progress.clocks.bury(site)
+
+    def _site_of_reader(self, edge: int) -> int:
+        return int(self._site_of[self.homes.ends(edge)[1]])
+
+    # -- a meeting
+
+    def arrive(self) -> None:
+        """As of `Level`: nobody works, and waits for the dead."""
+        self._meets = True
+
+    def has_finite(self) -> bool:
+        """As of `Level`."""
+        return all(np.isfinite(self.homes.vector_of(k)).all() for k in self.homes.here)
+
+    def bring(self, clock: int) -> Model | None:
+        """As of `Level`: all homes, and all rows of the arrays that are read together."""
+        homes = self.homes
+        homes.table[:, layout.T_CLOCK] = clock  # where all go on from
+        if are_all_last := bool(self.are_over.all()):
+            homes.finish()
+        if not (are_all_last or self.is_looked_at or len(self.pool.lost) > self._n_lost):
+            return None
+        assert homes.brought is not None
+        homes.brought[list(homes.here)] = [homes.vector_of(k) for k in homes.here]
+        self._bring_rows(list(self._owned.values()))
+        if self.pool.lost:
+            self._bring_rows(self._kept)  # a plane may need them to do without the dead
+            if len(self.pool.lost) > self._n_lost:
+                self._n_lost = len(self.pool.lost)
+                homes.plane.agree(homes.arrays, homes.table[:, layout.T_STATE] == layout.DEAD)
+        return homes.model()  # before anybody may go on, and tell of it
+
+    def bring_kept(self) -> None:
+        """Have what a checkpoint needs besides on every site."""
+        if self._kept:
+            self._bring_rows(self._kept)
+
+    def _bring_rows(self, brought: Sequence[Owned]) -> None:
+        me = self.pool.me
+        own = b"".join(array[rows[me]].tobytes() for array, rows in brought)
+        parts = self.channel.gathered_by_site(np.frombuffer(own, np.uint8))
+        for k, part in parts.items():
+            at = 0
+            for array, rows in brought if k != me else ():
+                shape = (len(rows[k]), *array.shape[1:])
+                size = array[:1].nbytes * len(rows[k])
+                array[rows[k]] = part[at : at + size].view(array.dtype).reshape(shape)
+                at += size
+        for site in self.pool.lost:
+            self.progress.clocks.bury(site)
+
+    def keep_trace(self, n_epochs: int, model: Model) -> None:
+        """As of `Level`, with how far homes are apart."""
+        super().keep_trace(n_epochs, model)
+        spreads = self.session.arrays["snapshot_spreads"]
+        if 0 < n_epochs <= len(spreads):  # one an epoch
+            spreads[n_epochs - 1] = self.homes.disagreement()
+
+    def go_on(self) -> None:
+        """As of `Level`."""
+        self._meets = False
+        for site in range(self.pool.size):
+            if site != self.pool.me and site not in self.channel.others:
+                self.progress.clocks.bury(site)
+        self.progress.meet(self.are_over)
+
+    def end(self) -> None:
+        """As of `Level`; what others tell of another epoch is put off no more."""
+        self.progress.is_over = True
+        super().end()
+
+    def clear(self) -> None:
+        """Take all mail that nobody has read."""
+        if self.saves:
+            self.bring_kept()
+        self.mail.is_over = True  # nobody waits for what is shown
+        self.channel.gathered(np.zeros(0))  # so it is everywhere, and all that was posted is here
+        for k in () if self.mail.are_boards else self.mail.incoming:
+            while self.homes.boxes[k].has_mail:
+                self.homes.boxes[k].take()
+        self.mail.poll()
+
+
+def _owned(homes: Homes, site_of: np.ndarray) -> dict[str, Owned]:
+    """By name the arrays that are brought to all, with the rows that each site writes."""
+    assert homes.brought is not None
+    of_workers = {HOMES: homes.brought, TABLE: homes.table}
+    arrays = {**homes.arrays, **of_workers}
+    owners = owners_of(homes.plane, homes.n_workers, homes.arrays)
+    owners |= dict.fromkeys(of_workers, np.arange(homes.n_workers))
+    return {name: _rows_of(arrays[name], of, site_of) for name, of in owners.items()}
+
+
+def _rows_of(array: np.ndarray, owners: np.ndarray, site_of: np.ndarray) -> Owned:
+    sites = range(int(site_of.max()) + 1)
+    return array, [np.flatnonzero(site_of[owners] == k) for k in sites]

@@ -1,0 +1,227 @@
+"""A master at one site and workers at all: mail goes to it, and its model is brought to each.
+
+    worker -> slot -> channel -> slot there -> the master's sum -> the next version
+    version -> news: what a site does not know -> channel -> the site's vector, under its seqlock
+
+The master is at the first rank, beside the workers there, and is the thread that talks to the
+others. A worker anywhere reads a snapshot from its site's vector, which is the master's model as of
+some version. So ages, cut-offs and damping are what they are in one memory; they are larger by what
+is under way.
+
+What is told of a worker travels behind what it has done: its block counts when the master has taken
+its message (`turns.count_posted`), and the words of all workers come with a model that has what
+they count. Words that a worker has left the run are sent when all of its mail is taken.
+
+At the end of an epoch, when all workers rest, the sites meet (`meeting`); the master brings what it
+has to all, and one verdict is for all.
+
+Who writes: this thread of each rank, everything here; at the master's site the model and the sum,
+at the others their vector (`hogshare.kernels.exchange.master_copies`). Who reads: the workers.
+Order: that of the channel; a site is sent no news while any are under way to it. Who frees:
+`close`.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numba import typeof
+
+from hogshare.engine.participants import MasterService
+from hogshare.engine.session import Session
+from hogshare.kernels import layout
+from hogshare.kernels.exchange import master_copies
+from hogshare.kernels.jit.decorators import JIT_DISABLED
+from hogshare.links.link import Line
+from hogshare.links.run_links import Network
+from hogshare.runtimes.mpi.clocks import Clocks, expect_again
+from hogshare.runtimes.mpi.level import Level, Model
+from hogshare.runtimes.mpi.mail import FIRST_KIND_OF_RUN, MailTransport
+from hogshare.runtimes.mpi.rank_pool import RankPool
+
+MASTER = 0  # its rank
+NEWS, NEWS_TAKEN, REPORT = range(FIRST_KIND_OF_RUN, FIRST_KIND_OF_RUN + 3)
+# what the master writes into the rows of all workers
+COUNTS = (layout.T_PUSHES, layout.T_DROPPED, layout.T_APPLIED, layout.T_STALENESS)
+VERSIONS = [layout.VERSION, layout.APPLIED]
+HEAD = 4  # words of news before those of workers: meetings, version, applied, places
+
+
+class MasterLevel(Level):
+    """The level of sites whose workers have one master.
+
+    network : links between sites besides the real ones
+    """
+
+    def __init__(self, pool: RankPool, session: Session, n_rows: int, network: Network) -> None:
+        super().__init__(pool, session, n_rows)
+        self.is_served, self.is_master = True, pool.me == MASTER
+        self.clocks, self.meetings = Clocks(session), 0
+        self._sites = range(pool.size)
+        ends = [(int(site), MASTER) for site in self.clocks.world.site_of]
+        links = [network.between(*one) if one[0] != one[1] else None for one in ends]
+        self._mail = MailTransport(self.channel, session.mail.box, ends, links, lambda *_: "update")
+        now = self._flat()
+        # of more values than these, all without places are shorter
+        self._places = np.empty(len(now) // 2, np.int64)
+        self._values = np.empty(len(self._places))
+        others = self.channel.others if self.is_master else []
+        self._reported = {k: now.copy() for k in others}
+        self._lines = {k: Line(network.between(MASTER, k)) for k in others}
+        self._is_under_way = dict.fromkeys(others, False)
+        self._sent: dict[int, np.ndarray] = {}  # version and words that another was sent last
+        self._known = {k: np.zeros(self.clocks.size_of(k), np.int64) for k in self._sites}
+        self.channel.on(NEWS, self._take_news)
+        self.channel.on(NEWS_TAKEN, self._note_taken)
+        self.channel.on(REPORT, self._take_report)
+        self.channel.work = self._work
+
+    def _flat(self) -> np.ndarray:
+        vector = self.session.vector
+        return np.concatenate([vector.w.astype(np.float64), vector.intercept])
+
+    def prepare(self) -> None:
+        """Load or compile the kernels."""
+        super().prepare()
+        if JIT_DISABLED:
+            return
+        session = self.session
+        if self.is_master:
+            MasterService(session).prepare()
+            news = session.vector, self._values, self._places, self._values
+            master_copies.list_news.compile(tuple(map(typeof, news)))
+        else:
+            numbers = self._places, self._values, 0, 0, self._places, 0
+            groups = session.schedule, session.vector
+            master_copies.take_news.compile(tuple(map(typeof, (*groups, *numbers))))
+
+    def begin(self, is_heard: bool) -> None:
+        """Nothing: all begin at one model."""
+
+    # -- while the workers work
+
+    def _work(self) -> bool:
+        """Do what there is to do besides messages that come."""
+        words = self.clocks.words()  # the first: what they count goes before
+        moved = self._mail.poll()
+        if self.is_master:
+            return self._serve() | self._send_news(words) | moved
+        return self._report(words) | moved
+
+    def _serve(self) -> bool:
+        """Be the master for a while."""
+        began = time.perf_counter_ns()
+        side = MasterService(self.session)
+        taken = side.serve()
+        if taken > 0:
+            side.note(taken, time.perf_counter_ns() - began)
+        return taken > 0
+
+    def _take_report(self, site: int, content: np.ndarray) -> None:
+        """Take in what another site tells of its workers."""
+        words = content.view(np.int64)
+        if words[0] >= self.meetings:  # else of workers that have rested since
+            self._known[site] = words[1:]
+            self.clocks.take_in(site, words[1:])
+
+    def _send_news(self, words: np.ndarray) -> bool:
+        """Send each site the model as it is, and what it has not been told of workers."""
+        session, self._known[MASTER], moved = self.session, words, False
+        all_words = np.concatenate(list(self._known.values()))
+        version = session.word(layout.VERSION)
+        now = np.concatenate([[version], all_words if self.clocks.are_waited_for else words[:0]])
+        for site, reported in self._reported.items():
+            if self._is_under_way[site] or np.array_equal(now, self._sent.get(site, now[:0])):
+                continue
+            n = master_copies.list_news(session.vector, reported, self._places, self._values)
+            applied = self.clocks.rows_of(site)[:, layout.T_APPLIED]
+            is_whole = n > len(self._places)
+            head = self.meetings, version, session.word(layout.APPLIED), 0 if is_whole else n
+            news = (reported,) if is_whole else (self._places[:n], self._values[:n])
+            parts = np.array(head), applied, all_words, *news
+            self.channel.post(site, NEWS, parts, "model", 0, self._lines[site])
+            self._sent[site], self._is_under_way[site], moved = now, True, True
+        return moved
+
+    def _note_taken(self, site: int, content: np.ndarray) -> None:
+        self._is_under_way[site] = False
+
+    def _take_news(self, site: int, content: np.ndarray) -> None:
+        """Write the master's model into the vector here, and then what it tells of workers."""
+        session, begin = self.session, HEAD + len(self.session.here)
+        end = begin + sum(map(self.clocks.size_of, self._sites))
+        words = content[: 8 * end].view(np.int64)
+        meetings, version, applied, count = words[:HEAD].tolist()
+        if meetings >= self.meetings:  # else older than what was brought in the meeting
+            places = content[8 * end : 8 * (end + count)].view(np.int64)
+            values = content[8 * (end + count) :].view(np.float64)
+            counts = version, applied, words[HEAD:begin], session.here.start
+            master_copies.take_news(session.schedule, session.vector, places, values, *counts)
+            self.clocks.take_in_all(words[begin:])
+        self.channel.post(MASTER, NEWS_TAKEN)
+
+    def _report(self, words: np.ndarray) -> bool:
+        """Tell the master's site of the workers here, if there is anything to tell."""
+        states = self.session.table_here[:, layout.T_STATE]
+        seen = words if self.clocks.are_waited_for else states
+        seen = np.concatenate([[self.meetings], seen])
+        if np.array_equal(seen, self._sent.get(MASTER, seen[:0])):
+            return False
+        if (states >= layout.DONE).any() and not self._is_taken():
+            return False  # the master would think that nothing is to come
+        self.channel.post(MASTER, REPORT, [np.array([self.meetings]), words], "progress")
+        self._sent[MASTER] = seen
+        return True
+
+    def _is_taken(self) -> bool:
+        """Whether the master has taken all that workers here have posted."""
+        counters = self.session.mail.box.counters[self.session.here]
+        return bool((counters[:, layout.M_POSTED] == counters[:, layout.M_TAKEN]).all())
+
+    # -- a meeting
+
+    def arrive(self) -> None:
+        """As of `Level`."""
+        self.channel.wait(self._is_taken)
+
+    def bring(self, clock: int) -> Model:
+        """As of `Level`: what the master has, with all that was sent, and its counts."""
+        session, table = self.session, self.session.schedule.table
+        for site in self.channel.others:
+            state = layout.DONE if self.are_over[site] else layout.RESTING
+            self.clocks.rows_of(site)[:, layout.T_STATE] = state
+        if self.is_master:  # the rest of a sum is applied
+            self.channel.wait(lambda: session.word(layout.GATHERED) == 0)
+        table[:, layout.T_CLOCK] = clock  # where all go on from
+        vector, control, at = session.vector, session.schedule.control, 0
+        arrays = vector.w, vector.intercept, table[:, COUNTS], control[VERSIONS]
+        own = b"".join(one.tobytes() for one in arrays) if self.is_master else b""
+        brought, found = self.channel.spread(np.frombuffer(own, np.uint8)), []
+        for one in arrays:
+            part = brought[at : (at := at + one.nbytes)]
+            found.append(part.view(one.dtype).reshape(one.shape))
+        vector.w[:], vector.intercept[:], table[:, COUNTS], control[VERSIONS] = found
+        # of which some sites may be through before this one, and report as after it
+        self.meetings += 1
+        for known in self._known.values():
+            expect_again(known, clock)
+        self._sent.clear()
+        if not self.clocks.are_waited_for:  # else barriers count them from the next limit on
+            far = np.setdiff1d(np.arange(len(table)), session.here)
+            resting = far[table[far, layout.T_STATE] == layout.RESTING]
+            table[resting, layout.T_STATE] = layout.STARTING
+        self._tell_anew()
+        return vector.w, vector.intercept
+
+    def called(self) -> None:
+        """As of `Level`: intercepts may have been moved, everywhere alike."""
+        self._tell_anew()
+
+    def clear(self) -> None:
+        """Send no news: all mail is taken, and nobody would acknowledge them."""
+        self.channel.work = lambda: False
+
+    def _tell_anew(self) -> None:
+        for reported in self._reported.values():
+            reported[:] = self._flat()

@@ -1,0 +1,296 @@
+"""How long a block takes on a virtual clock: laws that block times are drawn from.
+
+What is drawn depends on the seed, the worker and the number of its block alone, so that it repeats
+however the workers interleave. `hogshare.kernels.schedule.block_time_draws` draws.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hogshare.kernels.schedule import block_time_draws as codes
+from hogshare.system.messages import nearest, sentence
+from hogshare.system.ranges import not_negative, numbers, positive
+
+_NO_TRACE = np.empty(0)
+_NO_TRACE.flags.writeable = False
+
+Numbers = tuple[int, float, float, np.ndarray]
+
+
+class BlockTime(ABC):
+    """What all laws have in common.
+
+    Attributes
+    ----------
+    mean : float
+        Mean seconds of a block.
+    """
+
+    mean: float
+    _code: ClassVar[int]  # of `hogshare.kernels.schedule.block_time_draws`
+    _given: ClassVar[tuple[str, ...]] = ("mean",)  # its numbers, one or two
+
+    def numbers(self) -> Numbers:
+        """Code, two numbers and the trace, as `hogshare.kernels.schedule.block_time_draws` takes
+        them.
+        """
+        first, second = (*(float(getattr(self, name)) for name in self._given), 0.0)[:2]
+        return self._code, first, second, _NO_TRACE
+
+    def draw(self, seed: int, worker: int, block: int) -> float:
+        """Virtual seconds that a block takes.
+
+        Parameters
+        ----------
+        seed : int
+            From 0, below 2**32.
+        worker : int
+            Which worker, from 0.
+        block : int
+            How many blocks it has completed before.
+        """
+        return float(codes.draw(*self.numbers(), seed, worker, block))
+
+
+@dataclass(frozen=True)
+class Constant(BlockTime):
+    """Every block takes the same time.
+
+    Parameters
+    ----------
+    seconds : float
+        At least 0.
+
+    Examples
+    --------
+    >>> from hogshare.simulation import Constant
+    >>> Constant(0.5).draw(seed=0, worker=3, block=7)
+    0.5
+    """
+
+    _code = codes.CONSTANT
+    _given = ("seconds",)
+    seconds: float
+    mean: float = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        not_negative(seconds=self.seconds)
+        object.__setattr__(self, "mean", float(self.seconds))
+
+
+@dataclass(frozen=True)
+class Exponential(BlockTime):
+    """Block times without memory: most are short, a few are long.
+
+    Parameters
+    ----------
+    mean : float, default=1.0
+        Seconds.
+
+    Examples
+    --------
+    >>> from hogshare.simulation import Exponential
+    >>> law = Exponential(2.0)
+    >>> law.draw(seed=0, worker=3, block=7) == law.draw(seed=0, worker=3, block=7)
+    True
+    """
+
+    _code = codes.EXPONENTIAL
+    mean: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive(mean=self.mean)
+
+
+@dataclass(frozen=True)
+class LogNormal(BlockTime):
+    """Block times whose logarithm is normal: as they are measured on a busy machine.
+
+    Parameters
+    ----------
+    mean : float
+        Seconds; of the times, not of their logarithm.
+    sigma : float
+        Standard deviation of the logarithm; about that of the times over their mean, if small.
+
+    Examples
+    --------
+    >>> from hogshare.simulation import LogNormal
+    >>> LogNormal(0.02, 0.5).mean
+    0.02
+    """
+
+    _code = codes.LOG_NORMAL
+    _given = ("mean", "sigma")
+    mean: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        positive(mean=self.mean)
+        not_negative(sigma=self.sigma)
+
+
+@dataclass(frozen=True)
+class Gamma(BlockTime):
+    """Block times of a gamma law: `shape` exponential pieces one after another.
+
+    Parameters
+    ----------
+    mean : float
+        Seconds.
+    shape : float
+        1 is `Exponential`; the larger, the more regular. The standard deviation is the mean over
+        the root of the shape.
+
+    Examples
+    --------
+    >>> from hogshare.simulation import Gamma
+    >>> Gamma(1.0, 4.0)
+    Gamma(mean=1.0, shape=4.0)
+    """
+
+    _code = codes.GAMMA
+    _given = ("mean", "shape")
+    mean: float
+    shape: float
+
+    def __post_init__(self) -> None:
+        positive(mean=self.mean, shape=self.shape)
+
+
+@dataclass(frozen=True)
+class Uniform(BlockTime):
+    """Block times between two bounds, each as likely as any other.
+
+    Parameters
+    ----------
+    low, high : float
+        Seconds, ``0 <= low <= high``.
+
+    Examples
+    --------
+    >>> from hogshare.simulation import Uniform
+    >>> 0.5 < Uniform(0.5, 1.5).draw(seed=0, worker=3, block=7) < 1.5
+    True
+    """
+
+    _code = codes.UNIFORM
+    _given = ("low", "high")
+    low: float
+    high: float
+    mean: float = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        not_negative(low=self.low, high=self.high)
+        if self.low > self.high:
+            raise ValueError(f"low must not be above high; got {self.low!r} and {self.high!r}.")
+        object.__setattr__(self, "mean", 0.5 * (float(self.low) + float(self.high)))
+
+
+@dataclass(frozen=True)
+class Measured(BlockTime):
+    """Block times that were measured; each is drawn with the same chance, again and again.
+
+    Parameters
+    ----------
+    seconds : sequence of float
+        At least one, none below 0.
+
+    Examples
+    --------
+    >>> from hogshare.simulation import Measured
+    >>> Measured([0.25, 0.5]).draw(seed=0, worker=3, block=7) in (0.25, 0.5)
+    True
+    """
+
+    seconds: Sequence[float]
+    mean: float = field(init=False, repr=False, compare=False)
+    _trace: np.ndarray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        kept = numbers(seconds=self.seconds)
+        if not kept:
+            raise ValueError("seconds must have at least one entry; got none.")
+        for value in kept:
+            not_negative(**{"every entry of seconds": value})
+        object.__setattr__(self, "seconds", kept)
+        trace = np.array(kept)
+        trace.flags.writeable = False
+        object.__setattr__(self, "_trace", trace)
+        object.__setattr__(self, "mean", float(trace.mean()))
+
+    def numbers(self) -> Numbers:
+        """As `BlockTime.numbers`."""
+        return codes.MEASURED, 0.0, 0.0, self._trace
+
+
+def law_of(law: Any) -> BlockTime:
+    """The law of block times that is meant: words are read as by `parse`.
+
+    Raises
+    ------
+    ValueError
+        If the words name none.
+    TypeError
+        If it is no law.
+    """
+    if isinstance(law, str):
+        return parse(law)
+    if not isinstance(law, BlockTime):
+        raise TypeError(
+            "a block time must be one of Constant(1.0), Exponential(1.0), LogNormal(1.0, 0.5), "
+            "Gamma(1.0, 4.0), Uniform(0.5, 1.5) or Measured(seconds), of hogshare.simulation, or "
+            f"in words, such as 'exponential:1.0'; got {law!r}."
+        )
+    return law
+
+
+_NAMED: dict[str, Any] = {
+    "constant": Constant,
+    "exponential": Exponential,
+    "lognormal": LogNormal,
+    "gamma": Gamma,
+    "uniform": Uniform,
+}
+
+
+def parse(text: str) -> BlockTime:
+    """Read a law as it is written on a command line.
+
+    Raises
+    ------
+    ValueError
+        If there is no such law, or its numbers do not fit.
+
+    Examples
+    --------
+    >>> from hogshare.simulation.block_times import parse
+    >>> parse("uniform:0.5,1.5")
+    Uniform(low=0.5, high=1.5)
+    """
+    name, _, rest = text.strip().lower().partition(":")
+    kind = _NAMED.get(name)
+    try:
+        if kind is None:
+            raise ValueError(f"there is none of that name.{nearest(name, _NAMED)}")
+        made: BlockTime = kind(*(float(part) for part in rest.split(",") if rest))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{text!r} is no law of block times: {sentence(error)} Write constant:SECONDS, "
+            "exponential:MEAN, lognormal:MEAN,SIGMA, gamma:MEAN,SHAPE or uniform:LOW,HIGH."
+        ) from None
+    return made
+
+
+def written(law: BlockTime) -> str:
+    """Write a law as `parse` reads it; a measured one has no such form and is shown by its mean."""
+    for name, kind in _NAMED.items():
+        if isinstance(law, kind):
+            return f"{name}:{','.join(f'{getattr(law, each):g}' for each in law._given)}"
+    return f"measured (mean {law.mean:g} s)"

@@ -1,0 +1,262 @@
+"""What a run is made of, in words: a name, a number or a class where the meaning is plain.
+
+`KNOWN` is the one table of names, for `solve`, the papers' algorithms and the estimators; barriers
+have theirs in `hogshare.barriers`, which the command reads too. Words are read in upper and lower
+case alike. A class stands for its defaults, where it has them. What cannot be meant is refused with
+a sentence that names what there is: a `ValueError` where a word or a number is wrong, a `TypeError`
+where the kind of thing is.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from hogshare.barriers import NAMES
+from hogshare.engine.checkpoints import Checkpoint
+from hogshare.engine.epoch_ends import EpochEnds
+from hogshare.engine.stops import Stop
+from hogshare.kernels.rules import step_schedules
+from hogshare.planes import Grid, Master, Mirrors, Plane, Replicas, Shared
+from hogshare.problems.model import Model
+from hogshare.problems.protocol import Problem, RowProblem, has_rows
+from hogshare.rules.adam import Adam
+from hogshare.rules.automatic_rule import automatic_rule
+from hogshare.rules.protocol import Rule
+from hogshare.rules.saga import SAGA
+from hogshare.rules.sdca import SDCA
+from hogshare.rules.sgd import SGD
+from hogshare.rules.steps import StepSize
+from hogshare.runtimes.choice import RUNTIMES
+from hogshare.runtimes.joint_runtime import Joint
+from hogshare.runtimes.protocol import Runtime
+from hogshare.system import ranges
+from hogshare.system.messages import listed, nearest, own, speaking
+
+if TYPE_CHECKING:
+    from hogshare.simulation.simulator import Simulator
+
+AUTO, SIMULATOR, RANKS = "auto", "simulator", "mpi"
+RULES: dict[str, type[Rule]] = {"sgd": SGD, "sdca": SDCA, "saga": SAGA, "adam": Adam}
+PLANES: dict[str, type[Plane]] = {
+    "shared": Shared,
+    "grid": Grid,
+    "master": Master,
+    "replicas": Replicas,
+    "mirrors": Mirrors,
+}
+KNOWN: dict[str, tuple[str, ...]] = {
+    "rule": (AUTO, *RULES),
+    "plane": tuple(PLANES),
+    "runtime": (*RUNTIMES, RANKS, SIMULATOR),
+    "step": tuple(step_schedules.CODES),
+    "barrier": NAMES,
+}
+Thing = TypeVar("Thing")
+
+
+def problem_of(problem: Any, others: tuple[Any, ...] = ()) -> Problem:
+    """Refuse rows and labels in the place of a problem: it has a loss and a penalty besides.
+
+    others : what came in places after it, where there is nothing
+    """
+    if hasattr(type(problem), "has_rows"):
+        if others:
+            raise TypeError(
+                "only the problem is told by its place; name what comes after it, as in "
+                "solve(problem, stop=10)."
+            )
+        known: Problem = problem
+        known.check()
+        return known
+    raise TypeError(
+        "a problem is rows and labels with a loss and a penalty: write solve(problems.linear(X, y, "
+        "loss='log_loss', penalty='l2', alpha=1e-4)), or, for a gradient of your own, "
+        f"problems.user(gradient, n_rows, n_params), with `problems` from hogshare; got "
+        f"{_kind(problem)}."
+    )
+
+
+def linear_of(algorithm: str, problem: Any, others: tuple[Any, ...] = ()) -> RowProblem:
+    """The problem of an algorithm that remembers rows, which has to be a linear one."""
+    problem = problem_of(problem, others)
+    if has_rows(problem):
+        return problem
+    raise TypeError(
+        f"{algorithm} remembers a number for each row of a linear problem, from problems.linear; "
+        "for a gradient of your own there are solve, asysg_incon and asysg_con."
+    )
+
+
+PLAIN = SGD()  # which is frozen
+
+
+def rule_of(rule: Any, problem: Problem, shuffle: bool, start: Model | None) -> Rule:
+    """The rule that is meant; "auto" is the one that suits the problem and needs no step size."""
+    if rule is None:
+        return PLAIN
+    if isinstance(rule, Rule):
+        return rule
+    if _is(rule, AUTO):
+        if not has_rows(problem):
+            return SGD()
+        forgetful = start is not None and start.memory is None and not start.is_zero()
+        return automatic_rule(problem, shuffle, from_anywhere=forgetful)
+    if isinstance(rule, type) and issubclass(rule, Rule):
+        return rule()
+    return _made("rule", rule, RULES, "SGD(), SDCA(), SAGA(), Adam()")
+
+
+def plane_of(plane: Any) -> Plane:
+    """The plane that is meant."""
+    if plane is None:
+        return Shared()
+    if isinstance(plane, Plane):
+        return plane.settled
+    if isinstance(plane, type) and issubclass(plane, Plane):
+        return plane()
+    return _made("plane", plane, PLANES, "Shared(), Grid(), Master(), Replicas(), Mirrors()")
+
+
+def runtime_of(runtime: Any) -> str | Runtime | Simulator:
+    """The runtime that is meant: one of the names, in lower case, a Simulator, or the user's."""
+    if runtime is None:
+        return AUTO
+    if isinstance(runtime, type) and issubclass(runtime, Runtime):
+        runtime = runtime()
+    if isinstance(runtime, Runtime):
+        runtime.check()
+        return runtime
+    if isinstance(runtime, str):
+        name = runtime.strip().lower()
+        if name in RUNTIMES:
+            return name
+        if name == RANKS:
+            from hogshare.runtimes.mpi.runtime import MPI
+
+            return MPI()
+        if name != SIMULATOR:
+            raise ValueError(_misspelt("runtime", runtime, "a Simulator"))
+    # imported here: a fit should not wait for what it does not use
+    from hogshare.simulation.simulator import Simulator
+
+    if isinstance(runtime, Simulator):
+        return runtime
+    return _made("runtime", runtime, {SIMULATOR: Simulator}, "a Simulator")
+
+
+def joint_of(runtime: Any) -> Joint | None:
+    """The joint runtime that is meant, if one is; what is wrong is for `runtime_of` to say."""
+    if isinstance(runtime, type) and issubclass(runtime, Joint):
+        return runtime()
+    if isinstance(runtime, str) and runtime.strip().lower() == RANKS:
+        from hogshare.runtimes.mpi.runtime import MPI
+
+        return MPI()
+    return runtime if isinstance(runtime, Joint) else None
+
+
+def step_of(step: Any) -> StepSize | None:
+    """The step size that is meant; a number is a constant one, a word a schedule."""
+    if step is None or isinstance(step, StepSize):
+        return step
+    if step is StepSize:
+        return StepSize()
+    if isinstance(step, str):
+        name = step.strip().lower()
+        if name not in step_schedules.CODES:
+            raise ValueError(_misspelt("step", step, "a number, a StepSize"))
+        return StepSize(name)
+    if not ranges.is_number(step):
+        raise TypeError(
+            "step must be a number, which is a constant step size, a schedule's name, such as "
+            f"'invscaling', or a StepSize; got {_kind(step)}."
+        )
+    with speaking({"eta0": own("step")}):
+        return StepSize("constant", eta0=float(step))
+
+
+def stop_of(stop: Any) -> Stop:
+    """The criterion that is meant; a whole number is so many epochs."""
+    if stop is None or stop is Stop:
+        return Stop()
+    if isinstance(stop, Stop):
+        return stop
+    if not ranges.is_number(stop):
+        raise TypeError(
+            "stop must be a number of epochs, or a Stop, such as Stop(epochs=100, tol=1e-3); got "
+            f"{_kind(stop)}."
+        )
+    if stop != stop // 1 or stop < 1:
+        raise ValueError(
+            f"stop={stop!r} is no number of epochs, which is whole and at least 1. For a tolerance "
+            "write Stop(epochs=100, tol=1e-3)."
+        )
+    with speaking({"epochs": own("stop")}):
+        return Stop(epochs=int(stop))
+
+
+def check_settings(
+    n_workers: Any, shuffle: Any, trace: Any, block: Any, on_epoch: Any, files: dict[str, Any]
+) -> None:
+    """Refuse settings of another kind than they have to be; which values will do is told later.
+
+    files : those of `solve`, by argument
+    """
+    if n_workers is not None and not ranges.is_integer(n_workers):
+        raise TypeError(
+            f"{own('n_workers')} must be a whole number of workers, -1 for every core, or None; "
+            f"got {n_workers!r}."
+        )
+    if not isinstance(shuffle, (bool, np.bool_)):
+        raise TypeError(f"shuffle must be True or False; got {shuffle!r}.")
+    if trace is not None and not ranges.is_integer(trace):
+        raise TypeError(
+            "trace must be a whole number of snapshots per epoch, such as 4, or None; got "
+            f"{trace!r}."
+        )
+    if block is not None and not ranges.is_integer(block):
+        raise TypeError(f"block must be a whole number of rows, or None; got {block!r}.")
+    if not (on_epoch is None or callable(on_epoch) or isinstance(on_epoch, EpochEnds)):
+        raise TypeError(
+            f"on_epoch must be a function (epoch, snapshot) -> bool; got {_kind(on_epoch)}."
+        )
+    for name, file in files.items():
+        # a number would be a file that is open already, standard input for one
+        if not (file is None or isinstance(file, (str, os.PathLike, Checkpoint))):
+            raise TypeError(f"{name} must be the path of a file; got {_kind(file)}.")
+
+
+def _is(value: Any, name: str) -> bool:
+    return isinstance(value, str) and value.strip().lower() == name
+
+
+def _made(name: str, value: Any, kinds: dict[str, type[Thing]], things: str) -> Thing:
+    """The thing that a word or a class stands for, with its defaults."""
+    if isinstance(value, str):
+        kind = kinds.get(value.strip().lower())
+        if kind is None:
+            raise ValueError(_misspelt(name, value, things))
+        return kind()
+    if isinstance(value, type) and value in kinds.values():
+        return value()
+    raise TypeError(f"{name} must be {listed(KNOWN[name])}, or {things}; got {_kind(value)}.")
+
+
+def _misspelt(name: str, text: str, things: str) -> str:
+    known = KNOWN[name]
+    return f"{name} must be {listed(known)}, or {things}; got {text!r}.{nearest(text, known)}"
+
+
+def _kind(value: Any) -> str:
+    """What was given, in a few words: arrays and estimators would fill a page."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return f"{type(value).__name__} of shape {shape}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, (bool, int, float, complex, str, bytes, type(None))):
+        return repr(value)
+    return f"an object of type {type(value).__name__}"

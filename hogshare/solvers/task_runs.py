@@ -1,0 +1,246 @@
+"""What methods on tasks have in common: workers, rows, when to end, and the report.
+
+So that a method is its own few lines (`task_sgd.py`, `task_saga.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Never, cast
+
+import numpy as np
+
+from hogshare.barriers import barrier_of, name_of
+from hogshare.kernels import layout
+from hogshare.problems.protocol import Problem, has_rows
+from hogshare.report import Report, Trace
+from hogshare.solvers import outcome
+from hogshare.solvers.choice_names import problem_of
+from hogshare.system import docstrings
+from hogshare.system.interrupts import errstate
+from hogshare.system.ranges import positive, whole
+from hogshare.tasks.context import AsyncContext
+from hogshare.tasks.executors import job_of
+from hogshare.tasks.results import Result
+from hogshare.tasks.steps import StepRule, step_rule
+
+# what the docstrings of all methods say, where they do not say otherwise
+SAID = """
+Parameters
+----------
+problem : LinearProblem or GradientProblem
+    What to minimise.
+*others
+    Nothing: all other arguments are named.
+workers, n_workers
+    Who runs tasks, see `hogshare.AsyncContext`.
+rate : float, default=0.1
+    Share of its rows that a task draws.
+epochs : float, default=10
+    Passes over the rows, counted by those that are drawn.
+barrier : Barrier, str or callable, optional
+    When a worker may have its next task, see `Collection.barrier`; by default at once.
+**settings
+    ``barrier``, ``partitions`` and ``trace`` (snapshots in an epoch), and further arguments of
+    `AsyncContext`: ``seed``, ``stragglers``, ``cutoff``, ``retries``, ``memory``.
+
+Returns
+-------
+Report
+"""
+
+
+class TaskRunDiverged(FloatingPointError):
+    """The model has left the range of floats."""
+
+
+def by_ranks(method: Callable[..., Report]) -> Callable[..., Report]:
+    """Have a method be called by all ranks of a job, where they are meant: all get its report."""
+    docstrings.complete(method, [SAID])
+
+    @functools.wraps(method)
+    def call(problem: Any, *others: Never, workers: Any = "processes", **settings: Any) -> Report:
+        job = job_of(workers)
+        if job is None:
+            return method(problem, *others, workers=workers, **settings)
+        if not job.leads:
+            job.serve()
+            return cast(Report, job.spread())
+        with job.call:
+            report = method(problem, *others, workers=job, **settings)
+        return cast(Report, job.spread(report))
+
+    return call
+
+
+class TaskRun:
+    """A method's workers and rows, for the length of a ``with`` block.
+
+    problem : with whatever came in places after it, where there is nothing
+    rate, barrier : as of `Collection.sample` and `Collection.barrier`
+    trace : snapshots of the model in an epoch, whose objective is evaluated after the run
+    context : of `AsyncContext`
+
+    It has that, `ac`; the problem's rows, sampled, behind the barrier, `points`; and how many steps
+    the model has taken so far, `updates`.
+    """
+
+    def __init__(
+        self,
+        problem: tuple[Any, tuple[Never, ...]],
+        *,
+        epochs: float,
+        rate: float,
+        barrier: Any,
+        trace: int | None = None,
+        partitions: int | None = None,
+        **context: Any,
+    ) -> None:
+        positive(epochs=epochs)
+        if trace is not None:
+            whole(1, trace=trace)
+        self.problem: Problem = problem_of(*problem)
+        self._epochs, self._every, self._rate = epochs, trace, rate
+        self._settings = {
+            "problem": self.problem.facts(),
+            "barrier": name_of(barrier_of(barrier)),
+            "stragglers": None if not context.get("stragglers") else str(context["stragglers"]),
+            "seed": context.get("seed", 0),
+            "rate": rate,
+        }
+        self.ac = AsyncContext(**context)
+        try:
+            points = self.ac.parallelize(self.problem, partitions=partitions)
+            self.points = points.sample(rate).barrier(barrier)
+        except BaseException:
+            self.ac.close()
+            raise
+        self.updates = self.rows = 0
+        self._staleness = np.zeros(layout.HISTOGRAM, np.int64)
+        self._snapshots: list[tuple[float, int, float, np.ndarray]] = []
+
+    def start(self) -> np.ndarray:
+        """The vector to begin with."""
+        w = np.array(self.problem.start(), dtype=np.float64)
+        self._snapshot(w)
+        return w
+
+    def goes_on(self) -> bool:
+        """Whether fewer rows have been drawn than are asked for."""
+        return self.rows < self._epochs * self.problem.n_rows
+
+    def record(self, w: np.ndarray, *results: Result) -> None:
+        """Count an update of the model, by these results.
+
+        Raises
+        ------
+        Diverged
+            If the model is not finite any more.
+        """
+        self.updates += 1
+        for result in results:
+            self.rows += result.n_samples
+            self._staleness[min(result.staleness, layout.HISTOGRAM - 1)] += 1
+        if not np.isfinite(w).all():
+            raise TaskRunDiverged(
+                f"the model is not finite after {self.updates} updates: step less."
+            )
+        if self._every is not None:
+            due = self._snapshots[-1][0] + 1.0 / self._every
+            if self.rows >= due * self.problem.n_rows:
+                self._snapshot(w)
+
+    def _snapshot(self, w: np.ndarray) -> None:
+        passes = self.rows / self.problem.n_rows
+        self._snapshots.append((passes, self.updates, self.ac.seconds, w.copy()))
+
+    def report(self, method: str, w: np.ndarray, **settings: Any) -> Report:
+        """What the run came to."""
+        seconds = self.ac.seconds
+        if self._every is not None and self._snapshots[-1][1] < self.updates:
+            self._snapshot(w)
+        executor = self.ac.executor
+        run = {"run": seconds} if executor.passes_time else {"run": seconds, "virtual": seconds}
+        count = self.ac.n_workers
+        return Report(
+            model=self.problem.model_at(w),
+            settings={
+                **self._settings,
+                **settings,
+                "rule": {"name": method},
+                "plane": {"name": "AsyncContext"},
+                "runtime": executor.name,
+                "n_workers": count,
+                "updates": self.updates,
+                "versions_alive": self.ac.versions_alive,
+            },
+            versions=outcome.versions(),
+            machine=outcome.machine(),
+            n_epochs=int(self.rows // self.problem.n_rows),
+            stop_reason="all epochs were done",
+            trace=self._trace() if self._every is not None else None,
+            workers=self._workers(),
+            staleness=self._staleness,
+            seconds=run,
+            traffic=executor.traffic.as_dict(),
+            notes=self._notes(),
+        )
+
+    def _trace(self) -> Trace:
+        passes, updates, seconds, vectors = zip(*self._snapshots, strict=True)
+        with errstate(over="ignore"):
+            found = [self.problem.objective_at(self.problem.model_at(w)) for w in vectors]
+        columns = [np.array(column, dtype=np.float64) for column in (passes, updates, seconds)]
+        return Trace(columns[0], columns[1], columns[2], np.array(found))
+
+    def _workers(self) -> list[dict[str, Any]]:
+        stat = self.ac.stat
+        return [
+            {
+                "worker": worker,
+                "state": str(stat.state[worker]),
+                "blocks": int(stat.blocks[worker]),
+                "rows": int(stat.rows[worker]),
+                "waiting_seconds": float(stat.waiting_seconds[worker]),
+                "mean_block_seconds": float(stat.mean_block_seconds[worker]),
+            }
+            for worker in range(len(stat))
+        ]
+
+    def _notes(self) -> list[str]:
+        found = []
+        if self.ac.dropped:
+            found.append(f"{self.ac.dropped} results were older than cutoff, and were dropped")
+        if self.ac.repeated:
+            found.append(f"{self.ac.repeated} tasks were run again, whose workers were lost")
+        return found
+
+    def step(self, given: Any, of_number: Callable[[float], StepRule], share: float) -> StepRule:
+        """The rule of step sizes; by default that share of one over a task's largest curvature.
+
+        Which is known of a linear problem: that of a mean of B rows lies between those of all rows,
+        at most the mean of theirs, and of the largest row (expected smoothness, Gower et al., "SGD:
+        general analysis and improved rates", ICML 2019, for sampling without replacement).
+        """
+        safe = None
+        if has_rows(self.problem):
+            mean, largest = (norm + self.problem.fit_intercept for norm in self.problem.norms)
+            n_rows = self.problem.n_rows
+            batch = max(1.0, self._rate * n_rows / self.ac.n_workers)
+            of_largest = (n_rows - batch) / (batch * max(1, n_rows - 1))
+            curved = self.problem.sharpness * (mean + of_largest * (largest - mean))
+            safe = share / (curved + self.problem.l2)
+        return step_rule(given, of_number, safe)
+
+    def __enter__(self) -> TaskRun:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.ac.__exit__(kind, error, trace)

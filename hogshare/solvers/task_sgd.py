@@ -1,0 +1,114 @@
+"""SGD and ASGD of ASYNC, as programs on `hogshare.AsyncContext`."""
+
+from __future__ import annotations
+
+from functools import partial
+from operator import add
+from typing import Any, Never
+
+from hogshare.problems.protocol import Problem
+from hogshare.report import Report
+from hogshare.solvers.task_runs import TaskRun, by_ranks
+from hogshare.tasks import steps
+
+
+@by_ranks
+def sgd_rounds(
+    problem: Problem,
+    *others: Never,
+    workers: Any = "processes",
+    n_workers: int | None = None,
+    rate: float = 0.1,
+    step: Any = None,
+    epochs: float = 10,
+    **settings: Any,
+) -> Report:
+    """Minimise by synchronous SGD: a round of tasks, and a step by all of them together.
+
+    Parameters
+    ----------
+    step : float or callable, optional
+        A number is the first of steps that fall as one over the root of the round's number, as in
+        the paper; or a rule of `hogshare.tasks.steps`. By default one over the largest curvature of
+        a row, of linear problems.
+
+    Notes
+    -----
+    Source: Soori et al. 2019 (ASYNC), Algorithm 1, the baseline that is MLlib's mini-batch SGD.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import problems
+    >>> from hogshare import sgd_rounds
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> problem = problems.linear(scale(X), scale(y), loss="squared_error")
+    >>> report = sgd_rounds(problem, workers="threads", n_workers=2, trace=1)
+    >>> bool(report.objective < 0.3 < report.trace.objective[0])
+    True
+    """
+    settings = {"barrier": None, **settings, "workers": workers, "n_workers": n_workers}
+    with TaskRun((problem, others), epochs=epochs, rate=rate, **settings) as run:
+        size = run.step(step, steps.falling, share=1.0)
+        w = run.start()
+        while run.goes_on():
+            run.points.map(run.problem, run.ac.broadcast(w)).reduce(add)
+            results = run.ac.collect_all()
+            gradient = sum(result.value for result in results)
+            count = sum(result.n_samples for result in results)
+            w = w - size(run.updates, results[0]) * gradient / count
+            run.record(w, *results)
+        return run.report("SGD in rounds", w)
+
+
+@by_ranks
+def asgd(
+    problem: Problem,
+    *others: Never,
+    workers: Any = "processes",
+    n_workers: int | None = None,
+    rate: float = 0.1,
+    step: Any = None,
+    epochs: float = 10,
+    barrier: Any = None,
+    **settings: Any,
+) -> Report:
+    """Minimise by asynchronous SGD: a step by each task, first come first served.
+
+    Parameters
+    ----------
+    step : float or callable, optional
+        A number is divided by the number of workers, and falls as one over the root of the number
+        of updates per worker, as in the paper; or a rule of `hogshare.tasks.steps`, such as
+        ``steps.damped(steps.constant(0.1))``. By default as of `sgd_rounds`.
+
+    Notes
+    -----
+    Source: Soori et al. 2019 (ASYNC), Algorithm 2. The sum of a task is divided by the rows that it
+    has drawn, which the authors' code leaves out in places.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import Throttled, problems
+    >>> from hogshare import asgd
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> problem = problems.linear(scale(X), scale(y), loss="squared_error")
+    >>> report = asgd(problem, workers="threads", n_workers=2, barrier=Throttled(1), trace=1)
+    >>> bool(report.objective < 0.3 < report.trace.objective[0])
+    True
+    """
+    settings = {**settings, "workers": workers, "n_workers": n_workers, "barrier": barrier}
+    with TaskRun((problem, others), epochs=epochs, rate=rate, **settings) as run:
+        of_number = partial(steps.falling_per_worker, n_workers=run.ac.n_workers)
+        size = run.step(step, of_number, share=1.0)
+        w = run.start()
+        while run.goes_on():
+            run.points.map(run.problem, run.ac.broadcast(w)).reduce(add)
+            while run.ac.has_next():
+                result = run.ac.collect()
+                w = w - size(run.updates, result) * result.value / result.n_samples
+                run.record(w, result)
+        return run.report("ASGD", w)

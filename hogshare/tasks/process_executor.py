@@ -1,0 +1,206 @@
+"""Tasks in processes of the crew, each with a socket of its own to the caller.
+
+::
+
+    caller  -- Order: task, parcels, values -->  member      `hogshare.tasks.worker_process`
+            <-- Outcome -----------------------
+
+Ownership. The caller makes each socket pair, and closes the member's end once the member has it:
+so end of file means death. A parcel's shared memory is made when the first worker needs it, and
+lives as long as the shelf has the thing or a worker maps it. A member belongs to this executor
+until it is released, when it has no task, or dismissed, in the middle of one. Who dies is replaced
+under the same number, unless it dies again and again without a task: what kills workers in tasks
+ends by the retries of a task, as an error that names it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import select
+import socket
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hogshare.runtimes.crew import Member, TaskFailed, current_crew
+from hogshare.runtimes.fork_helper import select_readable
+from hogshare.runtimes.user_objects import Parcel
+from hogshare.system.callers import users_line
+from hogshare.system.interrupts import DeferredSignals
+from hogshare.tasks import wire
+from hogshare.tasks.executor import Event, Joined, Lost, Remote
+from hogshare.tasks.store import Shelf
+from hogshare.tasks.work import Key, Task
+
+START_SECONDS = 60.0  # that a process may take to come up on a busy machine
+VAIN_STARTS = 3  # deaths in a row outside of tasks, after which a worker is not replaced
+GRACE_SECONDS = 0.1  # that closing waits for tasks to end
+CAPACITY = 1 << 22  # bytes of a socket's queue, or what the system allows: nobody waits to send
+
+
+@dataclass
+class _Worker:
+    member: Member
+    sock: socket.socket
+    task: int | None = None
+    vain: int = 0  # deaths under this number, in a row, outside of tasks
+
+    def __del__(self) -> None:
+        self.sock.close()  # of a context that is dropped without `close`: the member ends too
+
+
+class ProcessExecutor(Remote):
+    """The executor of processes."""
+
+    name = "processes"
+
+    def __init__(self, shelf: Shelf, n_workers: int) -> None:
+        super().__init__(shelf)
+        self._workers: dict[int, _Worker] = {}
+        self._news: list[Event] = []
+        self._poller: select.poll | None = None  # of all sockets; None: they have changed
+        self._whose: dict[int, int] = {}
+        with DeferredSignals():
+            for worker, member in enumerate(current_crew().hire(n_workers)):
+                self._workers[worker] = self._engaged(worker, member)
+            for there in self._workers.values():  # so that no task waits for a process to start
+                self._wait_until_up(there)
+
+    @property
+    def workers(self) -> Sequence[int]:
+        return sorted(self._workers)
+
+    def pid(self, worker: int) -> int:
+        """Process id of a worker, once it is up."""
+        self._wait_until_up(self._workers[worker])
+        found = self._workers[worker].member.pid
+        if found is None:
+            raise RuntimeError(f"worker {worker} is gone")
+        return found
+
+    def submit(self, worker: int, task: Task) -> None:
+        there = self._workers[worker]
+        self._pack(task.needs)
+        with DeferredSignals():
+            self._wait_until_up(there)
+            order = self._order(worker, task, self._sent.missing(worker, task.needs))
+            arenas = [parcel.arena for parcel in order.parcels.values()]
+            there.task = task.number
+            with contextlib.suppress(OSError):  # it is gone: `poll` reports it
+                wire.send(there.sock, order, [one.fileno() for one in arenas if one is not None])
+
+    def _parcel(self, key: Key) -> Parcel:
+        return Parcel.of("function", self._shelf.things[key], remedy=self.remedy)
+
+    def poll(self, seconds: float | None) -> list[Event]:
+        busy = any(there.task is not None for there in self._workers.values())
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while True:
+            rest = 0.0 if deadline is None else max(0.0, deadline - time.monotonic())
+            wait = bool(busy and not self._news and seconds != 0.0)
+            ready = self._ready(wait, None if deadline is None else rest)
+            with DeferredSignals():
+                for worker in ready:
+                    self._read(worker)
+            if self._news or not wait or (deadline is not None and rest == 0.0):
+                found, self._news = self._news, []
+                return found
+
+    def _ready(self, wait: bool, seconds: float | None) -> set[int]:
+        if self._poller is None:
+            self._poller, self._whose = select.poll(), {}
+            for worker, there in self._workers.items():
+                for fd in (there.sock.fileno(), there.member.fileno()):
+                    self._poller.register(fd, select.POLLIN)
+                    self._whose[fd] = worker
+        milliseconds = 0.0 if not wait else None if seconds is None else 1e3 * seconds
+        return {self._whose[fd] for fd, _ in self._poller.poll(milliseconds)}
+
+    def _read(self, worker: int) -> None:
+        there = self._workers[worker]
+        failed = [m for m in there.member.poll() if isinstance(m, TaskFailed)]
+        if failed:
+            self._lose(worker, f"has failed: {failed[0].summary}")
+            return
+        if not select_readable(there.sock, 0.0):
+            if not there.member.alive:
+                self._lose(worker, there.member.death or "is gone")
+            return
+        try:
+            outcome, _ = wire.receive(there.sock)
+        except (EOFError, OSError):
+            there.member.poll()
+            deadline = time.monotonic() + 1.0
+            while there.member.alive and time.monotonic() < deadline:
+                time.sleep(0.001)  # its two sockets end one after the other
+                there.member.poll()
+            self._lose(worker, there.member.death or "is gone")
+            return
+        except (pickle.UnpicklingError, AttributeError, ImportError) as error:
+            self._lose(worker, f"has answered what cannot be read ({error})")
+            return
+        there.task, there.vain = None, 0
+        self._news.append(self._back(worker, outcome))
+
+    def _lose(self, worker: int, why: str) -> None:
+        """Say that a worker is gone, and put another in its place."""
+        gone = self._workers.pop(worker)
+        self._sent.end(worker)
+        self._poller = None
+        gone.sock.close()
+        current_crew().dismiss([gone.member])
+        self._news.append(Lost(worker, why, () if gone.task is None else (gone.task,)))
+        in_task = gone.task is not None and gone.member.pid is not None
+        vain = 0 if in_task else gone.vain + 1
+        if vain >= VAIN_STARTS:
+            warnings.warn(
+                f"worker {worker} {why}: {vain} times in a row its process has ended without a "
+                "task, and it is not replaced any more",
+                RuntimeWarning,
+                stacklevel=users_line(),
+            )
+            return
+        (member,) = current_crew().hire(1)
+        self._workers[worker] = self._engaged(worker, member)
+        self._workers[worker].vain = vain
+        self._news.append(Joined(worker))
+
+    def _engaged(self, worker: int, member: Member) -> _Worker:
+        ours, theirs = socket.socketpair()
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, CAPACITY)
+        with theirs:
+            member.post(("hogshare.tasks.worker_process:serve", {}), [theirs.fileno()])
+        self._sent.begin(worker)
+        self._poller = None
+        return _Worker(member, ours)
+
+    def _wait_until_up(self, there: _Worker) -> None:
+        """Who is not up reads nothing, and is handed its socket by who polls it."""
+        deadline = time.monotonic() + START_SECONDS
+        while there.member.pid is None and there.member.alive and time.monotonic() < deadline:
+            select_readable(there.member, 0.1)
+            there.member.poll()
+
+    def _let_end(self) -> None:
+        """Give tasks a moment: who is ended in the middle of one has to be started anew."""
+        end = time.monotonic() + GRACE_SECONDS
+        while any(there.task is not None for there in self._workers.values()):
+            rest = end - time.monotonic()
+            if rest <= 0.0:
+                return
+            self.poll(rest)
+
+    def close(self) -> None:
+        with DeferredSignals():
+            self._let_end()
+            crew, there = current_crew(), list(self._workers.values())
+            for one in there:
+                one.sock.close()
+            crew.dismiss([one.member for one in there if one.task is not None])
+            crew.release([one.member for one in there if one.task is None])
+            self._workers.clear()
+            self._parcels.clear()
+            self._poller = None

@@ -1,0 +1,193 @@
+"""Tasks on the ranks of an MPI job: rank 0 hands them out, the others run them.
+
+::
+
+    rank 0  -- Order: task, parcels, blocks, values -->  another rank, its `Store`
+            <-- Outcome -------------------------------
+
+All ranks make the same context, and so begin a call that lasts until rank 0 closes it
+(`hogshare.runtimes.mpi.calls`). A partition goes to a rank once, as a recipe. A rank that dies ends
+the job, as MPI has it.
+
+Who writes: rank 0 orders, the others outcomes, each in its calling thread. A rank has one task at a
+time. Who frees: a rank lets go of what an order says, and of everything when the call is over.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+from hogshare.runtimes.mpi.calls import Call
+from hogshare.runtimes.mpi.runtime import MPI
+from hogshare.runtimes.user_objects import packed
+from hogshare.system import missed_calls
+from hogshare.system.interrupts import DeferredSignals
+from hogshare.tasks.blocks import Block
+from hogshare.tasks.executor import Event, Remote
+from hogshare.tasks.partitions import Recipe
+from hogshare.tasks.store import Shelf
+from hogshare.tasks.work import (
+    Key,
+    Order,
+    Store,
+    Task,
+    TaskOutcome,
+    line_of,
+    may_be_a_signal_s,
+    work,
+)
+
+ORDER, OUTCOME, OVER = "order", "outcome", "over"
+PART = "part"  # the kind of a partition's key
+
+
+class Job:
+    """The ranks of a context, which have all made it; one of them leads.
+
+    Raises ValueError if there is one rank only; RankMissing if a rank does not make it in time;
+    RanksDiffer if ranks have other versions of something.
+    """
+
+    def __init__(self, runtime: MPI) -> None:
+        call = runtime.hold("AsyncContext")
+        if call is None:
+            raise ValueError(
+                "workers='mpi' takes two ranks at least, one to hand out tasks and the others to "
+                "run them, and there is one: start several, as mpiexec -n 4 python -m mpi4py "
+                "script.py does."
+            )
+        self.call: Call = call
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is the rank that hands out tasks."""
+        return self.call.talk.rank == 0
+
+    def serve(self) -> None:
+        """Run tasks until the rank that leads has closed its context.
+
+        Raises what that rank has raised, if it has.
+        """
+        # imported here: it looks at all libraries there are, for a millisecond or two
+        from threadpoolctl import threadpool_limits
+
+        store = Store()
+        with self.call as call, threadpool_limits(limits=1):
+            while True:
+                letter = call.take(0, ORDER, OVER)
+                assert letter is not None
+                if letter.kind == OVER:
+                    return
+                _answer(call, follow(letter.content, store))
+
+    def spread(self, thing: Any = None) -> Any:
+        """Have all have something of the rank that leads, once its context is closed."""
+        with self.call as call:
+            return call.spread(OUTCOME, thing)
+
+
+class RankExecutor(Remote):
+    """The executor of the rank that leads.
+
+    n_workers : ranks that run tasks; None: all but this one
+
+    Raises ValueError if there are fewer.
+    """
+
+    name = "mpi"
+    workers: Sequence[int] = ()
+
+    def __init__(self, shelf: Shelf, job: Job, n_workers: int | None) -> None:
+        there = job.call.talk.size - 1
+        if n_workers is not None and n_workers > there:
+            with job.call:  # the others, who serve, raise it too
+                raise ValueError(
+                    f"n_workers is {n_workers}, and of {there + 1} ranks {there} can run tasks, "
+                    "for rank 0 hands them out: start one rank more than workers."
+                )
+        super().__init__(shelf)
+        self._call, self._busy = job.call, set[int]()
+        self.workers = range(there if n_workers is None else n_workers)
+        self._is_open = True
+        for worker in self.workers:
+            self._sent.begin(worker)
+
+    def submit(self, worker: int, task: Task) -> None:
+        needs = task.needs - {task.data} | {(PART, task.data, p) for p in task.sizes}
+        self._pack(needs)
+        with DeferredSignals():
+            order = self._order(worker, task, self._sent.missing(worker, needs))
+            self._call.post(worker + 1, ORDER, order)
+            self._busy.add(worker)
+
+    def _parcel(self, key: Key) -> bytes:
+        if key[0] != PART:
+            return packed("function", self._shelf.things[key], remedy=self.remedy)
+        _, data, p = key
+        recipe = self._shelf.things[data].recipe(p)
+        return packed("loader", recipe, remedy=self.remedy)
+
+    def poll(self, seconds: float | None) -> list[Event]:
+        if not self._busy:
+            return []
+        with DeferredSignals() as held:
+
+            def come() -> list[Event] | None:
+                held.deliver()
+                return self._come() or None
+
+            found = self._call.talk.wait_for(come, seconds)
+        return found or []
+
+    def _come(self) -> list[Event]:
+        self._call.look()
+        found: list[Event] = []
+        for worker in sorted(self._busy):
+            outcome = self._call.heard(worker + 1, OUTCOME)
+            if outcome is not None:
+                self._busy.discard(worker)
+                found.append(self._back(worker, outcome.content))
+        return found
+
+    def fail(self, error: BaseException) -> None:
+        """Have the others raise what has ended the context."""
+        if self._is_open:
+            self._is_open = False
+            missed_calls.taken()  # in the block only this rank states anything
+            self._call.fail(error)
+
+    def close(self) -> None:
+        """As `Executor.close`; a task that a rank is at is not interrupted."""
+        if self._is_open:
+            self._is_open = False
+            missed_calls.taken()
+            self._call.post_all(OVER)
+        self._parcels.clear()
+
+
+def follow(order: Order, store: Store) -> TaskOutcome:
+    """On a rank that serves: do a task with what came along and what is there."""
+    task = order.task
+    try:
+        store.take(order, _made)
+    except BaseException as error:
+        if may_be_a_signal_s(error):
+            raise
+        return TaskOutcome.failed(task.number, line_of(error))
+    store.things[task.data] = None  # its partitions are at hand, as blocks
+    blocks: dict[int, Block] = {p: store.things[PART, task.data, p] for p in task.sizes}
+    return work(task, store, blocks)
+
+
+def _made(content: bytes) -> Any:
+    thing = pickle.loads(content)
+    return thing() if isinstance(thing, Recipe) else thing
+
+
+def _answer(call: Call, outcome: TaskOutcome) -> None:
+    try:
+        call.post(0, OUTCOME, outcome)
+    except Exception as error:  # it is pickled first
+        call.post(0, OUTCOME, outcome.unsent(error))

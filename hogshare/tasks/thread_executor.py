@@ -1,0 +1,117 @@
+"""Tasks in threads of the caller's process.
+
+::
+
+    caller  -- a queue per worker -->  thread
+            <-- one queue of all ----
+
+Nothing is copied: functions, rows and broadcasts are the caller's own, versions being read-only.
+Who writes: the caller the queues of tasks, threads the one of outcomes. Who frees: `close` has each
+thread return to the pool once its task has; one that is stuck in code of the user's is left behind
+after two seconds, with a warning. The threads know the queues and the shelf's things, and not the
+executor: so one that is dropped without `close` dismisses them too, and so does the end of the
+process, which waits for the pool's threads and not for what is stuck in code of the user's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from hogshare.runtimes import interpreter_exit
+from hogshare.runtimes.pool import pool
+from hogshare.system.callers import users_line
+from hogshare.system.interrupts import DeferredSignals
+from hogshare.tasks.executor import Back, Event, Executor
+from hogshare.tasks.plans import GradientOf, TaskPlan
+from hogshare.tasks.store import Shelf
+from hogshare.tasks.work import Key, Store, Task, TaskOutcome, work
+
+STUCK_SECONDS = 2.0  # that closing waits for a task to end
+
+
+class ThreadExecutor(Executor):
+    """The executor of threads."""
+
+    name = "threads"
+
+    def __init__(self, shelf: Shelf, n_workers: int) -> None:
+        super().__init__()
+        self._outcomes: SimpleQueue[TaskOutcome] = SimpleQueue()
+        self._tasks: list[SimpleQueue[Task | None]] = [SimpleQueue() for _ in range(n_workers)]
+        self._under_way = 0
+        self._threads: list[Future[Any]] = []
+        self._dismiss = weakref.finalize(self, _dismiss, self._tasks)
+        self._dismiss.atexit = False
+        atexit.register(self._dismiss)  # later than the pool's end, so it comes before that
+        with DeferredSignals():
+            for tasks in self._tasks:
+                serving = pool().submit(_serve, tasks, self._outcomes, shelf.things)
+                self._threads.append(serving)
+
+    @property
+    def workers(self) -> Sequence[int]:
+        return range(len(self._tasks))
+
+    def submit(self, worker: int, task: Task) -> None:
+        self._under_way += 1
+        self._tasks[worker].put(task)
+
+    def poll(self, seconds: float | None) -> list[Event]:
+        events: list[Event] = []
+        while self._under_way:
+            try:
+                wait = None if events else seconds
+                block = not events and seconds != 0.0
+                events.append(Back(self._outcomes.get(block, wait if block else None)))
+            except Empty:
+                break
+            self._under_way -= 1
+        return events
+
+    def close(self) -> None:
+        self._dismiss()
+        atexit.unregister(self._dismiss)
+        deadline = time.monotonic() + STUCK_SECONDS
+        while not all(thread.done() for thread in self._threads):
+            if time.monotonic() > deadline:
+                warnings.warn(
+                    "a task has not ended for two seconds since its context was closed; its "
+                    "thread is left behind",
+                    RuntimeWarning,
+                    stacklevel=users_line(),
+                )
+                break
+            time.sleep(0.001)
+        self._threads = []
+
+
+def _serve(
+    tasks: SimpleQueue[Task | None], outcomes: SimpleQueue[TaskOutcome], things: dict[Key, Any]
+) -> None:
+    store = Store(things)
+    while (task := tasks.get()) is not None:
+        outcomes.put(_working(things.get(task.plan))(task, store))
+
+
+def _working(plan: TaskPlan | None) -> Callable[[Task, Store], TaskOutcome]:
+    """`work`, by which the thread is known to be in code of the user's, unless that is a kernel."""
+    if plan is None or isinstance(plan.function, GradientOf):
+        return work
+
+    def working(task: Task, store: Store) -> TaskOutcome:
+        return work(task, store)
+
+    working.__qualname__ = getattr(plan.function, "__qualname__", repr(plan.function))
+    return interpreter_exit.noted(working)
+
+
+def _dismiss(tasks: Iterable[SimpleQueue[Task | None]]) -> None:
+    for each in tasks:
+        each.put(None)

@@ -1,0 +1,181 @@
+"""Tasks on a virtual clock: real values, modelled times, all in the caller's thread.
+
+A task is computed when it is submitted, since nothing that it reads can change, and comes back when
+the clock says so: after the model's way to the worker, reading, the block time of the `Simulator`
+times the worker's slowness, what a straggler sleeps, writing, and the way back. Time goes on while
+the caller waits, and at no other moment. Workers join, leave and die as the churn says.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import pickle
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from hogshare.links.traffic import MODEL
+from hogshare.shm.mailbox import HEADER_BYTES
+from hogshare.simulation.churn import DIE, JOIN
+from hogshare.simulation.simulator import SimulationError, Simulator
+from hogshare.tasks.executor import Back, Event, Executor, Joined, Lost, bytes_with
+from hogshare.tasks.store import Sent, Shelf
+from hogshare.tasks.work import Store, Task, work
+
+# what of a simulator tasks have no use for: polls, readings in parts, where clocks are kept
+UNUSED = ("poll", "parts", "placement", "overlay", "watch", "watch_seconds")
+
+
+class VirtualExecutor(Executor):
+    """The executor of a simulated run.
+
+    Raises ValueError if the simulator says what has no meaning for tasks, or of workers that there
+    are not.
+    """
+
+    name = "simulator"
+    passes_time = False
+
+    def __init__(self, shelf: Shelf, n_workers: int, simulator: Simulator) -> None:
+        _check(simulator, n_workers)
+        self._simulator, self._shelf, self._sent = simulator, shelf, Sent(shelf)
+        super().__init__()
+        self._seconds = 0.0
+        self._order = 0
+        self._events: list[tuple[float, int, Event | int]] = []  # an int: a worker wishes to leave
+        self._there: set[int] = set()
+        self._done = [0] * n_workers
+        self._idle_since: dict[int, float] = {}
+        self._task: dict[int, int] = {}  # task in hand of each worker
+        self._leaving: set[int] = set()
+        for at, what, worker in simulator.churn.schedule(n_workers):
+            if what == JOIN:
+                self._push(at, Joined(worker))
+            else:
+                self._push(at, Lost(worker, "died, as the churn says") if what == DIE else worker)
+        while self._events and self._events[0][0] == 0.0:
+            self._happen(heapq.heappop(self._events)[2])
+
+    @property
+    def may_join(self) -> bool:
+        return any(isinstance(event, Joined) for _, _, event in self._events)
+
+    @property
+    def workers(self) -> Sequence[int]:
+        return sorted(self._there)
+
+    def submit(self, worker: int, task: Task) -> None:
+        network, s = self._simulator.network, self._simulator
+        outcome = work(replace(task, sleep=0.0), Store(self._shelf.things))
+        things = [self._shelf.things[key] for key in self._sent.missing(worker, task.needs)]
+        down = bytes_with(task, [thing for thing in things if isinstance(thing, np.ndarray)])
+        self._sent.forget(worker)
+        up = HEADER_BYTES + len(pickle.dumps(outcome.value, 5))
+        self.traffic.add("model", MODEL, worker, down)
+        self.traffic.add("update", worker, MODEL, up)
+        slowness = 1.0 if s.slowness is None else s.slowness[worker]
+        block = s.block_time.draw(s.seed, worker, self._done[worker]) * slowness
+        busy = s.read_seconds + block + task.sleep + s.write_seconds
+        arrives = network.down(worker).seconds(down)
+        waited = self._seconds + arrives - self._idle_since.get(worker, self._seconds + arrives)
+        ends = self._seconds + arrives + busy
+        self._idle_since[worker] = ends
+        self._task[worker] = task.number
+        outcome = replace(outcome, seconds=busy, waited=waited)
+        self._push(ends + network.up(worker).seconds(up), Back(outcome))
+
+    def poll(self, seconds: float | None) -> list[Event]:
+        """As `Executor.poll`: the clock goes on to the first event within so long."""
+        rest = math.inf if seconds is None else seconds
+        if seconds and not self._task:
+            rest = math.inf  # nothing but who comes and goes can happen
+        until, found = self._seconds + rest, list[Event]()
+        while self._events and not found and self._events[0][0] <= until:
+            at = self._events[0][0]
+            if at == math.inf:
+                raise SimulationError(
+                    "nothing more can happen: a link delivers nothing, and all tasks wait for it."
+                )
+            self._seconds = max(self._seconds, at)
+            self._check_time()
+            while self._events and self._events[0][0] == at:
+                found += self._happen(heapq.heappop(self._events)[2])
+        if not found and (self._task or not self._events):
+            until = until if math.isfinite(until) else self._seconds + (seconds or 0.0)
+            self._seconds = until
+            self._check_time()
+        return found
+
+    def _check_time(self) -> None:
+        limit = self._simulator.seconds
+        if limit is not None and self._seconds > limit:
+            raise SimulationError(
+                f"the simulated time of {limit:g} seconds is over: take a Simulator with more "
+                "seconds, or end the loop by `context.seconds`."
+            )
+
+    def _happen(self, event: Event | int) -> list[Event]:
+        """What an event comes to: nothing, if its worker is gone."""
+        if isinstance(event, Joined):
+            self._there.add(event.worker)
+            self._sent.begin(event.worker)
+            return [event]
+        if isinstance(event, Lost):
+            return self._lose(event.worker, event.why)
+        if isinstance(event, int):
+            if event in self._task:
+                self._leaving.add(event)
+                return []
+            return self._lose(event, "left, as the churn says")
+        number = event.outcome.number
+        worker = next((w for w, task in self._task.items() if task == number), None)
+        if worker is None:
+            return []
+        del self._task[worker]
+        self._done[worker] += 1
+        left = self._lose(worker, "left, as the churn says") if worker in self._leaving else []
+        return [event, *left]
+
+    def _lose(self, worker: int, why: str) -> list[Event]:
+        if worker not in self._there:
+            return []
+        self._there.remove(worker)
+        self._sent.end(worker)
+        lost = self._task.pop(worker, None)
+        return [Lost(worker, why, () if lost is None else (lost,))]
+
+    def _push(self, at: float, event: Event | int) -> None:
+        heapq.heappush(self._events, (at, self._order, event))
+        self._order += 1
+
+    def now(self) -> float:
+        """As `Executor.now`: virtual seconds."""
+        return self._seconds
+
+    def close(self) -> None:
+        self._events, self._task = [], {}
+
+
+def _check(simulator: Simulator, n_workers: int) -> None:
+    defaults: dict[str, Any] = {}
+    plain = Simulator()
+    for entry in fields(Simulator):
+        defaults[entry.name] = getattr(plain, entry.name)
+    said = [name for name in UNUSED if getattr(simulator, name) != defaults[name]]
+    if said:
+        raise ValueError(
+            f"a Simulator of tasks takes no {', '.join(said)}: it has block_time, slowness, "
+            "network, read_seconds, write_seconds, churn, seconds and seed."
+        )
+    if simulator.network.ceiling < math.inf:
+        raise ValueError("a Simulator of tasks takes no network with a ceiling: leave it out.")
+    simulator.network.check(n_workers)
+    simulator.churn.check(n_workers)
+    if simulator.slowness is not None and len(simulator.slowness) != n_workers:
+        raise ValueError(
+            f"slowness has {len(simulator.slowness)} entries, and there are {n_workers} workers: "
+            "give a factor for each."
+        )
