@@ -118,7 +118,7 @@ def run(
 
     def post(k: int, mailed: int) -> None:
         while posted(k) == mailed:  # an epoch's end is a turn by itself
-            workers[k].turn(1)
+            workers[k].run_quantum(1)
 
     for k in range(age + 1):
         post(k, 0)

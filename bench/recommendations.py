@@ -74,8 +74,8 @@ def divided(users: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     order = np.random.default_rng(seed).permutation(len(users))
     order = order[np.argsort(users[order], kind="stable")]
     within = np.arange(len(users)) - (np.cumsum(counts) - counts)[users[order]]
-    n_held = np.where(counts >= FEWEST, (SHARE * counts).astype(int), 0)
-    held = within < n_held[users[order]]
+    n_held_out = np.where(counts >= FEWEST, (SHARE * counts).astype(int), 0)
+    held = within < n_held_out[users[order]]
     return np.sort(order[~held]), np.sort(order[held])
 
 

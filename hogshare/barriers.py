@@ -21,7 +21,7 @@ from hogshare.system.messages import nearest, sentence
 from hogshare.system.ranges import LARGEST, flag, is_integer, is_number, share, store_whole
 
 ANY_NUMBER = 1 << 62  # of workers: no sample is as large
-LOOKS_PER_BLOCK = 20  # at a barrier that draws a new sample at each, if nothing else is said
+POLLS_PER_BLOCK = 20  # at a barrier that draws a new sample at each, if nothing else is said
 
 UserBarrier = Callable[[ProgressTable, int], bool]
 

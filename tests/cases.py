@@ -147,7 +147,7 @@ def run(session, turns=1000, blocks=64):
         assert worker.join()
     live = list(workers)
     for _ in range(turns):
-        live = [w for w in live if w.turn(blocks) != layout.TURN_DONE]
+        live = [w for w in live if w.run_quantum(blocks) != layout.QUANTUM_DONE]
         if not live:
             break
     assert not live, "the run does not end"

@@ -101,7 +101,7 @@ def shuffle(permutation, seed):
     return permutation
 
 
-def shuffle_windows(n, held_out, window, abreast, turned, seed, epoch):
+def shuffle_windows(n, held_out, window, abreast, interleaved, seed, epoch):
     """Rows in random windows of neighbours: at random within each, or several in turn, of which
     each may begin a row later than the one before.
     """
@@ -121,7 +121,7 @@ def shuffle_windows(n, held_out, window, abreast, turned, seed, epoch):
     windows, order = part(list(range(-(-n // window)))), []
     for i in range(0, len(windows), abreast):
         sides = [
-            [w * window + (place + (i + k) * turned) % window for place in range(window)]
+            [w * window + (place + (i + k) * interleaved) % window for place in range(window)]
             for k, w in enumerate(windows[i : i + abreast])
         ]
         turns = [r for turn in zip(*sides, strict=True) for r in turn if r < n]

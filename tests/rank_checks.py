@@ -594,7 +594,7 @@ def check_clone_and_pipeline():
 
 # -- ranks that share no memory
 
-APART, APART_ALL = MPI(arena=False), MPI(arena=False, rows="all")
+ACROSS, APART_ALL = MPI(arena=False), MPI(arena=False, rows="all")
 PART = problems.linear(X[MINE], Y[MINE], alpha=0.01)
 
 
@@ -602,7 +602,7 @@ def check_apart_one_rank_is_the_serial_run():
     if SIZE > 1:
         return
     for rule in ("sgd", "saga", "sdca"):
-        ours = solve(PART, rule=rule, runtime=APART, stop=5, seed=2)
+        ours = solve(PART, rule=rule, runtime=ACROSS, stop=5, seed=2)
         assert same_bits(ours, solve(PROBLEM, rule=rule, runtime="caller", stop=5, seed=2))
 
 
@@ -610,7 +610,7 @@ def check_apart_all_come_to_the_optimum():
     best = solve(PROBLEM, rule="saga", runtime="caller", stop=Stop(epochs=3000, gradient=1e-9))
     least = PROBLEM.objective(best.model.coef, best.model.intercept)
     for rule, epochs in (("saga", 300), ("sdca", 100)):
-        for problem, runtime in ((PART, APART), (PROBLEM, APART_ALL)):
+        for problem, runtime in ((PART, ACROSS), (PROBLEM, APART_ALL)):
             ours = solve(problem, rule=rule, runtime=runtime, stop=epochs, seed=1)
             assert on_all(ours.model.coef.tobytes())
             reached = PROBLEM.objective(ours.model.coef, ours.model.intercept)
@@ -634,12 +634,12 @@ def check_apart_saga_settles_on_shards_of_any_size():
         cuts = [0, *np.linspace(first, 4000, SIZE).astype(int)] if SIZE > 1 else [0, 4000]
         mine = slice(cuts[RANK], cuts[RANK + 1])
         part = problems.linear(rows[mine], labels[mine], alpha=1e-2)
-        report = solve(part, runtime=APART, **run)
+        report = solve(part, runtime=ACROSS, **run)
         assert 0 < settled(report) <= 2 * alone, (first, settled(report), alone)
 
 
 def check_apart_the_report_is_one():
-    run = {"runtime": APART, "n_workers": 2, "stop": 6, "seed": 0}
+    run = {"runtime": ACROSS, "n_workers": 2, "stop": 6, "seed": 0}
     report = solve(PART, **run)
     assert on_all(report.to_json()) and report.n_workers == 2 * SIZE
     if SIZE > 1:
@@ -667,24 +667,24 @@ def check_apart_labels_are_united():
         has = np.flatnonzero(numbers % SIZE != RANK)
         many = problems.linear(digits[has] / 16.0, numbers[has], alpha=1e-3)
         # so many that ranks hear each other on the way, however slow their messages are
-        report = solve(many, runtime=APART, stop=12, seed=0)
+        report = solve(many, runtime=ACROSS, stop=12, seed=0)
         assert report.model.coef.shape[0] == 10 and on_all(report.model.coef.tobytes())
         scores = digits / 16.0 @ report.model.coef.T + report.model.intercept
         assert (scores.argmax(axis=1) == numbers).mean() > 0.85
 
 
 def check_apart_stops_are_decided_once():
-    report = solve(PART, runtime=APART, stop=Stop(epochs=500, tol=1e-3), seed=0)
+    report = solve(PART, runtime=ACROSS, stop=Stop(epochs=500, tol=1e-3), seed=0)
     assert on_all((report.n_epochs, report.stop_reason)) and report.converged
 
     def hear(epoch, snapshot):
         return epoch == 3 and RANK == 0
 
-    report = solve(PART, runtime=APART, stop=500, on_epoch=hear)
+    report = solve(PART, runtime=ACROSS, stop=500, on_epoch=hear)
     assert on_all(report.n_epochs) and report.n_epochs == 3
     for plane in (None, Replicas("ring", every=16)):
         told = []
-        run = {"runtime": APART, "plane": plane, "stop": 3}
+        run = {"runtime": ACROSS, "plane": plane, "stop": 3}
         report = solve(PART, on_epoch=lambda epoch, _, told=told: told.append(epoch), **run)
         assert told == [1, 2, 3] and report.n_epochs == 3
 
@@ -694,7 +694,7 @@ def check_apart_a_link_is_as_slow_as_it_says():
         return
     slow = MPI(arena=False, link=Link(latency=0.05))
     late = solve(PART, runtime=slow, stop=3, seed=0).run_seconds
-    fast = min(solve(PART, runtime=APART, stop=3, seed=0).run_seconds for _ in range(3))
+    fast = min(solve(PART, runtime=ACROSS, stop=3, seed=0).run_seconds for _ in range(3))
     # an epoch's end waits for one message; the rest of a run overlaps with what is on its way
     assert late > max(fast, 3 * 0.05) and on_all(late), (fast, late)
 
@@ -897,7 +897,7 @@ class Gossip(Plane):
 def check_apart_a_plane_of_ones_own():
     if SIZE == 1:
         return
-    report = solve(PART, runtime=APART, plane=Gossip(), n_workers=2, stop=20, seed=0, block=8)
+    report = solve(PART, runtime=ACROSS, plane=Gossip(), n_workers=2, stop=20, seed=0, block=8)
     assert on_all(report.to_json())
     reached = PROBLEM.objective(report.model.coef, report.model.intercept)
     assert reached < 0.4, reached
@@ -923,7 +923,7 @@ def check_apart_homes_stop_together():
         return
     uneven = slice(None, 100) if RANK == 0 else slice(100 + RANK - 1, None, SIZE - 1)
     part = problems.linear(X[uneven], Y[uneven], alpha=0.01)
-    run = {"runtime": APART, "plane": Replicas("ring", every=16), "seed": 0}
+    run = {"runtime": ACROSS, "plane": Replicas("ring", every=16), "seed": 0}
     heard = []
 
     def hear(epoch, snapshot):
@@ -972,7 +972,7 @@ def check_apart_what_is_not_there_is_refused():
         "a problem by a gradient on Shared": lambda: solve(
             problems.network(X, Y, (3,)), runtime=APART_ALL, stop=1, step=0.1, barrier="asp"
         ),
-        "Alone with is_by_mail=False": lambda: solve(PART, runtime=APART, plane=Alone(), stop=2),
+        "Alone with is_by_mail=False": lambda: solve(PART, runtime=ACROSS, plane=Alone(), stop=2),
     }
     for words, call in tries.items():
         text = refused(ValueError, call)
@@ -1016,7 +1016,7 @@ def check_apart_one_master_has_all_mail():
     best, start = PROBLEM.objective_at(optimum), np.log(2.0)
     planes = (Master(), Master(3), Master(2, cutoff=4, damped=True))
     for plane, rule in [*((plane, SGD()) for plane in planes), (Master(), SGD(batch=8, average=1))]:
-        for runtime, problem in ((APART, PART), (APART_ALL, PROBLEM)):
+        for runtime, problem in ((ACROSS, PART), (APART_ALL, PROBLEM)):
             report = solve(problem, plane=plane, rule=rule, runtime=runtime, stop=8, trace=1, **run)
             assert on_all((report.model.coef.tobytes(), report.model.intercept.tobytes()))
             assert report.objective - best < 0.1 * (start - best), (plane, rule, runtime)
@@ -1031,10 +1031,15 @@ def check_apart_one_master_has_all_mail():
                 assert sum(dropped) == sum(report.ages[plane.cutoff + 1 :])
             if SIZE > 1:
                 assert report.traffic["update"]["messages"] == sum(blocks[2:])
-    report = solve(PART, plane="master", runtime=APART, stop=Stop(epochs=500, tol=1e-3), **run)
+    report = solve(PART, plane="master", runtime=ACROSS, stop=Stop(epochs=500, tol=1e-3), **run)
     assert report.converged and on_all(report.n_epochs)
     report = solve(
-        PART, plane="master", runtime=APART, stop=9, on_epoch=lambda epoch, model: epoch == 3, **run
+        PART,
+        plane="master",
+        runtime=ACROSS,
+        stop=9,
+        on_epoch=lambda epoch, model: epoch == 3,
+        **run,
     )
     if SIZE > 1:  # on one the next epoch may be over when the caller is heard
         assert report.n_epochs == 3 and report.stop_reason == "the caller asked for it"
@@ -1053,14 +1058,14 @@ def check_apart_an_error_of_one_rank_reaches_all():
         if RANK == SIZE - 1 and epoch == 2:
             raise RuntimeError("of the last rank")
 
-    text = refused(RuntimeError, lambda: solve(PART, runtime=APART, stop=10_000, on_epoch=hear))
+    text = refused(RuntimeError, lambda: solve(PART, runtime=ACROSS, stop=10_000, on_epoch=hear))
     assert text is not None and "of the last rank" in text
-    assert solve(PART, runtime=APART, stop=2).n_epochs == 2
+    assert solve(PART, runtime=ACROSS, stop=2).n_epochs == 2
     # before the run, where the others wait for all
     odd = {"resume": "no.npz"} if RANK == 0 else {}
-    text = refused(OSError, lambda: solve(PART, runtime=APART, stop=2, **odd))
+    text = refused(OSError, lambda: solve(PART, runtime=ACROSS, stop=2, **odd))
     assert text is not None and "no.npz" in text and "on rank 0" in text
-    assert solve(PART, runtime=APART, plane="replicas", stop=2).n_epochs == 2
+    assert solve(PART, runtime=ACROSS, plane="replicas", stop=2).n_epochs == 2
 
 
 # -- tasks

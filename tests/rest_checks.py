@@ -32,7 +32,7 @@ COMM = library.COMM_WORLD
 RANK, SIZE = COMM.rank, COMM.size
 EVEN = np.linspace(0, 1.0, SIZE + 1)
 UNEVEN = np.concatenate([[0.0], np.linspace(0.1, 1.0, SIZE)])
-APART, ALL = MPI(arena=False), MPI(arena=False, rows="all")
+SPACING, ALL = MPI(arena=False), MPI(arena=False, rows="all")
 
 draws = np.random.default_rng(0)
 X = draws.standard_normal((1500, 8)) * np.linspace(0.5, 2.0, 8)
@@ -55,8 +55,8 @@ def here(shares):
 
 def ways(y, **settings):
     """The problem as ranks may have it: parts of even size, of uneven size, and all rows dealt."""
-    yield stated(y, here(EVEN), **settings), APART, here(EVEN)
-    yield stated(y, here(UNEVEN), **settings), APART, here(UNEVEN)
+    yield stated(y, here(EVEN), **settings), SPACING, here(EVEN)
+    yield stated(y, here(UNEVEN), **settings), SPACING, here(UNEVEN)
     yield stated(y, **settings), ALL, slice(None)
 
 
@@ -123,7 +123,7 @@ def check_scores_are_those_of_the_model_on_all_held_out_rows():
 
 def check_a_stop_is_confirmed_on_the_sums_of_all():
     wild = X * np.append(np.ones(7), 1e5)
-    for mine, runtime in ((here(UNEVEN), APART), (slice(None), ALL)):
+    for mine, runtime in ((here(UNEVEN), SPACING), (slice(None), ALL)):
         part = problems.linear(wild[mine], Y[mine], alpha=1e-6)
         stop = Stop(epochs=60, tol=1e-3, confirm=True)
         report = solve(part, rule="saga", runtime=runtime, stop=stop, seed=0)
@@ -153,10 +153,10 @@ def check_masks_that_do_not_fit_are_refused_on_all():
     text = refused(ValueError, lambda: solve(stated(Y), runtime=ALL, stop=stop))
     assert "must mark some but not all" in text and on_all(text)
     nobody = Stop(epochs=2, tol=1e-3, validation=np.full(len(X), RANK == 0))
-    text = refused(ValueError, lambda: solve(stated(Y), runtime=APART, stop=nobody))
+    text = refused(ValueError, lambda: solve(stated(Y), runtime=SPACING, stop=nobody))
     assert "marks all rows of rank 0" in text and on_all(text)
     one = Stop(epochs=2, tol=1e-3, validation=HELD_OUT if RANK else None)
-    text = refused(ValueError, lambda: solve(stated(Y), runtime=APART, stop=one))
+    text = refused(ValueError, lambda: solve(stated(Y), runtime=SPACING, stop=one))
     assert "given on rank 1 and not on rank 0" in text and on_all(text)
 
 
@@ -303,7 +303,7 @@ def check_what_one_rank_cannot_write_is_a_warning_on_all():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(place))
         write(place, parts, site, *rest)
 
-    run = {"runtime": APART, "seed": 0, "checkpoint": path}
+    run = {"runtime": SPACING, "seed": 0, "checkpoint": path}
     part = stated(Y, here(EVEN))
     solve(part, stop=2, **run)
     before = sorted(os.listdir(path.parent))
@@ -333,13 +333,13 @@ def check_what_one_rank_cannot_write_is_a_warning_on_all():
         report = solve(part, stop=9, on_epoch=hear, **{**run, "checkpoint": gone})
     said = [one for one in caught if one.category.__name__ == "CheckpointFailed"]
     assert len(said) == 1 and report.n_epochs == 9
-    assert solve(part, stop=9, runtime=APART, seed=0, resume=gone).n_epochs == 9
+    assert solve(part, stop=9, runtime=SPACING, seed=0, resume=gone).n_epochs == 9
 
 
 def check_files_that_do_not_fit_are_refused_on_all():
     path = place("refused")
     part = stated(Y, here(EVEN))
-    run = {"runtime": APART, "rule": "saga", "seed": 0}
+    run = {"runtime": SPACING, "rule": "saga", "seed": 0}
     text = refused(OSError, lambda: solve(part, stop=2, resume=path, **run))
     assert "No such file" in text and on_all(text)
     solve(part, stop=2, checkpoint=path, **run)
@@ -405,7 +405,7 @@ def check_shards_of_problems_by_a_gradient_are_the_whole():
         whole = make(slice(None))
         mine = slice(*(round(share * n) for share in UNEVEN[RANK : RANK + 2]))
         for plane in (Replicas("all", sync="bsp"), Mirrors(SIZE), "master"):
-            run = {"plane": plane, "runtime": APART, "stop": 3, "seed": 0}
+            run = {"plane": plane, "runtime": SPACING, "stop": 3, "seed": 0}
             if step is not None:
                 run["step"] = step
             report = solve(make(mine), trace=1, **run)
@@ -422,7 +422,7 @@ def check_shards_of_problems_by_a_gradient_are_the_whole():
 def check_shards_of_a_network_that_lack_a_class_are_refused():
     labels = np.array(["a", "b"] if RANK else ["a", "c"])[np.arange(20) % 2]
     part = problems.network(X[:20], labels, (3,))
-    run = {"plane": "replicas", "runtime": APART, "stop": 1, "step": 0.01}
+    run = {"plane": "replicas", "runtime": SPACING, "stop": 1, "step": 0.01}
     text = refused(ValueError, lambda: solve(part, **run))
     assert "lack classes that other parts have" in text and on_all(text), text
 

@@ -88,7 +88,7 @@ PLACES = {
         "until_left_behind": "hogshare.runtimes.pool.STUCK_SECONDS",
         "between_polls_of_pool": "hogshare.runtimes.pool.POLL_SECONDS",
         "until_hung": "hogshare.runtimes.crew.HUNG",
-        "rest": "hogshare.runtimes.threads.REST_SECONDS",
+        "rest": "hogshare.runtimes.threads.PAUSE_SECONDS",
         "between_lines": "hogshare.cli.console.SECONDS_BETWEEN_LINES",
         "silent": "hogshare.kernels.jit.announcements.SILENT_SECONDS",
     },

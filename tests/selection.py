@@ -76,14 +76,14 @@ def covering(items, size):
     The next one is always that which has most new sets of values; the first of those, where several
     have as many. So the choice is the same in every process, and a new value changes little.
     """
-    meetings = [set(itertools.combinations(values_of(item), size)) for item in items]
-    wanted, stand = set().union(*meetings), []
+    epoch_barriers = [set(itertools.combinations(values_of(item), size)) for item in items]
+    wanted, stand = set().union(*epoch_barriers), []
     if not wanted:  # fewer parameters than that
         return items
     while wanted:
-        best = max(range(len(items)), key=lambda k: len(meetings[k] & wanted))
+        best = max(range(len(items)), key=lambda k: len(epoch_barriers[k] & wanted))
         stand.append(items[best])
-        wanted -= meetings[best]
+        wanted -= epoch_barriers[best]
     return stand
 
 

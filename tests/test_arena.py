@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from hogshare.shm import arena as arena_module
 from hogshare.shm.arena import Arena
 from hogshare.shm.shared_rows import find, share
-from hogshare.shm.spacing import APART
+from hogshare.shm.spacing import SPACING
 from hogshare.system import memory
 
 ROOT = Path(arena_module.__file__).parents[2]
@@ -48,7 +48,7 @@ def test_arrays_are_zero_aligned_named_and_apart():
     assert arena["n"].shape == (7,) and arena["none"].shape == (0, 4) and arena["one"].shape == ()
     for value, name in enumerate(arena.names, 1):
         assert not arena[name].any()
-        assert arena[name].ctypes.data % APART == 0 or arena[name].size == 0
+        assert arena[name].ctypes.data % SPACING == 0 or arena[name].size == 0
         arena[name][...] = value
     assert [arena[name].max() for name in ("w", "n", "one")] == [1, 2, 4]
     assert arena.nbytes >= 3 * 128

@@ -357,7 +357,7 @@ def test_a_draw_depends_on_the_block_not_on_the_worker():
         places = []
         for turn in range(4 * 12):
             before = np.append(session.vector.w, session.vector.intercept)
-            workers[turn % n_workers].turn(1)
+            workers[turn % n_workers].run_quantum(1)
             after = np.append(session.vector.w, session.vector.intercept)
             places.append(tuple(np.flatnonzero(after != before)))
         assert len(set(places)) > 4

@@ -192,18 +192,18 @@ def test_a_barrier_that_draws_anew_is_looked_at_twenty_times_a_block(barrier, cl
         plan=SimpleNamespace(**barriers.numbers_of(barrier, 6)),
         word=lambda place: 0,
     )
-    assert Worker(session, 0).look_seconds() == expected
+    assert Worker(session, 0).poll_seconds() == expected
 
 
 def test_a_look_in_vain_is_waiting_and_work_is_not():
     table = np.zeros(layout.N_TABLE, np.int64)
     answers = iter(
         [
-            (layout.TURN_WAIT, {}),  # a look, and nothing else
-            (layout.TURN_WAIT, {layout.T_ROWS: 5, layout.T_BLOCKS: 1}),  # blocks, then a look
-            (layout.TURN_WAIT, {layout.T_BLOCKS: 1}),  # counted what it had computed before
-            (layout.TURN_WAIT, {layout.T_PUSHES: 1}),
-            (layout.TURN_DONE, {}),
+            (layout.QUANTUM_WAIT, {}),  # a look, and nothing else
+            (layout.QUANTUM_WAIT, {layout.T_ROWS: 5, layout.T_BLOCKS: 1}),  # blocks, then a look
+            (layout.QUANTUM_WAIT, {layout.T_BLOCKS: 1}),  # counted what it had computed before
+            (layout.QUANTUM_WAIT, {layout.T_PUSHES: 1}),
+            (layout.QUANTUM_DONE, {}),
         ]
     )
 
@@ -235,9 +235,9 @@ def test_waits_are_short_again_once_a_turn_has_done_something():
     def turn(n_blocks):
         done = next(turns)
         if done is None:
-            return layout.TURN_DONE
+            return layout.QUANTUM_DONE
         table[layout.T_BLOCKS] += done
-        return layout.TURN_WAIT
+        return layout.QUANTUM_WAIT
 
     wishes, reply = loop.worker_loop(worker_with(turn, table)), None
     with contextlib.suppress(StopIteration):
@@ -253,7 +253,7 @@ def test_waits_are_short_again_once_a_turn_has_done_something():
 
 def test_what_a_turn_has_waited_by_itself_is_no_work():
     table = np.zeros(layout.N_TABLE, np.int64)
-    turns = iter([(layout.TURN_WAIT, 1), (layout.TURN_WAIT, 0), (layout.TURN_DONE, 0)])
+    turns = iter([(layout.QUANTUM_WAIT, 1), (layout.QUANTUM_WAIT, 0), (layout.QUANTUM_DONE, 0)])
 
     def turn(n_blocks):
         answer, done = next(turns)
@@ -306,7 +306,7 @@ def worker_with(turn, table):
     )
     worker = Worker(session, 0)
     worker.turn, worker.join, worker.leave = turn, lambda: True, lambda: None
-    worker.first_turn = lambda nanoseconds: 1
+    worker.first_quantum = lambda nanoseconds: 1
     return worker
 
 

@@ -443,15 +443,15 @@ def test_a_helper_that_is_killed_is_reaped_by_the_run_that_follows(crew, monkeyp
     helper, left = helper_of(crew), []
     if when == "before":
         kill_helper(crew)
-    look, release = Watch.look, crew.release
+    look, release = Watch.poll, crew.release
 
     def kill_and_look(watch, seconds):
         kill_helper(crew)
-        monkeypatch.setattr(Watch, "look", look)
+        monkeypatch.setattr(Watch, "poll", look)
         look(watch, seconds)
 
     if when == "during":
-        monkeypatch.setattr(Watch, "look", kill_and_look)
+        monkeypatch.setattr(Watch, "poll", kill_and_look)
     monkeypatch.setattr(crew, "release", lambda m: (left.append(len(zombies())), release(m)))
     solve(problem, **run)
     assert left == [0]

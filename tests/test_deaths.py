@@ -140,7 +140,7 @@ def test_nothing_more_is_expected_of_the_dead(comm, late):
     line.post(2, Letter(1, "here", None))
     assert comm.sent == [1, 2]
     with pytest.raises(RankFailed, match="Rank 2 has died, and this call needs every rank"):
-        Call(line, 1).look()
+        Call(line, 1).raise_failures()
 
 
 def test_other_errors_of_a_poll_are_raised(comm):
@@ -317,9 +317,9 @@ def test_a_network_goes_on_with_the_rows_of_those_that_live(tmp_path):
 REFUSED = """
 from hogshare import Master, Ridge
 part = problems.linear(X[rank::size], y[rank::size], alpha=0.01)
-APART = {"arena": False, "survive": True}
+SPACING = {"arena": False, "survive": True}
 
-def refused(problem=part, apart=APART, rows="shard", **settings):
+def refused(problem=part, apart=SPACING, rows="shard", **settings):
     try:
         solve(problem, runtime=MPI(rows=rows, **apart), **{"stop": 2, "seed": 0, **settings})
     except ValueError as error:
@@ -327,7 +327,7 @@ def refused(problem=part, apart=APART, rows="shard", **settings):
 
 def estimator():
     try:
-        Ridge(runtime=MPI(**APART)).fit(X[rank::size], y[rank::size])
+        Ridge(runtime=MPI(**SPACING)).fit(X[rank::size], y[rank::size])
     except ValueError as error:
         return str(error)
 

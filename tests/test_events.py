@@ -112,7 +112,7 @@ class Crew:
 @pytest.fixture
 def nobody_looks_by_chance(monkeypatch):
     monkeypatch.setattr(processes, "TICK_SECONDS", NEVER)
-    monkeypatch.setattr(processes, "LOOK_SECONDS", NEVER)
+    monkeypatch.setattr(processes, "POLL_SECONDS", NEVER)
     monkeypatch.setattr(processes, "current_crew", Crew)
 
 

@@ -261,7 +261,7 @@ def test_a_dead_workers_segments_are_freed_and_the_run_goes_on():
     ended = threading.Event()
 
     def run():
-        while worker.turn(10) != layout.TURN_DONE:
+        while worker.run_quantum(10) != layout.QUANTUM_DONE:
             time.sleep(0.001)
         worker.leave()
         ended.set()
@@ -287,23 +287,23 @@ def test_a_dead_workers_block_is_put_back(where):
     if where == "claimed":
         ticket = session.word(layout.TICKET)
         session.schedule.done[0, 0] = 0
-        live.turn(1)  # prepares the order and takes block 0
+        live.run_quantum(1)  # prepares the order and takes block 0
         session.schedule.table[1, layout.T_BLOCK] = ticket + 1
         session.schedule.control[layout.TICKET] += 1
     else:
         while session.schedule.remaining[0] > 1 or session.word(layout.TICKET) == 0:
-            live.turn(1)
+            live.run_quantum(1)
         session.schedule.control[layout.ENDER] = 2
-        live.turn(1)
+        live.run_quantum(1)
     monitor = Monitor(session)
     monitor.bury(1)
     for _ in range(200):
-        answer = live.turn(10)
-        waits = answer == layout.TURN_WAIT
+        answer = live.run_quantum(10)
+        waits = answer == layout.QUANTUM_WAIT
         session.schedule.table[0, layout.T_STATE] = layout.WAITING if waits else layout.ACTIVE
-        if answer == layout.TURN_DONE:
+        if answer == layout.QUANTUM_DONE:
             break
         monitor.tick()
-    assert answer == layout.TURN_DONE
+    assert answer == layout.QUANTUM_DONE
     assert session.word(layout.EPOCHS) == 4
     assert session.word(layout.COMPLETED) == 4 * session.plan.n_blocks

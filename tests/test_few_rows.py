@@ -222,7 +222,7 @@ from hogshare.kernels.jit import decorators
 X, y = load_breast_cancer(return_X_y=True)
 for model in (LogisticRegression(n_jobs=-1), SGDClassifier(), SGDRegressor()):
     model.fit(X, y)
-print(sorted(name.split("-")[0] for name in decorators.kept()))
+print(sorted(name.split("-")[0] for name in decorators.cached_files()))
 """
     env = {**os.environ, "HOGSHARE_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(

@@ -192,7 +192,7 @@ def context(name):
 LOCKS = {
     "the crew": (lambda: crew._lock, fit),
     "luggage": (lambda: user_objects._lock, send_by_value),
-    "looking for libraries": (lambda: idle_threads._looking, lambda: idle_threads._known()),
+    "looking for libraries": (lambda: idle_threads._stopping, lambda: idle_threads._known()),
     "Numba's compiler": (lambda: global_compiler_lock, first_fit),
     "LLVM": (lambda: ffi.lib._lock._lock, first_fit),
     "a target's context": context("_toplevel_target_context"),
@@ -810,7 +810,7 @@ def test_a_lock_that_nobody_knows_would_be_found():
 
 def test_everything_that_is_known_is_there():
     """With this Numba and this NumPy: what is not would be left out without a word."""
-    assert len(forks._found()) == len(forks.HELD)
+    assert len(forks._found()) == len(forks.TAKEN)
     for each in forks.RENEWED:
         each.renew(sys.modules[each.module])
 

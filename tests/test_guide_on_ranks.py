@@ -16,7 +16,7 @@ from test_guide import HOME, blocks
 import hogshare
 
 GUIDE = HOME / "docs" / "guide"
-RUNTIME, APART = 'runtime="mpi"', "runtime=hogshare.MPI(arena=False)"
+RUNTIME, SPACING = 'runtime="mpi"', "runtime=hogshare.MPI(arena=False)"
 
 
 def text_of(page):
@@ -50,7 +50,7 @@ def test_the_first_program_fits_on_ranks(tmp_path, monkeypatch):
 
 @needs_mpi
 def test_parts_of_the_rows_are_fitted_and_go_on(tmp_path, monkeypatch):
-    found = programs("several_machines", tmp_path, APART)
+    found = programs("several_machines", tmp_path, SPACING)
     monkeypatch.chdir(tmp_path)
     subprocess.run([sys.executable, found["cut.py"]], env=ranks.environment(), check=True)
     (tmp_path / "rows.npy").unlink()

@@ -173,11 +173,11 @@ def test_numpys_linear_algebra_which_changes_its_warnings_is_called_where_signal
     """All of it but the norms, which are sums and change none."""
     found, held = [], 0
     for path in FILES:
-        for node, is_held in nodes_within(tree_of(path)):
+        for node, is_at_barrier in nodes_within(tree_of(path)):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
             if called.startswith("np.linalg.") and called != "np.linalg.norm":
-                held += is_held
-                if not is_held:
+                held += is_at_barrier
+                if not is_at_barrier:
                     found.append(f"{path.relative_to(PACKAGE)}:{node.lineno} {called}")
     assert not found and held >= 3
 

@@ -134,7 +134,8 @@ def test_who_has_done_its_rows_waits_for_room_while_others_may_come_to_read():
         rig.table[0, layout.T_SHARE] = done
         rig.block(0, np.ones(N_PARAMS))
     assert (
-        set(rig.steps) == {0} and rig.parts[0].at[centre_exchange.A_WHY] == centre_exchange.FOR_ROOM
+        set(rig.steps) == {0}
+        and rig.parts[0].at[centre_exchange.A_WHY] == centre_exchange.FOR_CAPACITY
     )
     rig.table[1, layout.T_SHARE] = 1
     rig.block(1, np.ones(N_PARAMS))  # reads, and there is room

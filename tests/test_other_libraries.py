@@ -396,7 +396,7 @@ def test_nothing_rests_on_a_reduction_of_mpi():
 
 def is_of_another(place, call):
     """Whether it is NumPy's, Python's, a collection's or a plane's."""
-    others = "np.", "functools.", "home.kept."
+    others = "np.", "functools.", "home.attached."
     return place.startswith("tasks/") or ast.unparse(call.func).startswith(others)
 
 

@@ -299,7 +299,7 @@ def test_a_run_that_is_broken_off_leaves_a_model(columns, average):
     session = cases.session(problem, rule=SGD(average=average), block=5, stop=Stop(epochs=2))
     worker = session.worker(0)
     assert worker.join()
-    worker.turn(2)
+    worker.run_quantum(2)
     model = session.model()
     assert np.abs(model.coef - session.vector.w.reshape(-1, columns).T).max() > 1e-3, "no scale"
     session.settle()

@@ -198,7 +198,7 @@ class Crowd:
 
     def __init__(self, n_workers):
         self.settings = self.plan = self
-        self.here = range(n_workers)
+        self.local_workers = range(n_workers)
         self.n_workers = n_workers
         self.looks = 0
         self.barrier, self.private = FREE, EXCHANGE
@@ -328,10 +328,10 @@ def test_who_rests_is_woken_by_the_caller_on_a_core_of_its_own(seams):
     crew = ThreadCrew(Crowd(2), range(2))
     crew.start()
     deadline = time.monotonic() + 10.0
-    while crew._resting < 2 and time.monotonic() < deadline:
+    while crew._n_paused < 2 and time.monotonic() < deadline:
         crew.wake()  # nothing has changed: they go on resting
         crew.wait(0.001)
-    assert crew._resting == 2 and not rests
+    assert crew._n_paused == 2 and not rests
     over.set()
     crew.wake()
     crew.finish()
@@ -355,14 +355,14 @@ def test_who_rests_looks_now_and_then_unasked(seams):
     crew = ThreadCrew(Crowd(1), range(1))
     crew.start()
     deadline = time.monotonic() + 10.0
-    while crew._resting < 1 and time.monotonic() < deadline:
+    while crew._n_paused < 1 and time.monotonic() < deadline:
         time.sleep(0.001)
     assert crew.running
     over.set()
     began = time.monotonic()
     crew.finish()
     assert time.monotonic() - began < 5.0
-    assert not crew.running and crew._resting == 0
+    assert not crew.running and crew._n_paused == 0
 
 
 @pytest.fixture
@@ -378,7 +378,7 @@ def resting(seams):
     crew = ThreadCrew(Crowd(2), range(1, 2), leads=True)
     crew.start()
     deadline = time.monotonic() + 10.0
-    while crew._resting < 1 and time.monotonic() < deadline:
+    while crew._n_paused < 1 and time.monotonic() < deadline:
         time.sleep(0.001)
     crew.names = names
     yield crew

@@ -19,7 +19,7 @@ from hogshare.engine.arrays import private_memory
 from hogshare.estimators import parameters, validation
 from hogshare.estimators.parameters import generator_of
 from hogshare.problems.linear.row_arrays import as_rows, check_sparse
-from hogshare.shm.spacing import APART
+from hogshare.shm.spacing import SPACING
 
 ROWS = np.array([[1.0, 2.0, 0.0], [0.0, 0.5, 3.0], [1.0, 0.0, 0.0], [2.0, 2.0, 1.0]])
 LABELS = np.array([0, 1, 1, 0])
@@ -420,8 +420,8 @@ def test_arrays_of_a_run_are_zero_and_on_lines_of_their_own():
     for array in arrays.values():
         assert not array.any()
         first = array.ctypes.data
-        assert first % APART == 0 or not array.size
-        lines += [(first + k) // APART for k in range(0, array.nbytes, APART)]
+        assert first % SPACING == 0 or not array.size
+        lines += [(first + k) // SPACING for k in range(0, array.nbytes, SPACING)]
         array[...] = 1
     assert len(lines) == len(set(lines))
 

@@ -406,7 +406,7 @@ def test_a_plane_that_is_broken_off_knows():
 
 def test_who_comes_too_late_for_an_epoch_rests_on(monkeypatch, tmp_path):
     """Worker 1 sleeps while the others do all that the limit was raised for, and wait for it."""
-    rest_again, slept = Worker.rest_again, []
+    pause_again, slept = Worker.pause_again, []
 
     def late(self):
         if self.me == 1 and self.session.word(layout.LIMIT) == 1 and not slept:
@@ -414,9 +414,9 @@ def test_who_comes_too_late_for_an_epoch_rests_on(monkeypatch, tmp_path):
             while self.session.word(layout.EPOCHS) < 2 and time.monotonic() < deadline:
                 time.sleep(0.001)
             slept.append(self.session.word(layout.EPOCHS))
-        rest_again(self)
+        pause_again(self)
 
-    monkeypatch.setattr(Worker, "rest_again", late)
+    monkeypatch.setattr(Worker, "pause_again", late)
     run = {"plane": Ring(), "n_workers": 3, "runtime": "threads", "stop": 4, "block": 300}
     report = solve(linear(), checkpoint=tmp_path / "run.npz", seed=0, **run)
     assert report.n_epochs == 4 and slept == [2]

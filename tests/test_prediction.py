@@ -33,7 +33,7 @@ from hogshare.lab.prediction import predictor
 from hogshare.lab.prediction.costs import ReportFacts, costs_of, pushes_of, separate_costs
 from hogshare.problems.linear.row_arrays import block_rows
 from hogshare.report import Report, Trace
-from hogshare.shm.speeds import KEPT, SHORTEST_NS, QuantumTimes, recorded
+from hogshare.shm.speeds import RING_SIZE, SHORTEST_NS, QuantumTimes, recorded
 from hogshare.simulation import Measured
 
 N_ROWS = 16_000
@@ -135,7 +135,7 @@ def test_costs_in_proportion_cannot_be_told_apart():
     noise = 1.0 + 0.1 * np.random.default_rng(1).standard_normal(20)
     turns[:, 3] *= noise
     turns[0, 2] += 1.0
-    assert separate_costs(turns, turns[:, 2])[2] > costing.TOLD_APART
+    assert separate_costs(turns, turns[:, 2])[2] > costing.SEPARABLE
 
 
 def test_costs_of_a_run_that_varies():
@@ -360,20 +360,20 @@ def test_samples_larger_than_the_world_are_everybody(sampled, whole):
 
 
 def test_a_ring_keeps_the_last_turns():
-    table, ring = np.zeros(layout.N_TABLE, np.int64), np.zeros((KEPT, 4), np.int64)
+    table, ring = np.zeros(layout.N_TABLE, np.int64), np.zeros((RING_SIZE, 4), np.int64)
     turns = QuantumTimes(ring, table)
-    for k in range(1, KEPT + 3):
+    for k in range(1, RING_SIZE + 3):
         table[layout.T_BUSY] += 300_000
         turns.note()  # nothing has been counted: that time belongs to the next entry
         table[[layout.T_BLOCKS, layout.T_ROWS, layout.T_PUSHES, layout.T_BUSY]] += (1, k, 2, 10)
         turns.note()
         table[layout.T_BUSY] += 3
         turns.note()  # too short
-    assert sorted(ring[:, 1]) == list(range(3, KEPT + 3))
+    assert sorted(ring[:, 1]) == list(range(3, RING_SIZE + 3))
     assert (ring[:, [0, 2, 3]] == (1, 2, 300_013)).all()
     whole = np.stack([ring, np.zeros_like(ring), ring])  # the last is the master's
     whole[1, :2] = 1
-    assert recorded(whole).shape == (2, KEPT, 4) and recorded(whole)[1, 2:].sum() == 0
+    assert recorded(whole).shape == (2, RING_SIZE, 4) and recorded(whole)[1, 2:].sum() == 0
     assert recorded(whole[:, :0]).shape == (2, 0, 4)
 
 

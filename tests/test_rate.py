@@ -91,7 +91,7 @@ def epochs(problem, best, rule, plane, n_workers, block):
     for _ in range(LIMIT * blocks):
         before = session.word(layout.EPOCHS)
         for worker in workers:
-            worker.turn(1)
+            worker.run_quantum(1)
         if session.word(layout.EPOCHS) > before:
             model = session.model()
             if problem.objective(model.coef, model.intercept) <= best * (1.0 + CLOSE):
@@ -153,7 +153,7 @@ def test_rows_of_one_place_in_their_windows_do_not_stay_together(
     assert epochs(*text, SDCA(), Shared(), n_workers, 64) <= 1.15 * at_random + 1.0
     plan = description.EpochPlan
     monkeypatch.setattr(
-        description, "EpochPlan", lambda **numbers: plan(**{**numbers, "turned": 0})
+        description, "EpochPlan", lambda **numbers: plan(**{**numbers, "interleaved": 0})
     )
     with pytest.raises(AssertionError, match="not reached"):
         epochs(*text, SDCA(), Shared(), n_workers, 64)
@@ -232,9 +232,9 @@ def test_saga_is_stretched_where_it_cannot_keep_what_is_held_back(text):
         session = cases.session(problem, rule=SAGA(), n_workers=n_workers, plane=plane)
         rule, interval = session.rule, session.plan.interval
         age = interval * oldest_reading(n_workers, rule.stretch)
-        assert rule.keep == carries(SAGA(), 0.0, problem.n_rows, age)
+        assert rule.carry == carries(SAGA(), 0.0, problem.n_rows, age)
         assert (rule.level > 0.0) == (rule.stretch > 1.0)
-        return round(rule.stretch, 6), rule.keep
+        return round(rule.stretch, 6), rule.carry
 
     assert of(2) == of(2, exchange=600) == (1.0, 1.0)
     assert of(2, exchange=700) == (2.0, 1.0), "with it, it can"
@@ -288,7 +288,7 @@ def test_a_block_is_what_lies_between_two_exchanges(text):
     def of(rule, n_workers, plane=None, problem=problem, barrier=None, **more):
         settings = {"rule": rule, "n_workers": n_workers, "plane": plane or Shared()} | more
         session = cases.session(problem, barrier=barrier or BSP(), **settings)
-        return session.plan.block_rows, session.plan.interval, session.rule.keep
+        return session.plan.block_rows, session.plan.interval, session.rule.carry
 
     assert of(SAGA(), 2) == (worthwhile,) * 2 + (1.0,), "as many rows as are worth a round"
     assert of(SAGA(), 4) == (234, 234, 1.0), "as many as it can keep what is held back with"
@@ -360,7 +360,7 @@ def test_rows_that_are_visited_all_the_time_do_not_diverge(heavy, n_workers):
     assert all(worker.join() for worker in workers)
     while session.word(layout.EPOCHS) < 6:
         for worker in workers:
-            worker.turn(1)
+            worker.run_quantum(1)
     model = session.model()
     assert problem.objective(model.coef, model.intercept) == pytest.approx(best, rel=1e-3)
 
@@ -421,7 +421,7 @@ def after_one_epoch(problem, n_workers):
     assert all(w.join() for w in workers)
     while session.word(layout.STOP) == layout.RUNNING:
         for worker in workers:
-            worker.turn(1)
+            worker.run_quantum(1)
     for worker in workers:
         worker.leave()
     model = session.model()

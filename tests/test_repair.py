@@ -41,7 +41,7 @@ def error(session, X):
 
 
 def turn(workers):
-    return [w for w in workers if w.turn(1) != layout.TURN_DONE]
+    return [w for w in workers if w.run_quantum(1) != layout.QUANTUM_DONE]
 
 
 @pytest.mark.parametrize("columns", [1, 3])
@@ -114,17 +114,17 @@ def test_nobody_sums_while_another_works():
     monitor = Monitor(session)
     monitor.bury(dead.me)
     for _ in range(5):
-        assert a.turn(1) == layout.TURN_WAIT
+        assert a.run_quantum(1) == layout.QUANTUM_WAIT
         monitor.tick()
     assert session.word(layout.SUMMER) == 0, "b has not paused"
-    assert b.turn(1) == layout.TURN_WAIT
+    assert b.run_quantum(1) == layout.QUANTUM_WAIT
     assert late.join()
     monitor.tick()
     assert session.word(layout.SUMMER) == 0, "the late one is in the run by now"
-    assert late.turn(1) == layout.TURN_WAIT
+    assert late.run_quantum(1) == layout.QUANTUM_WAIT
     monitor.tick()
     assert session.word(layout.SUMMER) == -1
-    assert late.turn(1) == layout.TURN_WAIT
+    assert late.run_quantum(1) == layout.QUANTUM_WAIT
     assert session.word(layout.REPAIRED) == 1
     assert error(session, X) < 1e-12
     live = [a, b, late]
@@ -213,7 +213,9 @@ def resting(n_workers=3):
     assert all(worker.join() for worker in workers)
     tired = set()
     while len(tired) < n_workers:
-        tired |= {w.me for w in workers if w.me not in tired and w.turn(1) == layout.TURN_REST}
+        tired |= {
+            w.me for w in workers if w.me not in tired and w.run_quantum(1) == layout.QUANTUM_PAUSE
+        }
     for worker in workers[:-1]:
         worker.leave(layout.RESTING)
     return X, session, workers
@@ -222,9 +224,9 @@ def resting(n_workers=3):
 def test_a_death_inside_of_leaving_does_not_keep_the_others_at_rest():
     _, session, workers = resting()
     session.schedule.control[layout.LIVE] -= 1  # what leaving does first
-    assert not session.rests()
+    assert not session.is_paused()
     Monitor(session).bury(workers[-1].me)
-    assert session.rests()
+    assert session.is_paused()
 
 
 def test_a_death_at_rest_is_repaired_by_the_caller_and_nobody_pushes_into_a_sum():
@@ -233,14 +235,14 @@ def test_a_death_at_rest_is_repaired_by_the_caller_and_nobody_pushes_into_a_sum(
     monitor = Monitor(session)
     monitor.bury(dead.me)
     monitor.tick()
-    assert session.rests() and session.restore_at_rest()
+    assert session.is_paused() and session.restore_at_pause()
     assert session.word(layout.REPAIRED) == 1 and error(session, X) < 1e-12
     session.raise_limit(6)
     assert first.rejoin() and second.rejoin()
     monitor.bury(dead.me)  # asks for another repair, with nothing done since
     pushes = session.word(layout.VERSION)
     for worker in (first, second):
-        assert worker.turn(1) == layout.TURN_WAIT
+        assert worker.run_quantum(1) == layout.QUANTUM_WAIT
     assert session.word(layout.VERSION) == pushes
     for _ in range(4):
         monitor.tick()
@@ -252,5 +254,5 @@ def test_the_caller_leaves_a_worker_that_sums_alone():
     _, session, workers = resting()
     Monitor(session).bury(workers[-1].me)
     session.schedule.control[layout.SUMMER] = 1  # a late worker
-    assert not session.restore_at_rest()
+    assert not session.restore_at_pause()
     assert session.word(layout.SUMMER) == 1 and session.word(layout.REPAIRED) == 0

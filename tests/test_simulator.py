@@ -499,7 +499,7 @@ def test_a_look_costs_what_the_placement_says(problem):
     assert bits(found) == bits(run(problem, simulator, **settings))
     # per look: a question and an answer; three of both; and hops besides
     assert known.traffic["control"]["messages"] % 6 == 0
-    hops = simulator.cost_of_look(PBSP(3), 16)[0] - 6
+    hops = simulator.cost_of_poll(PBSP(3), 16)[0] - 6
     assert hops > 0 and found.traffic["control"]["messages"] % (6 + hops) == 0
     # answers from others take a way and back, which those of the model's end do not here
     assert together.seconds["virtual"] < known.seconds["virtual"] < found.seconds["virtual"]
@@ -637,7 +637,7 @@ def test_a_run_frees_its_memory_without_the_garbage_collector(problem, monkeypat
 
 def test_a_slow_worker_is_no_deadlock(problem, monkeypatch):
     """However often others look meanwhile: its block's end is still to come."""
-    monkeypatch.setattr(virtual, "LOOKS_IN_VAIN", 1000)
+    monkeypatch.setattr(virtual, "VAIN_POLLS", 1000)
     simulator = Simulator(block_time=Constant(1.0), slowness=[40.0] + [1.0] * 29, poll=0.1)
     report = run(problem, simulator, n_workers=30, barrier=PBSP(20, hold=True), stop=Stop(epochs=2))
     assert report.n_epochs == 2

@@ -848,7 +848,9 @@ def test_rows_in_a_file_larger_than_memory_are_read_in_windows(tmp_path, seams, 
     window, abreast = row_arrays.windows(problem.rows, problem.n_rows)
     assert 0 < window <= 40 and abreast == 1
     plan = cases.session(problem, rule=SDCA(), n_workers=4).plan
-    assert (plan.window, plan.abreast, plan.turned) == (window, 1, 0), "one at a time, by all rules"
+    assert (plan.window, plan.abreast, plan.interleaved) == (window, 1, 0), (
+        "one at a time, by all rules"
+    )
     for run in ({}, {"runtime": "threads", "n_workers": 2}):
         report = solve(problem, seed=0, **run)
         assert sum(w["rows"] for w in report.workers) == 10 * 400
@@ -912,7 +914,9 @@ def test_rows_larger_than_the_caches_are_read_with_their_neighbours(seams, spars
     )
     for rule, expected in ((SGD(), (8, 0)), (SAGA(), (8, 0)), (SDCA(), (10, 1))):
         plan = cases.session(problem, rule=rule, n_workers=3).plan
-        assert (plan.abreast, plan.turned) == expected, "only what SDCA remembers has to be mixed"
+        assert (plan.abreast, plan.interleaved) == expected, (
+            "only what SDCA remembers has to be mixed"
+        )
     for run in ({}, {"runtime": "threads", "n_workers": 2}, {"rule": SDCA()}, {"rule": SAGA()}):
         report = solve(problem, seed=0, **run)
         assert sum(w["rows"] for w in report.workers) == 10 * 2000

@@ -50,13 +50,13 @@ def test_worker_0_is_the_calling_thread(turns, n_workers):
 @pytest.mark.parametrize("known", [True, False], ids=["its core is known", "it is not"])
 def test_the_calling_thread_is_never_bound_to_a_core(monkeypatch, turns, known):
     """Or threads that a library of its starts would be bound with it, for good."""
-    free, seen, look = os.sched_getaffinity(0), [], Checks.look
+    free, seen, look = os.sched_getaffinity(0), [], Checks.act
 
     def seen_look(*given):
         seen.append(os.sched_getaffinity(0))
         return look(*given)
 
-    monkeypatch.setattr(Checks, "look", seen_look)
+    monkeypatch.setattr(Checks, "act", seen_look)
     if not known:
         monkeypatch.setattr(core_placement, "_current_core", lambda: core_placement.NOWHERE)
     stop = Stop(epochs=200, gradient=1e-9)

@@ -85,7 +85,7 @@ def test_a_board_that_was_read_is_not_waited_for():
     """A message may come between the count of messages and the reading of the newest."""
     arrays = shapes(1, 2, 4, 4)
     box = mailbox_of({name: np.zeros(shape, kind) for name, (shape, kind) in arrays.items()})
-    mail = MailTransport(channel := Recording(), box, [(0, 1)], [None], are_boards=True)
+    mail = MailTransport(channel := Recording(), box, [(0, 1)], [None], are_registers=True)
     board = RegisterEdge(box, 0, mail)
     board.show(np.ones(4), None, 1)
     assert mail.poll() and len(channel.posted) == 1 and mail.has_sent_all
@@ -192,7 +192,7 @@ class Told:
 
 
 class NoMail:
-    are_boards, has_sent_all = False, True
+    are_registers, has_sent_all = False, True
 
     def poll(self):
         return False
@@ -202,8 +202,8 @@ def test_what_a_site_tells_counts_from_the_meeting_that_it_is_through():
     told = Told()
     progress = SiteNews(Recording(), told, [], NoMail())
 
-    def tell(meetings, word):
-        progress._take_in(1, np.array([meetings, word], float).view(np.uint8))
+    def tell(epoch_barriers, word):
+        progress._take_in(1, np.array([epoch_barriers, word], float).view(np.uint8))
 
     tell(0, 10)
     assert told.taken == [10]

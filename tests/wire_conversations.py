@@ -66,7 +66,7 @@ def converse(queue, seed, edge=Edge, by=MailTransport, over=Channel, network=Non
     arrays = shapes(len(ENDS), queue, SIZE, SIZE)
     box = mailbox_of({name: np.zeros(shape, kind) for name, (shape, kind) in arrays.items()})
     comm = COMM.Dup()
-    channel = over(comm, look=lambda: None)
+    channel = over(comm, watch=lambda: None)
     links = [None if network is None else network.between(*ends) for ends in ENDS]
     wire = by(channel, box, ENDS, links)
     channel.work = wire.poll
@@ -125,7 +125,7 @@ def late():
     link = Link(latency=0.02, bandwidth=1e6)
     arrays = shapes(1, 8, 8, 25_000)
     box = mailbox_of({name: np.zeros(shape, kind) for name, (shape, kind) in arrays.items()})
-    channel = Channel(COMM.Dup(), look=lambda: None)
+    channel = Channel(COMM.Dup(), watch=lambda: None)
     wire = MailTransport(channel, box, [(0, 1)], [link])
     channel.work = wire.poll
     end, moments = Edge(box, 0, wire), []
@@ -151,7 +151,7 @@ def late():
 
 def in_order(over=Channel):
     """Words come behind the mail that they count, whatever links the mail goes over."""
-    channel, kept = over(COMM.Dup(), look=lambda: None), [True]
+    channel, kept = over(COMM.Dup(), watch=lambda: None), [True]
     seen = dict.fromkeys(channel.others, 0)
     link = Line(Link(latency=0.005, bandwidth=1e7))
     mail, word = FIRST_KIND_OF_RUN, FIRST_KIND_OF_RUN + 1
@@ -178,7 +178,7 @@ def in_order(over=Channel):
 
 def answers():
     """Who parts answers all that was posted before others part; arrays are the caller's at once."""
-    channel, kept, came = Channel(COMM.Dup(), look=lambda: None), [True], []
+    channel, kept, came = Channel(COMM.Dup(), watch=lambda: None), [True], []
     ask, answer = FIRST_KIND_OF_RUN, FIRST_KIND_OF_RUN + 1
 
     def see(sender, content):
@@ -207,8 +207,8 @@ def boards():
     """The newest message comes, whole, and none comes twice."""
     arrays = shapes(len(ENDS), 2, SIZE, SIZE)
     box = mailbox_of({name: np.zeros(shape, kind) for name, (shape, kind) in arrays.items()})
-    channel = Channel(COMM.Dup(), look=lambda: None)
-    mail = MailTransport(channel, box, ENDS, [None] * len(ENDS), are_boards=True)
+    channel = Channel(COMM.Dup(), watch=lambda: None)
+    mail = MailTransport(channel, box, ENDS, [None] * len(ENDS), are_registers=True)
     channel.work = mail.poll
     ends = [RegisterEdge(box, k, mail) for k in range(len(ENDS))]
     last, came, kept = 200, dict.fromkeys(range(len(ENDS)), 0), True

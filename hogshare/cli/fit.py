@@ -133,7 +133,7 @@ def add_parser(commands: Any) -> None:
     options.add_data_options(parser)
     options.add_table_options(parser)
     options.add_quiet(parser, "and the whole report of the run")
-    parser.set_defaults(run=run, lent={}, prints=lambda args: args.json == outputs.PRINT)
+    parser.set_defaults(run=run, assigned={}, prints=lambda args: args.json == outputs.PRINT)
 
 
 def add_estimator_options(parser: Any) -> None:
@@ -404,7 +404,7 @@ def fitted(task: str, args: Any, *given: Any, scored: evaluation.Evaluation | No
     workers = options.workers(args)
     estimator = kind(
         **kinds.parameters(args),
-        **{**workers, **args.lent},
+        **{**workers, **args.assigned},
         barrier=None if args.barrier is None else hogshare.barriers.parse(args.barrier),
         random_state=args.seed,
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Part = Callable[[Any, int, int], Gathered | None]
 
-NOT_SAID = ("run", "prints", "n_jobs", "lent")  # that may differ, or say nothing
+NOT_SAID = ("run", "prints", "n_jobs", "assigned")  # that may differ, or say nothing
 ARRAYS = ("data", "columns", "lengths", "y")
 
 
@@ -25,8 +25,8 @@ def run(args: Any, command: Callable[..., int], part: Part | None = None) -> int
     """Run a command by all ranks; its exit code.
 
     ``command(args)``, or ``command(args, gathered)`` if there are rows of all parts, has the
-    workers of all ranks in ``args.lent``. ``part(args, place, of)`` are rows that a rank reads, or
-    None: it leaves that to rank 0.
+    workers of all ranks in ``args.assigned``. ``part(args, place, of)`` are rows that a rank reads,
+    or None: it leaves that to rank 0.
     """
     from hogshare.runtimes.mpi.runtime import MPI
 
@@ -79,8 +79,8 @@ class RankCommand:
         """What the command gives."""
         from hogshare.io.libsvm import Gathered, IndexBeyond
 
-        lent = {"runtime": runtime, "n_jobs": n_workers}
-        args = argparse.Namespace(**{**vars(self.args), "lent": lent})
+        assigned = {"runtime": runtime, "n_jobs": n_workers}
+        args = argparse.Namespace(**{**vars(self.args), "assigned": assigned})
         if not arrays:
             return self.command(args)
         told = next((one["beyond"] for one in facts if one["beyond"]), None)

@@ -31,7 +31,7 @@ from hogshare.rules.protocol import Rule
 from hogshare.rules.sampling import row_chances
 from hogshare.rules.steps import StepSize
 from hogshare.shm import mailbox, speeds
-from hogshare.shm.spacing import APART, PAIR
+from hogshare.shm.spacing import PAIR, SPACING
 from hogshare.system import memory
 
 MAX_HISTORY = 100_000
@@ -41,8 +41,8 @@ OPEN_NUMBERS = 1 << 20  # of all open epochs, in eight megabytes
 MAX_SNAPSHOT_BYTES = 2**31
 MAX_RECORDING_BYTES = 2**31
 
-KEPT = ("w", "lag")  # that become a model
-SMALL_ROOM = 1 << 18  # bytes, which are cleared in a fraction of the time of making their arrays
+MODEL_ARRAYS = ("w", "lag")  # that become a model
+SMALL_MEMORY = 1 << 18  # bytes, which are cleared in a fraction of the time of making their arrays
 NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
 
 
@@ -56,12 +56,12 @@ def shapes(c: Choices, settings: SessionSettings) -> Shapes:
     """Names, shapes and dtypes of a run's arrays, the rows' own apart."""
     problem, plane, n_training = c.problem, c.plane, c.n_training
     plan, columns = settings.plan, settings.n_columns
-    workers, own_workers = settings.n_workers, len(settings.world.here)
+    workers, own_workers = settings.n_workers, len(settings.world.local_workers)
     m = settings.n_features * columns
     kind, word = problem.dtype.name, layout.WORD
     mode = plan["private"]
     # workers of a simulation are one thread, and may be many
-    apart = PAIR if plan["sleeps"] == epoch_schedule.SIMULATED else APART
+    apart = PAIR if plan["sleeps"] == epoch_schedule.SIMULATED else SPACING
     padded = _padded(m, problem.dtype.itemsize, apart)
     copies = (
         mode in (epoch_schedule.EXCHANGE, epoch_schedule.MASTER)
@@ -113,7 +113,7 @@ def shapes(c: Choices, settings: SessionSettings) -> Shapes:
         "returned": ((workers * word,), "int64"),
         "table": ((workers, layout.N_TABLE), "int64"),
         "staleness": ((workers, layout.HISTOGRAM), "int64"),
-        "turns": ((own_workers + 1, speeds.KEPT, speeds.N_TURN), "int64"),
+        "turns": ((own_workers + 1, speeds.RING_SIZE, speeds.N_QUANTUM), "int64"),
         "columns": ((layout.N_COLUMN_FIELDS, columns), "float64"),
         "order": ((2, n_training), "int64"),
         "permutation": ((problem.n_rows + windows_of_one_share(problem, plan),), "int64"),
@@ -250,11 +250,11 @@ def fill(
     stop: Stop,
     step: StepSize,
     start: Model | None,
-    not_here: np.ndarray | None,
+    remote_rows: np.ndarray | None,
 ) -> None:
     """Write a run's first values into fresh (zeroed) arrays, before any worker starts.
 
-    not_here : as of `Choices`
+    remote_rows : as of `Choices`
     """
     a, plan = session.arrays, session.plan
     columns = a["columns"]
@@ -275,8 +275,8 @@ def fill(
     a["history"][:] = np.nan
     if problem.divisors is not None:
         a["divisors"][:] = problem.divisors
-    if not_here is not None:
-        a["held_out"][:] = not_here
+    if remote_rows is not None:
+        a["held_out"][:] = remote_rows
     if start is not None:
         if not _is_assigned(a["w"], start, start.coef):
             a["w"][:] = columns_last(start.coef)
@@ -361,10 +361,10 @@ def row_arrays(problem: Problem) -> dict[str, np.ndarray]:
 
 
 def private_memory(
-    specification: Shapes, lent: Mapping[str, np.ndarray] = NOTHING
+    specification: Shapes, assigned: Mapping[str, np.ndarray] = NOTHING
 ) -> dict[str, np.ndarray]:
     """Allocate a run's arrays in this process, each at a distance from the others."""
-    return RunMemory(specification, lent).arrays(lent)
+    return RunMemory(specification, assigned).arrays(assigned)
 
 
 class RunMemory:
@@ -374,25 +374,25 @@ class RunMemory:
     would then share its line with one that the other reads at every row. One piece of memory for
     all of them: fifty take a fifth of a millisecond, which is much for a small fit.
 
-    What is lent has its own place already. What becomes part of the model is allocated by itself:
-    it stays when the rest is freed, or used again.
+    What is handed over has its own place already. What becomes part of the model is allocated by
+    itself: it stays when the rest is freed, or used again.
     """
 
-    def __init__(self, specification: Shapes, lent: Mapping[str, np.ndarray]) -> None:
-        self._specification, self._lent = specification, tuple(lent)
+    def __init__(self, specification: Shapes, assigned: Mapping[str, np.ndarray]) -> None:
+        self._specification, self._assigned = specification, tuple(assigned)
         self._kept, places, size, kept = [], [], 0, 0
         kinds: dict[str, np.dtype] = {}  # few, and dear to look up
         for name, (shape, kind) in specification.items():
-            if name in lent:
+            if name in assigned:
                 continue
             if kind not in kinds:
                 kinds[kind] = np.dtype(kind)
-            if name in KEPT:
+            if name in MODEL_ARRAYS:
                 self._kept.append((name, shape, kinds[kind]))
                 kept += math.prod(shape) * kinds[kind].itemsize
                 continue
             places.append((name, shape, kinds[kind], size))
-            size += -(-math.prod(shape) * kinds[kind].itemsize // APART) * APART
+            size += -(-math.prod(shape) * kinds[kind].itemsize // SPACING) * SPACING
         memory.require(size + kept, "A fit to these rows")
         self._memory, start = _zeros(size)
         self._arrays = {
@@ -403,26 +403,26 @@ class RunMemory:
     @property
     def is_small(self) -> bool:
         """Whether it is worth keeping."""
-        return self._memory.nbytes <= SMALL_ROOM
+        return self._memory.nbytes <= SMALL_MEMORY
 
-    def fits(self, specification: Shapes, lent: Mapping[str, np.ndarray]) -> bool:
+    def fits(self, specification: Shapes, assigned: Mapping[str, np.ndarray]) -> bool:
         """Whether a run of these arrays may use it; the run before is over."""
-        return self._lent == tuple(lent) and self._specification == specification
+        return self._assigned == tuple(assigned) and self._specification == specification
 
     def clear(self) -> None:
         """Write zeros everywhere, as fresh memory has them."""
         self._memory[:] = 0
 
-    def arrays(self, lent: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def arrays(self, assigned: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """All arrays of a run by name."""
         own = {}
         for name, shape, kind in self._kept:
             place, start = _zeros(math.prod(shape) * kind.itemsize)
             own[name] = np.ndarray(shape, kind, place, start)
-        return {**self._arrays, **own, **lent}
+        return {**self._arrays, **own, **assigned}
 
 
 def _zeros(size: int) -> tuple[np.ndarray, int]:
     """Bytes that share no line with anybody else's, and where the first of them is."""
-    room = np.zeros(size + 2 * APART, np.uint8)
-    return room, -room.ctypes.data % APART
+    room = np.zeros(size + 2 * SPACING, np.uint8)
+    return room, -room.ctypes.data % SPACING

@@ -5,7 +5,7 @@
 
 A site's own is what the rule remembers of its rows, with their numbers among all rows; the orders
 of its rows; and what the rule keeps with its workers. Of a plane's arrays the manifest has all
-rows (`Plane.kept_owners`). Each checkpoint has a token of
+rows (`Plane.checkpointed_owners`). Each checkpoint has a token of
 its own, and so other names for its parts. The parts are brought to the disk first, then the
 manifest takes the place of the one before, then the parts of that one are removed: whatever is
 killed in between, the file and the parts that it names are those of one checkpoint.

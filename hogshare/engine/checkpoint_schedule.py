@@ -40,7 +40,7 @@ class Keeper(AtPause):
 
     facts : see `hogshare.engine.checkpoints.facts_of`
     checks : who looks at the model; called from here, at its own epochs
-    next_look : epoch of the first look; without checks it does not matter
+    next_check : epoch of the first look; without checks it does not matter
     inside : whether the only worker is the calling thread
     files : who reads and writes them
     """
@@ -51,7 +51,7 @@ class Keeper(AtPause):
         checkpoint: Checkpoint,
         facts: dict[str, Any],
         checks: Checks | None,
-        next_look: int,
+        next_check: int,
         inside: bool,
         files: OneFile | None = None,
     ) -> None:
@@ -59,7 +59,7 @@ class Keeper(AtPause):
         self.checkpoint = checkpoint
         self.facts = facts
         self.checks = checks
-        self.next_look = NEVER if checks is None else next_look
+        self.next_check = NEVER if checks is None else next_check
         self.inside = inside
         self.files = files or OneFile()
         self.notes: list[str] = []
@@ -81,13 +81,13 @@ class Keeper(AtPause):
         return not self.inside and self.session.word(layout.EPOCHS) >= self._next
 
     @property
-    def at_rest(self) -> AtPause | None:
+    def at_pause(self) -> AtPause | None:
         """What a runtime is to call when workers rest; None where they never do."""
         return self if not self.inside or self.checks is not None else None
 
     # -- the only worker is the calling thread ---------------------------------------------------
 
-    def told_by(self, on_epoch: OnEpoch | None) -> OnEpoch | None:
+    def notified_by(self, on_epoch: OnEpoch | None) -> OnEpoch | None:
         """What a runtime is to call after each epoch."""
         if not self.inside:
             return on_epoch
@@ -106,7 +106,7 @@ class Keeper(AtPause):
 
     # -- workers rest ----------------------------------------------------------------------------
 
-    def look(self, session: Session, each: Each = map) -> int | None:
+    def act(self, session: Session, each: Each = map) -> int | None:
         """Evaluate the model if its time has come, then copy the run's state if its time has."""
         if self.evaluate(session, each) is None:
             return None
@@ -117,10 +117,10 @@ class Keeper(AtPause):
         """Evaluate the model if its time has come; the epoch of the next time, or None to stop."""
         epoch = session.word(layout.EPOCHS)
         if self.checks is not None and epoch >= self._look_at:
-            again = self.checks.look(session, each)
+            again = self.checks.act(session, each)
             if again is None:
                 return None
-            self.next_look = again
+            self.next_check = again
         return self._look_at
 
     def save(self, session: Session) -> None:
@@ -167,7 +167,7 @@ class Keeper(AtPause):
     def _look_at(self) -> int:
         """The epoch of the next look; an epoch's end may have asked for an earlier one."""
         called_for = self.session.called_for if self.checks is not None else None
-        return self.next_look if called_for is None else min(self.next_look, called_for)
+        return self.next_check if called_for is None else min(self.next_check, called_for)
 
     def _collect(self) -> Saved:
         checks = self.checks

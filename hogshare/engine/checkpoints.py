@@ -34,7 +34,7 @@ from hogshare.problems.kernel_arrays import FLOATS
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.problems.protocol import Problem, has_rows
-from hogshare.rules.memories import KEPT, derivatives_in
+from hogshare.rules.memories import CHECKPOINTED, derivatives_in
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
 from hogshare.system import files, ranges
@@ -46,7 +46,7 @@ PARTED = 2  # the version of manifests, beside which parts are
 WHAT = "a hogshare checkpoint"
 MODEL = ("coef", "intercept", "average_coef", "average_intercept")
 STATE = (
-    *("w", *KEPT, "columns", "history", "order", "permutation"),
+    *("w", *CHECKPOINTED, "columns", "history", "order", "permutation"),
     *("average_coef", "average_intercept", "local", "lag", "received", "intercept", "dual_mean"),
 )
 # of what the rule has with each worker, and of what the plane keeps
@@ -54,7 +54,7 @@ OWN_PREFIXES = (f"{STATE_PREFIX}{PREFIX}", f"{STATE_PREFIX}{PLANES}")
 ARRAYS = (*MODEL, *(f"{STATE_PREFIX}{name}" for name in (*STATE, HOMES)))
 MAX_EPOCHS = 1 << 40
 MAX_SITES = 1 << 20
-MAX_LOOK = 1 << 60  # epoch of a look that is still to come
+MAX_CHECK_EPOCH = 1 << 60  # epoch of a look that is still to come
 MAX_SEED = (1 << 63) - 1
 SHOWN = 4  # differences that an error names
 HEADER = {  # of `Saved`, as a file's header has them
@@ -201,12 +201,12 @@ class Saved:
         return int(self.facts["seed"])
 
     @property
-    def next_look(self) -> int:
+    def next_check(self) -> int:
         """Epoch of the next look at the model, where there are any."""
         return int(self.looks["next"])
 
     @property
-    def looks_seen(self) -> list[dict[str, Any]]:
+    def checks_seen(self) -> list[dict[str, Any]]:
         """What the looks so far found."""
         return [dict(look) for look in self.looks["seen"]]
 
@@ -216,7 +216,7 @@ class Saved:
         stop = self.facts["stop"]
         return tuple(name for name in CRITERIA if stop.get(name) is not None)
 
-    def has_all_of_a_look(self, look: dict[str, Any]) -> bool:
+    def has_all_of_a_check(self, look: dict[str, Any]) -> bool:
         """Whether a look has found something of each criterion, all of it numbers."""
         numbers = [float(number) for number in look.values()]  # of any size that is a float's
         names = {"epoch", "objective", *self.criteria}
@@ -314,12 +314,14 @@ def load(path: str | Path) -> Saved:
         saved = Saved(**found, arrays=arrays, path=str(path))
         rows = int(saved.facts["problem"]["training rows"])
         saved.check_model()
-        looks = [int(look["epoch"]) for look in saved.looks_seen]
+        looks = [int(look["epoch"]) for look in saved.checks_seen]
         in_range = 0 <= saved.epochs <= MAX_EPOCHS and rows >= 1
-        in_range = in_range and 0 <= saved.next_look <= MAX_LOOK and 0 <= saved.seed <= MAX_SEED
+        in_range = (
+            in_range and 0 <= saved.next_check <= MAX_CHECK_EPOCH and 0 <= saved.seed <= MAX_SEED
+        )
         if not in_range or any(epoch > saved.epochs for epoch in looks):
             raise ValueError("its numbers are out of range")
-        if sorted({*looks}) != looks or not all(map(saved.has_all_of_a_look, saved.looks_seen)):
+        if sorted({*looks}) != looks or not all(map(saved.has_all_of_a_check, saved.checks_seen)):
             raise ValueError("its looks at the model are not those of a run")
     except (ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
         raise ValueError(f"{path}: not {WHAT} ({error!r})") from error

@@ -78,11 +78,11 @@ class Choices:
     @once
     def n_training(self) -> int:
         """Rows that are trained on here."""
-        mask = self.not_here
+        mask = self.remote_rows
         return self.problem.n_rows - (0 if mask is None else int(np.count_nonzero(mask)))
 
     @property
-    def not_here(self) -> np.ndarray | None:
+    def remote_rows(self) -> np.ndarray | None:
         """Rows that are held out, or that other sites train on; None: none."""
         return self.stop.validation if self.far is None else self.far
 
@@ -97,9 +97,9 @@ class Choices:
         return self.world.n_workers
 
     @property
-    def n_here(self) -> int:
+    def n_local(self) -> int:
         """Workers of this site."""
-        return len(self.world.here)
+        return len(self.world.local_workers)
 
     @property
     def mode(self) -> int:
@@ -137,8 +137,8 @@ class Choices:
     @once
     def split(self) -> int:
         """Workers that compute a part each of one mini-batch; 0: each has one of its own."""
-        is_here = self._is_in_step and self.world.is_one
-        is_split = is_here and may_split(self.problem, self.rule, self.plane, self.block)
+        is_local = self._is_in_step and self.world.is_one
+        is_split = is_local and may_split(self.problem, self.rule, self.plane, self.block)
         return self.n_workers if is_split else 0
 
     @once

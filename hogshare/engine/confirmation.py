@@ -73,7 +73,7 @@ class Confirmation:
         """Whether steps may be too short for all that the penalty makes of them."""
         return self.share < EVEN or not epochs_of_penalty(self.problem, session) <= SOON
 
-    def look(self, session: Session) -> bool:
+    def confirm(self, session: Session) -> bool:
         """Look at the model; whether it is the optimum's, as far as one step tells."""
         gain, objective = gain_of(self.problem, session.model(), self.enough)
         epoch = session.word(layout.EPOCHS)

@@ -29,11 +29,11 @@ from hogshare.problems.linear.optimality import Optimality, components
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 
-FIRST_LOOK = 3  # epochs
+FIRST_CHECK = 3  # epochs
 PATIENCE = 7  # epochs per epoch so far without a look, where an epoch's end may ask for one
 DOUBT = 2.0  # the same in epochs that the looks foresee
 SPACING = 16  # epochs so far per epoch to the next look, at least: near the end noise asks for one
-TOLD = 0.9  # of the gradient, in SAGA's average: it is taken for the gradient then
+TAKEN_SHARE = 0.9  # of the gradient, in SAGA's average: it is taken for the gradient then
 SETTLED = 0.1  # of the tolerance: mean slope at which the intercepts are good enough
 NAMES = {
     "gradient": "largest component of the gradient",
@@ -54,7 +54,7 @@ def at_once(found: Callable[[], np.ndarray]) -> np.ndarray:
 class AtPause:
     """What the caller does with a run that is paused."""
 
-    def look(self, session: Session, each: Each = map) -> int | None:
+    def act(self, session: Session, each: Each = map) -> int | None:
         """Evaluate the session, which no worker writes meanwhile.
 
         Returns the epoch to pause again, or None to stop.
@@ -63,7 +63,7 @@ class AtPause:
 
     def evaluate(self, session: Session, each: Each = map) -> int | None:
         """The first part of `look`, before anybody decides about the epoch; answers as that."""
-        return self.look(session, each)
+        return self.act(session, each)
 
     def save(self, session: Session) -> None:
         """The second part, once the run goes on."""
@@ -87,13 +87,13 @@ class EachEpoch(AtPause):
         self._next = session.word(layout.LIMIT)
         session.raise_limit(min(self._next, session.word(layout.EPOCHS) + 1))
 
-    def look(self, session: Session, each: Each = map) -> int | None:
+    def act(self, session: Session, each: Each = map) -> int | None:
         """Do what is due at this epoch; the next one is where workers rest again."""
         epoch = session.word(layout.EPOCHS)
         called_for = session.called_for
         due = self._next if called_for is None else min(self._next, called_for)
         if self._checks is not None and epoch >= due:
-            again = self._checks.look(session, each)
+            again = self._checks.act(session, each)
             if again is None:
                 return None
             self._next = again
@@ -187,14 +187,14 @@ class Checks(AtPause):
         found = {kind: getattr(optimality, kind)() for kind in self.criteria}
         self.seen.append({"epoch": epoch, **found, "objective": optimality.objective})
 
-    def look(self, session: Session, each: Each = map) -> int | None:
+    def act(self, session: Session, each: Each = map) -> int | None:
         """Evaluate the model, which no worker writes meanwhile; settle its intercepts."""
         epoch = session.word(layout.EPOCHS)
         coef = self._evaluate(session, epoch, each)
         if self.met:
             return None
         if epoch == 0:
-            return FIRST_LOOK
+            return FIRST_CHECK
         wanted = max(self._foreseen(kind) for kind in self._unmet())
         if self.gives_up(epoch, wanted):
             return None
@@ -203,7 +203,7 @@ class Checks(AtPause):
             enough = min(self._enough_change(kind, session, coef) for kind in self._unmet())
             small = self.criteria.get("gradient", 0.0)
             self._put_units(session)
-            session.ask_for_look(enough, small, epoch + soonest)
+            session.ask_for_check(enough, small, epoch + soonest)
         if enough == 0.0:
             return epoch + ((epoch + 1) // 2 if math.isinf(wanted) else whole(min(epoch, wanted)))
         # who may give up has to see early that it will not do
@@ -219,7 +219,7 @@ class Checks(AtPause):
             sides=self._needs_gap,
             settle=self._enough if self.settles else None,
             each=each,
-            n_parts=len(session.here),
+            n_parts=len(session.local_workers),
         )
         if self.settles:
             session.put_intercept(optimality.intercept)
@@ -249,7 +249,7 @@ class Checks(AtPause):
         if (
             kind == "gradient"
             and short > 0.0
-            and reported_gradient(self.problem, session, coef) >= TOLD * last
+            and reported_gradient(self.problem, session, coef) >= TAKEN_SHARE * last
         ):
             return math.inf
         found = session.change * (short**2 if kind == "gradient" else short)

@@ -60,7 +60,7 @@ def describe(c: Choices) -> tuple[SessionSettings, Shapes]:
     own_rows = c.n_all // c.n_workers if c.plane.shares_rows else c.n_all
     if c.plane.has_homes and c.n_workers > 1:
         c.plane.check_blocks(pace.block_rows, own_rows)
-    shares = c.n_here if c.plane.shares_rows and c.n_workers > 1 else 0
+    shares = c.n_local if c.plane.shares_rows and c.n_workers > 1 else 0
     n_blocks = -(-c.n_training // pace.block_rows) * max(1, c.split)
     n_groups = 0
     if c.plane.has_cells:
@@ -96,7 +96,7 @@ def describe(c: Choices) -> tuple[SessionSettings, Shapes]:
         replace=int(rule.replace),
         window=pace.window,
         abreast=pace.abreast,
-        turned=int(pace.turned),
+        interleaved=int(pace.interleaved),
         seed=int(c.seed),
         record_every=max(1, n_blocks // c.trace) if c.trace else 0,
         report_epochs=int(c.report_epochs),

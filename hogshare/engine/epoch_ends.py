@@ -110,7 +110,7 @@ class EpochEnds(AtPause):
         self._decided = session.word(layout.EPOCHS)
         session.raise_limit(self._decided + 1)
 
-    def look(self, session: Session, each: Each = map) -> int | None:
+    def act(self, session: Session, each: Each = map) -> int | None:
         """Decide at an epoch's end."""
         rest = EpochEnd(session, each)
         self._decided = rest.epoch
@@ -119,4 +119,4 @@ class EpochEnds(AtPause):
     def finish(self, session: Session) -> None:
         """Decide about the last epoch, after which nobody rests."""
         if session.word(layout.EPOCHS) > self._decided:
-            self.look(session)
+            self.act(session)

@@ -101,7 +101,7 @@ class _Replay:
     def __init__(self, session: Session, events: np.ndarray, proposals: np.ndarray) -> None:
         self.session = session
         self.events, self.proposals = events, proposals
-        self.workers = [session.worker(k) for k in session.here]
+        self.workers = [session.worker(k) for k in session.local_workers]
         self.prepared = -1
         self.computed = np.zeros(len(events), bool)
         epoch = events[:, layout.E_TICKET] // session.plan.n_blocks

@@ -131,8 +131,10 @@ class BlockWorker(Worker):
         self.rule = self.rule_alone = outside.rule
         self.ticket, self.period = -1, 0.0  # of the last step; of the run's for one of this worker
         self.is_split = session.plan.split > 0
-        self.state = WorkerState(session.arrays, 0 if self.is_split else me - session.here.start)
-        self.kept = (self.state,) if self.state else ()
+        self.state = WorkerState(
+            session.arrays, 0 if self.is_split else me - session.local_workers.start
+        )
+        self.states = (self.state,) if self.state else ()
         self.call: GradientCaller | None = None
         self.advance: Stepper | None = None
         call, self.begin = outside.for_worker(me)
@@ -173,18 +175,18 @@ class BlockWorker(Worker):
             *own, values, schedule.table, schedule.control, n_layers, self.outside.travels
         )
 
-    def first_turn(self, nanoseconds: int) -> int:
+    def first_quantum(self, nanoseconds: int) -> int:
         """One block: nobody knows yet how long one takes."""
         return 1
 
-    def turn(self, n_blocks: int) -> int:
+    def run_quantum(self, n_blocks: int) -> int:
         """Claim blocks and take their steps, up to `n_blocks`; one of the ``TURN_`` answers."""
         while True:
-            answer = super().turn(n_blocks)
-            if answer == layout.TURN_STEP:
+            answer = super().run_quantum(n_blocks)
+            if answer == layout.QUANTUM_STEP:
                 self.step()
                 n_blocks -= 1
-            elif answer == layout.TURN_GATHER:
+            elif answer == layout.QUANTUM_GATHER:
                 self.gather()
             else:
                 return answer
@@ -237,7 +239,7 @@ class BlockWorker(Worker):
         if self.home is not None or ticket == passed - 1 or passed < 1:
             return  # its first block, or one that another has left behind
         settings = self.session.settings
-        period = passed * settings.n_workers / len(self.session.here)
+        period = passed * settings.n_workers / len(self.session.local_workers)
         self.period += (period - self.period) * (SMOOTHING if self.period else 1.0)
         self.rule = self.rule_alone.among(self.period)
 
@@ -249,10 +251,10 @@ class BlockWorker(Worker):
         # What is counted in steps, such as Adam's, others of the team read meanwhile; and whoever
         # does a block again counts from where it began.
         if self.counted[0] != block:
-            self.counted = block, [_counts(state) for state in self.kept]
+            self.counted = block, [_counts(state) for state in self.states]
         kept = [
             {**state, **{name: count.copy() for name, count in counts.items()}}
-            for state, counts in zip(self.kept, self.counted[1], strict=True)
+            for state, counts in zip(self.states, self.counted[1], strict=True)
         ]
         etas = self._step_sizes(t + size * np.arange(-(-len(rows) // size)))
         descents = self.rule.descents(etas, *kept)
@@ -266,7 +268,7 @@ class BlockWorker(Worker):
             self._is_divergence(surely=True)
             loss = 0.0
         elif part == 0:
-            for state, own in zip(self.kept, kept, strict=True):
+            for state, own in zip(self.states, kept, strict=True):
                 for name, array in own.items():
                     state[name] = array
         self.local[layout.L_LOSS] += loss or 0.0
@@ -331,7 +333,7 @@ class BlockWorker(Worker):
         self.posts = self.is_mailed
         is_plain = share == 1.0 and not self.posts and not self.session.plan.atomic
         if is_plain and is_known(self.rule):
-            kind, first, second, *numbers = self.rule.descent(eta, *self.kept)
+            kind, first, second, *numbers = self.rule.descent(eta, *self.states)
             own = rows[parts[0]]
             first, second = (own if array is None else array for array in (first, second))
             momentum.descend_sum(self.w, rows, parts, first, second, kind, *numbers)
@@ -395,7 +397,7 @@ class BlockWorker(Worker):
             eta = self._step_size(t)
             try:
                 if self.descends and not self.posts:
-                    descent = self.rule.descent(eta, *self.kept)
+                    descent = self.rule.descent(eta, *self.states)
                     loss = call.descend(self.seen, batch, self.w, descent)
                 else:
                     loss, places = call(self.seen, batch)
@@ -446,7 +448,7 @@ class BlockWorker(Worker):
             momentum.shorten(step, float(self.rule.clip))
         if self.rule.decays_gradient:
             self._decay(step, places, self.rule.weight_decay)
-        self.rule.step(step, eta, *self.kept)
+        self.rule.step(step, eta, *self.states)
         if not self.rule.decays_gradient:
             self._decay(step, places, eta * self.rule.weight_decay)
         if self.posts:

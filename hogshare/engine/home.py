@@ -39,7 +39,7 @@ class WorkerHome:
     """
 
     def __init__(self, session: Workspace, homes: Any, me: int) -> None:
-        self.me, self._share = me, me - session.here.start
+        self.me, self._share = me, me - session.local_workers.start
         self.n_workers = homes.n_workers
         self.arrays: Mapping[str, np.ndarray] = homes.arrays
         self.boxes = homes.boxes  # the edges of all, in the order of the plane's `edges`
@@ -50,7 +50,7 @@ class WorkerHome:
         self.is_direct = self._own is not session.vector
         self._row = session.schedule.table[me]
         self._has_intercept = bool(session.rule.fit_intercept)
-        self.kept: Any = None  # what the plane keeps with this worker
+        self.attached: Any = None  # what the plane keeps with this worker
         self.wish: Until | None = None  # what the plane waits for
         self._steps: Generator[Any, Any, None] | None = None  # of the plane after this block
         self._n_wishes = 0
@@ -125,7 +125,7 @@ class WorkerHome:
 
     def waits(self, worker: int) -> bool:
         """Whether another worker is let wait by the plane."""
-        return bool(self._homes.table[worker, layout.T_HELD])
+        return bool(self._homes.table[worker, layout.T_PLANE_WAIT])
 
     @property
     def table(self) -> ProgressTable:
@@ -241,7 +241,7 @@ class WorkerHome:
     @property
     def spin_ns(self) -> int:
         """Nanoseconds that a kernel waits for others before it says so."""
-        return SPIN_NS if self._session.looks else 0
+        return SPIN_NS if self._session.n_polls else 0
 
     def held(self, vector: np.ndarray) -> np.ndarray:
         """A vector as this home holds it: coefficients rounded as the rows are."""

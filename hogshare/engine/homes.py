@@ -37,7 +37,7 @@ class Homes:
     def __init__(self, session: Workspace, plane: Plane) -> None:
         self.session = session
         self.plane = plane
-        self.n_workers, self.here = session.settings.n_workers, session.here
+        self.n_workers, self.local_workers = session.settings.n_workers, session.local_workers
         self._ends = edges_of(plane, self.n_workers)
         self.links = plane.edge_links(self.n_workers)
         item = session.vector.w.dtype.itemsize
@@ -47,7 +47,7 @@ class Homes:
             RegisterEdge(box, k, self._delayed or AT_ONCE) for k in range(len(self._ends))
         ]
         self.edges = dict(zip(self._ends, self.boxes, strict=True))
-        self._are_read_here = np.array([to in self.here for _, to in self._ends], bool)
+        self._are_read_locally = np.array([to in self.local_workers for _, to in self._ends], bool)
         self.arrays = without_prefix(session.arrays, PREFIX)
         self.table = session.schedule.table
         self.is_finished = False
@@ -73,7 +73,7 @@ class Homes:
         """Whether a transport has a message that it has not delivered yet."""
         box = self.session.mail.box
         sent, come = (box.counters[:, which] for which in (layout.M_POSTED, layout.M_ARRIVED))
-        return bool((sent != come)[self._are_read_here].any()) or (
+        return bool((sent != come)[self._are_read_locally].any()) or (
             self._delayed is not None and self._delayed.has_mail(box)
         )
 
@@ -87,14 +87,14 @@ class Homes:
         session = self.session
         session.arrays["vectors"][:, : session.size] = session.vector.w
         session.arrays["vector_intercepts"][:] = session.vector.intercept
-        for k in self.here:
+        for k in self.local_workers:
             session.private(k).w[:] = session.vector.w
         local = session.locals()
         local[:, layout.L_SCALE] = 1.0
         local[:, layout.L_INTERCEPT] = session.vector.intercept
-        start = WorkerHome(session, self, self.here.start).read()
+        start = WorkerHome(session, self, self.local_workers.start).read()
         self.plane.begin(self.arrays, start)
-        if self.n_workers > len(self.here):
+        if self.n_workers > len(self.local_workers):
             self.brought = np.tile(start, (self.n_workers, 1))
         if self._delayed:
             self._delayed.begin(session.mail.box)
@@ -122,7 +122,7 @@ class Homes:
 
     def vector_of(self, worker: int) -> np.ndarray:
         """A worker's vector, a copy; of one at another site, as that has last reported it."""
-        if worker in self.here:
+        if worker in self.local_workers:
             return WorkerHome(self.session, self, worker).read()
         assert self.brought is not None
         return np.asarray(self.brought[worker])
@@ -141,7 +141,7 @@ class Homes:
         w, intercept = self.model()
         model = np.concatenate((w.astype(np.float64), intercept))
         there = set(self._inhabited().tolist())
-        size = len(self.vector_of(self.here.start))
+        size = len(self.vector_of(self.local_workers.start))
         vectors = np.array(
             [
                 self.vector_of(k)
@@ -151,13 +151,15 @@ class Homes:
             ],
             np.float64,
         )
-        return {HOMES: vectors, **{f"{PREFIX}{k}": self.arrays[k] for k in self.plane.kept}}
+        return {HOMES: vectors, **{f"{PREFIX}{k}": self.arrays[k] for k in self.plane.checkpointed}}
 
     def go_on_with(self, state: Mapping[str, np.ndarray]) -> None:
         """Begin where a run has stopped, whose homes were as many; else all are at its model."""
-        found = {k: state.get(k) for k in (HOMES, *(f"{PREFIX}{k}" for k in self.plane.kept))}
+        found = {
+            k: state.get(k) for k in (HOMES, *(f"{PREFIX}{k}" for k in self.plane.checkpointed))
+        }
         vectors = found.pop(HOMES)
-        size = len(self.vector_of(self.here.start))
+        size = len(self.vector_of(self.local_workers.start))
         if vectors is None or vectors.shape != (self.n_workers, size):
             return
         kept = [
@@ -168,7 +170,7 @@ class Homes:
         # all or nothing: sums go with what they are sums of. What is empty here is not used
         if any(own.size and own.shape != array.shape for own, array in kept):
             return
-        for k in self.here:
+        for k in self.local_workers:
             WorkerHome(self.session, self, k).write(vectors[k])
         if self.brought is not None:
             self.brought[:] = vectors

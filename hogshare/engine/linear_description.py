@@ -27,14 +27,14 @@ class BlockPace(NamedTuple):
 
     block_rows : rows of a block
     interval : rows between two exchanges of private copies
-    window, abreast, turned : as of `EpochPlan`
+    window, abreast, interleaved : as of `EpochPlan`
     """
 
     block_rows: int
     interval: int
     window: int = 0
     abreast: int = 1
-    turned: bool = False
+    interleaved: bool = False
 
 
 def row_numbers(c: Choices) -> sgd_steps.RuleNumbers:
@@ -79,13 +79,13 @@ def row_pace(c: Choices, numbers: sgd_steps.RuleNumbers) -> tuple[BlockPace, sgd
     ordered, at_ends = c.is_ordered, c.exchanges_at_ends
     if automatic and not rule.remembers and not (c.is_simulated or ordered):
         # on a virtual clock and in rounds blocks are as long as this, from the first one on
-        interval = descent_interval(problem, numbers.l1_ratio, n, c.n_here)
+        interval = descent_interval(problem, numbers.l1_ratio, n, c.n_local)
     cap = n
     if automatic and rule.remembers and not rule.is_sum:
-        cap = longest_interval(c.n_here, largest_share(problem, rule, c.stop.validation))
+        cap = longest_interval(c.n_local, largest_share(problem, rule, c.stop.validation))
     # rows that are worth the waiting for a round, where nobody has said how many
     worthwhile = int(ROUND_NS / row_nanoseconds(problem)) if ordered and automatic else 0
-    rows, follows = block_rows(n, c.n_here, c.trace), False
+    rows, follows = block_rows(n, c.n_local, c.trace), False
     if c.block is not None:
         rows = min(c.block, rows) if c.trace else min(c.block, n)
     elif rule.coordinate is not None or c.parts:  # a block is a write cycle: pushes count those
@@ -106,9 +106,11 @@ def row_pace(c: Choices, numbers: sgd_steps.RuleNumbers) -> tuple[BlockPace, sgd
         if at_ends and not follows:
             limits = rows, rows if ordered else cap
         asked = interval, automatic, worthwhile
-        found = pace_of(rule, problem, numbers, n, c.n_here, *asked, limits)
+        found = pace_of(rule, problem, numbers, n, c.n_local, *asked, limits)
         interval, worthwhile = found.interval, 0
-        numbers = numbers._replace(stretch=found.stretch, keep=float(found.keep), level=found.level)
+        numbers = numbers._replace(
+            stretch=found.stretch, carry=float(found.carry), level=found.level
+        )
     if follows:
         rows = min(max(interval, worthwhile), rows)
     # whole mini-batches: a block's end cuts one short
@@ -116,10 +118,10 @@ def row_pace(c: Choices, numbers: sgd_steps.RuleNumbers) -> tuple[BlockPace, sgd
     window, abreast = 0, 1
     if c.shuffle:
         window, abreast = windows(problem.rows, problem.n_rows, rule.reads_neighbours)
-    turned = rule.turns_windows and abreast > 1
-    if turned:
-        abreast = windows_abreast(abreast, c.n_here, window, rows)
-    return BlockPace(rows, interval, window, abreast, turned), numbers
+    interleaved = rule.interleaves_windows and abreast > 1
+    if interleaved:
+        abreast = windows_abreast(abreast, c.n_local, window, rows)
+    return BlockPace(rows, interval, window, abreast, interleaved), numbers
 
 
 def _late_step(c: Choices, numbers: sgd_steps.RuleNumbers) -> float:

@@ -3,7 +3,7 @@
     join -> (claim, pull, step, push, tick: a turn) -> ... -> leave
 
 In real time, if nothing is between, the first turn joins and the last one leaves
-(`Session.set_up_turns`).
+(`Session.set_up_quanta`).
 
 On a plane of the user's own a turn is a block, and the plane is called after it. It may wish to
 wait for others, as often as it likes; the next turn begins when it has no wish any more.
@@ -53,7 +53,7 @@ class Compute:
     """Run this; send back (answer, nanoseconds). A turn begins a block, or goes on with one."""
 
     call: Callable[[], Any]
-    is_turn: bool = False
+    is_quantum: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,21 +121,21 @@ def loop_of(session: Session, me: int) -> Generator[Wish, Any, None]:
 
 def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
     """Drive one worker through a run; see the file's head."""
-    table, turns = worker.table, worker.turns()
+    table, turns = worker.table, worker.quantum_times()
     if not worker.enters:
         joined, _ = yield Compute(worker.join)
         if not joined:
             return
     if worker.home is not None:
         yield Compute(worker.home.join)
-    n_blocks, attempts, stuck = worker.first_turn(QUANTUM_NS), 0, 0
+    n_blocks, attempts, stuck = worker.first_quantum(QUANTUM_NS), 0, 0
     while True:
         before, waited = worker.progress(), table[layout.T_WAITING]
         blocks = table[layout.T_BLOCKS]
-        answer, spent = yield Compute(lambda n=n_blocks: worker.turn(n), True)  # type: ignore[misc]
+        answer, spent = yield Compute(lambda n=n_blocks: worker.run_quantum(n), True)  # type: ignore[misc]
         # who has looked whether it may go on, and has done nothing else, has waited: in threads a
         # look waits for the interpreter, and eight spend a tenth of their waiting in it
-        in_vain = answer == layout.TURN_WAIT and worker.progress() == before
+        in_vain = answer == layout.QUANTUM_WAIT and worker.progress() == before
         waited = table[layout.T_WAITING] - waited  # by the turn itself
         table[layout.T_WAITING if in_vain else layout.T_BUSY] += spent - waited
         turns.note()
@@ -148,24 +148,24 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
                     table[layout.T_PENDING] = 1 + table[layout.T_ROUND]
                 else:
                     yield from _at_home(worker, worker.home)
-            elif answer == layout.TURN_HOME:
+            elif answer == layout.QUANTUM_HOME:
                 yield from _at_home(worker, worker.home)
                 table[layout.T_PENDING] = 0
-        if answer == layout.TURN_CLOSED:
+        if answer == layout.QUANTUM_CLOSED:
             return
-        if answer == layout.TURN_DONE:
+        if answer == layout.QUANTUM_DONE:
             break
-        if answer == layout.TURN_BRING:
+        if answer == layout.QUANTUM_BRING:
             yield from _bring(worker)
             continue
-        if answer == layout.TURN_WAIT:
+        if answer == layout.QUANTUM_WAIT:
             table[layout.T_STATE] = layout.WAITING
             asked = worker.must_ask()
             if asked and worker.ask():
                 continue
             if not in_vain:
                 attempts = 0  # it has had its turn, and the next may come as soon
-            seconds = worker.look_seconds()
+            seconds = worker.poll_seconds()
             look = Sleep(seconds, worker.is_stopped) if seconds > 0.0 else None
             waited = yield Wait(attempts, look)
             table[layout.T_WAITING] += waited
@@ -175,19 +175,19 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
                 raise worker.stuck(stuck)
             continue
         attempts = 0
-        if answer == layout.TURN_SLEEP:
+        if answer == layout.QUANTUM_SLEEP:
             table[layout.T_BUSY] += yield Sleep(worker.sleep_seconds(), worker.is_stopped)
             continue
-        if answer == layout.TURN_REST:
+        if answer == layout.QUANTUM_PAUSE:
             if not (yield from _pause(worker)):
                 return
             continue
-        if answer == layout.TURN_RECORD:
+        if answer == layout.QUANTUM_RECORD:
             yield Compute(worker.record)
-        if answer == layout.TURN_EPOCH or worker.session.plan.report_epochs:
+        if answer == layout.QUANTUM_EPOCH or worker.session.plan.report_epochs:
             yield Ended()  # a record may fall on an epoch's end; the hook counts epochs itself
-        if answer == layout.TURN_OVER and not worker.session.plan.sleeps and worker.home is None:
-            n_blocks = next_quantum(n_blocks, spent, len(worker.session.here))
+        if answer == layout.QUANTUM_OVER and not worker.session.plan.sleeps and worker.home is None:
+            n_blocks = next_quantum(n_blocks, spent, len(worker.session.local_workers))
     if worker.home is not None:
         worker.home.close()  # of an ordered run that is broken off between two sections
     if not worker.enters:
@@ -241,19 +241,19 @@ def _wait_at_plane(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, boo
             seconds = None if end is None else (end - session.clock()) * 1e-9
             if holds or (seconds is not None and seconds <= 0.0):
                 return holds
-            table[layout.T_HELD] = layout.FOR_OTHERS if end is None else layout.FOR_TIME
+            table[layout.T_PLANE_WAIT] = layout.FOR_OTHERS if end is None else layout.FOR_TIME
             table[layout.T_STATE] = layout.WAITING
             waited = yield PlaneWait(attempts, home.holds, seconds)
             table[layout.T_WAITING] += waited
-            table[layout.T_HELD_NS] += waited
+            table[layout.T_PLANE_WAIT_NS] += waited
             attempts += 1
             now = None if home.mail_is_under_way() else worker.standstill()
             stuck, before = stuck + waited if now is not None and now == before else 0, now
             if stuck > (session.patience_ns or STUCK_NS):
                 raise home.stuck(stuck)
     finally:
-        table[layout.T_HELD] = 0
-        table[layout.T_HOLDS] += attempts > 0
+        table[layout.T_PLANE_WAIT] = 0
+        table[layout.T_PLANE_WAITS] += attempts > 0
 
 
 def _pause(worker: Worker) -> Generator[Wish, Any, bool]:
@@ -262,9 +262,9 @@ def _pause(worker: Worker) -> Generator[Wish, Any, bool]:
         yield Compute(lambda: worker.leave(layout.RESTING))
     yield Ended()
     attempts = 0
-    while worker.must_rest():
-        worker.rest_again()
-        worker.table[layout.T_WAITING] += yield Pause(attempts, lambda: not worker.must_rest())
+    while worker.must_pause():
+        worker.pause_again()
+        worker.table[layout.T_WAITING] += yield Pause(attempts, lambda: not worker.must_pause())
         attempts += 1
     joined, _ = yield Compute(worker.rejoin)
     return bool(joined)
@@ -293,7 +293,9 @@ def together(loops: Iterable[Generator[Wish, Any, None]]) -> Generator[Wish, Any
                     break
                 reply = yield wish
                 moved = moved or (
-                    isinstance(wish, Compute) and wish.is_turn and reply[0] != layout.TURN_WAIT
+                    isinstance(wish, Compute)
+                    and wish.is_quantum
+                    and reply[0] != layout.QUANTUM_WAIT
                 )
         attempts = 0 if moved else attempts + 1
         if attempts:
@@ -319,6 +321,6 @@ def master_loop(side: MasterService) -> Generator[Wish, Any, None]:
 
 def next_quantum(n_blocks: int, spent_ns: int, n_workers: int) -> int:
     """Blocks of the next turn, from what the last one took; it grows by at most eight times."""
-    turn_ns = QUANTUM_NS * max(1, n_workers // SHARERS)
-    wanted = int(n_blocks * turn_ns / max(spent_ns, 1))
+    quantum_ns = QUANTUM_NS * max(1, n_workers // SHARERS)
+    wanted = int(n_blocks * quantum_ns / max(spent_ns, 1))
     return max(1, min(wanted, 8 * n_blocks, MAX_QUANTUM_BLOCKS))

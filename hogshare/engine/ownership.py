@@ -41,7 +41,7 @@ class Seen(Enum):
 
     AT_ONCE = "at once"
     AT_A_BLOCK = "when the block that has come to it is over"
-    AT_REST = "when all rest"
+    AT_PAUSE = "when all rest"
     NEVER = "never"
 
 
@@ -55,10 +55,10 @@ class Ownership(NamedTuple):
 CONSTANT = Ownership(By.NOBODY, Seen.NEVER)
 TOGETHER = Ownership(By.ALL, Seen.AT_ONCE)
 OF_BLOCKS = Ownership(By.WORKER, Seen.AT_A_BLOCK)
-IN_SECTIONS = Ownership(By.WORKER, Seen.AT_REST)  # written where blocks are folded, not computed
+IN_SECTIONS = Ownership(By.WORKER, Seen.AT_PAUSE)  # written where blocks are folded, not computed
 OF_ROWS = Ownership(By.ROW, Seen.AT_A_BLOCK)
 MAIL = Ownership(By.EDGE, Seen.AT_A_BLOCK)
-MADE = Ownership(By.ALL, Seen.AT_REST)  # of what others see sooner
+MADE = Ownership(By.ALL, Seen.AT_PAUSE)  # of what others see sooner
 SCRATCH = Ownership(By.WORKER, Seen.NEVER)
 
 OWNED = {
@@ -113,8 +113,8 @@ MEASURED = (
     layout.T_HEARTBEAT,
     layout.T_WAITING,
     layout.T_BUSY,
-    layout.T_HOLDS,
-    layout.T_HELD_NS,
+    layout.T_PLANE_WAITS,
+    layout.T_PLANE_WAIT_NS,
     layout.T_PROCESS,
 )
 WHOLE = -1  # in place of a count: all numbers are sent, without their places

@@ -12,7 +12,7 @@ import os
 import numpy as np
 from numba import typeof
 
-from hogshare.barriers import LOOKS_PER_BLOCK, BarrierError, ask, name_of
+from hogshare.barriers import POLLS_PER_BLOCK, BarrierError, ask, name_of
 from hogshare.engine.home import WorkerHome
 from hogshare.engine.workspace import Workspace
 from hogshare.kernels import layout
@@ -45,22 +45,22 @@ class Worker:
         homes = session.homes
         self.home = None if homes is None else WorkerHome(session, homes, me)
 
-    def turns(self) -> QuantumTimes:
+    def quantum_times(self) -> QuantumTimes:
         """Where this worker keeps its last turns."""
         return QuantumTimes(
-            self.session.arrays["turns"][self.me - self.session.here.start], self.table
+            self.session.arrays["turns"][self.me - self.session.local_workers.start], self.table
         )
 
     def prepare(self) -> None:
         """Load or compile the kernels for this session's types; a run does nothing else before."""
         s = self.session
-        name = s.take_turn.__name__
+        name = s.take_quantum.__name__
         kinds = s.vector.w.dtype.num, s.rows.indices.dtype.num, self.private.lag.dtype.num
         key = name, kinds, self.enters
         if key in _PREPARED or JIT_DISABLED:
             return
         run = s.data, s.rule, s.plan, s.schedule, self.vector, s.memory, s.mail
-        s.take_turn.compile(tuple(map(typeof, (*run, self.private, self.me, 0))))
+        s.take_quantum.compile(tuple(map(typeof, (*run, self.private, self.me, 0))))
         if not self.enters:
             side = (s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me)
             quanta.join.compile(tuple(map(typeof, side)))
@@ -92,7 +92,7 @@ class Worker:
         """Whether the turns enter the run and leave it."""
         return bool(self.table[layout.T_ENTERS])
 
-    def first_turn(self, nanoseconds: int) -> int:
+    def first_quantum(self, nanoseconds: int) -> int:
         """Blocks that take less than that, by a generous estimate; 1 where turns are blocks.
 
         A run that takes not much longer is one turn, which sees that there is nothing left: a call
@@ -108,13 +108,13 @@ class Worker:
         return whole_run + 1 if whole_run < 2 * wanted else wanted
 
     @property
-    def is_held(self) -> bool:
+    def is_at_barrier(self) -> bool:
         """Whether a barrier has yet to say that this worker may go on."""
         return bool(self.table[layout.T_PASSED] <= self.table[layout.T_CLOCK])
 
     def must_ask(self) -> bool:
         """Whether a barrier of the user's has yet to say that this worker may go on."""
-        return self.is_held and self.session.barrier is not None
+        return self.is_at_barrier and self.session.barrier is not None
 
     def progress(self) -> tuple[int, ...]:
         """What a turn adds to that has done anything: rows, blocks, pushes; of who serves the
@@ -142,7 +142,7 @@ class Worker:
         self.table[layout.T_PASSED] = clock[me] + 1
         return True
 
-    def look_seconds(self) -> float:
+    def poll_seconds(self) -> float:
         """Seconds until the next look at a barrier that draws anew at each; 0: as soon as may be.
 
         Looks are part of such a barrier's rule: of many in one moment, one is lucky. Who stands
@@ -153,10 +153,10 @@ class Worker:
         if plan.barrier != LAG or plan.sample == EVERYBODY or plan.hold:
             return 0.0
         repairing = s.word(layout.REPAIR_WANTED) != s.word(layout.REPAIRED)
-        if not self.is_held or repairing or not table[layout.T_BLOCKS]:
+        if not self.is_at_barrier or repairing or not table[layout.T_BLOCKS]:
             return 0.0
         block_ns = table[layout.T_BUSY] / table[layout.T_BLOCKS]
-        return float(1e-9 * block_ns / LOOKS_PER_BLOCK)
+        return float(1e-9 * block_ns / POLLS_PER_BLOCK)
 
     def nobody_computes(self) -> bool:
         """Whether no worker in the run has a block in hand."""
@@ -200,21 +200,21 @@ class Worker:
         homes = self.session.homes
         table = self.session.schedule.table if homes is None else homes.table
         states = table[:, layout.T_STATE]
-        held = table[states == layout.WAITING, layout.T_HELD]
+        held = table[states == layout.WAITING, layout.T_PLANE_WAIT]
         if ((states == layout.STARTING) | (states == layout.ACTIVE)).any():
             return None
         if (held == layout.FOR_TIME).any():
             return None
-        return int(table[:, layout.T_BLOCKS].sum()), int(table[:, layout.T_HOLDS].sum())
+        return int(table[:, layout.T_BLOCKS].sum()), int(table[:, layout.T_PLANE_WAITS].sum())
 
-    def must_rest(self) -> bool:
+    def must_pause(self) -> bool:
         """Whether the caller has yet to raise the limit."""
         s = self.session
         return (
             s.word(layout.LIMIT) <= s.word(layout.EPOCHS) and s.word(layout.STOP) == layout.RUNNING
         )
 
-    def rest_again(self) -> None:
+    def pause_again(self) -> None:
         """Rest on where others have done all that this worker was expected again for.
 
         Else who came too late to begin anything would be waited for by those whose plane waits,
@@ -232,14 +232,14 @@ class Worker:
             return False
         return self.enters or self.join()
 
-    def turn(self, n_blocks: int) -> int:
+    def run_quantum(self, n_blocks: int) -> int:
         """Claim and compute up to `n_blocks` blocks; one of the ``TURN_`` answers."""
         s = self.session
         began = s.clock()
         groups = s.schedule, self.vector, s.memory, s.mail
-        answer = s.take_turn(s.data, s.rule, s.plan, *groups, self.private, self.me, n_blocks)
+        answer = s.take_quantum(s.data, s.rule, s.plan, *groups, self.private, self.me, n_blocks)
         self.table[layout.T_HEARTBEAT] = s.clock()
-        if self.enters and answer != layout.TURN_CLOSED:
+        if self.enters and answer != layout.QUANTUM_CLOSED:
             self._sign(began)
         return int(answer)
 
@@ -291,12 +291,12 @@ class Worker:
 class MasterService:
     """The master's side of a session.
 
-    looks : how often it looks for mail before it says that there is none
+    n_polls : how often it looks for mail before it says that there is none
     """
 
-    def __init__(self, session: Workspace, looks: int | None = None) -> None:
+    def __init__(self, session: Workspace, n_polls: int | None = None) -> None:
         self.session = session
-        self.looks = session.looks if looks is None else looks
+        self.n_polls = session.n_polls if n_polls is None else n_polls
 
     def prepare(self) -> None:
         """Load or compile the kernel."""
@@ -304,7 +304,7 @@ class MasterService:
             s = self.session
             groups = s.schedule, s.vector, s.mail
             master_updates.serve.compile(
-                tuple(map(typeof, (s.plan, *groups, SERVE_ROUNDS, self.looks)))
+                tuple(map(typeof, (s.plan, *groups, SERVE_ROUNDS, self.n_polls)))
             )
 
     def take_over(self) -> None:
@@ -316,7 +316,7 @@ class MasterService:
         """Take what workers have posted; how many messages, or `master.OVER`."""
         s = self.session
         return int(
-            master_updates.serve(s.plan, s.schedule, s.vector, s.mail, SERVE_ROUNDS, self.looks)
+            master_updates.serve(s.plan, s.schedule, s.vector, s.mail, SERVE_ROUNDS, self.n_polls)
         )
 
     def waited(self) -> int:

@@ -26,7 +26,7 @@ from hogshare.engine.session import Session
 from hogshare.engine.worker_states import restore_states, states
 from hogshare.kernels import layout
 from hogshare.kernels.schedule import epoch_schedule
-from hogshare.rules.memories import KEPT
+from hogshare.rules.memories import CHECKPOINTED
 
 # how one worker's state stands, by the plan's `private`, and how that of several does
 FORMS = {
@@ -44,14 +44,14 @@ ORDERS = ("order", "permutation")
 
 def _common(session: Session) -> dict[str, np.ndarray]:
     """What a state has of every session: the arrays themselves, read and written in place."""
-    names = ["w", *KEPT, "columns", "intercept", "dual_mean"]
+    names = ["w", *CHECKPOINTED, "columns", "intercept", "dual_mean"]
     if session.rule.first_t > session.rule.average > 0:
         names += ["average_coef", "average_intercept"]  # the mean that the run has begun with
     return {name: session.arrays[name] for name in names}
 
 
 def _own(session: Session) -> dict[str, np.ndarray]:
-    private = session.private(session.here.start)
+    private = session.private(session.local_workers.start)
     return {name: getattr(private, name) for name in ("local", "lag", "received")}
 
 

@@ -26,7 +26,7 @@ from hogshare.stragglers import Stragglers
 from hogshare.system.interrupts import errstate
 from hogshare.system.machine import usable_cores
 
-LOOKS_OF_NAP = 64  # of a master's, for one that sleeps in between: workers help it
+POLLS_OF_NAP = 64  # of a master's, for one that sleeps in between: workers help it
 AT_ONCE = 1 << 15  # numbers of a mean that are added up while a cache has them
 
 
@@ -67,7 +67,7 @@ class Session(Workspace):
         if self.homes is not None:
             self.homes.call = way(self.homes.call)
 
-    def set_up_turns(self, looks: int) -> None:
+    def set_up_quanta(self, n_polls: int) -> None:
         """Say what turns do by themselves; called before any worker starts.
 
         They look again for a while where they have to wait, and do the master's work if nobody is
@@ -78,12 +78,12 @@ class Session(Workspace):
         entering and leaving stay calls of their own, and with stragglers, a barrier of the user's
         own, or on a virtual clock turns do neither.
 
-        looks : how often turns that find no block, or are held, look again, in one wait
+        n_polls : how often turns that find no block, or are held, look again, in one wait
         """
         plan = self.plan
         if plan.sleeps or plan.parts or self.barrier is not None:
             return
-        self.schedule.table[:, layout.T_LOOKS] = looks
+        self.schedule.table[:, layout.T_POLLS] = n_polls
         if self.settings.world.is_one and self.has_master:
             self.schedule.table[:, layout.T_HELPS] = 1
         if not plan.ordered and plan.private != epoch_schedule.MASTER:
@@ -96,8 +96,8 @@ class Session(Workspace):
 
     def master(self) -> MasterService:
         """What the master calls; where workers have all cores, it sleeps between two looks."""
-        is_crowded = len(self.here) >= usable_cores()
-        return MasterService(self, -(self.looks // LOOKS_OF_NAP) if is_crowded else self.looks)
+        is_crowded = len(self.local_workers) >= usable_cores()
+        return MasterService(self, -(self.n_polls // POLLS_OF_NAP) if is_crowded else self.n_polls)
 
     # -- words that the caller's side reads and writes ------------------------------------------
 
@@ -212,7 +212,7 @@ class Session(Workspace):
         )
         weights = counts if in_place else local[:, layout.L_AVERAGE_SCALE]
         for k in np.flatnonzero(weights.any(axis=1)):
-            w = self.vector.w if in_place else self.private(self.here.start + int(k)).w
+            w = self.vector.w if in_place else self.private(self.local_workers.start + int(k)).w
             total = total + np.tile(weights[k], self.settings.n_features) * w
         found = counts.sum(axis=0), total, local[:, layout.L_AVERAGE_INTERCEPT].sum(axis=0)
         if self.over_sites is None:
@@ -226,7 +226,7 @@ class Session(Workspace):
         if self.is_alone:
             self.locals()[0, layout.L_INTERCEPT] = intercept
 
-    def rests(self) -> bool:
+    def is_paused(self) -> bool:
         """Whether the epochs up to the limit are done and every worker has pushed what it had."""
         # In an ordered run those that start are waited for: raised too early, the limit would let
         # the first ones go on with a section of somebody who rests.
@@ -234,15 +234,15 @@ class Session(Workspace):
         return (
             self.word(layout.LIMIT) <= self.word(layout.EPOCHS) < self.plan.max_epochs
             # by their states: LIVE may be one off after a death inside of joining or leaving
-            and set(busy).isdisjoint(self.table_here[:, layout.T_STATE].tolist())
+            and set(busy).isdisjoint(self.local_table[:, layout.T_STATE].tolist())
             and self.word(layout.STOP) == layout.RUNNING
             and self.master_is_idle()
         )
 
     @property
-    def table_here(self) -> np.ndarray:
+    def local_table(self) -> np.ndarray:
         """The rows of the table that belong to the workers here: a view."""
-        return self.schedule.table[self.here.start : self.here.stop]
+        return self.schedule.table[self.local_workers.start : self.local_workers.stop]
 
     @property
     def has_master(self) -> bool:
@@ -253,7 +253,9 @@ class Session(Workspace):
         """Whether all that workers have posted is in the model; they post no more, or rest."""
         if not self.has_master:
             return True
-        here = [k for k in self.here if self.schedule.table[k, layout.T_STATE] != layout.DEAD]
+        here = [
+            k for k in self.local_workers if self.schedule.table[k, layout.T_STATE] != layout.DEAD
+        ]
         counters = self.mail.box.counters[here]
         taken = (counters[:, layout.M_POSTED] == counters[:, layout.M_TAKEN]).all()
         words = (layout.GATHERED, layout.JOURNAL, layout.SERVING)
@@ -281,7 +283,7 @@ class Session(Workspace):
             self.plan.barrier != barrier_codes.FREE
         ):  # which wait for those of other sites from now on
             far = np.flatnonzero(resting)
-            table[far[~np.isin(far, self.here)], layout.T_STATE] = layout.WAITING
+            table[far[~np.isin(far, self.local_workers)], layout.T_STATE] = layout.WAITING
         if self.homes is not None or self.plan.split:
             control[layout.SECTION] = -(-control[layout.SECTION] // n) * n
         self.schedule.control[layout.LIMIT] = min(epochs, self.plan.max_epochs)
@@ -309,7 +311,7 @@ class Session(Workspace):
         """Sum of squared changes, in the last epoch, of what is remembered of rows."""
         return float(self.arrays["columns"][layout.C_CHANGE, 0])
 
-    def ask_for_look(self, change: float, gradient: float, soonest: int) -> None:
+    def ask_for_check(self, change: float, gradient: float, soonest: int) -> None:
         """Let workers rest before the limit, once an epoch's changes have come down to `change`.
 
         And, where SAGA's average tells of it, the gradient to `gradient`; not before the epoch
@@ -355,7 +357,7 @@ class Session(Workspace):
     def _lost_anyone(self) -> bool:
         return layout.DEAD in self.schedule.table[:, layout.T_STATE].tolist()
 
-    def restore_at_rest(self) -> bool:
+    def restore_at_pause(self) -> bool:
         """`restore_sums` while all rest; False if a worker that joined late is just about it."""
         if not self._lost_anyone():
             return True

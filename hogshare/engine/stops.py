@@ -99,7 +99,7 @@ class Stop:
                 ranges.not_negative(**{name: value})
         if self.tol is not None and (not ranges.is_number(self.tol) or self.tol != self.tol):
             raise ValueError(f"tol must be a number or None; got {self.tol!r}.")
-        if self.tol is not None and self.looks:
+        if self.tol is not None and self.has_checks:
             given = " and ".join(["tol", *self.criteria])
             raise ValueError(f"give one of {given}: tol is a criterion of its own.")
         if self.confirm and (self.tol is None or self.validation is not None):
@@ -107,11 +107,11 @@ class Stop:
                 "confirm=True looks at a run that tol= would end by its losses: give tol=, and "
                 "leave validation= out, whose scores may be best elsewhere."
             )
-        if self.give_up and not self.looks:
+        if self.give_up and not self.has_checks:
             raise ValueError(
                 "give_up needs gradient=, gap= or relative_gap=, whose looks it goes by."
             )
-        if self.validation is not None and self.looks:
+        if self.validation is not None and self.has_checks:
             raise ValueError(
                 "gradient and gap are of the objective over all rows, and with validation= some "
                 "are not trained on; use tol=."
@@ -128,7 +128,7 @@ class Stop:
         return {name: float(value) for name, value in values.items() if value is not None}
 
     @property
-    def looks(self) -> bool:
+    def has_checks(self) -> bool:
         """Whether the model has to be looked at on its way."""
         return bool(self.criteria)
 

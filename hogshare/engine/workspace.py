@@ -83,7 +83,7 @@ class Workspace:
         self.patience_ns: int | None = None  # with a barrier of the user's; None: the loop's own
         self.rule = sgd_steps.RuleNumbers(**settings.rule)
         self.plan = EpochPlan(**settings.plan)
-        self.here = settings.world.here  # numbers of the workers of this site
+        self.local_workers = settings.world.local_workers  # numbers of the workers of this site
         self.row_memory = BY_METHOD[self.rule.method]
         rows = [arrays[name].view() for name in ROW_ARRAYS]
         for view in rows:
@@ -99,22 +99,22 @@ class Workspace:
         kernel = self.plan.private, self.plan.ordered
         self.data: RowArrays | grid_quanta.Cells = self.rows  # what quanta read
         if self.plan.grid:
-            self.take_turn, data, ends = outside.problem.cells
+            self.take_quantum, data, ends = outside.problem.cells
             self.data = grid_quanta.Cells(self.rows, data, ends)
         elif outside is not None:
             parted = gradient_quanta.stale_block_quantum
-            self.take_turn = parted if self.plan.parts else gradient_quanta.BLOCK_QUANTA[kernel]
+            self.take_quantum = parted if self.plan.parts else gradient_quanta.BLOCK_QUANTA[kernel]
         elif self.plan.parts:
-            self.take_turn = stale_blocks.stale_quantum
+            self.take_quantum = stale_blocks.stale_quantum
         elif self.plan.copied:
-            self.take_turn = quanta.COPIED_QUANTA[self.plan.ordered, settings.n_columns == 1]
+            self.take_quantum = quanta.COPIED_QUANTA[self.plan.ordered, settings.n_columns == 1]
         else:
-            self.take_turn = quanta.QUANTA[self.rule.method, *kernel, settings.n_columns == 1]
+            self.take_quantum = quanta.QUANTA[self.rule.method, *kernel, settings.n_columns == 1]
 
     @property
-    def looks(self) -> int:
+    def n_polls(self) -> int:
         """How often turns that find no block, or are held, look again, in one wait."""
-        return int(self.schedule.table[0, layout.T_LOOKS])
+        return int(self.schedule.table[0, layout.T_POLLS])
 
     @property
     def is_alone(self) -> bool:
@@ -123,7 +123,7 @@ class Workspace:
 
     def private(self, me: int) -> sgd_steps.Private:
         """Worker `me`'s own arrays."""
-        fields, row = {}, me - self.here.start
+        fields, row = {}, me - self.local_workers.start
         for name in ("copy", "base", "received", "lag", "average_copy", "average_base"):
             array = self.arrays[name]
             fields[name] = array[row, : self.size] if array.shape[1] else array[row]
@@ -178,5 +178,5 @@ class Workspace:
         """Own numbers of the workers here: float64 [., layout.N_LOCAL_FIELDS, n_columns]."""
         n = layout.N_LOCAL_FIELDS * self.settings.n_columns
         return self.arrays["local"][:, :n].reshape(
-            len(self.here), layout.N_LOCAL_FIELDS, self.settings.n_columns
+            len(self.local_workers), layout.N_LOCAL_FIELDS, self.settings.n_columns
         )

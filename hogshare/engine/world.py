@@ -22,7 +22,7 @@ class World:
     --------
     >>> from hogshare.engine.world import World
     >>> world = World((2, 3), site=1)
-    >>> world.n_workers, world.here, world.site_of.tolist()
+    >>> world.n_workers, world.local_workers, world.site_of.tolist()
     (5, range(2, 5), [0, 0, 1, 1, 1])
     """
 
@@ -40,7 +40,7 @@ class World:
         return sum(self.sites[: self.site])
 
     @property
-    def here(self) -> range:
+    def local_workers(self) -> range:
         """Numbers of this site's workers."""
         return range(self.first, self.first + self.sites[self.site])
 

@@ -255,7 +255,7 @@ class LeastSquares(ToTheOptimum):
         found.fit(few.X, few.y if n_dim > 1 else few.y[:, 0])
         coef = np.atleast_2d(found.coef_).astype(dtype)
         intercept = few.moments.y_mean - coef.astype(np.float64) @ few.moments.x_mean
-        self._keep(n_dim, coef, intercept.astype(dtype))
+        self._set_attributes(n_dim, coef, intercept.astype(dtype))
         self.n_iter_ = found.n_iter_
         self.solver_ = getattr(found, "solver_", "cd")
         by = f"scikit-learn's {self.solver_!r}"
@@ -288,13 +288,13 @@ class LeastSquares(ToTheOptimum):
             coef.append(report.model.coef[0])
             intercept.append(squares.intercept(target, report.model))
             reports.append(report.without_memory())
-        self._keep(np.ndim(y), np.array(coef), np.array(intercept, dtype=squares.X.dtype))
+        self._set_attributes(np.ndim(y), np.array(coef), np.array(intercept, dtype=squares.X.dtype))
         names = dict.fromkeys(report.settings["rule"]["name"].lower() for report in reports)
         self.solver_ = ", ".join(names)
         self.report_ = reports[0] if len(reports) == 1 else reports
         return reports
 
-    def _keep(self, n_dim: int, coef: np.ndarray, intercept: np.ndarray) -> None:
+    def _set_attributes(self, n_dim: int, coef: np.ndarray, intercept: np.ndarray) -> None:
         """Keep coefficients and intercepts of all targets, in the shapes of scikit-learn's.
 
         n_dim : of the targets

@@ -279,7 +279,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         may_go_on = may_be_finished(self)
         stop = self._stop(problem, epochs_of(self, whole), may_go_on)
         if self.max_iter == 0:
-            self._keep(attributes(start), 0, "none")
+            self._set_attributes(attributes(start), 0, "none")
             reason = "max_iter=0 leaves the model as it starts"
             self.report_ = report_of(self, "", reason, time.perf_counter(), False)
             tasks.end(None)
@@ -296,7 +296,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
             draws=self.solver in DRAWS,
         )
         name = report.settings["rule"]["name"].lower()
-        self._keep(attributes(report.model), report.n_epochs, name)
+        self._set_attributes(attributes(report.model), report.n_epochs, name)
         self.report_ = kept = report.without_memory()
         tasks.end(report)
         if tasks.stopped:
@@ -311,7 +311,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         finished = go_on(self, whole, report, stop)
         count = sum(finished.iterations.values())
         names = ", ".join([name, *finished.iterations])
-        self._keep(attributes(finished.model), report.n_epochs + count, names)
+        self._set_attributes(attributes(finished.model), report.n_epochs + count, names)
         self.report_ = kept = with_finish(kept, finished)
         if not kept.converged:
             what = f"after {kept.n_epochs} epochs {kept.stop_reason}"
@@ -404,7 +404,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
             intercept = intercept - intercept.mean()
         return {"coef_": coef, "intercept_": intercept}
 
-    def _keep(self, attributes: dict[str, Any], n_iter: int, solver: str) -> None:
+    def _set_attributes(self, attributes: dict[str, Any], n_iter: int, solver: str) -> None:
         self.__dict__.update(attributes)
         self.n_iter_ = np.asarray([n_iter], dtype=np.int32)
         self.solver_ = solver

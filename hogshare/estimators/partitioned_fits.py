@@ -123,7 +123,7 @@ def fit_sgd(
     if classes is not None:
         est.classes_ = classes
     t = start.t + found.n_epochs * report.settings["problem"]["rows"]
-    est._keep(report, lambda model: est._fitted(model, t))
+    est._set_attributes(report, lambda model: est._fitted(model, t))
     if found.absurd:
         warn(
             outcome.absurd(SGD(), est._step_size()),
@@ -242,10 +242,10 @@ def fit_logistic(est: Any, X: Any, y: Any, sample_weight: Any, penalty: str | No
         heard = say_objective if est.verbose else None
         found = finish(problem, est._start(problem), stop, method, est.max_iter, heard=heard)
         describe(est, rows)
-        workers = len(rows.there())
+        workers = len(rows.workers_present())
         n_iter = sum(found.iterations.values())
         names = list(found.iterations) or [method if est.max_iter else "none"]
-        est._keep(est._fitted(found.model, 0.0), n_iter, ", ".join(names))
+        est._set_attributes(est._fitted(found.model, 0.0), n_iter, ", ".join(names))
         est.report_ = report_of(
             est,
             f"{' and '.join(map(repr, names))}, on sums over the partitions of {workers} workers "

@@ -15,7 +15,7 @@ from hogshare.problems.preferences import PreferenceProblem
 # zeros; 8 and 32 factors) the test error by the chosen one was within 1 % of the best of eight.
 GRID, STEP, FIRST = (0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6), 2.0, 4
 FEWEST = 1000  # ratings, of which a tenth says something
-HELD_SHARE, MOST_HELD = 0.1, 20_000
+HELD_OUT_SHARE, MOST_HELD_OUT = 0.1, 20_000
 
 
 def may_be_chosen(problem: FactorisationProblem, epochs: int) -> bool:
@@ -43,9 +43,9 @@ def chosen(
     seed : of what is held out
     """
     held = np.zeros(problem.n_rows, bool)
-    n_held = min(MOST_HELD, int(HELD_SHARE * problem.n_rows))
+    n_held_out = min(MOST_HELD_OUT, int(HELD_OUT_SHARE * problem.n_rows))
     draws = np.random.default_rng(seed)
-    held[draws.choice(problem.n_rows, n_held, replace=False)] = True
+    held[draws.choice(problem.n_rows, n_held_out, replace=False)] = True
     part, others = problem.divided(held)
     edge, edge_of_all = part.noise_edge(), problem.noise_edge()
     errors: dict[int, float] = {}

@@ -103,7 +103,7 @@ class Recommending:
             )
         lines = [one.lines(of) for one, of in zip(self._vocabularies(), ids, strict=True)]
         lines = [np.ascontiguousarray(line) for line in np.broadcast_arrays(*lines)]
-        self._tell_of_unknown({"users": (lines[0], ids[0]), "items": (lines[1], ids[1])})
+        self._warn_of_unknown({"users": (lines[0], ids[0]), "items": (lines[1], ids[1])})
         return self._predicted(*lines)
 
     def recommend(
@@ -234,7 +234,7 @@ class Recommending:
         """Lines of one id or of several, those of a vocabulary; warns of ids that it lacks."""
         ids = as_array([asked] if is_one(asked) else asked, name)
         lines = self._vocabularies()[vocabulary].lines(ids)
-        self._tell_of_unknown({name: (lines, ids)})
+        self._warn_of_unknown({name: (lines, ids)})
         return lines
 
     def _choice(self, candidates: Any) -> np.ndarray:
@@ -357,7 +357,7 @@ class Recommending:
             )
         return checked_ratings(values, loss)
 
-    def _tell_of_unknown(self, asked: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> None:
+    def _warn_of_unknown(self, asked: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> None:
         """Warn of ids that were in no fit, or refuse them: lines and ids, by what they are."""
         missing = [
             (name, repr(of.tolist()[0 if len(of) == 1 else int(np.argmax(line == NOBODY))]))

@@ -205,7 +205,7 @@ class RidgeMixin(LeastSquares):
             worst = worst if miss <= worst else miss
         coef = np.array([model.coef[0] for model, _ in found])
         intercept = middle + np.array([model.intercept[0] for model, _ in found], np.float64)
-        self._keep(n_dim, coef, intercept.astype(coef.dtype))
+        self._set_attributes(n_dim, coef, intercept.astype(coef.dtype))
         self.n_iter_ = np.array([steps for _, steps in found], np.int32)
         self.solver_ = CONJUGATE_GRADIENTS
         reason = f"sums over the rows {whose} are all that it needs"
@@ -389,7 +389,7 @@ class RidgeMixin(LeastSquares):
                 worst = miss
         if moved or not exact:
             names.append(CONJUGATE_GRADIENTS)
-            self._keep(np.ndim(y), coef, intercept)
+            self._set_attributes(np.ndim(y), coef, intercept)
             self.n_iter_ = n_iter
         self.solver_ = ", ".join(names)
         self._warn_of(worst)

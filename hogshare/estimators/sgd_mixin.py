@@ -463,7 +463,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         )
         if columns is not None:
             report = dataclasses.replace(report, model=columns.outward(report.model))
-        self._keep(report, attributes)
+        self._set_attributes(report, attributes)
         tasks.end(report)
         if max_iter:
             self._warn(report, max_iter)
@@ -484,7 +484,9 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         """The engine's coefficients in the shape of `coef_`."""
         return coef
 
-    def _keep(self, report: Report, attributes: Callable[[Model], dict[str, Any]]) -> None:
+    def _set_attributes(
+        self, report: Report, attributes: Callable[[Model], dict[str, Any]]
+    ) -> None:
         model = report.model
         self.__dict__.update(attributes(model), n_iter_=report.n_epochs)
         if isinstance(self.random_state, Integral):  # the run's own seed is drawn from it

@@ -37,7 +37,7 @@ from hogshare.runtimes.choice import check_jobs
 from hogshare.solvers.solver import solve
 from hogshare.system.clusters import is_collection
 
-TOLD = "iteration: %d of max_iter: %d"  # as scikit-learn says it
+ITERATION_MESSAGE = "iteration: %d of max_iter: %d"  # as scikit-learn says it
 FORGETS = "learning_decay=0 has each batch replace the topics"
 SURE = 1e20 * LEAST  # of what batches leave: batches that overlap leave a little less
 PRIORS = [None, Interval(Real, LEAST_PRIOR, 1, closed="both")]
@@ -287,11 +287,11 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
             if every > 0 and at % every == 0:
                 shares, _ = self._e_step(X, cal_sstats=False, random_init=False)
                 perplexity = self._perplexity_precomp_distr(X, shares)
-                self._say(f"{TOLD}, perplexity: %.4f", at, self.max_iter, perplexity)
+                self._say(f"{ITERATION_MESSAGE}, perplexity: %.4f", at, self.max_iter, perplexity)
                 ends = bool(last and abs(last - perplexity) < self.perp_tol)
                 last = perplexity
             else:
-                self._say(TOLD, at, self.max_iter)
+                self._say(ITERATION_MESSAGE, at, self.max_iter)
             self.n_iter_ = at - ends  # scikit-learn does not count the epoch that it ends after
             if ends or at >= self.max_iter:
                 return

@@ -95,14 +95,14 @@ T_DROPPED = 26  # of the worker's messages, those that the master has dropped, w
 T_SLEEPS = 27  # sleeps begun in the block in hand: 1 before it computes; more: see `apart`
 T_COUNTED = 28  # blocks completed by all when its last one was counted, see `ordered_rounds`
 T_ENTERS = 29  # 1: turns enter the run and leave it, see `turns`; 0: calls of their own do
-T_LOOKS = 30  # times that turns look again in one wait
-T_LOOKED = 31  # of which so many are done
+T_POLLS = 30  # times that turns look again in one wait
+T_POLLED = 31  # of which so many are done
 T_APPLIED = 32  # of the worker's messages that the master has not dropped, those in its model
 T_PULLED = 33  # messages of others in what the worker has read of the master's model
 T_STEP = 34  # 1: the block in hand has its step taken outside of kernels, see `gradient_quanta`
-T_HELD = 35  # a plane lets the worker wait: FOR_OTHERS or FOR_TIME; 0: it does not
-T_HOLDS = 36  # such waits that are over
-T_HELD_NS = 37  # of T_WAITING, for the plane
+T_PLANE_WAIT = 35  # a plane lets the worker wait: FOR_OTHERS or FOR_TIME; 0: it does not
+T_PLANE_WAITS = 36  # such waits that are over
+T_PLANE_WAIT_NS = 37  # of T_WAITING, for the plane
 T_PENDING = (
     38  # 1 + the round after whose sections the worker's plane goes on, see `ordered_rounds`; or 0
 )
@@ -137,7 +137,7 @@ ASKS = 1  # in this memory, and its caller is asked before each block
 BEGINS = 2  # the caller has been asked, and the block may begin
 REMOTE = 3  # in another memory: what a block comes to is brought from there
 
-# values of T_HELD
+# values of T_PLANE_WAIT
 FOR_OTHERS = 1  # until they have done something
 FOR_TIME = 2  # as well, but for some time at most
 
@@ -217,15 +217,17 @@ N_EVENT = 4
 NO_WORKER = -1
 
 # answers of a turn
-TURN_OVER = 0  # the quantum is used up; there is more to do
-TURN_WAIT = 1  # nothing to claim yet
-TURN_EPOCH = 2  # this worker ended an epoch and the caller asked to be told
-TURN_RECORD = 3  # a snapshot of the model is due
-TURN_DONE = 4  # nothing left
-TURN_REST = 5  # nothing to claim until the caller raises the limit
-TURN_SLEEP = 6  # a block is claimed, and this worker is to sleep before it computes
-TURN_CLOSED = 7  # the run was closed, or is over, before this worker entered it
-TURN_STEP = 8  # a block is claimed and pulled: its step is to be taken outside
-TURN_HOME = 9  # all sections of a round are over: the worker's plane goes on
-TURN_GATHER = 10  # all parts of a mini-batch are computed: its step is to be taken outside
-TURN_BRING = 11  # a block is to begin, or is computed, in a run over sites: the caller sees to it
+QUANTUM_OVER = 0  # the quantum is used up; there is more to do
+QUANTUM_WAIT = 1  # nothing to claim yet
+QUANTUM_EPOCH = 2  # this worker ended an epoch and the caller asked to be told
+QUANTUM_RECORD = 3  # a snapshot of the model is due
+QUANTUM_DONE = 4  # nothing left
+QUANTUM_PAUSE = 5  # nothing to claim until the caller raises the limit
+QUANTUM_SLEEP = 6  # a block is claimed, and this worker is to sleep before it computes
+QUANTUM_CLOSED = 7  # the run was closed, or is over, before this worker entered it
+QUANTUM_STEP = 8  # a block is claimed and pulled: its step is to be taken outside
+QUANTUM_HOME = 9  # all sections of a round are over: the worker's plane goes on
+QUANTUM_GATHER = 10  # all parts of a mini-batch are computed: its step is to be taken outside
+QUANTUM_BRING = (
+    11  # a block is to begin, or is computed, in a run over sites: the caller sees to it
+)

@@ -82,9 +82,9 @@ class Point:
                 intercept = x[:, features].astype(dtype)
         self.x = x
         self.model = Model(coef, intercept)
-        self.look = Optimality(problem, self.model, **how)
-        self.value = self.look.objective
-        of_coef, of_intercept = self.look.slopes_of()
+        self.optimality = Optimality(problem, self.model, **how)
+        self.value = self.optimality.objective
+        of_coef, of_intercept = self.optimality.slopes_of()
         self.slopes = of_coef
         if problem.fit_intercept:
             self.slopes = np.hstack([of_coef, of_intercept[:, None]])
@@ -125,7 +125,9 @@ class FullBatchDescent:
         if self.done == self.limit:
             return False
         small = self.checks.criteria.get("gradient", np.inf)
-        if not self.here.look.gradient() <= small:  # the gap, which takes a pass, is not asked for
+        if (
+            not self.here.optimality.gradient() <= small
+        ):  # the gap, which takes a pass, is not asked for
             return True
         return not self.seen().met
 
@@ -133,7 +135,7 @@ class FullBatchDescent:
         """The checks, once they have looked at where this is."""
         if self._noted is not self.here:
             self._noted = self.here
-            self.checks.note(self.done, self.here.look)
+            self.checks.note(self.done, self.here.optimality)
         return self.checks
 
     def accept(self, point: Point) -> None:
@@ -150,7 +152,7 @@ def by_lbfgs(descent: FullBatchDescent) -> None:
     It ends too where its line search finds nothing better.
     """
     here = descent.here
-    bends = Curvature(here.look).diagonal()
+    bends = Curvature(here.optimality).diagonal()
     size = 1.0 / np.sqrt(np.maximum(bends, FLATTEST * bends.max()))
     begin = (here.x / size).reshape(-1)
     last = [(begin.copy(), here)]
@@ -192,7 +194,7 @@ def by_newton(descent: FullBatchDescent, step_at: Step, stays: bool = False) -> 
     """
     while descent.goes_on:
         here = descent.here
-        curvature = Curvature(here.look)
+        curvature = Curvature(here.optimality)
         step = step_at(curvature, here)
         better = None if step is None else _better(descent, step, stays)
         if better is None and stays:

@@ -239,7 +239,7 @@ class PartitionedDescent:
         self._mean_losses: list[float] = []
         self._is_mixed = rows.unlikeness() > UNLIKE
         self._largest = self._restarts = 0
-        self._known = rows.there()
+        self._known = rows.workers_present()
         self._gone: set[str] = set()
 
     def run(self) -> Descended:
@@ -293,7 +293,7 @@ class PartitionedDescent:
         draws = np.random.default_rng([settings.seed, number])
         count = len(rows.facts)
         order = draws.permutation(count) if settings.shuffle else np.arange(count)
-        threads = rows.there()
+        threads = rows.workers_present()
         most = min(sum(threads.values()), settings.most or sys.maxsize)
         if settings.exchange is None and not self._is_mixed:
             most = lanes_that_pay(epoch_seconds(rows), most, len(threads))
@@ -383,11 +383,11 @@ class PartitionedDescent:
         return True
 
     def _has_lost(self, *, anew: bool = False) -> bool:
-        """Whether a worker has left; `anew` as of `PartitionedRows.there`.
+        """Whether a worker has left; `anew` as of `PartitionedRows.workers_present`.
 
         Raises RuntimeError if that has been so too often.
         """
-        there = self._rows.there(anew=anew)
+        there = self._rows.workers_present(anew=anew)
         left = set(self._known) - set(there)
         self._known = there
         self._gone = (self._gone | left) - set(there)
@@ -426,7 +426,7 @@ class PartitionedDescent:
             call.release()
 
     def _table(self) -> list[dict[str, Any]]:
-        there = self._rows.there()
+        there = self._rows.workers_present()
         return [
             {
                 "worker": number,

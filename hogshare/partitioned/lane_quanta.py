@@ -77,13 +77,13 @@ class QuantumSums(EpochEnds):
     """Keeps the sums of losses of the one epoch of a quantum."""
 
     def __init__(self) -> None:
-        super().__init__(self._keep)
+        super().__init__(self._collect)
         self.of_columns = np.zeros(0)
 
     def check(self, stop: Stop, shuffle: bool, files: dict[str, Any]) -> None:
         """Nothing is decided here."""
 
-    def _keep(self, rest: EpochEnd) -> bool:
+    def _collect(self, rest: EpochEnd) -> bool:
         if rest.epoch:
             self.of_columns = rest.sums
         return False
@@ -106,14 +106,14 @@ def steps_along(pull: Pull, *problems: RowProblem) -> Push:
         if not trained[-1]:
             sums.append(np.zeros(len(model.intercept)))
             continue
-        some_held = held_out is not None and held_out.any()
+        some_held_out = held_out is not None and held_out.any()
         sums_of = QuantumSums()
         report = solve(
             rows,
             rule=SGD(average=int(model.t) if pull.average else 0),
             step=pull.step,
             # so that losses are summed
-            stop=Stop(epochs=1, tol=0.0, validation=held_out if some_held else None),
+            stop=Stop(epochs=1, tol=0.0, validation=held_out if some_held_out else None),
             shuffle=pull.shuffle,
             seed=OrderSeed((pull.seed + k) % MAX_SEED),
             start=model,

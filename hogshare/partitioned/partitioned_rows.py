@@ -155,7 +155,7 @@ class PartitionedRows:
         if self.weight_sum == 0.0:
             raise ValueError("The weights of all rows are zero, which leaves nothing to fit.")
         held = self.client.who_has(self._blocks)
-        there = self.there()
+        there = self.workers_present()
         first = next(iter(there))
         has = [next(iter(held.get(block.key) or ()), first) for block in self._blocks]
         self.owners = Owners(has)
@@ -319,7 +319,7 @@ class PartitionedRows:
     def _passes_are_long(self) -> bool:
         """Whether a pass takes longer than a task."""
         values = sum(fact.nnz for fact in self.facts)
-        return values > LONG_VALUES * sum(self.there().values())
+        return values > LONG_VALUES * sum(self.workers_present().values())
 
     def _on_cached(
         self, combine: Callable[..., Any] | None, steps: list[Step], of: Cached | None
@@ -329,7 +329,7 @@ class PartitionedRows:
             return self._applied(combine, steps, self.problems)
         if of.calls is None:
             of.calls = self._on_cached(None, of.steps, of.of)
-        there = self.there()
+        there = self.workers_present()
         for call in of.calls:
             call.settle(there)
         return [
@@ -345,7 +345,7 @@ class PartitionedRows:
         numbered: bool = False,
     ) -> list[ClusterCall]:
         """One call for each thread that has partitions, in their order."""
-        there, calls = self.there(), []
+        there, calls = self.workers_present(), []
         for address, own in self.owners.partitions().items():
             for few in np.array_split(own, min(len(own), there.get(address, 1))):
                 numbers = few.tolist() if numbered else None
@@ -358,7 +358,7 @@ class PartitionedRows:
 
         Raises ValueError if that is more than half of a worker's memory.
         """
-        there, memory = self.there(), memory_of(self.client)
+        there, memory = self.workers_present(), memory_of(self.client)
         rows = dict.fromkeys(there, 0)
         for address, size in zip(self.owners.of, self.sizes, strict=True):
             rows[address] += int(size)
@@ -386,14 +386,14 @@ class PartitionedRows:
             try:
                 call, fetched = done.get(timeout=MEMBERS_SECONDS)
             except Empty:
-                self.there()
+                self.workers_present()
                 continue
             if call.fetched is fetched:
                 waiting.discard(call)
                 self.taken(call)
         return [result_of(call.fetched) for call in calls if call.fetched is not None]
 
-    def there(self, *, anew: bool = False) -> dict[str, int]:
+    def workers_present(self, *, anew: bool = False) -> dict[str, int]:
         """Workers that are there and their threads; partitions are settled.
 
         anew : ask the cluster, which is otherwise asked now and then

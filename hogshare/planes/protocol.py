@@ -115,11 +115,11 @@ class Plane:
     has_master: ClassVar[bool] = False  # who owns the model
     cutoff: int | None = None  # of the ages of messages
     queue: int = 1  # messages of an edge that may be under way
-    kept: tuple[str, ...] = ()  # of the plane's own arrays, those that checkpoints keep
+    checkpointed: tuple[str, ...] = ()  # of the plane's own arrays, those that checkpoints keep
     seen: tuple[str, ...] = ()  # of `owners`, arrays of which others read a row at any moment
     moved: tuple[str, ...] = ()  # by edge, written by its sender: what `reader_of` goes by
     is_chosen: bool = False  # whether `fitted` makes another of it
-    uses_boards: bool = False  # whether a message may be written over before it is read
+    uses_registers: bool = False  # whether a message may be written over before it is read
     needs_memory: str = "is_by_mail=False"  # what of it does, of one that is not by mail
     extra: int = 0  # numbers of a message besides those of a vector
     whose: int | None = None  # whose home is the model, if it lives; None: what `model` says
@@ -350,8 +350,8 @@ class Plane:
     def agree(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
         """Called when ranks have died, on each of the others alike, while nobody works.
 
-        What the dead had sent may have come to some only. The arrays of `owners` and `kept_owners`
-        are those of all who live; by default nothing is done.
+        What the dead had sent may have come to some only. The arrays of `owners` and
+        `checkpointed_owners` are those of all who live; by default nothing is done.
 
         dead : bool array of shape (n_workers,)
         """
@@ -385,7 +385,7 @@ class Plane:
         """
         return {}
 
-    def kept_owners(self, n_workers: int) -> dict[str, np.ndarray]:
+    def checkpointed_owners(self, n_workers: int) -> dict[str, np.ndarray]:
         """Of the arrays in `kept` those that `owners` does not name, and who writes them, as there.
 
         They are brought to all machines when a run is saved. By default none is.

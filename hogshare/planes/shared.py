@@ -179,13 +179,13 @@ def easy_interval(problem: Size) -> int:
     return _interval(problem, HAND_OVERS * machine.load().hand_over_ns, EASY_SHARE)
 
 
-def _interval(problem: Size, meeting_ns: float, share: float) -> int:
+def _interval(problem: Size, rendezvous_ns: float, share: float) -> int:
     """Rows that take as long as so many exchanges."""
     costs = machine.load()
     line_share = problem.dtype.itemsize / LINE_BYTES
     per_coordinate = EXCHANGE_BYTES / costs.stream_gb_per_second
     per_coordinate += LINE_TRANSFERS * costs.line_transfer_ns * line_share
-    exchange_ns = meeting_ns + problem.n_features * problem.n_columns * per_coordinate
+    exchange_ns = rendezvous_ns + problem.n_features * problem.n_columns * per_coordinate
     return min(8192, max(16, int(share * exchange_ns / row_nanoseconds(problem))))
 
 

@@ -37,7 +37,7 @@ class RunArrays(Protocol):
     arrays: Mapping[str, np.ndarray]
     rows: RowArrays
     rule: sgd_steps.RuleNumbers
-    here: range
+    local_workers: range
     schedule: Schedule
     memory: MemoryArrays
 
@@ -52,7 +52,7 @@ class RowMemory:
     # code of the kernels that step with it
     method: ClassVar[int] = sgd_steps.GRADIENT
     # arrays that a checkpoint keeps, the same for any number of workers
-    kept: ClassVar[tuple[str, ...]] = ()
+    checkpointed: ClassVar[tuple[str, ...]] = ()
     # whether there is an average over the rows beside the vector, of which workers that exchange
     # have copies too, and which is weighed by how rare features are
     has_average: ClassVar[bool] = False
@@ -65,7 +65,7 @@ class RowMemory:
 
     def check(self, problem: RowProblem, memory: np.ndarray) -> None:
         """Refuse what a start remembers, if no run on this problem can have come to it."""
-        if self.kept:
+        if self.checkpointed:
             check_start(problem, memory)
 
     def begin(self, run: RunArrays) -> None:
@@ -106,7 +106,7 @@ class Duals(RowMemory):
     """
 
     method: ClassVar[int] = sgd_steps.DUAL
-    kept: ClassVar[tuple[str, ...]] = ("dual",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("dual",)
     is_proximal: ClassVar[bool] = True
 
     def arrays(self, problem: Problem) -> Shapes:
@@ -152,7 +152,7 @@ class GradientTable(RowMemory):
     """SAGA's table of the derivatives of the rows' losses, and the average of gradients."""
 
     method: ClassVar[int] = sgd_steps.SAGA
-    kept: ClassVar[tuple[str, ...]] = ("gradients", "average")
+    checkpointed: ClassVar[tuple[str, ...]] = ("gradients", "average")
     has_average: ClassVar[bool] = True
     is_proximal: ClassVar[bool] = True
 
@@ -186,7 +186,7 @@ class GradientTable(RowMemory):
         elif begins_empty(start):
             return
         else:
-            local = run.private(run.here.start).local
+            local = run.private(run.local_workers.start).local
             saga_steps.remember(
                 run.rows, run.rule, a["w"], a["intercept"], run.schedule, run.memory, local
             )
@@ -218,12 +218,12 @@ BY_METHOD: Mapping[int, RowMemory] = {
     memory.method: memory for memory in (RowMemory(), Duals(), GradientTable())
 }
 # arrays that checkpoints keep, whichever rule it is
-KEPT = tuple(name for memory in BY_METHOD.values() for name in memory.kept)
+CHECKPOINTED = tuple(name for memory in BY_METHOD.values() for name in memory.checkpointed)
 
 
 def derivatives_in(arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
     """What is remembered in a run's arrays, or in those that a checkpoint has kept."""
     for memory in BY_METHOD.values():
-        if memory.kept and memory.kept[0] in arrays:
+        if memory.checkpointed and memory.checkpointed[0] in arrays:
             return memory.derivatives(arrays, n_columns)
     return None

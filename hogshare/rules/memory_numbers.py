@@ -31,7 +31,7 @@ def neutral(loss: str, n_rows: int) -> dict[str, Any]:
         "steep": 0,
         "falls": FOREVER,
         "fewest": 1.0,
-        "keep": 0.0,
+        "carry": 0.0,
         "stretch": 1.0,
     }
 

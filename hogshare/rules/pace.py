@@ -35,13 +35,13 @@ class Pace(NamedTuple):
 
     interval : rows between two exchanges of a worker
     stretch : what a worker's steps in its own copy are multiplied by
-    keep : whether what an exchange holds back stays in the copy
+    carry : whether what an exchange holds back stays in the copy
     level : share of an epoch in which SAGA's step is level before it falls
     """
 
     interval: int
     stretch: float
-    keep: bool
+    carry: bool
     level: float
 
 
@@ -84,10 +84,10 @@ def pace_of(
 
     falls = not rule.is_sum and (numbers.level < LEVEL or n_workers == 2)
     plain = at(1.0)
-    if falls and plain.keep and plain.interval >= BEARABLE * easy:
+    if falls and plain.carry and plain.interval >= BEARABLE * easy:
         return plain
     stretched = at(min(n_workers, stretch_limit(rule, problem, numbers)))
-    if falls and plain.keep and plain.interval >= stretched.interval:
+    if falls and plain.carry and plain.interval >= stretched.interval:
         return plain
     return stretched
 

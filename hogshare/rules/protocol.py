@@ -84,7 +84,7 @@ class Rule:
     # whether it may read neighbours together though rows in a wholly random order would be as near
     reads_neighbours: ClassVar[bool] = False
     # whether windows of neighbours are to be read in turn, where several are read abreast
-    turns_windows: ClassVar[bool] = False
+    interleaves_windows: ClassVar[bool] = False
 
     @property
     def is_proportional(self) -> bool:

@@ -20,7 +20,7 @@ class StopTerms(Protocol):
         ...
 
     @property
-    def looks(self) -> bool:
+    def has_checks(self) -> bool:
         """Whether the model is evaluated on the way."""
         ...
 

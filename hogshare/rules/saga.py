@@ -122,7 +122,7 @@ class SAGA(Rule):
 
     def knows_units(self, chosen: OtherChoices) -> bool:
         """It does in private copies; a model is evaluated on the way as if they were not."""
-        return chosen.plane.has_copies and not chosen.stop.looks
+        return chosen.plane.has_copies and not chosen.stop.has_checks
 
     def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
         """How long its steps are, and how they fall."""

@@ -48,7 +48,7 @@ class SDCA(Rule):
     has_kernels: ClassVar[bool] = True
     remembers: ClassVar[bool] = True
     is_sum: ClassVar[bool] = True
-    turns_windows: ClassVar[bool] = True
+    interleaves_windows: ClassVar[bool] = True
 
     def check(self, chosen: OtherChoices) -> None:
         """Refuse what has no dual, or no sum over rows to begin with."""

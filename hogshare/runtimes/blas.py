@@ -19,7 +19,7 @@ def one_thread_each(session: Session) -> Iterator[None]:
     """Have linear algebra use one thread, where several workers take steps outside of kernels."""
     plan = session.plan
     is_compiled = session.outside is None or plan.grid > 0 or plan.step_rows > 0
-    if is_compiled or len(session.here) == 1:
+    if is_compiled or len(session.local_workers) == 1:
         yield
         return
     # imported here: it looks at all libraries there are, for a millisecond or two

@@ -36,16 +36,16 @@ class Caller(Runtime):
         self,
         shapes: Shapes,
         rows: Mapping[str, np.ndarray],
-        lent: Mapping[str, np.ndarray] = NOTHING,
+        assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
-        """Private memory; the rows, and what is lent, as they are."""
+        """Private memory; the rows, and what is handed over, as they are."""
         room, _spare.room = getattr(_spare, "room", None), None
-        if room is not None and room.fits(shapes, lent):
+        if room is not None and room.fits(shapes, assigned):
             room.clear()
         else:
-            room = RunMemory(shapes, lent)
+            room = RunMemory(shapes, assigned)
         self._room = room
-        return {**room.arrays(lent), **rows}
+        return {**room.arrays(assigned), **rows}
 
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None

@@ -13,16 +13,16 @@ from hogshare.kernels.schedule.epoch_schedule import MASTER
 from hogshare.system.machine import usable_cores
 
 YIELDS = 64  # attempts before the first sleep
-LOOKS = 50  # of turns that find no block: half a millisecond, if nobody else wants the core
-BLOCK_LOOKS = 500  # of turns that wait for others at every block: a third of a millisecond
-STEP_LOOKS = 5000  # of turns that wait for a step of all, which Python takes: some milliseconds
+IDLE_POLLS = 50  # of turns that find no block: half a millisecond, if nobody else wants the core
+BLOCK_POLLS = 500  # of turns that wait for others at every block: a third of a millisecond
+STEP_POLLS = 5000  # of turns that wait for a step of all, which Python takes: some milliseconds
 LONGEST_SLEEP = 0.002
 SLICE = 0.02  # of a straggler's sleep, after which it looks whether the run is over
 
 
 def is_crowded(session: Session) -> bool:
     """Whether workers are more than the cores that the calling thread may use."""
-    return len(session.here) > usable_cores()
+    return len(session.local_workers) > usable_cores()
 
 
 def polls_of(session: Session) -> int:
@@ -32,13 +32,13 @@ def polls_of(session: Session) -> int:
     interpreter, which those that are waited for need to go on: a round of eight threads took 4 ms
     on two cores, and now 0.1.
     """
-    if len(session.here) == 1:
+    if len(session.local_workers) == 1:
         return 0
     if session.plan.split and not is_crowded(session):
-        return STEP_LOOKS
+        return STEP_POLLS
     if session.plan.barrier != FREE or session.plan.private == MASTER:
-        return BLOCK_LOOKS
-    return 0 if is_crowded(session) else LOOKS
+        return BLOCK_POLLS
+    return 0 if is_crowded(session) else IDLE_POLLS
 
 
 def yields_of(session: Session) -> int:
@@ -52,7 +52,7 @@ def yields_of(session: Session) -> int:
     plan = session.plan
     if plan.barrier != FREE or plan.private == MASTER:
         return YIELDS
-    return 0 if session.looks or is_crowded(session) else YIELDS
+    return 0 if session.n_polls or is_crowded(session) else YIELDS
 
 
 def back_off(attempts: int, yields: int = YIELDS) -> int:
@@ -100,14 +100,14 @@ def drive(
     on_ended: Callable[[], None] | None = None,
     yields: int = YIELDS,
     rest: Callable[[Pause], int] = nap,
-    on_turn: Callable[[], None] | None = None,
+    on_quantum: Callable[[], None] | None = None,
 ) -> None:
     """Run a worker's loop to its end in the calling thread.
 
     on_ended : called when an epoch has ended
     yields : how often it yields where it waits, before it sleeps
     rest : lets a rest pass, or part of it; returns nanoseconds
-    on_turn : called after every turn, whatever has come of it, and while it sleeps or is held
+    on_quantum : called after every turn, whatever has come of it, and while it sleeps or is held
     """
     reply: Any = None
     while True:
@@ -119,19 +119,19 @@ def drive(
             start = time.perf_counter_ns()
             answer = wish.call()
             reply = (answer, time.perf_counter_ns() - start)
-            if on_turn is not None and wish.is_turn:
-                on_turn()
+            if on_quantum is not None and wish.is_quantum:
+                on_quantum()
         elif isinstance(wish, Wait):
             look = wish.look
-            reply = back_off(wish.attempts, yields) if look is None else sleep(look, on_turn)
+            reply = back_off(wish.attempts, yields) if look is None else sleep(look, on_quantum)
         elif isinstance(wish, Pause):
             reply = rest(wish)
         elif isinstance(wish, PlaneWait):
             reply = wait_at_plane(wish)
-            if on_turn is not None:
-                on_turn()
+            if on_quantum is not None:
+                on_quantum()
         elif isinstance(wish, Sleep):
-            reply = sleep(wish, on_turn)
+            reply = sleep(wish, on_quantum)
         else:
             reply = None
             if on_ended is not None:

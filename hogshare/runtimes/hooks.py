@@ -25,9 +25,10 @@ class EpochHook:
     of that can be done side by side, `each` does; what nobody has to wait for is done in a thread
     while the workers go on, and waited for before the next look and when the block is left.
 
-    With `held` signals wait elsewhere; here, at every `poll`, they are let through, and may
-    interrupt ``on_epoch`` wherever it is. There are other workers then: in a child that code of the
-    user's has forked, and in which it returns, the run does not go on without them.
+    With `deferred`, signals wait for the owner of that; here, at every `poll`, they are let
+    through, and may interrupt ``on_epoch`` wherever it is. There are other workers then: in a child
+    that code of the user's has forked, and in which it returns, the run does not go on without
+    them.
     """
 
     def __init__(
@@ -36,15 +37,15 @@ class EpochHook:
         on_epoch: OnEpoch | None,
         checks: AtPause | None = None,
         each: Each | None = None,
-        held: DeferredSignals | None = None,
+        deferred: DeferredSignals | None = None,
     ) -> None:
         self.session = session
         self.on_epoch = on_epoch
         self.checks = checks
         self.each = each or call_parts
-        self.held = held or DeferredSignals()
+        self.deferred = deferred or DeferredSignals()
         self.process = os.getpid()
-        self.is_alone = held is None
+        self.is_alone = deferred is None
         self.seen = session.word(layout.EPOCHS)  # of a run that goes on, those before are told
         self._meanwhile: Future[None] | None = None
 
@@ -62,10 +63,10 @@ class EpochHook:
 
     def poll(self) -> None:
         """Report the epochs that have ended since the last call; look, if the run rests for it."""
-        self.held.deliver()
+        self.deferred.deliver()
         self._stay()
         self._report()
-        if self.checks is not None and self.session.rests():
+        if self.checks is not None and self.session.is_paused():
             self._look(self.checks)
 
     def _stay(self) -> None:
@@ -74,10 +75,10 @@ class EpochHook:
 
     def _look(self, checks: AtPause) -> None:
         session = self.session
-        if not session.restore_at_rest():  # a worker that died may have left the sums wrong
+        if not session.restore_at_pause():  # a worker that died may have left the sums wrong
             return
         self._wait()
-        again = checks.look(session, self.each)
+        again = checks.act(session, self.each)
         if again is None:
             session.stop(layout.STOPPED_BY_CRITERION)
         else:
@@ -96,7 +97,7 @@ class EpochHook:
             if self.session.word(layout.STOP) == layout.STOPPED_BY_DIVERGENCE:
                 return
             self.seen += 1
-            is_over = self.held.outside(self.on_epoch, self.seen, self.session.snapshot)
+            is_over = self.deferred.outside(self.on_epoch, self.seen, self.session.snapshot)
             self._stay()
             if is_over:
                 self.session.stop()

@@ -38,7 +38,7 @@ PAUSE_HARD = 2  # OpenMP's omp_pause_hard
 
 # Who looks for libraries has the C library's lock on all that are loaded: taken for a fork, see
 # `hogshare.system.forks`.
-_looking = threading.RLock()
+_stopping = threading.RLock()
 _libraries: list[Any] = []  # threadpoolctl's; looking for them takes some 4 ms
 _modules = 0  # that were imported when they were looked for
 
@@ -73,7 +73,7 @@ def end_spinning(n_workers: int) -> list[str]:
 
 def _known() -> list[Any]:
     global _libraries, _modules
-    with _looking:
+    with _stopping:
         if len(sys.modules) != _modules:
             _modules = len(sys.modules)
             controllers = ThreadpoolController().lib_controllers

@@ -42,7 +42,7 @@ from hogshare.system.interrupts import DeferredSignals
 
 TICK_SECONDS = 0.02
 SENDING_SECONDS = 0.001  # where a member has not read all of its task, which its socket is full of
-LOOK_SECONDS = 0.005  # where workers rest until they are told to go on
+POLL_SECONDS = 0.005  # where workers rest until they are told to go on
 GRACE_SECONDS = 0.3  # for members to see the stop word after Ctrl-C
 
 
@@ -64,9 +64,9 @@ class Processes(Runtime):
         self,
         shapes: Shapes,
         rows: Mapping[str, np.ndarray],
-        lent: Mapping[str, np.ndarray] = NOTHING,
+        assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
-        """As `Assignment.allocate`; what is lent is copied, too."""
+        """As `Assignment.allocate`; what is handed over is copied, too."""
         return self.assignment.allocate(shapes, rows)
 
     def close(self) -> None:
@@ -86,7 +86,10 @@ class Processes(Runtime):
         crew = current_crew()
         wanted = session.settings.n_workers - 1 + session.has_master  # the last is the master
         news, process = News(), os.getpid()
-        with DeferredSignals(news) as held, EpochHook(session, on_epoch, checks, held=held) as hook:
+        with (
+            DeferredSignals(news) as held,
+            EpochHook(session, on_epoch, checks, deferred=held) as hook,
+        ):
             with crew.hired(wanted) as hired:
                 members = dict(enumerate(hired, start=1))
                 watch = Watch(session, members, news)
@@ -97,7 +100,7 @@ class Processes(Runtime):
                         self._post(session, member, me)
                     threads.start()
                     while True:
-                        watch.look(TICK_SECONDS if checks is None else LOOK_SECONDS)
+                        watch.poll(TICK_SECONDS if checks is None else POLL_SECONDS)
                         crew.reap()
                         hook.poll()
                         threads.wake()
@@ -114,7 +117,7 @@ class Processes(Runtime):
                     # worker 0 may wait for a segment of a member that died
                     is_in_vain = threads.patience(held)
                     while threads.running and not is_in_vain():
-                        watch.look(TICK_SECONDS / 4)
+                        watch.poll(TICK_SECONDS / 4)
                     crew.dismiss(watch.left_behind(threads.running))
                     raise
             threads.finish()
@@ -184,7 +187,7 @@ class Watch:
         if self.deputy is not None:
             self.deputy.finish()
 
-    def look(self, seconds: float) -> None:
+    def poll(self, seconds: float) -> None:
         """Wait for news from members or from worker 0, or that long, and act on them."""
         alive = {m.fileno(): k for k, m in self.members.items() if m.alive}
         if any(member.is_sending for member in self.members.values()):
@@ -234,7 +237,7 @@ class Watch:
         """After an interruption: let members see the stop word, but not for long."""
         deadline = time.monotonic() + seconds
         while self.anyone_working() and time.monotonic() < deadline:
-            self.look(TICK_SECONDS / 4)
+            self.poll(TICK_SECONDS / 4)
 
     def raise_failures(self) -> None:
         """Raise what a member's task raised."""

@@ -113,7 +113,7 @@ class Runtime:
         ValueError
         """
 
-    def here(self, problem: Problem) -> Problem:
+    def local_problem(self, problem: Problem) -> Problem:
         """The problem that the workers of this process solve: what it has of a larger one."""
         return problem
 
@@ -138,7 +138,7 @@ class Runtime:
         self,
         shapes: Shapes,
         rows: Mapping[str, np.ndarray],
-        lent: Mapping[str, np.ndarray] = NOTHING,
+        assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
         """Memory of a run, which all workers see: zeros. By default of this process.
 
@@ -148,10 +148,10 @@ class Runtime:
             Shape and dtype of every array by name.
         rows : mapping of str to ndarray
             What is read only: it may be used where it is.
-        lent : mapping of str to ndarray
+        assigned : mapping of str to ndarray
             Arrays of the caller's among `shapes`, which may be used as they are.
         """
-        return {**private_memory(shapes, lent), **rows}
+        return {**private_memory(shapes, assigned), **rows}
 
     def prepare(self, session: Session) -> None:
         """Do what belongs before the run's time begins. By default nothing."""

@@ -38,7 +38,7 @@ from hogshare.system import interrupts
 from hogshare.system.interrupts import DeferredSignals
 
 POLL_SECONDS = 0.05
-REST_SECONDS = 0.005  # after which who rests looks unasked: a run may be stopped without a word
+PAUSE_SECONDS = 0.005  # after which who rests looks unasked: a run may be stopped without a word
 
 
 class ThreadCrew:
@@ -79,7 +79,7 @@ class ThreadCrew:
         self._off = False
         self._to_come = 0
         self._inside: set[int] = set()  # threads that work
-        self._resting = 0
+        self._n_paused = 0
         self._parts: deque[Callable[[], None]] = deque()
         self._changed = threading.Condition()
         if workers.start < session.settings.n_workers:  # and not the master alone
@@ -119,13 +119,13 @@ class ThreadCrew:
 
         def rest(wish: Pause) -> int:
             start = time.perf_counter_ns()
-            if not self.session.rests():
-                self.wait(REST_SECONDS)  # for the last one to rest
+            if not self.session.is_paused():
+                self.wait(PAUSE_SECONDS)  # for the last one to rest
             hook.poll()
             self.wake()
             return time.perf_counter_ns() - start
 
-        self.session.call_users_by(hook.held.let_through)
+        self.session.call_users_by(hook.deferred.let_through)
         drive(loop_of(self.session, 0), None, self._yields, rest, hook.poll)
 
     def _rest(self, me: int, wish: Pause) -> int:
@@ -136,13 +136,13 @@ class ThreadCrew:
         """
         start = time.perf_counter_ns()
         with self._changed:
-            self._resting += 1
+            self._n_paused += 1
             try:
                 if wish.attempts == 0:
                     self._placement.bind(self._place(me))
-                self._changed.wait_for(lambda: self._parts or wish.is_over(), REST_SECONDS)
+                self._changed.wait_for(lambda: self._parts or wish.is_over(), PAUSE_SECONDS)
             finally:
-                self._resting -= 1
+                self._n_paused -= 1
         self._do_part()
         return time.perf_counter_ns() - start
 
@@ -220,13 +220,13 @@ class ThreadCrew:
         with self._changed:  # or who comes meanwhile is neither to come nor inside
             return bool(self._inside) or (self._to_come > 0 and not self._off)
 
-    def patience(self, held: DeferredSignals) -> Callable[[], bool]:
+    def patience(self, deferred: DeferredSignals) -> Callable[[], bool]:
         """What says, from some seconds after this call on, whether to wait on is in vain.
 
         It is if somebody insists, or if all that still work are in code of the user's: the run has
         been stopped, and who comes back from there sees it.
         """
-        has_enough, end = held.patience(), time.monotonic() + interrupts.PATIENCE_SECONDS
+        has_enough, end = deferred.patience(), time.monotonic() + interrupts.PATIENCE_SECONDS
 
         def is_in_vain() -> bool:
             if has_enough():

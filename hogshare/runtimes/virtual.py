@@ -36,10 +36,10 @@ from hogshare.simulation.churn import DIE, JOIN, LEAVE
 from hogshare.simulation.simulator import SimulationError, Simulator
 
 # kinds of events, in the order in which they count at one time
-COME, GO, FALL, WATCH, ARRIVE, ON, MASTER, LOOK = range(8)
+COME, GO, FALL, WATCH, ARRIVE, ON, MASTER, POLL = range(8)
 CHURN = {JOIN: COME, LEAVE: GO, DIE: FALL}
 # looks one after the other, while nothing else is to come: then nobody will pass
-LOOKS_IN_VAIN = 100_000
+VAIN_POLLS = 100_000
 PATIENCE_POLLS = 1000  # of a user's barrier that lets nobody pass while nobody computes
 NS = 1e9
 LATEST = 9e9  # virtual seconds: in 64 bits of nanoseconds
@@ -53,7 +53,7 @@ class Virtual(Runtime):
 
     def __init__(self, simulator: Simulator) -> None:
         self.simulator = simulator
-        self.look = 0, 0.0
+        self.poll_cost = 0, 0.0
 
     @property
     def is_orderly(self) -> bool:
@@ -67,7 +67,7 @@ class Virtual(Runtime):
     def settle(self, barrier: Barrier, n_workers: int) -> None:
         """Refuse what does not fit, and find out what a look at the barrier costs."""
         self.simulator.check(barrier, n_workers)
-        self.look = self.simulator.cost_of_look(barrier, n_workers)
+        self.poll_cost = self.simulator.cost_of_poll(barrier, n_workers)
 
     def counts_mail(self, session: Session) -> bool:
         """Of a model that all read, whose messages are modelled; homes send what they say."""
@@ -82,7 +82,7 @@ class Virtual(Runtime):
     ) -> Outcome:
         """Run to the end."""
         with EpochHook(session, on_epoch, checks) as hook:
-            run = Simulation(session, self.simulator, hook, self.look)
+            run = Simulation(session, self.simulator, hook, self.poll_cost)
             try:
                 run.to_the_end()
                 why = f"the Simulator's {run.now:g} virtual seconds were over"
@@ -118,16 +118,16 @@ class Simulation:
         self._sending: dict[int, float] = {}  # seconds of writing, before an update is sent
         self._lost: set[int] = set()  # asleep for ever: what they wait for never arrives
         self._leaving: set[int] = set()
-        self._looks_in_vain = 0
+        self._vain_polls = 0
         self._table_before: Any = None  # when all were called because nothing happened
         self._is_stopping = False
         self._times_shown = 0
         self._line_free = 0.0  # when the model's end has time for the next message
-        self._look_messages, self._look_seconds = look
+        self._poll_messages, self._retry_seconds = look
         poll = self._poll_seconds()
         # a look of a user's barrier is an event here, however far apart two of them are
         session.patience_ns = max(STUCK_NS, round(PATIENCE_POLLS * poll * NS))
-        self._parking = Parking(session, poll, self._push_of(LOOK), self._count_looks)
+        self._parking = Parking(session, poll, self._push_of(POLL), self._count_polls)
         self._master: VirtualMaster | None = None
         if session.has_master:
             self._master = VirtualMaster(session, simulator.write_seconds, self._push_of(MASTER))
@@ -153,9 +153,9 @@ class Simulation:
         name = "the barrier" if session.barrier is None else name_of(session.barrier)
         law = session.stragglers
         late = 0.0 if law is None else law.base
-        must_look = draws or plan.barrier == barrier_codes.ASKED
-        poll = self.simulator.poll_seconds(name, must_look, late)
-        return max(poll, self._look_seconds) if poll else 0.0
+        must_poll = draws or plan.barrier == barrier_codes.ASKED
+        poll = self.simulator.poll_seconds(name, must_poll, late)
+        return max(poll, self._retry_seconds) if poll else 0.0
 
     # -- the queue
 
@@ -209,7 +209,7 @@ class Simulation:
 
     def _push(self, seconds: float, kind: int, worker: int) -> None:
         if seconds < math.inf:
-            self._to_come += kind not in (LOOK, WATCH)
+            self._to_come += kind not in (POLL, WATCH)
             heapq.heappush(self._queue, (seconds, kind, worker))
 
     def _push_of(self, kind: int) -> Callable[[float, int], None]:
@@ -217,7 +217,7 @@ class Simulation:
 
     def _pop(self) -> tuple[float, int, int]:
         event = heapq.heappop(self._queue)
-        self._to_come -= event[1] not in (LOOK, WATCH)
+        self._to_come -= event[1] not in (POLL, WATCH)
         self._joins -= event[1] == COME
         return event
 
@@ -225,7 +225,7 @@ class Simulation:
         """Whether an event has nobody to happen to any more; then no time passes either."""
         if kind == ON:
             return worker not in self._asleep
-        if kind == LOOK:
+        if kind == POLL:
             return not self._parking.is_due(worker, seconds)
         if kind == COME:
             return self._is_over()
@@ -245,7 +245,7 @@ class Simulation:
     def _happen(self, kind: int, worker: int) -> None:
         if kind == ON:
             self._go_on(worker)
-        elif kind == LOOK:
+        elif kind == POLL:
             self._look(worker)
         elif kind == ARRIVE:
             assert self._courier is not None
@@ -311,7 +311,7 @@ class Simulation:
                 "link a finite latency and some bandwidth, or let the worker die (Churn), so that "
                 "others do its block"
             )
-        elif held := self._parking.held:
+        elif held := self._parking.parked:
             named = ", ".join(map(str, held[:5])) + (", ..." if len(held) > 5 else "")
             words.append(
                 f", and the plane {type(self.session.plane).__name__} has worker {named} wait for "
@@ -331,7 +331,7 @@ class Simulation:
             while True:
                 wish = loop.send(reply)
                 if isinstance(wish, Compute):
-                    if wish.is_turn and me in self._leaving and self._has_no_block(me):
+                    if wish.is_quantum and me in self._leaving and self._has_no_block(me):
                         self._leave(me)
                         break
                     reply = wish.call(), 0
@@ -339,12 +339,12 @@ class Simulation:
                     self._sleep(me, wish.seconds)
                     break
                 elif isinstance(wish, PlaneWait):
-                    self._parking.hold(me, self.now, wish)
+                    self._parking.wait_at_plane(me, self.now, wish)
                     break
                 elif isinstance(wish, (Wait, Pause)):
                     self._parking.park(me, self.now)
                     if isinstance(wish, Pause):
-                        self._see_to_rest()
+                        self._see_to_pause()
                     break
                 else:
                     self.hook.poll()
@@ -353,7 +353,7 @@ class Simulation:
             del self._loops[me]
         self._notice(me)
 
-    def _see_to_rest(self) -> None:
+    def _see_to_pause(self) -> None:
         """A worker rests. If all do, what is left of a sum is applied, and the caller looks."""
         master = self._master
         if master is not None and not master.is_writing and self.session.word(layout.GATHERED):
@@ -387,7 +387,7 @@ class Simulation:
         self._sending[me] = write
         if math.isinf(down):
             self._lost.add(me)
-        self._push(self.now + (self._look_seconds + down + read + seconds + late), ON, me)
+        self._push(self.now + (self._retry_seconds + down + read + seconds + late), ON, me)
 
     def _transfer(self, link: Link, n_bytes: int) -> float:
         """Seconds until a message arrives that is sent now; all share the model's end."""
@@ -416,12 +416,12 @@ class Simulation:
         self._advance(me, 0 if self._is_stopping else round(slept * NS))
 
     def _look(self, me: int) -> None:
-        if self._parking.look(me, self.now):
+        if self._parking.poll(me, self.now):
             self._wake(me)
-        self._looks_in_vain = self._looks_in_vain + 1 if me in self._parking.since else 0
+        self._vain_polls = self._vain_polls + 1 if me in self._parking.since else 0
         if self._to_come:
-            self._looks_in_vain = 0
-        elif self._looks_in_vain > LOOKS_IN_VAIN:
+            self._vain_polls = 0
+        elif self._vain_polls > VAIN_POLLS:
             raise SimulationError(self._deadlock())
 
     def _wake(self, me: int) -> None:
@@ -436,8 +436,8 @@ class Simulation:
         if not self._is_stopping and self._is_over():
             self._wake_sleepers()
 
-    def _count_looks(self, me: int, count: int) -> None:
-        messages = count * self._look_messages
+    def _count_polls(self, me: int, count: int) -> None:
+        messages = count * self._poll_messages
         self.traffic.add("control", me, OTHERS, CONTROL_BYTES * messages, messages)
 
     # -- who goes

@@ -59,19 +59,19 @@ class Parking:
         self.since: dict[int, float] = {}
         self._session, self._plan = session, plan
         self._table, self._control = session.schedule.table, session.schedule.control
-        self._poll, self._push, self._count_looks = poll, push, count_looks
+        self._poll, self._push, self._count_polls = poll, push, count_looks
         self._clocks = LeastClock(self._table)
         self._due: dict[int, float] = {}  # when a parked worker looks next; others are void
         self._bins: dict[int, list[int]] = {}
         self._at_release: set[int] = set()
         self._polled: set[int] = set()
         self._for_master: set[int] = set()
-        self._held: dict[int, Callable[[], bool]] = {}  # by a plane, until this says True
+        self._parked: dict[int, Callable[[], bool]] = {}  # by a plane, until this says True
         self._idle: set[int] = set()
-        self._has_looked: set[int] = set()  # at the barrier, since their last block
+        self._has_polled: set[int] = set()  # at the barrier, since their last block
         self._section = -1
         self._released = (0, 0)
-        self._words = self._look_at_words()
+        self._words = self._poll_words()
         lag = plan.barrier == barrier_codes.LAG
         groups = self._table[:, layout.T_GROUP]
         self._grouped: set[int] = set()  # at a barrier that looks at those of their own group
@@ -90,8 +90,8 @@ class Parking:
         elif plan.ordered:
             pass  # `_call_section`
         elif plan.barrier != barrier_codes.FREE and row[layout.T_PASSED] <= row[layout.T_CLOCK]:
-            self._count_looks(me, 1)
-            self._has_looked.add(me)
+            self._count_polls(me, 1)
+            self._has_polled.add(me)
             if self._by_clock and self._has_groups:
                 self._grouped.add(me)
             elif self._by_clock:
@@ -106,10 +106,10 @@ class Parking:
         else:
             self._idle.add(me)
 
-    def hold(self, me: int, now: float, wish: PlaneWait) -> None:
+    def wait_at_plane(self, me: int, now: float, wish: PlaneWait) -> None:
         """Note that a plane lets a worker wait."""
         self.since[me] = now
-        self._held[me] = wish.holds
+        self._parked[me] = wish.holds
         if wish.seconds is not None:
             # the clock of a worker counts nanoseconds: the next moment there is, if that is as soon
             self._look_at(max(now + wish.seconds, math.nextafter(now, math.inf)), me)
@@ -118,10 +118,10 @@ class Parking:
         """Take a worker from where it is parked; how long it has waited."""
         waited = now - self.since.pop(me)
         self._due.pop(me, None)
-        at_barrier = me in self._has_looked and me not in self._polled
+        at_barrier = me in self._has_polled and me not in self._polled
         if at_barrier and self._poll > 0.0 and self._is_at_barrier(me):
-            self._count_looks(me, round(waited / self._poll))
-        self._held.pop(me, None)
+            self._count_polls(me, round(waited / self._poll))
+        self._parked.pop(me, None)
         for place in self._places():
             place.discard(me)
         return waited
@@ -134,12 +134,16 @@ class Parking:
         """Whether a look in the queue still stands."""
         return self._due.get(me) == now
 
-    def look(self, me: int, now: float) -> bool:
+    def poll(self, me: int, now: float) -> bool:
         """A parked worker looks; whether it is worth a turn of its loop."""
         del self._due[me]
-        if me not in self._polled or self._plan.barrier == barrier_codes.ASKED or self._must_turn():
+        if (
+            me not in self._polled
+            or self._plan.barrier == barrier_codes.ASKED
+            or self._must_poll_rounds()
+        ):
             return True
-        self._count_looks(me, 1)
+        self._count_polls(me, 1)
         if barrier_codes.poll(self._plan, self._table, self._control, me):
             return True
         self._look_at(now + self._poll, me)
@@ -147,10 +151,10 @@ class Parking:
 
     def passes(self, me: int) -> None:
         """A worker begins a block: its look is counted, if it has not been."""
-        if me in self._has_looked:
-            self._has_looked.remove(me)
+        if me in self._has_polled:
+            self._has_polled.remove(me)
         elif self._plan.barrier != barrier_codes.FREE and self._table[me, layout.T_BLOCKS]:
-            self._count_looks(me, 1)
+            self._count_polls(me, 1)
 
     # -- all
 
@@ -166,13 +170,13 @@ class Parking:
             if released != self._released:
                 self._released = released
                 self._call_all(self._at_release, now)
-        for other in sorted(self._held):
-            if self._due.get(other, math.inf) > now and self._held[other]():
+        for other in sorted(self._parked):
+            if self._due.get(other, math.inf) > now and self._parked[other]():
                 self._look_at(now, other)
-        words = self._look_at_words()
+        words = self._poll_words()
         if words != self._words:
             self._words = words
-            self._call_all(self.since if self._must_turn() else self._idle, now)
+            self._call_all(self.since if self._must_poll_rounds() else self._idle, now)
         if self._plan.ordered:
             self._call_section(me, now)
 
@@ -194,22 +198,22 @@ class Parking:
         return bool(self._polled or self._at_release or self._grouped or any(self._bins.values()))
 
     @property
-    def held(self) -> list[int]:
+    def parked(self) -> list[int]:
         """Whom a plane lets wait."""
-        return sorted(self._held)
+        return sorted(self._parked)
 
     def _is_at_barrier(self, me: int) -> bool:
         """Whether a parked worker waits at the barrier, or for its section."""
-        return not (me in self._idle or me in self._for_master or me in self._held)
+        return not (me in self._idle or me in self._for_master or me in self._parked)
 
-    def _must_turn(self) -> bool:
+    def _must_poll_rounds(self) -> bool:
         """Whether all have to go on at once: the run is over, or sums are to be repaired."""
         return self._session.word(layout.STOP) != layout.RUNNING or self._repairs()
 
     def _repairs(self) -> bool:
         return self._session.word(layout.REPAIR_WANTED) != self._session.word(layout.REPAIRED)
 
-    def _look_at_words(self) -> list[int]:
+    def _poll_words(self) -> list[int]:
         return [int(self._control[word]) for word in WORDS]
 
     def _look_at(self, when: float, me: int) -> None:
@@ -222,10 +226,10 @@ class Parking:
 
     def _call(self, me: int, now: float) -> None:
         """Have a parked worker look: now, or when it would look at the barrier next."""
-        if me not in self.since or (me in self._held and not self._must_turn()):
+        if me not in self.since or (me in self._parked and not self._must_poll_rounds()):
             return
         when = now
-        if self._poll > 0.0 and self._is_at_barrier(me) and not self._must_turn():
+        if self._poll > 0.0 and self._is_at_barrier(me) and not self._must_poll_rounds():
             since = self.since[me]
             when = max(when, since + self._poll * math.ceil((when - since) / self._poll))
         if me not in self._due or when < self._due[me]:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.shm.descriptor import Descriptor
-from hogshare.shm.spacing import APART
+from hogshare.shm.spacing import SPACING
 from hogshare.system import memory
 
 PIECE = 1 << 28  # bytes per call of the kernel: a signal is noticed between two, or repeats one
@@ -60,7 +60,7 @@ class Arena:
         """Make an arena of new arrays, all zeros: memory fresh from the kernel is.
 
         arrays : dict of str to (shape, dtype); what to hold. Every array starts on a multiple of
-            `hogshare.shm.spacing.APART`.
+            `hogshare.shm.spacing.SPACING`.
 
         Raises MemoryError if the machine (or its memory limit) cannot hold that much. Asked for at
         once, so that no later touch of the memory can fail.
@@ -207,7 +207,7 @@ def _lay_out(arrays: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
         sizes = tuple(int(n) for n in (shape if np.iterable(shape) else (shape,)))
         if any(n < 0 for n in sizes):
             raise ValueError(f"{name!r} has shape {sizes}: a size cannot be negative.")
-        offset = -(-end // APART) * APART
+        offset = -(-end // SPACING) * SPACING
         places[name] = (offset, sizes, kind.str if kind.names is None else kind.descr)
         end = offset + math.prod(sizes) * kind.itemsize
     nbytes = max(-(-end // mmap.PAGESIZE), 1) * mmap.PAGESIZE

@@ -9,4 +9,4 @@ PAIR = 128
 # touched travels to and fro: with 128 bytes two threads took 4.3 ms for an epoch of ijcnn1, of 22
 # features, where one takes 3.1; with 512 or more 1.7, and with 2,048 they are 7 % faster than with
 # 1,024 on 123 features (docs/tried/2026-11/speed.md).
-APART = 2048
+SPACING = 2048

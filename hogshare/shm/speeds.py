@@ -1,6 +1,6 @@
 """What a run keeps of its speed: the last turns of each worker, and what the master has done.
 
-    turns : int64 [n_workers + 1, KEPT, N_TURN]
+    turns : int64 [n_workers + 1, RING_SIZE, N_QUANTUM]
 
 Row `me` belongs to worker `me`, a ring of its last turns; of the row after the last worker the
 first entry belongs to the master, who adds up there. Who writes: the driver's thread of each, in
@@ -13,10 +13,10 @@ import numpy as np
 
 from hogshare.kernels import layout
 
-KEPT = 256  # turns of each worker; one takes milliseconds
+RING_SIZE = 256  # turns of each worker; one takes milliseconds
 SHORTEST_NS = 200_000  # of an entry: a small fit has no time for more
 BLOCKS, ROWS, PUSHES, NANOSECONDS = range(4)
-N_TURN = 4
+N_QUANTUM = 4
 MESSAGES = BLOCKS  # of the master's entry
 
 
@@ -27,7 +27,7 @@ class QuantumTimes:
     it is one with the next. Where a block is visited in one turn and counted in another (behind
     BSP, or with stragglers), both are one entry, and so is what lay between them.
 
-    ring : ndarray of shape (KEPT, N_TURN), int64; the worker's own row
+    ring : ndarray of shape (RING_SIZE, N_QUANTUM), int64; the worker's own row
     table : ndarray of shape (layout.N_TABLE,), int64; the worker's row of the progress table
     """
 
@@ -49,7 +49,7 @@ class QuantumTimes:
         if blocks == self._blocks or rows == self._rows:
             return
         pushes = item(layout.T_PUSHES)
-        self._ring[self._count % KEPT] = (
+        self._ring[self._count % RING_SIZE] = (
             blocks - self._blocks,
             rows - self._rows,
             pushes - self._pushes,
@@ -62,7 +62,7 @@ class QuantumTimes:
 def recorded(turns: np.ndarray) -> np.ndarray:
     """The entries of all workers, as a report has them.
 
-    Returns int64 array of shape (n_workers, most entries of any, N_TURN); blocks, rows, pushes,
+    Returns int64 array of shape (n_workers, most entries of any, N_QUANTUM); blocks, rows, pushes,
     nanoseconds; zeros where a worker has fewer.
     """
     # one after the other: a small fit has written few, and what it has not touched is no memory yet

@@ -156,7 +156,7 @@ class Overlay:
         self._random = np.random.default_rng(seed)
         if is_count(workers):
             count(1, workers=workers)
-            self._check_room(workers)
+            self._check_capacity(workers)
             given = self._random.choice(1 << bits, workers, replace=False)
         else:
             given = self._check_identifiers(workers)
@@ -437,7 +437,7 @@ class Overlay:
         count(0, worker=worker)
         if worker < len(self._places) and self._places[worker] >= 0:
             raise ValueError(f"worker {worker} is there already.")
-        self._check_room(self.n_workers + 1)
+        self._check_capacity(self.n_workers + 1)
         identifier = self._free_identifier() if identifier is None else identifier
         point = self._check_points([identifier])
         place = int(np.searchsorted(self._identifiers, point)[0])
@@ -492,7 +492,7 @@ class Overlay:
             raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.{near}")
         return self.window(size) if method == "uniform" else None
 
-    def _check_room(self, n_workers: int) -> None:
+    def _check_capacity(self, n_workers: int) -> None:
         if n_workers > 1 << self.bits:
             raise ValueError(
                 f"{n_workers} workers need as many points, and {self.bits} bits are "

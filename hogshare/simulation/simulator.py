@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hogshare.barriers import LOOKS_PER_BLOCK, Barrier, numbers_of
+from hogshare.barriers import POLLS_PER_BLOCK, Barrier, numbers_of
 from hogshare.links.run_links import Network
 from hogshare.simulation.block_times import BlockTime, Exponential, law_of
 from hogshare.simulation.churn import Churn
@@ -207,7 +207,7 @@ class Simulator:
             return 0
         return self.parts if self.read_seconds or self.write_seconds else 1
 
-    def cost_of_look(self, barrier: Barrier, n_workers: int) -> tuple[int, float]:
+    def cost_of_poll(self, barrier: Barrier, n_workers: int) -> tuple[int, float]:
         """Control messages of a poll of a barrier, and virtual seconds until it is answered."""
         sample = numbers_of(barrier, n_workers)["sample"]
         per_draw = 0.0
@@ -254,4 +254,4 @@ class Simulator:
                 f"{barrier} says something else at every poll, and blocks take no time of which "
                 "the seconds between two polls could be a part: give poll."
             )
-        return mean / LOOKS_PER_BLOCK if must_poll else 0.0
+        return mean / POLLS_PER_BLOCK if must_poll else 0.0

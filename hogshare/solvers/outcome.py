@@ -226,7 +226,7 @@ def workers(session: Session) -> list[dict[str, Any]]:
     """
     lines = []
     looks = session.plan.barrier != barrier_codes.FREE
-    for k, row in zip(session.here, session.table_here.tolist(), strict=True):
+    for k, row in zip(session.local_workers, session.local_table.tolist(), strict=True):
         joined = (row[layout.T_JOINED] - session.began) * 1e-9
         lines.append(
             {
@@ -237,7 +237,7 @@ def workers(session: Session) -> list[dict[str, Any]]:
                 "pushes": row[layout.T_PUSHES],
                 "dropped": row[layout.T_DROPPED],
                 "waiting_seconds": row[layout.T_WAITING] * 1e-9,
-                "waiting_for_plane_seconds": row[layout.T_HELD_NS] * 1e-9,
+                "waiting_for_plane_seconds": row[layout.T_PLANE_WAIT_NS] * 1e-9,
                 "mean_block_seconds": row[layout.T_BUSY] * 1e-9 / max(1, row[layout.T_BLOCKS]),
                 "largest_lead": row[layout.T_LAG] if looks else None,
                 "joined_seconds": joined if row[layout.T_PROCESS] else None,

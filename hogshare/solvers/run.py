@@ -17,7 +17,7 @@ from hogshare.engine.checkpoints import Checkpoint, Saved
 from hogshare.engine.choices import Choices
 from hogshare.engine.confirmation import Confirmation, can_go_on, go_on
 from hogshare.engine.convergence_checks import (
-    FIRST_LOOK,
+    FIRST_CHECK,
     AtPause,
     Checks,
     EachEpoch,
@@ -113,35 +113,35 @@ class Run:
         outside = GradientSteps(c.problem, c.rule) if by_gradient(c.problem) else None
         plane = c.plane if c.plane.has_homes else None
         session = Session(arrays, self.settings, asked, self.stragglers, outside, plane)
-        fill(session, c.problem, c.rule, c.stop, c.step, self.start, c.not_here)
-        next_look = FIRST_LOOK if self.start is None else 0  # a start may be good enough
+        fill(session, c.problem, c.rule, c.stop, c.step, self.start, c.remote_rows)
+        next_check = FIRST_CHECK if self.start is None else 0  # a start may be good enough
         if saved is not None:
             restore(session, saved)
-            next_look = saved.next_look
+            next_check = saved.next_check
             self.notes.append(f"resumed after {saved.epochs} epochs from {saved.path}")
         if checks is not None:
-            session.raise_limit(next_look)
+            session.raise_limit(next_check)
             if saved is not None:
-                checks.go_on(session, saved.looks_seen)
+                checks.go_on(session, saved.checks_seen)
             elif self.start is None:
                 checks.begin(session)
         self.session, self.ends = session, None
         self.heard: OnEpoch | None = None
         self.keeper: Keeper | None = None
-        self.at_rest: AtPause | None = checks
+        self.at_pause: AtPause | None = checks
         if isinstance(self.on_epoch, EpochEnds):
-            self.ends = self.at_rest = self.on_epoch
+            self.ends = self.at_pause = self.on_epoch
             self.ends.begin(session)
         else:
             self.heard = self.on_epoch
         if self.checkpoint is not None:
-            self._keep(next_look)
+            self._open_checkpoints(next_check)
         if self.heard is not None and self.on_epoch is not None and self._paces:
-            self.at_rest = EachEpoch(self.at_rest, session)
-        session.set_up_turns(polls_of(session))
+            self.at_pause = EachEpoch(self.at_pause, session)
+        session.set_up_quanta(polls_of(session))
         self.runner.prepare(session)
         filled = time.perf_counter()
-        session.worker(session.here.start).prepare()
+        session.worker(session.local_workers.start).prepare()
         if checks is not None:
             checks.prepare()
         self.doubt = confirmation_of(c, session)
@@ -165,14 +165,14 @@ class Run:
             and not (session.plan.free or session.plan.ordered)
         )
 
-    def _keep(self, next_look: int) -> None:
+    def _open_checkpoints(self, next_check: int) -> None:
         assert self.checkpoint is not None
         inside = self.runner.is_inside
         what = self.session, self.checkpoint, self.facts, self.checks
-        keeper = Keeper(*what, next_look, inside, self.runner.files)
+        keeper = Keeper(*what, next_check, inside, self.runner.files)
         self.session.raise_limit(keeper.limit)
         self.keeper = keeper
-        self.heard, self.at_rest = keeper.told_by(self.heard), keeper.at_rest
+        self.heard, self.at_pause = keeper.notified_by(self.heard), keeper.at_pause
 
     # -- the run
 
@@ -213,13 +213,13 @@ class Run:
 
     def _run(self) -> list[str]:
         """Let the workers run, and again while the model is not what was asked for."""
-        self.outcome = self.runner.run(self.session, self.heard, self.at_rest)
+        self.outcome = self.runner.run(self.session, self.heard, self.at_pause)
         if self.ends is not None:
             self.ends.finish(self.session)
         notes, self.sent = list(self.outcome.notes), [self.outcome.traffic]
         while self.doubt is not None and self._must_go_on(self.doubt):
             go_on(self.session)
-            self.outcome = self.runner.run(self.session, self.heard, self.at_rest)
+            self.outcome = self.runner.run(self.session, self.heard, self.at_pause)
             notes += self.outcome.notes
             self.sent.append(self.outcome.traffic)
         return notes
@@ -229,7 +229,7 @@ class Run:
         session = self.session
         if session.word(layout.STOP) != layout.STOPPED_BY_CRITERION:
             return False
-        return not doubt.look(session) and can_go_on(session) and not doubt.is_hopeless
+        return not doubt.confirm(session) and can_go_on(session) and not doubt.is_hopeless
 
     # -- after
 
@@ -250,7 +250,7 @@ class Run:
             warn(remark, ConvergenceWarning)
             self.notes.append(remark)
         if checks is not None:
-            model = self._looked_at(checks, model)
+            model = self._checked_model(checks, model)
         converged, why = self._end()
         described = outcome.settings(c, self.runner.name, session, self.seed)
         described |= self.runner.facts()
@@ -298,13 +298,13 @@ class Run:
         name = "exchanges" if isinstance(told, Exchanges) else "reduces"
         return {"traffic": total(sent), name: told}
 
-    def _looked_at(self, checks: Checks, model: Model) -> Model:
+    def _checked_model(self, checks: Checks, model: Model) -> Model:
         """The model that is returned, whyever the run has ended, with what a look makes of it."""
         session = self.session
         if checks.seen and checks.seen[-1]["epoch"] >= session.word(layout.EPOCHS):
             return model
         with errstate(all="ignore"):  # as in the run, whose looks are within it
-            checks.look(session, call_parts)
+            checks.act(session, call_parts)
         return dataclasses.replace(model, intercept=session.model().intercept)
 
     def _end(self) -> tuple[bool, str]:
@@ -328,7 +328,7 @@ class Run:
 
 def checks_of(c: Choices) -> Checks | None:
     """Who looks at the model on its way, if a criterion asks for it."""
-    if not c.stop.looks:
+    if not c.stop.has_checks:
         return None
     if by_gradient(c.problem):
         return GradientChecks(c.problem, c.stop)

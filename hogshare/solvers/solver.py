@@ -211,7 +211,7 @@ def solve(
     began = time.perf_counter()
     problem, runtime = problem_of(problem, others), runtime_of(runtime)
     if isinstance(runtime, Runtime):
-        problem = runtime.here(problem)
+        problem = runtime.local_problem(problem)
     given = start is not None
     first = problem.start_model(start)
     files = {"checkpoint": checkpoint, "resume": resume}

@@ -5,7 +5,7 @@ that another thread held stays taken in it, what that thread was about to change
 and a module that it was importing never comes. So, of all locks that a fit meets and that Python
 does not see to itself:
 
-- `HELD`: the thread that forks takes them before, so that what they guard is whole, and gives them
+- `TAKEN`: the thread that forks takes them before, so that what they guard is whole, and gives them
   back in both processes. That waits for whoever has one: for a kernel that is being compiled, some
   seconds, since half of LLVM's state is of no use to anybody.
 - `RENEWED`: made anew in the child, where what they guard is good at any moment.
@@ -112,12 +112,12 @@ def _renew_numpys(module: Any) -> None:
         lock._at_fork_reinit()
 
 
-HELD = (
+TAKEN = (
     # Who hires a member, or asks one, is halfway between its socket and what is known of it.
     TakenLock("hogshare.runtimes.crew", lambda m: m._lock, _new("_lock", threading.RLock)),
     # Who looks for libraries has the C library's lock on all that are loaded.
     TakenLock(
-        "hogshare.runtimes.idle_threads", lambda m: m._looking, _new("_looking", threading.RLock)
+        "hogshare.runtimes.idle_threads", lambda m: m._stopping, _new("_stopping", threading.RLock)
     ),
     # Types, templates and code in the making. Within this one Numba takes that of its call stack,
     # and kernels are shown to it (`hogshare.kernels.jit.decorators`), loaded and kept.
@@ -130,7 +130,7 @@ HELD = (
 )
 
 RENEWED = (
-    Renewed("hogshare.system.interrupts", lambda m: m.forget_holder()),
+    Renewed("hogshare.system.interrupts", lambda m: m.forget_deferral()),
     Renewed("hogshare.runtimes.crew", lambda m: m.forget_crew()),
     # Who packs has modules of the user's on cloudpickle's list, and runs code of the user's, which
     # is not waited for.
@@ -206,7 +206,7 @@ class _Fork:
 def _found() -> list[tuple[TakenLock, Lock]]:
     """The locks of what has been loaded."""
     found = []
-    for one in HELD:
+    for one in TAKEN:
         with contextlib.suppress(AttributeError, KeyError):  # also another version's
             found.append((one, one.find(sys.modules[one.module])))
     return found

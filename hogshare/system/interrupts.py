@@ -249,7 +249,7 @@ def _nothing() -> None:
     """What lies between two steps of a run."""
 
 
-def forget_holder() -> None:
+def forget_deferral() -> None:
     """In a forked child, whose main thread is the one that forked: have handlers called again."""
     global _deferring
     holder, _deferring = _deferring, None

@@ -25,7 +25,7 @@ from hogshare.system import files, folders
 from hogshare.system.folders import cache_root
 from hogshare.system.interrupts import DeferredSignals
 
-LOOKS = 3  # more, at what others do
+CHECKS = 3  # more, at what others do
 LARGEST = 1e12  # a constant beyond is no measurement
 
 
@@ -133,7 +133,7 @@ def usable_cores() -> int:
     return cores()
 
 
-def busy_others(more: int = LOOKS) -> int:
+def busy_others(more: int = CHECKS) -> int:
     """Threads that run, or wait for a core, besides the calling one; 0 where nobody knows.
 
     Of the whole machine, also from inside of a container. The least of some looks, 6 microseconds

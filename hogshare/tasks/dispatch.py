@@ -36,7 +36,7 @@ TICK_SECONDS = 0.001  # between two polls of a barrier while nobody computes
 MOST_POLLS = 1000  # of a barrier of ours while nobody computes: some draw samples
 IDLE_SECONDS = 10.0  # that a barrier without a time-out may let nobody pass while nobody computes
 JOIN_SECONDS = 60.0  # that tasks wait for a worker where none is left
-KEPT_PLANS = 8  # that workers have, beside those of tasks under way
+CACHED_PLANS = 8  # that workers have, beside those of tasks under way
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class Dispatch:
             self._plans[ident] = self._plans.pop(ident)  # the last one used
             return self._plans[ident][0]
         under_way = {flight.task.plan for flight in self.flights.values()}
-        for old in list(self._plans)[:-KEPT_PLANS]:
+        for old in list(self._plans)[:-CACHED_PLANS]:
             if self._plans[old][0] not in under_way:
                 key, _ = self._plans.pop(old)
                 self._shapes.pop(key, None)

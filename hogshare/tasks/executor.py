@@ -138,7 +138,7 @@ class Remote(Executor):
         super().__init__()
         self._shelf, self._sent = shelf, Sent(shelf)
         self._parcels = parcels = dict[Key, Any]()
-        shelf.told.append(lambda key: parcels.pop(key, None))  # without `self`: no circle
+        shelf.on_drop.append(lambda key: parcels.pop(key, None))  # without `self`: no circle
 
     def _parcel(self, key: Key) -> Any:
         return packed("function", self._shelf.things[key], remedy=self.remedy)

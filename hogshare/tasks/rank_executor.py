@@ -142,7 +142,7 @@ class RankExecutor(Remote):
         return found or []
 
     def _come(self) -> list[Event]:
-        self._call.look()
+        self._call.raise_failures()
         found: list[Event] = []
         for worker in sorted(self._busy):
             outcome = self._call.heard(worker + 1, OUTCOME)

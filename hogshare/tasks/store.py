@@ -19,7 +19,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.things: dict[Key, Any] = {}
-        self.told: list[Callable[[Key], object]] = []  # of what is dropped
+        self.on_drop: list[Callable[[Key], object]] = []  # of what is dropped
 
     def put(self, key: Key, thing: Any) -> None:
         """Have a thing ready for tasks."""
@@ -28,12 +28,12 @@ class Shelf:
     def drop(self, key: Key) -> None:
         """Have it no longer."""
         if self.things.pop(key, None) is not None:
-            for tell in self.told:
+            for tell in self.on_drop:
                 tell(key)
 
     def clear(self) -> None:
         """Have nothing any longer, and tell nobody: workers have ended."""
-        self.told.clear()
+        self.on_drop.clear()
         self.things.clear()
 
 
@@ -43,7 +43,7 @@ class Sent:
     def __init__(self, shelf: Shelf) -> None:
         self._known: dict[Any, set[Key]] = {}
         self._gone: dict[Any, list[Key]] = {}
-        shelf.told.append(self._drop)
+        shelf.on_drop.append(self._drop)
 
     def begin(self, worker: Any) -> None:
         """A worker that has nothing."""

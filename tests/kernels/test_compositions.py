@@ -63,8 +63,8 @@ def guards(monkeypatch):
     """Arrays of all runs are guarded."""
     real = RunMemory.arrays
 
-    def guarded(room, lent):
-        return {name: array.view(Guarded) for name, array in real(room, lent).items()}
+    def guarded(room, assigned):
+        return {name: array.view(Guarded) for name, array in real(room, assigned).items()}
 
     monkeypatch.setattr(RunMemory, "arrays", guarded)
 

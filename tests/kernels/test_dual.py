@@ -111,7 +111,7 @@ def interleaved(problem, X, Y, weight, n_workers):
     while session.word(layout.STOP) == layout.RUNNING:
         for k, worker in enumerate(workers):
             before = session.word(layout.COMPLETED)
-            worker.turn(1)
+            worker.run_quantum(1)
             if session.word(layout.COMPLETED) == before:
                 continue
             block = ticket % plan.n_blocks

@@ -56,7 +56,7 @@ def interleave(session, seed):
         if k == n:
             if side.serve() == master_updates.OVER:
                 return session
-        elif k in workers and workers[k].turn(1) == layout.TURN_DONE:
+        elif k in workers and workers[k].run_quantum(1) == layout.QUANTUM_DONE:
             workers.pop(k).leave()
     raise AssertionError("the run does not end")
 
@@ -85,7 +85,7 @@ def test_every_message_is_in_the_model_once(form, gradients, rule):
                 if side.serve() == master_updates.OVER:
                     break
             elif k in workers:
-                if workers[k].turn(1) == layout.TURN_DONE:
+                if workers[k].run_quantum(1) == layout.QUANTUM_DONE:
                     workers.pop(k).leave()
                 while seen[k] < counters[k, layout.M_POSTED]:
                     seen[k] += 1
@@ -111,8 +111,8 @@ def test_ages_are_versions_and_staleness_is_the_pushes_of_others():
     first, second = session.worker(0), session.worker(1)
     side = session.master()
     assert first.join() and second.join()
-    first.turn(1)
-    second.turn(2)
+    first.run_quantum(1)
+    second.run_quantum(2)
     side.serve()
     s = session
     assert session.word(layout.VERSION) == 3
@@ -138,8 +138,8 @@ def test_old_messages_count_for_less(plane, counted):
     session = made(plane=plane, n_workers=2)
     first, second = session.worker(0), session.worker(1)
     assert first.join() and second.join()
-    first.turn(1)
-    second.turn(2)
+    first.run_quantum(1)
+    second.run_quantum(2)
     s = session
     start = s.vector.w.astype(np.float64)
     want = start.copy()
@@ -155,14 +155,14 @@ def test_a_worker_waits_when_its_slots_are_full():
     session = made(n_workers=2)
     worker = session.worker(0)
     assert worker.join()
-    assert [worker.turn(1) for _ in range(3)] == [
-        layout.TURN_OVER,
-        layout.TURN_OVER,
-        layout.TURN_WAIT,
+    assert [worker.run_quantum(1) for _ in range(3)] == [
+        layout.QUANTUM_OVER,
+        layout.QUANTUM_OVER,
+        layout.QUANTUM_WAIT,
     ]
     assert session.schedule.table[0, layout.T_BLOCK] == layout.NO_BLOCK  # it holds none meanwhile
     session.master().serve()
-    assert worker.turn(1) == layout.TURN_OVER
+    assert worker.run_quantum(1) == layout.QUANTUM_OVER
 
 
 def test_a_block_stays_in_hand_while_the_snapshot_cannot_be_read():
@@ -171,12 +171,12 @@ def test_a_block_stays_in_hand_while_the_snapshot_cannot_be_read():
     worker = session.worker(0)
     assert worker.join()
     session.schedule.control[layout.WRITES] = 1
-    assert worker.turn(1) == layout.TURN_WAIT
+    assert worker.run_quantum(1) == layout.QUANTUM_WAIT
     block = session.schedule.table[0, layout.T_BLOCK]
     assert block >= 0
     assert session.word(layout.READERS) == 0
     session.schedule.control[layout.WRITES] = 2
-    assert worker.turn(1) == layout.TURN_OVER
+    assert worker.run_quantum(1) == layout.QUANTUM_OVER
     assert session.schedule.done[0, block] == 1
 
 
@@ -214,16 +214,16 @@ def test_who_passes_a_barrier_reads_what_it_has_waited_for(barrier):
             elif k in workers:
                 worker, clocks = workers[k], s.schedule.table[:, layout.T_CLOCK].copy()
                 mailed = posted[k]
-                answer = worker.turn(1)
-                if answer == layout.TURN_WAIT and worker.must_ask():
+                answer = worker.run_quantum(1)
+                if answer == layout.QUANTUM_WAIT and worker.must_ask():
                     worker.ask()
-                held += answer == layout.TURN_WAIT
+                held += answer == layout.QUANTUM_WAIT
                 if posted[k] > mailed:
                     head = box.heads[k, slot_of(box, posted[k])]
                     read = taken[: gradients * head[layout.H_VERSION]]
                     missing = [max(0, clocks[j] - read.count(j)) for j in range(3)]
                     assert sum(missing) <= gradients - 1
-                if answer == layout.TURN_DONE:
+                if answer == layout.QUANTUM_DONE:
                     workers.pop(k).leave()
             if not workers and (posted == acknowledged).all():
                 break
@@ -258,7 +258,7 @@ def test_a_master_may_die_between_any_two_stores(gradients, rule, who, monkeypat
         assert all(worker.join() for worker in workers)
         s = session
         for worker in workers:
-            worker.turn(2)
+            worker.run_quantum(2)
         changes = []
         for posted in ((0, 1), (1, 1), (0, 2), (1, 2)):
             places, values, _ = message(s, *posted)
@@ -343,8 +343,8 @@ def test_what_the_master_adds_is_the_weight_times_what_the_worker_has_changed(
         assert all(worker.join() for worker in workers)
         rng = np.random.default_rng(0)
         s.vector.w[:] = rng.standard_normal(len(s.vector.w))
-        workers[1].turn(1)  # is under way, so that the next is one of two
-        workers[0].turn(1)
+        workers[1].run_quantum(1)  # is under way, so that the next is one of two
+        workers[0].run_quantum(1)
         private, box = s.private(0), s.mail.box
         places, values, _ = message(s, 0, 1)
         one_of = int(box.heads[0, 0, layout.H_PROPOSALS])
@@ -407,12 +407,12 @@ def test_a_message_is_one_of_all_that_begin_at_about_its_snapshot():
     assert workers[1].join() and workers[2].join()
     assert count(*groups, 0) == 3
     heads = s.mail.box.heads[..., layout.H_PROPOSALS]
-    workers[1].turn(2)
+    workers[1].run_quantum(2)
     assert list(heads[1, :2]) == [3, 4]  # of which the first is not in what the second has read
-    workers[0].turn(1)
+    workers[0].run_quantum(1)
     assert heads[0, 0] == 3  # itself and two
     s.master().serve()
-    workers[2].turn(1)
+    workers[2].run_quantum(1)
     assert heads[2, 0] == 3  # all others' are in what it has read
     table = s.schedule.table
     table[2, layout.T_PROPOSALS] = 7
@@ -509,7 +509,7 @@ def test_a_model_of_nan_does_not_run_over_its_slot(form):
     s.vector.w[:] = np.nan
     worker = session.worker(0)
     assert worker.join()
-    worker.turn(1)
+    worker.run_quantum(1)
     box = s.mail.box
     assert box.counters[0, layout.M_POSTED] == 1
     assert 0 < box.heads[0, 0, layout.H_COUNT] <= box.places.shape[2]

@@ -261,13 +261,13 @@ def test_turns_tell_of_epochs_and_records():
     session = cases.session(problem, stop=Stop(epochs=2), report_epochs=True)
     worker = session.worker(0)
     worker.join()
-    answers = [worker.turn(100) for _ in range(3)]
-    assert answers == [layout.TURN_EPOCH, layout.TURN_EPOCH, layout.TURN_DONE]
+    answers = [worker.run_quantum(100) for _ in range(3)]
+    assert answers == [layout.QUANTUM_EPOCH, layout.QUANTUM_EPOCH, layout.QUANTUM_DONE]
     session = cases.session(problem, stop=Stop(epochs=1), trace=2)
     worker = session.worker(0)
     worker.join()
-    answers = [worker.turn(100) for _ in range(3)]
-    assert answers == [layout.TURN_RECORD, layout.TURN_RECORD, layout.TURN_DONE]
+    answers = [worker.run_quantum(100) for _ in range(3)]
+    assert answers == [layout.QUANTUM_RECORD, layout.QUANTUM_RECORD, layout.QUANTUM_DONE]
 
 
 def test_the_stop_word_ends_a_turn():
@@ -276,7 +276,7 @@ def test_the_stop_word_ends_a_turn():
     worker = session.worker(0)
     worker.join()
     session.stop()
-    assert worker.turn(10) == layout.TURN_DONE
+    assert worker.run_quantum(10) == layout.QUANTUM_DONE
     assert session.word(layout.COMPLETED) == 0
     session.stop(layout.STOPPED_BY_DIVERGENCE)
     assert session.word(layout.STOP) == layout.STOPPED_BY_CALLER, "the first reason stands"
@@ -333,7 +333,7 @@ def interleaved(problem, X, Y, weight, n_workers, run):
     while session.word(layout.STOP) == layout.RUNNING:
         for k, worker in enumerate(workers):
             before = session.word(layout.COMPLETED)
-            worker.turn(1)
+            worker.run_quantum(1)
             if session.word(layout.COMPLETED) == before:
                 continue
             epoch, block = divmod(ticket, plan.n_blocks)
@@ -387,9 +387,9 @@ def test_staleness_is_the_pushes_by_others():
     a, b = session.worker(0), session.worker(1)
     a.join()
     b.join()
-    a.turn(1)
+    a.run_quantum(1)
     rows = session.plan.block_rows
-    b.turn(1)
+    b.run_quantum(1)
     expected = np.zeros((2, layout.HISTOGRAM), int)
     expected[0, 0] = rows
     expected[1, naive.staleness_bin(rows)] += 1
@@ -404,7 +404,7 @@ def by_turns(session, apart):
     """Workers take turns of two blocks; `apart`: each enters and leaves by calls of their own."""
     workers = [session.worker(k) for k in range(session.settings.n_workers)]
     if not apart:
-        session.set_up_turns(0)
+        session.set_up_quanta(0)
     entered, answers = set(), []
     while workers:
         for worker in list(workers):
@@ -412,8 +412,8 @@ def by_turns(session, apart):
             if apart and worker.me not in entered:
                 assert worker.join()
             entered.add(worker.me)
-            answers.append(worker.turn(2))
-            if answers[-1] == layout.TURN_DONE:
+            answers.append(worker.run_quantum(2))
+            if answers[-1] == layout.QUANTUM_DONE:
                 if apart:
                     worker.leave()
                 workers.remove(worker)
@@ -444,7 +444,7 @@ def test_turns_enter_and_leave_as_calls_of_their_own_do(n_workers, exchange):
 def test_nobody_enters_a_run_that_is_closed_or_over(closed):
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2)
-    session.set_up_turns(0)
+    session.set_up_quanta(0)
     if closed:
         repair.refuse(session.schedule.table[1])
     else:
@@ -461,18 +461,21 @@ def test_who_rests_leaves_and_comes_again_by_turns():
     """And does not look for blocks that only the caller can give."""
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, stop=Stop(epochs=2))
-    session.set_up_turns(1000)
+    session.set_up_quanta(1000)
     session.raise_limit(1)
     first, last = session.worker(0), session.worker(1)
     row = session.schedule.table[0]
-    assert first.turn(100) == layout.TURN_REST
-    assert row[layout.T_STATE] == layout.RESTING and row[layout.T_LOOKED] == 0
+    assert first.run_quantum(100) == layout.QUANTUM_PAUSE
+    assert row[layout.T_STATE] == layout.RESTING and row[layout.T_POLLED] == 0
     assert session.word(layout.LIVE) == 0
     session.raise_limit(2)
-    assert first.rejoin() and first.turn(1) == layout.TURN_OVER
+    assert first.rejoin() and first.run_quantum(1) == layout.QUANTUM_OVER
     assert session.word(layout.LIVE) == 1
-    assert first.turn(100) == layout.TURN_DONE and last.turn(1) == layout.TURN_CLOSED
-    assert session.word(layout.LIVE) == 0 and row[layout.T_LOOKED] == 0
+    assert (
+        first.run_quantum(100) == layout.QUANTUM_DONE
+        and last.run_quantum(1) == layout.QUANTUM_CLOSED
+    )
+    assert session.word(layout.LIVE) == 0 and row[layout.T_POLLED] == 0
 
 
 @contextlib.contextmanager
@@ -487,9 +490,9 @@ def that_waits(call, *args):
 
 def hold_the_last_block(session, looks):
     """Let worker 1 have the only block that is left in hand."""
-    session.set_up_turns(looks)
+    session.set_up_quanta(looks)
     worker = session.worker(0)
-    assert worker.turn(session.plan.n_blocks - 1) == layout.TURN_OVER
+    assert worker.run_quantum(session.plan.n_blocks - 1) == layout.QUANTUM_OVER
     table, control = session.schedule.table, session.schedule.control
     table[1, layout.T_BLOCK] = table[0, layout.T_BLOCK] = control[layout.TICKET]
     table[1, layout.T_STATE] = layout.ACTIVE
@@ -502,13 +505,17 @@ def test_a_wait_has_so_many_looks():
     session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
     worker = hold_the_last_block(session, 3)
     row = session.schedule.table[0]
-    assert worker.turn(1) == layout.TURN_WAIT
-    assert row[layout.T_LOOKED] == 3 and row[layout.T_STATE] == layout.ACTIVE
-    row[layout.T_LOOKS] = 1
-    assert worker.turn(1) == layout.TURN_WAIT and row[layout.T_LOOKED] == 3, "they are spent"
+    assert worker.run_quantum(1) == layout.QUANTUM_WAIT
+    assert row[layout.T_POLLED] == 3 and row[layout.T_STATE] == layout.ACTIVE
+    row[layout.T_POLLS] = 1
+    assert worker.run_quantum(1) == layout.QUANTUM_WAIT and row[layout.T_POLLED] == 3, (
+        "they are spent"
+    )
     session.schedule.returned[0] = session.schedule.table[1, layout.T_BLOCK]
     session.schedule.control[layout.RETURNED] = 1
-    assert worker.turn(1) == layout.TURN_OVER and row[layout.T_LOOKED] == 0, "the next wait's"
+    assert worker.run_quantum(1) == layout.QUANTUM_OVER and row[layout.T_POLLED] == 0, (
+        "the next wait's"
+    )
 
 
 @contextlib.contextmanager
@@ -528,7 +535,7 @@ def held_by(barrier, looks):
     """Worker 0, whom a barrier holds until worker 1, which is in the run, has done a block."""
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=3, barrier=barrier, block=3)
-    session.set_up_turns(looks)
+    session.set_up_quanta(looks)
     session.schedule.table[1, layout.T_STATE] = layout.ACTIVE
     worker = session.worker(0)
     worker.prepare()
@@ -541,49 +548,49 @@ def held_by(barrier, looks):
 def test_a_barrier_is_looked_at_again_for_a_moment(barrier, blocks):
     session, worker = held_by(barrier, 5)
     row = session.schedule.table[0]
-    assert worker.turn(5) == layout.TURN_WAIT and row[layout.T_BLOCKS] == blocks
-    assert row[layout.T_LOOKED] == 5
+    assert worker.run_quantum(5) == layout.QUANTUM_WAIT and row[layout.T_BLOCKS] == blocks
+    assert row[layout.T_POLLED] == 5
     waited = row[layout.T_WAITING]
     assert waited > 0, "what a turn waits by itself is waiting"
-    assert worker.turn(5) == layout.TURN_WAIT and row[layout.T_WAITING] == waited
+    assert worker.run_quantum(5) == layout.QUANTUM_WAIT and row[layout.T_WAITING] == waited
     others = session.schedule.table[1]
     others[layout.T_CLOCK] = blocks
     others[layout.T_ARRIVED] = session.word(layout.GENERATION) + 1
-    assert worker.turn(1) == layout.TURN_OVER and row[layout.T_BLOCKS] == blocks + 1
-    assert row[layout.T_LOOKED] == 0
+    assert worker.run_quantum(1) == layout.QUANTUM_OVER and row[layout.T_BLOCKS] == blocks + 1
+    assert row[layout.T_POLLED] == 0
 
 
 def test_who_has_passed_and_waits_for_a_block_looks_so_often_only_once():
     session, worker = held_by(SSP(1000), 5)
-    assert worker.turn(session.plan.n_blocks - 1) == layout.TURN_OVER
+    assert worker.run_quantum(session.plan.n_blocks - 1) == layout.QUANTUM_OVER
     control, table = session.schedule.control, session.schedule.table
     table[1, layout.T_BLOCK] = control[layout.TICKET]  # the last block of the epoch, and the next
     control[layout.TICKET] += 1
-    answer = worker.turn(1000)
-    assert answer == layout.TURN_WAIT and table[0, layout.T_LOOKED] == 5
+    answer = worker.run_quantum(1000)
+    assert answer == layout.QUANTUM_WAIT and table[0, layout.T_POLLED] == 5
     waited = table[0, layout.T_WAITING]
-    assert worker.turn(1000) == layout.TURN_WAIT and table[0, layout.T_WAITING] == waited
+    assert worker.run_quantum(1000) == layout.QUANTUM_WAIT and table[0, layout.T_WAITING] == waited
 
 
 @pytest.mark.parametrize("barrier", [SSP(1), BSP()], ids=str)
 def test_a_repair_that_is_wanted_ends_the_looks_of_who_is_held(barrier):
     session, worker = held_by(barrier, 1 << 62)
     repair.ask_for_repair(session.schedule.control)
-    assert worker.turn(5) == layout.TURN_WAIT
+    assert worker.run_quantum(5) == layout.QUANTUM_WAIT
 
 
 def test_a_stop_by_the_caller_ends_the_looks_of_workers_in_order():
     session, worker = held_by(BSP(), 1 << 62)
     with that_waits(worker.turn, 5) as turn:
         session.stop()
-        assert turn.result(10.0) == layout.TURN_WAIT
+        assert turn.result(10.0) == layout.QUANTUM_WAIT
 
 
 def test_who_waits_at_a_barrier_goes_on_in_the_same_turn():
     session, worker = held_by(SSP(1), 1 << 62)
     with that_waits(worker.turn, 3) as turn:
         session.schedule.table[1, layout.T_CLOCK] = 2
-        assert turn.result(10.0) == layout.TURN_OVER
+        assert turn.result(10.0) == layout.QUANTUM_OVER
     assert session.schedule.table[0, layout.T_BLOCKS] == 3
 
 
@@ -591,47 +598,47 @@ def test_a_stop_ends_the_looks_at_a_barrier():
     session, worker = held_by(SSP(1), 1 << 62)
     with that_waits(worker.turn, 3) as turn:
         session.stop()
-        assert turn.result(10.0) == layout.TURN_WAIT
-    assert worker.turn(1) == layout.TURN_DONE
+        assert turn.result(10.0) == layout.QUANTUM_WAIT
+    assert worker.run_quantum(1) == layout.QUANTUM_DONE
 
 
 def test_a_barrier_that_draws_anew_is_looked_at_once_a_turn():
     session, worker = held_by(PSSP(1, 2), 5)
-    assert worker.turn(5) == layout.TURN_WAIT
+    assert worker.run_quantum(5) == layout.QUANTUM_WAIT
     row = session.schedule.table[0]
-    assert row[layout.T_BLOCKS] == 3 and row[layout.T_LOOKED] == 0
+    assert row[layout.T_BLOCKS] == 3 and row[layout.T_POLLED] == 0
 
 
 def test_who_waits_for_the_master_goes_on_in_the_same_turn():
     """With both slots full, until a message has been taken."""
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, plane=Master(), block=3)
-    session.set_up_turns(5)
+    session.set_up_quanta(5)
     session.schedule.table[:, layout.T_HELPS] = 0  # else it takes the mail itself
     worker, master = session.worker(1), session.master()
     assert worker.join()
-    assert worker.turn(10) == layout.TURN_WAIT
+    assert worker.run_quantum(10) == layout.QUANTUM_WAIT
     row = session.schedule.table[1]
     assert session.mail.box.counters[1, layout.M_POSTED] == 2
-    assert row[layout.T_LOOKED] == 5 and row[layout.T_WAITING] > 0
-    row[layout.T_LOOKS], row[layout.T_LOOKED] = 1 << 62, 0
+    assert row[layout.T_POLLED] == 5 and row[layout.T_WAITING] > 0
+    row[layout.T_POLLS], row[layout.T_POLLED] = 1 << 62, 0
     with that_waits(worker.turn, 3) as turn:
         deadline = time.monotonic() + 10.0
         while not turn.done() and time.monotonic() < deadline:
             master.serve()
-        assert turn.result(10.0) == layout.TURN_OVER
+        assert turn.result(10.0) == layout.QUANTUM_OVER
     assert row[layout.T_BLOCKS] == 5
 
 
 def test_the_master_looks_for_mail_for_a_moment():
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, plane=Master(), block=3)
-    session.set_up_turns(1 << 62)
+    session.set_up_quanta(1 << 62)
     session.schedule.table[:, layout.T_HELPS] = 0  # else who posts takes it itself
     worker, master = session.worker(0), session.master()
     assert worker.join()
     with that_waits(master.serve) as served:
-        assert worker.turn(1) == layout.TURN_OVER
+        assert worker.run_quantum(1) == layout.QUANTUM_OVER
         assert served.result(10.0) == 1
     assert master.waited() > 1_000_000, "which is no work"  # a message takes it microseconds
     session.schedule.table[:, layout.T_STATE] = layout.DONE
@@ -643,21 +650,23 @@ def test_workers_in_order_look_again_for_their_sections():
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, barrier=BSP())
     assert session.plan.ordered
-    session.set_up_turns(5)
+    session.set_up_quanta(5)
     first, second = session.worker(0), session.worker(1)
     assert first.join() and second.join()
     rows = session.schedule.table[:2]
-    assert first.turn(1) == layout.TURN_OVER and second.turn(3) == layout.TURN_WAIT
-    assert first.turn(3) == layout.TURN_WAIT, "the second has not folded its block"
-    assert rows[:, layout.T_BLOCKS].sum() > 0 and (rows[:, layout.T_LOOKED] == 5).any()
+    assert (
+        first.run_quantum(1) == layout.QUANTUM_OVER and second.run_quantum(3) == layout.QUANTUM_WAIT
+    )
+    assert first.run_quantum(3) == layout.QUANTUM_WAIT, "the second has not folded its block"
+    assert rows[:, layout.T_BLOCKS].sum() > 0 and (rows[:, layout.T_POLLED] == 5).any()
     assert (rows[:, layout.T_WAITING] > 0).any()
 
 
 def test_a_stop_ends_the_looks():
     with looking_on(1) as (session, worker, turn):
         session.stop()
-        assert turn.result(10.0) == layout.TURN_WAIT
-        assert worker.turn(1) == layout.TURN_DONE
+        assert turn.result(10.0) == layout.QUANTUM_WAIT
+        assert worker.run_quantum(1) == layout.QUANTUM_DONE
         assert session.word(layout.LIVE) == 0
 
 
@@ -665,7 +674,7 @@ def test_a_repair_that_is_wanted_ends_the_looks():
     """Everybody else stands still for it."""
     with looking_on(1) as (session, _, turn):
         repair.ask_for_repair(session.schedule.control)
-        assert turn.result(10.0) == layout.TURN_WAIT
+        assert turn.result(10.0) == layout.QUANTUM_WAIT
 
 
 def test_who_looks_does_not_withhold_a_dead_workers_block():
@@ -677,7 +686,7 @@ def test_who_looks_does_not_withhold_a_dead_workers_block():
         while not turn.done() and time.monotonic() < deadline:
             monitor.tick()
             time.sleep(0.001)
-        assert turn.done() and turn.result() == layout.TURN_DONE
+        assert turn.done() and turn.result() == layout.QUANTUM_DONE
         assert session.word(layout.EPOCHS) == 1
 
 
@@ -687,7 +696,7 @@ def test_who_looks_gives_its_core_up_each_time(monkeypatch):
     monkeypatch.setattr(quanta, "yield_core", lambda: given.append(1))
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
-    assert hold_the_last_block(session, 5).turn(1) == layout.TURN_WAIT
+    assert hold_the_last_block(session, 5).run_quantum(1) == layout.QUANTUM_WAIT
     assert len(given) == 5
 
 
@@ -704,9 +713,9 @@ def test_workers_enter_by_calls_of_their_own_where_something_is_between(plan, lo
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2)
     session.plan = session.plan._replace(**plan)
-    session.set_up_turns(7)
-    assert not session.worker(1).enters and session.looks == looks
+    session.set_up_quanta(7)
+    assert not session.worker(1).enters and session.n_polls == looks
     session = cases.session(problem, n_workers=2)
     session.barrier = print
-    session.set_up_turns(7)
-    assert not session.worker(1).enters and session.looks == 0
+    session.set_up_quanta(7)
+    assert not session.worker(1).enters and session.n_polls == 0

@@ -45,10 +45,10 @@ def interleave(session, seed, deaths=()):
             del live[k]
             continue
         monitor.tick()
-        answer = live[k].turn(1)
-        waiting = waiting + 1 if answer == layout.TURN_WAIT else 0
+        answer = live[k].run_quantum(1)
+        waiting = waiting + 1 if answer == layout.QUANTUM_WAIT else 0
         assert waiting < 1000, "all wait for each other"
-        if answer == layout.TURN_DONE:
+        if answer == layout.QUANTUM_DONE:
             live.pop(k).leave()
     raise AssertionError("the run does not end")
 

@@ -160,7 +160,7 @@ def test_the_same_holds_after_real_races(dtype, plane):
     workers = [session.worker(k) for k in range(4)]
 
     def work(worker):
-        while worker.turn(10_000) != layout.TURN_DONE:
+        while worker.run_quantum(10_000) != layout.QUANTUM_DONE:
             pass
         worker.leave()
 

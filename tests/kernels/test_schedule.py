@@ -83,7 +83,7 @@ def test_blocks_cover_every_epoch_once():
     for _ in range(200):
         for worker in workers:
             before = session.word(layout.TICKET)
-            worker.turn(1)
+            worker.run_quantum(1)
             seen += list(range(before, session.word(layout.TICKET)))
             ready, ended = session.word(layout.READY), session.word(layout.EPOCHS)
             assert ended <= ready <= ended + 2, "at most two epochs are open"
@@ -93,21 +93,21 @@ def test_blocks_cover_every_epoch_once():
 
 
 @kernel
-def windows(permutation, held_out, order, window, abreast, turned, seed, epoch):
-    shuffle_windows(permutation, held_out, order, window, abreast, turned, seed, epoch)
+def windows(permutation, held_out, order, window, abreast, interleaved, seed, epoch):
+    shuffle_windows(permutation, held_out, order, window, abreast, interleaved, seed, epoch)
 
 
 @pytest.mark.parametrize("held", [False, True])
-@pytest.mark.parametrize(("abreast", "turned"), [(1, 0), (3, 0), (8, 0), (3, 1), (8, 1)])
+@pytest.mark.parametrize(("abreast", "interleaved"), [(1, 0), (3, 0), (8, 0), (3, 1), (8, 1)])
 @pytest.mark.parametrize(("n", "window"), [(1, 1), (10, 3), (23, 5), (23, 100), (64, 8), (7, 1)])
-def test_windows_of_neighbours(n, window, abreast, turned, held):
+def test_windows_of_neighbours(n, window, abreast, interleaved, held):
     held_out = (np.arange(n) % 4 == 1).astype(np.uint8) if held else np.empty(0, np.uint8)
     training = np.flatnonzero(held_out == 0) if held else np.arange(n)
     orders = []
     for epoch in range(3):
         order = np.full(len(training), -1, np.int64)
-        windows(np.arange(n), held_out, order, window, abreast, turned, 77, epoch)
-        expected = naive.shuffle_windows(n, held_out, window, abreast, turned, 77, epoch)
+        windows(np.arange(n), held_out, order, window, abreast, interleaved, 77, epoch)
+        expected = naive.shuffle_windows(n, held_out, window, abreast, interleaved, 77, epoch)
         assert order.tolist() == expected
         np.testing.assert_array_equal(np.sort(order), training)
         orders.append(order.tolist())
@@ -139,29 +139,29 @@ def test_an_open_block_holds_back_its_epoch_but_not_the_next():
     session, (fast, slow) = two_workers(epochs=3)
     n = session.plan.n_blocks
     # `slow` claims ticket 0 and then does nothing
-    assert fast.turn(1) == layout.TURN_OVER
+    assert fast.run_quantum(1) == layout.QUANTUM_OVER
     session.schedule.done[0, 0] = 0
     session.schedule.remaining[0] += 1
     for _ in range(50):
-        answer = fast.turn(100)
-    assert answer == layout.TURN_WAIT
+        answer = fast.run_quantum(100)
+    assert answer == layout.QUANTUM_WAIT
     assert session.word(layout.EPOCHS) == 0
     assert session.word(layout.TICKET) == 2 * n
     repair.put_back(session.schedule.returned, session.schedule.control, slow.me, 0)
     for _ in range(50):
-        answer = fast.turn(100)
-    assert answer == layout.TURN_DONE
+        answer = fast.run_quantum(100)
+    assert answer == layout.QUANTUM_DONE
     assert session.word(layout.EPOCHS) == 3
     assert session.word(layout.COMPLETED) == 3 * n + 1, "one block was undone by this test"
 
 
 def test_a_block_that_runs_twice_counts_once():
     session, (first, second) = two_workers(epochs=1)
-    first.turn(2)
+    first.run_quantum(2)
     assert repair.put_back(session.schedule.returned, session.schedule.control, 1, 1)
     assert not repair.put_back(session.schedule.returned, session.schedule.control, 1, 0), "taken"
     assert session.word(layout.RETURNED) == 1
-    second.turn(1)
+    second.run_quantum(1)
     assert session.word(layout.RETURNED) == 0
     assert session.word(layout.COMPLETED) == 2
     assert session.schedule.remaining[0] == session.plan.n_blocks - 2
@@ -171,14 +171,14 @@ def test_an_epoch_whose_ender_died_is_ended_by_another():
     session, (first, second) = two_workers(epochs=1)
     session.schedule.control[layout.ENDER] = first.me + 1  # holds the word, and dies
     for _ in range(20):
-        first.turn(100)
+        first.run_quantum(100)
     assert session.word(layout.EPOCHS) == 0
     repair.bury(session.schedule.control, session.schedule.table[first.me])
     repair.release_words(session.vector.segments, session.schedule.control, first.me)
     assert session.word(layout.LIVE) == 1
-    assert second.turn(100) == layout.TURN_WAIT
+    assert second.run_quantum(100) == layout.QUANTUM_WAIT
     repair.put_back(session.schedule.returned, session.schedule.control, 0, layout.FINISH_EPOCH)
-    while second.turn(100) != layout.TURN_DONE:
+    while second.run_quantum(100) != layout.QUANTUM_DONE:
         pass
     assert session.word(layout.EPOCHS) == 1
 
@@ -186,11 +186,11 @@ def test_an_epoch_whose_ender_died_is_ended_by_another():
 def test_a_dead_preparer_holds_nobody_up():
     session, (dead, live) = two_workers(epochs=2)
     session.schedule.control[layout.PREPARER] = dead.me + 1
-    assert live.turn(10) == layout.TURN_WAIT
+    assert live.run_quantum(10) == layout.QUANTUM_WAIT
     repair.release_words(session.vector.segments, session.schedule.control, dead.me)
     for _ in range(50):
-        answer = live.turn(100)
-    assert answer == layout.TURN_DONE
+        answer = live.run_quantum(100)
+    assert answer == layout.QUANTUM_DONE
     assert session.word(layout.EPOCHS) == 2
 
 

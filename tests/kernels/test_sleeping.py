@@ -34,54 +34,54 @@ def sleepers(way, n_workers=2, **settings):
 def test_a_block_is_claimed_then_computed_and_pushed(way):
     session, (first, _) = sleepers(way)
     w = session.vector.w.copy()
-    assert first.turn(5) == layout.TURN_SLEEP
+    assert first.run_quantum(5) == layout.QUANTUM_SLEEP
     held = first.table[layout.T_BLOCK]
     assert held != layout.NO_BLOCK and first.table[layout.T_STATE] == layout.ACTIVE
     np.testing.assert_array_equal(session.vector.w, w)
     assert first.table[layout.T_CLOCK] == first.table[layout.T_BLOCKS] == 0
-    assert first.turn(1) == layout.TURN_OVER
+    assert first.run_quantum(1) == layout.QUANTUM_OVER
     assert first.table[layout.T_BLOCK] == layout.NO_BLOCK
     assert first.table[layout.T_CLOCK] == first.table[layout.T_BLOCKS] == 1
     assert first.table[layout.T_PUSHES] == 1
     assert np.any(session.vector.w != w)
     # the next block is slept for in its turn, also where many blocks are asked for
-    assert first.turn(5) == layout.TURN_SLEEP
-    assert first.turn(5) == layout.TURN_SLEEP
+    assert first.run_quantum(5) == layout.QUANTUM_SLEEP
+    assert first.run_quantum(5) == layout.QUANTUM_SLEEP
     assert first.table[layout.T_BLOCKS] == 2
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_what_others_push_meanwhile_makes_the_block_stale(way):
     _, (late, other) = sleepers(way)
-    assert late.turn(1) == layout.TURN_SLEEP
+    assert late.run_quantum(1) == layout.QUANTUM_SLEEP
     for _ in range(3):
-        assert other.turn(1) == layout.TURN_SLEEP
-        assert other.turn(1) == layout.TURN_OVER
-    assert late.turn(1) == layout.TURN_OVER
+        assert other.run_quantum(1) == layout.QUANTUM_SLEEP
+        assert other.run_quantum(1) == layout.QUANTUM_OVER
+    assert late.run_quantum(1) == layout.QUANTUM_OVER
     assert late.table[layout.T_STALENESS] == 3
 
 
 def test_the_barrier_comes_before_the_sleep():
     _, (late, other) = sleepers("exchange", barrier=SSP(1))
-    assert late.turn(1) == layout.TURN_SLEEP
-    answers = [other.turn(1) for _ in range(5)]
+    assert late.run_quantum(1) == layout.QUANTUM_SLEEP
+    answers = [other.run_quantum(1) for _ in range(5)]
     # two blocks, and then its lead would be two: the late one's clock does not tick while it sleeps
-    assert answers[:4] == [layout.TURN_SLEEP, layout.TURN_OVER] * 2
-    assert answers[4] == layout.TURN_WAIT
-    assert late.turn(1) == layout.TURN_OVER
-    assert other.turn(1) == layout.TURN_SLEEP
+    assert answers[:4] == [layout.QUANTUM_SLEEP, layout.QUANTUM_OVER] * 2
+    assert answers[4] == layout.QUANTUM_WAIT
+    assert late.run_quantum(1) == layout.QUANTUM_OVER
+    assert other.run_quantum(1) == layout.QUANTUM_SLEEP
 
 
 @pytest.mark.parametrize("way", ["dual", "saga"])
 def test_a_pause_leaves_the_block_in_hand(way):
     session, (late, _) = sleepers(way)
-    assert late.turn(1) == layout.TURN_SLEEP
+    assert late.run_quantum(1) == layout.QUANTUM_SLEEP
     held = late.table[layout.T_BLOCK]
     repair.ask_for_repair(session.schedule.control)
-    assert late.turn(1) == layout.TURN_WAIT
+    assert late.run_quantum(1) == layout.QUANTUM_WAIT
     assert (late.table[layout.T_BLOCK], late.table[layout.T_BLOCKS]) == (held, 0)
     session.schedule.control[layout.REPAIRED] = session.word(layout.REPAIR_WANTED)
-    assert late.turn(1) == layout.TURN_OVER
+    assert late.run_quantum(1) == layout.QUANTUM_OVER
     assert late.table[layout.T_BLOCKS] == 1
 
 
@@ -90,7 +90,7 @@ def test_every_block_is_computed_once(way):
     session, workers = sleepers(way, n_workers=3)
     live = list(workers)
     while live:
-        live = [worker for worker in live if worker.turn(1) != layout.TURN_DONE]
+        live = [worker for worker in live if worker.run_quantum(1) != layout.QUANTUM_DONE]
     table = session.schedule.table
     assert table[:, layout.T_BLOCKS].sum() == 3 * 12
     assert table[:, layout.T_ROWS].sum() == 3 * 60

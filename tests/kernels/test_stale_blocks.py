@@ -52,16 +52,16 @@ def test_what_others_write_meanwhile_is_not_in_the_reading(parts):
     problem, session, (late, other) = apart(parts=parts)
     start = session.vector.w.copy()
     for _ in range(parts):
-        assert late.turn(1) == layout.TURN_SLEEP  # it has read all
+        assert late.run_quantum(1) == layout.QUANTUM_SLEEP  # it has read all
     for _ in range(2 * parts - 1):
-        assert other.turn(1) == layout.TURN_SLEEP
-    assert other.turn(1) == layout.TURN_OVER
+        assert other.run_quantum(1) == layout.QUANTUM_SLEEP
+    assert other.run_quantum(1) == layout.QUANTUM_OVER
     seen, intercept = session.vector.w.copy(), float(session.vector.intercept[0])
     assert np.all(seen != start)
     ticket = int(late.table[layout.T_BLOCK])
     for _ in range(parts - 1):
-        assert late.turn(1) == layout.TURN_SLEEP
-    assert late.turn(1) == layout.TURN_OVER
+        assert late.run_quantum(1) == layout.QUANTUM_SLEEP
+    assert late.run_quantum(1) == layout.QUANTUM_OVER
     change, bias = gradient_step(problem, session, ticket, start, 0.0)
     np.testing.assert_allclose(session.vector.w, seen + change, rtol=1e-12)
     np.testing.assert_allclose(session.vector.intercept, intercept + bias, rtol=1e-12)
@@ -72,12 +72,12 @@ def test_a_reading_may_be_a_state_that_never_was():
     """The paper's example: one coordinate is read before another worker's write, one after it."""
     _, session, (reader, writer) = apart(n_features=2)
     old = session.vector.w.copy()
-    assert reader.turn(1) == layout.TURN_SLEEP  # the first coordinate
+    assert reader.run_quantum(1) == layout.QUANTUM_SLEEP  # the first coordinate
     for _ in range(3):
-        assert writer.turn(1) == layout.TURN_SLEEP
-    assert writer.turn(1) == layout.TURN_OVER
+        assert writer.run_quantum(1) == layout.QUANTUM_SLEEP
+    assert writer.run_quantum(1) == layout.QUANTUM_OVER
     new = session.vector.w.copy()
-    assert reader.turn(1) == layout.TURN_SLEEP  # the second
+    assert reader.run_quantum(1) == layout.QUANTUM_SLEEP  # the second
     np.testing.assert_array_equal(reader.private.w[:2], [old[0], new[1]])
     assert np.all(old != new)
 
@@ -86,11 +86,11 @@ def test_a_writing_is_seen_part_by_part():
     _, session, (writer, _) = apart()
     before = session.vector.w.copy()
     for _ in range(3):  # claim and read, read, compute and write the first half
-        assert writer.turn(1) == layout.TURN_SLEEP
+        assert writer.run_quantum(1) == layout.QUANTUM_SLEEP
     changed = session.vector.w != before
     assert changed[:2].all() and not changed[2:].any()
     assert writer.table[layout.T_BLOCKS] == writer.table[layout.T_PUSHES] == 0
-    assert writer.turn(1) == layout.TURN_OVER
+    assert writer.run_quantum(1) == layout.QUANTUM_OVER
     assert np.all(session.vector.w != before)
     assert writer.table[layout.T_BLOCKS] == writer.table[layout.T_PUSHES] == 1
 
@@ -100,10 +100,10 @@ def test_a_writing_is_seen_part_by_part():
 def test_one_worker_is_the_sequential_run_bit_for_bit(rule, parts):
     _, session, (alone,) = apart(n_workers=1, parts=parts, rule=rule)
     _, plain, (usual,) = apart(n_workers=1, parts=0, rule=rule)
-    assert plain.take_turn is quanta.QUANTA[sgd_steps.GRADIENT, plain.plan.private, 0, True]
-    while alone.turn(1) != layout.TURN_DONE:
+    assert plain.take_quantum is quanta.QUANTA[sgd_steps.GRADIENT, plain.plan.private, 0, True]
+    while alone.run_quantum(1) != layout.QUANTUM_DONE:
         pass
-    while usual.turn(1) != layout.TURN_DONE:
+    while usual.run_quantum(1) != layout.QUANTUM_DONE:
         pass
     for worker in (alone, usual):
         worker.leave()
@@ -116,8 +116,8 @@ def test_one_worker_is_the_sequential_run_bit_for_bit(rule, parts):
 def test_one_coordinate_is_written_where_the_rule_says_so():
     _, session, (worker, _) = apart(parts=1, rule=SGD(batch=5, coordinate="uniform"))
     before = session.vector.w.copy()
-    assert worker.turn(1) == layout.TURN_SLEEP
-    assert worker.turn(1) == layout.TURN_OVER
+    assert worker.run_quantum(1) == layout.QUANTUM_SLEEP
+    assert worker.run_quantum(1) == layout.QUANTUM_OVER
     assert (session.vector.w != before).sum() <= 1
 
 

@@ -1,4 +1,4 @@
-/* Sites of one vector: offers to each other, words behind them, meetings at the end of an epoch.
+/* Sites of one vector: offers to each other, words behind them, epoch_barriers at the end of an epoch.
 
 Code: hogshare/runtimes/mpi/site.py, vectors.py, level.py, channel.py, and hogshare/kernels/
 quanta.py (pass_barrier) and exchange.py (pull); beside each step stands the function that it
@@ -14,7 +14,7 @@ Broken twins, by -D, each has to be caught:
   WORDS_LATE    words are read after what they count has been taken for the offer
   NOTED_EARLY   words are noted before the offer is in the vector
   NO_PULL       a worker that has pushed last itself passes without pulling
-  APART         words go by a way of their own, on which they may overtake offers
+  SPACING         words go by a way of their own, on which they may overtake offers
   AT_ONCE       an offer of who has gone on is taken in while this site is in the meeting
   DROPPED       such an offer is put off, and never taken in
   NO_LAST       what is not offered yet when a worker rests is left out of the meeting
@@ -38,7 +38,7 @@ Broken twins, by -D, each has to be caught:
 mtype = { OFFER, GATHER, TAKEN };
 typedef Line {
     chan q = [8] of { mtype, byte, byte, byte };
-#ifdef APART
+#ifdef SPACING
     chan apart = [8] of { byte }
 #endif
 };
@@ -115,7 +115,7 @@ inline offer(s) { /* Site.offer */
             if
             :: t != s ->
                 from[s].to[t].q ! OFFER, phase, amount, word;
-#ifdef APART
+#ifdef SPACING
                 from[s].to[t].apart ! word;
 #endif
                 untaken[s].by[t]++
@@ -133,7 +133,7 @@ inline take(s, k, a, w) { /* Site.take_in */
     d_step { vec[s].by[k] = vec[s].by[k] + a; brought[s]++ };
 #else
     d_step { vec[s].by[k] = vec[s].by[k] + a; brought[s]++ };
-#ifndef APART
+#ifndef SPACING
     note(s, k, w);
 #endif
 #endif
@@ -147,7 +147,7 @@ inline receive(s) { /* Channel.poll */
     :: k < SITES && k == s -> k++
     :: k < SITES && k != s ->
         if
-#ifdef APART
+#ifdef SPACING
         :: from[k].to[s].apart ? w2 -> note(s, k, w2)
 #endif
         :: from[k].to[s].q ? [OFFER, _, _, _] ->

@@ -59,7 +59,7 @@ byte POSTED[EDGES], TAKEN[EDGES];
 bool reading[EDGES * QUEUE]; /* ghost: being averaged */
 byte at[WORKERS]; /* ghost: rounds that are over */
 #ifdef LATE
-bool held[WORKERS]; /* T_HELD: it waits itself */
+bool held[WORKERS]; /* T_PLANE_WAIT: it waits itself */
 bool gone[WORKERS];
 #define LEFT 2 /* of owes: it waits for room */
 #define OWED 1

@@ -346,7 +346,7 @@ join:
         od;
         wish = GO_ON;
         state[me] = RESTING; /* leave(..., RESTING) */
-        LIMIT > EPOCHS || STOP; /* must_rest */
+        LIMIT > EPOCHS || STOP; /* must_pause */
         if
         :: !STOP -> goto join
         :: else

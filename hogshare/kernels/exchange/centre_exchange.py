@@ -32,7 +32,7 @@ from hogshare.kernels.mail.edge_slots import has_mail, next_slot, post, slot_of,
 
 # answers
 GO_ON = -1
-FOR_CLOCK, FOR_VALUES, FOR_LOCK, FOR_ROOM = range(4)  # wait, and for what; places of `waits`
+FOR_CLOCK, FOR_VALUES, FOR_LOCK, FOR_CAPACITY = range(4)  # wait, and for what; places of `waits`
 ASK, HAND_OVER, READS, ADOPT = range(4, 8)
 
 # at : int64 [N_AT]
@@ -498,7 +498,7 @@ def wait_reason(book, where, terms, box, table, me, centre, opened):
         if is_ahead and not is_silent(book, where, box, table, edge):
             return FOR_CLOCK
     if is_owed(book, where, terms, table, me, centre, opened):
-        return FOR_ROOM
+        return FOR_CAPACITY
     return READS if is_blocked(book, where, box, table) else GO_ON
 
 
@@ -609,7 +609,7 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
             if at[A_OUT] == where.out.shape[0]:
                 at[A_PHASE] = TAKE
                 if is_behind_in_step(book, where, terms, box, table, centre):
-                    at[A_PHASE], at[A_WHY] = UNLOCK, FOR_ROOM
+                    at[A_PHASE], at[A_WHY] = UNLOCK, FOR_CAPACITY
                 continue
             edge = where.out[at[A_OUT]]
             if is_due(book, where, table, edge, now):

@@ -29,15 +29,15 @@ carry a row's prediction beyond its own optimum, so the stretch has a limit
 
 The dual rule's vector must remain the sum of the rows' dual variables. There the part that the
 weight holds back stays in the copy, on top of the shared vector, and is offered again at the next
-exchange (`keep`): shared vector plus all copies' changes is always the whole sum, and a worker's
+exchange (`carry`): shared vector plus all copies' changes is always the whole sum, and a worker's
 last flush folds all of its part. SAGA's average must remain the mean of its table, so its changes
 are added whole; the vector itself is bound to nothing. It is folded as above, or, where that is
-stable (`rules.pace.carries`), kept like the dual rule's: where all features are hot, the weights,
-which come from an upper bound of the curvature, drop progress that is worth having. Until the last
-flush, where all workers would fold at once what was to come one exchange after the other: there it
-is dropped. The intercept
-is kept where SAGA's vector is: its steps are short, and every epoch needs all of them. The dual
-rule's is dropped: kept, it diverged on rows of one direction with 8 workers.
+stable (`rules.pace.carries`), carried like the dual rule's: where all features are hot, the
+weights, which come from an upper bound of the curvature, drop progress that is worth having. Until
+the last flush, where all workers would fold at once what was to come one exchange after the other:
+there it is dropped. The intercept is carried where SAGA's vector is: its steps are short, and every
+epoch needs all of them. The dual rule's is dropped: carried, it diverged on rows of one direction
+with 8 workers.
 """
 
 import numpy as np
@@ -80,14 +80,14 @@ def fetch_next(shared, begin, end):
 
 @inlined
 def fold_segment(
-    shared, private, curvature, first, last, n_workers, rows, decay, keep, stretch, after_stretch
+    shared, private, curvature, first, last, n_workers, rows, decay, carry, stretch, after_stretch
 ):
     """Exchange features ``first:last`` of every column; the segment's word is held.
 
     n_workers : of which this is one proposal, beyond what the stretch has taken account of
     rows : times the stretch
-    keep : 1.0 leaves what is not folded in the copy, to be folded later; 0.0 drops it
-    stretch, after_stretch : of the copy's change, and of what is kept
+    carry : 1.0 leaves what is not folded in the copy, to be folded later; 0.0 drops it
+    stretch, after_stretch : of the copy's change, and of what is carried
     """
     local = private.local
     w = private.w
@@ -100,9 +100,9 @@ def fold_segment(
     zero = kind(0.0)
     shrink = kind(decay)
     half = kind(0.5 * n_workers * rows)
-    kept = kind(keep * after_stretch / stretch)
+    carried = kind(carry * after_stretch / stretch)
     share = kind(1.0 / stretch)
-    if n_workers == 1.0 and (keep > 0.0 or stretch > 1.0):
+    if n_workers == 1.0 and (carry > 0.0 or stretch > 1.0):
         # everything is folded; the rules that remember rows have no scale, and no zeros here
         begin, end = np.uint64(first) * n_columns, np.uint64(last) * n_columns
         while begin < end:
@@ -128,10 +128,10 @@ def fold_segment(
                 change = mine - base[j]
                 folded = (even + rest / (slope * kind(curvature[j]) + offset)) * change
                 after = before + share * folded
-                if mine == zero and kept == zero and abs(before) <= abs(base[j]):
+                if mine == zero and carried == zero and abs(before) <= abs(base[j]):
                     after = zero
                 shared[j] = after
-                w[j] = after + kept * (change - folded)
+                w[j] = after + carried * (change - folded)
                 base[j] = after
             begin = stop
         return
@@ -145,19 +145,19 @@ def fold_segment(
             mine = kind(local[layout.L_SCALE, c]) * w[j]
             change = mine - base[j]
             after = before + share * (weight * change)
-            if mine == zero and kept == zero and abs(before) <= abs(base[j]):
+            if mine == zero and carried == zero and abs(before) <= abs(base[j]):
                 # what clipped the base to zero clips anything smaller: l1's zeros stay exact
                 after = zero
             shared[j] = after
-            w[j] = after + kept * (change - weight * change)
+            w[j] = after + carried * (change - weight * change)
             base[j] = after
 
 
 @helper
-def fold_intercept(shared_intercept, dual_mean, private, curvature, n_workers, rows, keep):
+def fold_intercept(shared_intercept, dual_mean, private, curvature, n_workers, rows, carry):
     """Exchange the intercepts and the means of the duals; the first segment's word is held.
 
-    keep : as of `fold_segment`
+    carry : as of `fold_segment`
     """
     local = private.local
     for c in range(local.shape[1]):
@@ -166,7 +166,7 @@ def fold_intercept(shared_intercept, dual_mean, private, curvature, n_workers, r
         folded = exchange_weight(z, n_workers) * change
         after = shared_intercept[c] + folded
         shared_intercept[c] = after
-        local[layout.L_INTERCEPT, c] = after + keep * (change - folded)
+        local[layout.L_INTERCEPT, c] = after + carry * (change - folded)
         local[layout.L_INTERCEPT_BASE, c] = after
         after = dual_mean[c] + local[layout.L_DUAL_MEAN, c] - local[layout.L_DUAL_MEAN_BASE, c]
         dual_mean[c] = after
@@ -231,10 +231,10 @@ def stretch_of(live, n_workers, limit):
 
 
 @helper
-def fold_copy(schedule, vector, memory, private, me, decay, keep, limit, how, proposals_now, live):
+def fold_copy(schedule, vector, memory, private, me, decay, carry, limit, how, proposals_now, live):
     """Fold the worker's copy into the shared vector and the shared vector into the copy.
 
-    keep : see `fold_segment`; of the dual rule, the last flush folds whole what is kept
+    carry : see `fold_segment`; of the dual rule, the last flush folds whole what is carried
     limit : the largest stretch of the steps until the next exchange
     how : TRY leaves a segment that another holds for the next time, WAIT waits for it, ALL waits
         and leaves nothing in the copy that is part of a sum (the last flush of a worker)
@@ -248,7 +248,7 @@ def fold_copy(schedule, vector, memory, private, me, decay, keep, limit, how, pr
     stretch = local[layout.L_STRETCH, 0]
     n_workers = np.float64(proposals_now)
     after_stretch = stretch_of(live, n_workers, limit)
-    if how == ALL and keep > 0.0 and private.average.shape[0] == 0:
+    if how == ALL and carry > 0.0 and private.average.shape[0] == 0:
         n_workers = 1.0
     rest = max(1.0, n_workers / stretch)
     if private.lag.shape[0] > 0:
@@ -276,7 +276,7 @@ def fold_copy(schedule, vector, memory, private, me, decay, keep, limit, how, pr
                 rest,
                 stretch * rows,
                 decay,
-                keep,
+                carry,
                 stretch,
                 after_stretch,
             )
@@ -290,7 +290,7 @@ def fold_copy(schedule, vector, memory, private, me, decay, keep, limit, how, pr
                     vector.intercept_curvature[0],
                     n_workers,
                     rows,
-                    keep if private.average.shape[0] > 0 else 0.0,
+                    carry if private.average.shape[0] > 0 else 0.0,
                 )
             store(vector.segments, word, 0)
         else:
@@ -306,7 +306,7 @@ def take_in(shared, private, base, first, last):
     """Add what others have changed since the last exchange to the copy of ``first:last``."""
     for j in range(np.uint64(first), np.uint64(last)):
         now = shared[j]
-        private[j] = now + (private[j] - base[j])  # exactly `now` where nothing was kept
+        private[j] = now + (private[j] - base[j])  # exactly `now` where nothing was carried
         base[j] = now
 
 
@@ -344,10 +344,10 @@ def pull(schedule, vector, memory, private, me):
 
 
 @helper
-def exchange(schedule, vector, memory, private, me, decay, keep, limit, how):
+def exchange(schedule, vector, memory, private, me, decay, carry, limit, how):
     """`fold_copy` as one of so many proposals as it turns out to be now."""
     live, one_of = load(schedule.control, layout.LIVE), proposals(schedule, me)
-    fold_copy(schedule, vector, memory, private, me, decay, keep, limit, how, one_of, live)
+    fold_copy(schedule, vector, memory, private, me, decay, carry, limit, how, one_of, live)
 
 
 @inlined
@@ -359,14 +359,14 @@ def decay_of(rule):
 @helper
 def push_private(rule, schedule, vector, memory, private, me, how):
     """One exchange, counted."""
-    exchange(schedule, vector, memory, private, me, decay_of(rule), rule.keep, rule.stretch, how)
+    exchange(schedule, vector, memory, private, me, decay_of(rule), rule.carry, rule.stretch, how)
     record_push(schedule, me)
 
 
 @helper
 def push_in_order(rule, schedule, vector, memory, private, me, how, n_workers):
     """One exchange of an ordered run, counted: `n_workers` all start from about one point."""
-    of_rule = decay_of(rule), rule.keep, rule.stretch
+    of_rule = decay_of(rule), rule.carry, rule.stretch
     fold_copy(schedule, vector, memory, private, me, *of_rule, how, n_workers, n_workers)
     record_push(schedule, me)
 

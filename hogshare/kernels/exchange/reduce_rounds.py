@@ -43,15 +43,15 @@ class Round(NamedTuple):
 
 
 @exact_helper
-def wait_for(box, edges, is_room, round_, until):
+def wait_for(box, edges, is_slot, round_, until):
     """Wait until all edges have room, or the message of this round; False: it is not to be."""
     for k in range(edges.shape[0]):
         edge = edges[k]
-        while not (has_capacity(box, edge) if is_room else has_mail(box, edge)):
+        while not (has_capacity(box, edge) if is_slot else has_mail(box, edge)):
             if nanoseconds() > until:
                 return False
             yield_core()
-        if not is_room:
+        if not is_slot:
             slot = slot_of(box, box.counters[edge, layout.M_TAKEN] + 1)
             if box.heads[edge, slot, layout.H_ROUND] != round_:
                 return False

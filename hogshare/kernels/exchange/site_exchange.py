@@ -17,9 +17,9 @@ the duals, SAGA's average):
 - `base`: what the site's value is counted from. It is the sum of all offers that are here, and of
   the ghost, as far as that is there still.
 - `ghost`: what the others are presumed to have done while this site did what it has last offered.
-  What the weight holds back of a change, and the rule does not keep, stays in the value for as long
-  as nothing is here in its place: an M-1st part of it goes when another's next offer comes, all of
-  it when the sites meet.
+  What the weight holds back of a change, and the rule does not carry, stays in the value for as
+  long as nothing is here in its place: an M-1st part of it goes when another's next offer comes,
+  all of it when the sites meet.
 
 The dual rule's coefficients are a sum, of which nothing may be lost, and late changes of hot
 coordinates overshoot. There a site steps as if all M were doing alike (`dual_ascent`), so that its
@@ -67,7 +67,7 @@ class OfferTerms(NamedTuple):
     share : of all rows, that this site has
     rows : of all workers of this one since the last offer
     decay : strength of l2, as far as it contracts a coordinate
-    keep : 1.0 leaves what a weight holds back to be offered later; 0.0 drops it
+    carry : 1.0 leaves what a weight holds back to be offered later; 0.0 drops it
     whole : 1 offers everything, whatever the weights: what is a sum
     stretch : what a change of the site's coefficients is divided by when it is offered
     stretch_of_means : the same, of SAGA's average
@@ -82,7 +82,7 @@ class OfferTerms(NamedTuple):
     share: float
     rows: float
     decay: float
-    keep: float
+    carry: float
     whole: int
     stretch: float
     stretch_of_means: float
@@ -95,21 +95,21 @@ class OfferTerms(NamedTuple):
 
 
 @helper
-def offer_place(account, terms, at, value, weight, keep, stretch):
+def offer_place(account, terms, at, value, weight, carry, stretch):
     """Settle what is offered of one coordinate; return its value from here on."""
     change = value - account.base[at]
     account.offered[at] = weight * change / stretch
     offered = np.float64(account.offered[at])  # as it arrives
-    kept = keep * (change - stretch * offered)
-    ghost = change - offered - kept
+    carried = carry * (change - stretch * offered)
+    ghost = change - offered - carried
     if terms.haunts != 0 and terms.left == 0.0:
         account.ghost[at] = ghost
-        account.base[at] = value - kept
+        account.base[at] = value - carried
         return value
     before = terms.left * account.ghost[at]
     account.ghost[at] = ghost if terms.haunts != 0 else 0.0
     account.base[at] += offered - before + account.ghost[at]
-    return account.base[at] + kept
+    return account.base[at] + carried
 
 
 @inlined
@@ -123,26 +123,26 @@ def offer_part(w, curvature, account, terms, eta, first, last):
     base, ghost, offered = account.base, account.ghost, account.offered
     even, rest, one = kind(terms.share), kind(1.0 - terms.share), kind(1.0)
     slope = kind(0.5 / terms.share * terms.rows * eta)
-    offset, keep = one + slope * kind(terms.decay), kind(terms.keep)
+    offset, carry = one + slope * kind(terms.decay), kind(terms.carry)
     share, stretch = kind(1.0 / terms.stretch), kind(terms.stretch)
     if terms.whole != 0:
         for j in range(first, last):
             value = kind(w[j])  # once: without locks it may be another the next time
             change = value - base[j]
             part = share * change
-            kept = keep * (change - stretch * part)
+            carried = carry * (change - stretch * part)
             offered[j] = part
-            ghost[j] = change - part - kept
-            base[j] = value - kept
+            ghost[j] = change - part - carried
+            base[j] = value - carried
         return
     for j in range(first, last):
         value = kind(w[j])
         change = value - base[j]
         part = (even + rest / (slope * kind(curvature[j]) + offset)) * share * change
-        kept = keep * (change - stretch * part)
+        carried = carry * (change - stretch * part)
         offered[j] = part
-        ghost[j] = change - part - kept
-        base[j] = value - kept
+        ghost[j] = change - part - carried
+        base[j] = value - carried
 
 
 @inlined
@@ -194,10 +194,10 @@ def offer_intercepts(vector, memory, account, terms, etas):
     for c in range(n_columns):
         z = etas[c] * terms.rows * vector.intercept_curvature[0]
         weight = exchange_weight(z, 1.0 / terms.share)
-        kept = terms.keep if memory.average.shape[0] > 0 else 0.0
+        carried = terms.carry if memory.average.shape[0] > 0 else 0.0
         at, mean = m + c, m + n_columns + c
         value = vector.intercept[c]
-        now = offer_place(account, terms, at, value, weight, kept, 1.0)
+        now = offer_place(account, terms, at, value, weight, carried, 1.0)
         put(vector.intercept, c, value, now, terms, False)
         stretch = terms.stretch_of_means
         value = memory.dual_mean[c]
@@ -240,7 +240,7 @@ def offer(vector, memory, account, terms, etas):
                     account.base[j] -= terms.left * account.ghost[j]
                     account.ghost[j] = 0.0
                     continue
-                now = offer_place(account, terms, j, value, weight, terms.keep, terms.stretch)
+                now = offer_place(account, terms, j, value, weight, terms.carry, terms.stretch)
                 if not is_still:
                     put(w, j, value, now, terms, False)
         if memory.average.shape[0] > 0:

@@ -42,12 +42,12 @@ else:
 
         def codegen(context, builder, signature, args):
             i32, i64 = ir.IntType(32), ir.IntType(64)
-            seconds_and_rest = ir.ArrayType(i64, 2)  # timespec, where a long has 64 bits
-            place = cgutils.alloca_once(builder, seconds_and_rest)
+            timespec_type = ir.ArrayType(i64, 2)  # timespec, where a long has 64 bits
+            place = cgutils.alloca_once(builder, timespec_type)
             kind = ir.FunctionType(i32, [i32, place.type])
             function = cgutils.get_or_insert_function(builder.module, kind, "clock_gettime")
             builder.call(function, [i32(time.CLOCK_MONOTONIC), place])
-            now = builder.load(place, typ=seconds_and_rest)
+            now = builder.load(place, typ=timespec_type)
             seconds = builder.mul(builder.extract_value(now, 0), i64(1_000_000_000))
             return builder.add(seconds, builder.extract_value(now, 1))
 

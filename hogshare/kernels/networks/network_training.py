@@ -545,8 +545,8 @@ def one_step(net, own, vectors, memory, team, inputs, rows, numbers, step, point
     if not math.isfinite(total):
         return total, True
     of_batch = rows.shape[0], n_columns, numbers[step], step
-    all_here = go_back(net, own, memory, team, *of_batch, point + net.layers.shape[0] - 1)
-    return total, all_here
+    all_arrived = go_back(net, own, memory, team, *of_batch, point + net.layers.shape[0] - 1)
+    return total, all_arrived
 
 
 @helper
@@ -562,8 +562,8 @@ def take_steps(net, vectors, before, own, memory, team, inputs, order, batch, nu
         rows = order[step * batch : min(order.shape[0], (step + 1) * batch)]
         at = point + 1 + step * n_points
         of_step = inputs, rows, numbers, step, at
-        loss, all_here = one_step(net, own, vectors, memory, team, *of_step)
-        if not all_here:
+        loss, all_arrived = one_step(net, own, vectors, memory, team, *of_step)
+        if not all_arrived:
             return 0.0, False
         if not math.isfinite(loss):
             return loss, True

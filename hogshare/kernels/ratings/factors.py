@@ -109,25 +109,25 @@ def take_step(w, ratings, r, eta):
     slope = loss_derivative(ratings.loss, 0.0, y, z)
     change = kind(-eta * slope)
     of_u, of_i = ratings.of_users[u], ratings.of_items[i]
-    keep_p, keep_q = max(zero, one - shrink * of_u), max(zero, one - shrink * of_i)
+    scale_p, scale_q = max(zero, one - shrink * of_u), max(zero, one - shrink * of_i)
     if ratings.nonnegative != 0:
         for f in range(n_factors):
             a, b = w[p + f], w[q + f]
-            w[p + f] = max(zero, keep_p * a + change * b)
-            w[q + f] = max(zero, keep_q * b + change * a)
+            w[p + f] = max(zero, scale_p * a + change * b)
+            w[q + f] = max(zero, scale_q * b + change * a)
     else:
         for f in range(n_factors):
             a, b = w[p + f], w[q + f]
-            w[p + f] = keep_p * a + change * b
-            w[q + f] = keep_q * b + change * a
+            w[p + f] = scale_p * a + change * b
+            w[q + f] = scale_q * b + change * a
     if ratings.biases != 0:
-        keep_p, keep_q = (
+        scale_p, scale_q = (
             max(zero, one - bias_shrink * of_u),
             max(zero, one - bias_shrink * of_i),
         )
         change = kind(-bias_eta * slope)
-        w[p + n_factors] = keep_p * w[p + n_factors] + change
-        w[q + n_factors] = keep_q * w[q + n_factors] + change
+        w[p + n_factors] = scale_p * w[p + n_factors] + change
+        w[q + n_factors] = scale_q * w[q + n_factors] + change
     return loss
 
 

@@ -132,11 +132,15 @@ def advance_pairwise(w, ratings, u, i, p, q, s, shrink, eta):
     slope = loss_derivative(LOG_LOSS, 0.0, 1.0, z)
     change = kind(-eta * slope)
     rate = kind(shrink * eta * ratings.alpha)
-    keep_p = max(zero, one - rate * ratings.of_users[u])
-    keep_q = max(zero, one - rate * ratings.of_items[i])
+    scale_p = max(zero, one - rate * ratings.of_users[u])
+    scale_q = max(zero, one - rate * ratings.of_items[i])
     for f in range(n_factors):
         a, b, c = w[p + f], w[q + f], w[s + f]
-        a_new, b_new, c_new = keep_p * a + change * (b - c), keep_q * b + change * a, c - change * a
+        a_new, b_new, c_new = (
+            scale_p * a + change * (b - c),
+            scale_q * b + change * a,
+            c - change * a,
+        )
         if ratings.nonnegative != 0:
             a_new, b_new, c_new = max(zero, a_new), max(zero, b_new), max(zero, c_new)
         w[p + f], w[q + f], w[s + f] = a_new, b_new, c_new
@@ -145,8 +149,8 @@ def advance_pairwise(w, ratings, u, i, p, q, s, shrink, eta):
         rate = kind(shrink * bias_eta * ratings.bias_alpha)
         change = kind(-bias_eta * slope)
         w[p + n_factors] *= max(zero, one - rate * ratings.of_users[u])
-        keep_q = max(zero, one - rate * ratings.of_items[i])
-        w[q + n_factors] = keep_q * w[q + n_factors] + change
+        scale_q = max(zero, one - rate * ratings.of_items[i])
+        w[q + n_factors] = scale_q * w[q + n_factors] + change
         w[s + n_factors] -= change
     return loss_value(LOG_LOSS, 0.0, 1.0, z)
 

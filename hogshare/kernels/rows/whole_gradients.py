@@ -48,10 +48,10 @@ class GradientSums(NamedTuple):
     scratch: np.ndarray
 
 
-def sums_of(size: int, n_columns: int, n_sides: int) -> GradientSums:
+def sums_of(size: int, n_columns: int, n_signs: int) -> GradientSums:
     """Fresh sums of a model of so many coefficients."""
     sides = np.zeros((3, 2, n_columns))
-    return GradientSums(np.zeros((n_sides, size)), *sides, np.empty(max(CHUNK, n_columns)))
+    return GradientSums(np.zeros((n_signs, size)), *sides, np.empty(max(CHUNK, n_columns)))
 
 
 @kernel

@@ -77,17 +77,17 @@ def write_plainly(rows, start, end, w, rarity, step, decay):
     """
     kind = w.dtype.type
     if rows.width > 0:
-        keep = 1.0 - min(1.0, decay)
+        shrink = 1.0 - min(1.0, decay)
         for j in range(np.uint64(rows.width)):
-            w[j] = kind(keep * np.float64(w[j]) + step * np.float64(rows.data[start + j]))
+            w[j] = kind(shrink * np.float64(w[j]) + step * np.float64(rows.data[start + j]))
     elif decay == 0.0:
         for k in range(start, end):
             w[rows.indices[k]] += kind(step * np.float64(rows.data[k]))
     else:
         for k in range(start, end):
             j = rows.indices[k]
-            keep = 1.0 - min(1.0, decay * np.float64(rarity[j]))
-            w[j] = kind(keep * np.float64(w[j]) + step * np.float64(rows.data[k]))
+            shrink = 1.0 - min(1.0, decay * np.float64(rarity[j]))
+            w[j] = kind(shrink * np.float64(w[j]) + step * np.float64(rows.data[k]))
 
 
 @inlined

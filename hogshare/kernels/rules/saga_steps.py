@@ -203,7 +203,7 @@ def dense_step(rows, start, w, average, change, long, gain, share, l2, l1):
     kind = w.dtype.type
     pull = long * gain * change
     push = change * share
-    keep = 1.0 / (1.0 + long * l2)
+    shrink = 1.0 / (1.0 + long * l2)
     room = long * l1
     for j in range(np.uint64(rows.width)):
         x = np.float64(rows.data[start + j])
@@ -211,7 +211,7 @@ def dense_step(rows, start, w, average, change, long, gain, share, l2, l1):
         after = np.float64(w[j]) - pull * x - long * old
         if l1 > 0.0:
             after = shrunk(after, room)
-        w[j] = kind(after * keep)
+        w[j] = kind(after * shrink)
         average[j] = old + push * x
 
 
@@ -223,12 +223,12 @@ def dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch)
     local = private.local
     change = local[layout.L_STEP]
     pull = local[layout.L_MARGIN]  # which this row needs no more
-    keep = local[layout.L_GAIN]
+    shrink = local[layout.L_GAIN]
     kind = w.dtype.type
     n_columns = np.uint64(change.shape[0])
     for c in range(n_columns):
         pull[c] = stretch * step[c] * gain * change[c]
-        keep[c] = 1.0 / (1.0 + stretch * step[c] * l2)
+        shrink[c] = 1.0 / (1.0 + stretch * step[c] * l2)
     for f in range(np.uint64(rows.width)):
         x = np.float64(rows.data[start + f])
         base = f * n_columns
@@ -238,7 +238,7 @@ def dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch)
             after = np.float64(w[base + c]) - pull[c] * x - long * old
             if l1 > 0.0:
                 after = shrunk(after, long * l1)
-            w[base + c] = kind(after * keep[c])
+            w[base + c] = kind(after * shrink[c])
             average[base + c] = old + change[c] * share * x
 
 
@@ -367,7 +367,7 @@ def saga_rows(
 
 @kernel
 def remember(rows, rule, w, intercept, schedule, memory, local):
-    """Fill the table with the derivatives at a model; rows that are held out keep their zeros."""
+    """Fill the table with the derivatives at a model; rows that are held out shrink their zeros."""
     n_held_out = schedule.held_out.shape[0]
     for r in range(rows.y.shape[0]):
         if n_held_out == 0 or schedule.held_out[r] == 0:

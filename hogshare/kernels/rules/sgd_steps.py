@@ -73,7 +73,7 @@ class RuleNumbers(NamedTuple):
     intercept_step: float  # of SDCA; of SAGA, in proportion to its step
     threshold: float  # of l1, 0 without
     curvature: float  # of the loss, at most
-    keep: float  # whether what an exchange holds back stays in the copy, see `copy_exchange`
+    carry: float  # whether what an exchange holds back stays in the copy, see `copy_exchange`
     stretch: float  # of the steps in a worker's own copy, at most; see `copy_exchange`
     tamed: int  # whether SAGA's step is halved where it turns out to be too long
     saga_step: float  # the first; the present one stands in the columns

@@ -127,7 +127,7 @@ def throttle_allows(plan, table, control, me):
         for k in range(table.shape[0]):
             # whom a plane holds comes to no barrier, and may wait for one who has; nor does who has
             # done its share of the epochs that are open
-            held = load(table[k], layout.T_HELD) != 0
+            held = load(table[k], layout.T_PLANE_WAIT) != 0
             held = held or (k != me and waits_for_epochs(table, control, plan, k))
             if in_run(load(table[k], layout.T_STATE)) and not held:
                 live += 1

@@ -72,7 +72,7 @@ class EpochPlan(NamedTuple):
     replace: int  # where there are chances: draw each visit by itself
     window: int  # neighbours read together in a shuffled order; 0: none, it is wholly random
     abreast: int  # windows read in turn, see `streams`
-    turned: int  # 1: each of those begins a row later than the one beside it
+    interleaved: int  # 1: each of those begins a row later than the one beside it
     seed: int
     record_every: int  # blocks between snapshots; 0: never
     report_epochs: int  # 1: leave the kernel at the end of an epoch
@@ -166,7 +166,7 @@ def prepare_order(schedule, plan, epoch, me):
             draw_rows(schedule.chances, order, plan.replace != 0, plan.seed, epoch)
         elif plan.shuffle and plan.window > 0:
             scratch, held_out, seed = schedule.permutation, schedule.held_out, plan.seed
-            shape = plan.window, plan.abreast, plan.turned
+            shape = plan.window, plan.abreast, plan.interleaved
             shuffle_windows(scratch, held_out, order, *shape, seed, epoch)
         else:
             if plan.shuffle:
@@ -437,14 +437,15 @@ def tick(plan, state, me):
 
 @inlined
 def news_of(plan, last, completed):
-    """What the caller wants to hear of a block: TURN_RECORD, TURN_EPOCH, or nothing (TURN_OVER).
+    """What the caller wants to hear of a block: QUANTUM_RECORD, QUANTUM_EPOCH, or nothing
+    (QUANTUM_OVER).
 
     last : whether it was its epoch's
     completed : blocks completed by all, 0 where it counts for nothing
     """
     if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
-        return layout.TURN_RECORD
-    return layout.TURN_EPOCH if last and plan.report_epochs else layout.TURN_OVER
+        return layout.QUANTUM_RECORD
+    return layout.QUANTUM_EPOCH if last and plan.report_epochs else layout.QUANTUM_OVER
 
 
 @helper

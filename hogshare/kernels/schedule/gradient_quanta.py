@@ -1,8 +1,8 @@
 """Quanta whose blocks' steps are taken outside: by a gradient of the user's, between two calls.
 
 As `hogshare.kernels.schedule.quanta` in all but that, whose factories make them. A quantum claims a
-block, pulls for it, and answers TURN_STEP. Who has called takes the step where the plane wants it
-(`hogshare.engine.gradient_steps`) and calls again: that quantum pushes and counts the block, and
+block, pulls for it, and answers QUANTUM_STEP. Who has called takes the step where the plane wants
+it (`hogshare.engine.gradient_steps`) and calls again: that quantum pushes and counts the block, and
 claims the next if `n_blocks` is not 0. So a block is one call of a kernel and one of the gradient.
 
 Who writes: T_STEP, the worker alone, 1 from the claim of a block to its end. All else as `turns`.

@@ -63,7 +63,7 @@ UNSENT = 3  # over sites: computed, and not brought to the others yet
 BROUGHT = 4  # over sites: it is the others' too, or theirs is here
 STEPPED = -1  # T_PART: this worker has taken the mini-batch's step, and folds it
 GO_ON = 0  # T_WISH
-REST = 1
+PAUSE = 1
 LEAVE = 2
 
 
@@ -129,13 +129,13 @@ def end_section(schedule, me):
 def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """Fold and count the block in hand: into the shared vector, or by the master.
 
-    Returns TURN_OVER, or what has to come first: TURN_GATHER for the step of a mini-batch that is
-    split, TURN_WAIT for the master, TURN_RECORD or TURN_EPOCH. The section goes on at the next
-    call.
+    Returns QUANTUM_OVER, or what has to come first: QUANTUM_GATHER for the step of a mini-batch
+    that is split, QUANTUM_WAIT for the master, QUANTUM_RECORD or QUANTUM_EPOCH. The section goes on
+    at the next call.
     """
     state = schedule.table[me]
     if state[layout.T_PART] > 0:
-        return layout.TURN_GATHER
+        return layout.QUANTUM_GATHER
     has_step = plan.split == 0 or state[layout.T_PART] == STEPPED
     if plan.private == MASTER:
         if state[layout.T_COMPUTED] == COMPUTED:
@@ -146,7 +146,7 @@ def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
                 post(mail.box, me)
             state[layout.T_COMPUTED] = POSTED
         if not all_taken(mail.box, me):
-            return layout.TURN_WAIT
+            return layout.QUANTUM_WAIT
         last, completed = epoch_is_over(schedule, plan), state[layout.T_COUNTED]
     else:
         if plan.private == EXCHANGE:
@@ -196,7 +196,7 @@ def claim_block(rows, rule, plan, schedule, vector, memory, private, me):
             stop_now(control, layout.STOPPED_BY_LIMIT)
             state[layout.T_WISH] = LEAVE
         elif epochs >= load(control, layout.LIMIT):
-            state[layout.T_WISH] = REST
+            state[layout.T_WISH] = PAUSE
 
 
 @helper
@@ -213,7 +213,7 @@ def count_brought(plan, schedule, me):
 def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """What a worker does next: COMPUTE the block in hand, AGAIN, or one of the ``TURN_`` answers.
 
-    Of a plane's the answer after a fold is TURN_OVER at least, for the plane to be called.
+    Of a plane's the answer after a fold is QUANTUM_OVER at least, for the plane to be called.
 
     The stop word counts where all workers of a round see the same: in a section, and after all
     sections of a round. Who leaves or rests has one section more, for what its copy has kept.
@@ -222,16 +222,16 @@ def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
     state = schedule.table[me]
     n = schedule.table.shape[0]
     if state[layout.T_COMPUTED] == UNSENT:
-        return layout.TURN_BRING
+        return layout.QUANTUM_BRING
     if state[layout.T_COMPUTED] == BROUGHT:
         count_brought(plan, schedule, me)
     pending = state[layout.T_PENDING]
     if pending != 0 and pending <= state[layout.T_ROUND]:
         all_over = has_come(schedule, state[layout.T_ROUND] * n)
-        return layout.TURN_HOME if all_over else layout.TURN_WAIT
+        return layout.QUANTUM_HOME if all_over else layout.QUANTUM_WAIT
     if state[layout.T_BLOCK] >= 0 and state[layout.T_COMPUTED] == 0:
         if not has_come(schedule, state[layout.T_ROUND] * n):
-            return layout.TURN_WAIT
+            return layout.QUANTUM_WAIT
         stopped = load(control, layout.STOP)
         # a caller's stop over sites comes when some have pulled: all do, or bits would differ
         is_pulled = stopped == layout.RUNNING or stopped == layout.STOPPED_IN_STEP
@@ -241,7 +241,9 @@ def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
         if stopped == layout.RUNNING:
             site = state[layout.T_SITE]
             return (
-                COMPUTE if site == layout.ONE_SITE or site == layout.BEGINS else layout.TURN_BRING
+                COMPUTE
+                if site == layout.ONE_SITE or site == layout.BEGINS
+                else layout.QUANTUM_BRING
             )
         state[layout.T_BLOCK] = layout.NO_BLOCK
         state[layout.T_WISH] = LEAVE
@@ -249,16 +251,16 @@ def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
     wish = state[layout.T_WISH]
     if wish != GO_ON and plan.private == ALONE:  # nothing is kept, and others may wait for its end
         state[layout.T_WISH] = GO_ON
-        return layout.TURN_DONE if wish == LEAVE else layout.TURN_REST
+        return layout.QUANTUM_DONE if wish == LEAVE else layout.QUANTUM_PAUSE
     mine = has_come(schedule, state[layout.T_ROUND] * n + me)
     if not mine or not all_are_ready(schedule, state[layout.T_ROUND]):
-        return layout.TURN_WAIT
+        return layout.QUANTUM_WAIT
     if state[layout.T_STOPS] != 0:
         stop_now(control, state[layout.T_STOPS])
         state[layout.T_STOPS] = 0
     if state[layout.T_COMPUTED] != 0:
         answer = fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me)
-        if answer != layout.TURN_OVER or plan.private == ALONE:
+        if answer != layout.QUANTUM_OVER or plan.private == ALONE:
             return answer
     if wish == GO_ON:
         claim_block(rows, rule, plan, schedule, vector, memory, private, me)
@@ -268,4 +270,4 @@ def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
         push_in_order(rule, schedule, vector, memory, private, me, ALL, workers_left(schedule))
     state[layout.T_WISH] = GO_ON
     end_section(schedule, me)
-    return layout.TURN_DONE if wish == LEAVE else layout.TURN_REST
+    return layout.QUANTUM_DONE if wish == LEAVE else layout.QUANTUM_PAUSE

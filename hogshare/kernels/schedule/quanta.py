@@ -7,7 +7,7 @@ many blocks without Python, watching the stop word at every block. The loop in P
 
 With T_ENTERS in its row, which is written before the run, a worker's first turn enters the run,
 and the one that finds nothing left leaves it; otherwise both are calls of their own. A turn that
-finds no block yet, or is held by a barrier, looks again for a moment, T_LOOKS times in one wait.
+finds no block yet, or is held by a barrier, looks again for a moment, T_POLLS times in one wait.
 Longer waits are not done here.
 """
 
@@ -203,9 +203,9 @@ def may_begin(rule, plan, schedule, vector, memory, private, me):
 def parting(rule, plan, schedule, vector, memory, private, me, answer):
     """The answer of a turn's last look; who is done, or rests, leaves if that is left to it."""
     if schedule.table[me, layout.T_ENTERS] != 0:
-        if answer == layout.TURN_DONE:
+        if answer == layout.QUANTUM_DONE:
             leave_run(rule, plan, schedule, vector, memory, private, me, layout.DONE)
-        elif answer == layout.TURN_REST:
+        elif answer == layout.QUANTUM_PAUSE:
             leave_run(rule, plan, schedule, vector, memory, private, me, layout.RESTING)
     return answer
 
@@ -223,17 +223,17 @@ def poll_again(schedule, plan, me):
 
     Between two looks the core is given up, because who is waited for may need it; on a busy machine
     each time takes milliseconds, so that looks are few, and once they are done the turns of this
-    wait make none. Whoever has come by what it waited for sets T_LOOKED back to 0. Nobody looks
+    wait make none. Whoever has come by what it waited for sets T_POLLED back to 0. Nobody looks
     while all are to stand still for a repair, or where a stop ends the turn.
     """
     control = schedule.control
     state = schedule.table[me]
-    if state[layout.T_LOOKED] >= state[layout.T_LOOKS] or must_leave(control, plan.ordered != 0):
+    if state[layout.T_POLLED] >= state[layout.T_POLLS] or must_leave(control, plan.ordered != 0):
         return False
     if load(control, layout.REPAIR_WANTED) != load(control, layout.REPAIRED):
         return False
     began = nanoseconds()
-    state[layout.T_LOOKED] += 1
+    state[layout.T_POLLED] += 1
     for_others = plan.barrier != FREE or plan.private == MASTER
     glances = FEW_GLANCES if for_others else GLANCES
     ended, ready = load(control, layout.EPOCHS), load(control, layout.READY)
@@ -266,7 +266,7 @@ def claim_or_wait(schedule, plan, me):
         if not (is_waited_for(schedule, plan) and poll_again(schedule, plan, me)):
             return ticket
         ticket = claim(schedule, plan, me)
-    state[layout.T_LOOKED] = 0
+    state[layout.T_POLLED] = 0
     return ticket
 
 
@@ -291,7 +291,7 @@ def pass_barrier(plan, schedule, vector, memory, private, me):
         while not may_pass(plan, schedule.table, schedule.control, me):
             if each_draws or not poll_again(schedule, plan, me):
                 return False
-        state[layout.T_LOOKED] = 0
+        state[layout.T_POLLED] = 0
     if plan.private == EXCHANGE:
         pull(schedule, vector, memory, private, me)
     return True
@@ -301,10 +301,10 @@ def pass_barrier(plan, schedule, vector, memory, private, me):
 def step_or_wait(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """`next_step`; looks again for a moment whether others have had their sections."""
     answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
-    while answer == layout.TURN_WAIT and poll_again(schedule, plan, me):
+    while answer == layout.QUANTUM_WAIT and poll_again(schedule, plan, me):
         answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
-    if answer != layout.TURN_WAIT:
-        schedule.table[me, layout.T_LOOKED] = 0
+    if answer != layout.QUANTUM_WAIT:
+        schedule.table[me, layout.T_POLLED] = 0
     return answer
 
 
@@ -316,8 +316,8 @@ def nothing_to_claim(schedule, plan, me):
     epochs = load(control, layout.EPOCHS)
     if epochs >= plan.max_epochs:
         stop_now(control, layout.STOPPED_BY_LIMIT)
-        return layout.TURN_DONE
-    return layout.TURN_REST if epochs >= load(control, layout.LIMIT) else layout.TURN_WAIT
+        return layout.QUANTUM_DONE
+    return layout.QUANTUM_PAUSE if epochs >= load(control, layout.LIMIT) else layout.QUANTUM_WAIT
 
 
 @helper
@@ -325,7 +325,7 @@ def begin_step(schedule, private, me):
     """Answer that the block in hand is ready for its step, which is taken outside."""
     start_block(private.local)
     schedule.table[me, layout.T_STEP] = 1
-    return layout.TURN_STEP
+    return layout.QUANTUM_STEP
 
 
 @helper
@@ -372,14 +372,14 @@ def quantum_of(name, method, lock_free, ordered=False, single=False, outside=Fal
         then.
     """
 
-    def take_turn(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
+    def take_quantum(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
         """Claim and compute up to `n_blocks` blocks; returns one of the ``TURN_`` answers."""
         control = schedule.control
         table = schedule.table
         # a block's push comes before its clock wherever somebody looks at clocks
         must_push = not ordered and (plan.barrier != FREE or plan.sleeps != 0)
         if not ordered and not may_begin(rule, plan, schedule, vector, memory, private, me):
-            return layout.TURN_CLOSED
+            return layout.QUANTUM_CLOSED
         while n_blocks > 0 or (outside and table[me, layout.T_STEP] != 0):
             if outside and table[me, layout.T_STEP] != 0:
                 table[me, layout.T_STEP] = 0
@@ -391,7 +391,7 @@ def quantum_of(name, method, lock_free, ordered=False, single=False, outside=Fal
                     n_blocks -= 1
                 if must_leave(control, ordered):
                     side = schedule, vector, memory, private, me
-                    return parting(rule, plan, *side, layout.TURN_DONE)
+                    return parting(rule, plan, *side, layout.QUANTUM_DONE)
                 wanted = load(control, layout.REPAIR_WANTED)
                 if method != GRADIENT and wanted != load(control, layout.REPAIRED):
                     if pause(rule, plan, schedule, vector, memory, private, me, wanted):
@@ -403,7 +403,7 @@ def quantum_of(name, method, lock_free, ordered=False, single=False, outside=Fal
                         else:
                             average_table(rows, memory.gradients, 1.0 / n, memory.average, mean)
                         end_pause(control, wanted)
-                    return layout.TURN_WAIT
+                    return layout.QUANTUM_WAIT
                 slept = plan.sleeps != 0 and table[me, layout.T_SLEEPS] != 0
                 if ordered:
                     side = schedule, vector, memory, mail, private, me
@@ -418,7 +418,7 @@ def quantum_of(name, method, lock_free, ordered=False, single=False, outside=Fal
                 else:
                     side = schedule, vector, memory, private, me
                     if plan.barrier != FREE and not pass_barrier(plan, *side):
-                        return layout.TURN_WAIT
+                        return layout.QUANTUM_WAIT
                     ticket = claim_or_wait(schedule, plan, me)
                 if ticket == layout.NO_BLOCK:
                     answer = nothing_to_claim(schedule, plan, me)
@@ -430,7 +430,7 @@ def quantum_of(name, method, lock_free, ordered=False, single=False, outside=Fal
                 if plan.sleeps != 0 and ticket != layout.FINISH_EPOCH:
                     table[me, layout.T_SLEEPS] = 0 if slept else 1
                     if not slept:
-                        return layout.TURN_SLEEP
+                        return layout.QUANTUM_SLEEP
                 if outside and ticket != layout.FINISH_EPOCH:
                     return begin_step(schedule, private, me)
                 n_rows = 0
@@ -510,14 +510,14 @@ def quantum_of(name, method, lock_free, ordered=False, single=False, outside=Fal
                 else:
                     end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
             news = news_of(plan, last, completed)
-            if news != layout.TURN_OVER:
+            if news != layout.QUANTUM_OVER:
                 return news
             if outside and plan.sleeps != 0 and ticket != layout.FINISH_EPOCH:
-                return layout.TURN_OVER
-        return layout.TURN_OVER
+                return layout.QUANTUM_OVER
+        return layout.QUANTUM_OVER
 
-    take_turn.__name__ = take_turn.__qualname__ = name
-    return kernel(take_turn)
+    take_quantum.__name__ = take_quantum.__qualname__ = name
+    return kernel(take_quantum)
 
 
 @helper
@@ -536,7 +536,7 @@ def is_answered(plan, schedule, vector, mail, me):
         help_master(plan, schedule, vector, mail, me)
         if not may_go_on(plan, mail, me) and not poll_again(schedule, plan, me):
             return False
-    schedule.table[me, layout.T_LOOKED] = 0
+    schedule.table[me, layout.T_POLLED] = 0
     return True
 
 
@@ -544,12 +544,12 @@ def is_answered(plan, schedule, vector, mail, me):
 def step_or_help(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """`next_step`; helps the master, and looks again for a moment."""
     answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
-    while answer == layout.TURN_WAIT:
+    while answer == layout.QUANTUM_WAIT:
         help_master(plan, schedule, vector, mail, me)
         answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
-        if answer == layout.TURN_WAIT and not poll_again(schedule, plan, me):
+        if answer == layout.QUANTUM_WAIT and not poll_again(schedule, plan, me):
             return answer
-    schedule.table[me, layout.T_LOOKED] = 0
+    schedule.table[me, layout.T_POLLED] = 0
     return answer
 
 
@@ -583,10 +583,10 @@ def ready_to_compute(rows, rule, plan, schedule, vector, mail, private, me, tick
         state[layout.T_SLEEPS] = 0
         return COMPUTE
     if not read_for_block(rows, rule, plan, schedule, vector, mail, private, me, ticket):
-        return layout.TURN_WAIT
+        return layout.QUANTUM_WAIT
     if plan.sleeps != 0:
         state[layout.T_SLEEPS] = 1
-        return layout.TURN_SLEEP
+        return layout.QUANTUM_SLEEP
     return COMPUTE
 
 
@@ -627,7 +627,7 @@ def master_quantum_of(name, ordered, copied=False, single=False, outside=False):
     slot.
     """
 
-    def take_turn(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
+    def take_quantum(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
         """Claim, read, compute and post up to `n_blocks` blocks; one of the ``TURN_`` answers."""
         control = schedule.control
         state = schedule.table[me]
@@ -642,7 +642,7 @@ def master_quantum_of(name, ordered, copied=False, single=False, outside=False):
                     n_blocks -= 1
                 if must_leave(control, ordered):
                     count_posted(plan, state, me)
-                    return layout.TURN_DONE
+                    return layout.QUANTUM_DONE
                 if plan.inline != 0:
                     take_round(plan, schedule, vector, mail)
                 if ordered:
@@ -650,27 +650,27 @@ def master_quantum_of(name, ordered, copied=False, single=False, outside=False):
                     answer = step_or_help(rows, rule, plan, *side)
                     if answer == AGAIN:
                         continue
-                    if answer == layout.TURN_BRING and state[layout.T_COMPUTED] == 0:
+                    if answer == layout.QUANTUM_BRING and state[layout.T_COMPUTED] == 0:
                         # every site has the snapshot that the block is computed from
                         of_block = mail, private, me, state[layout.T_BLOCK]
                         if not read_for_block(rows, rule, plan, schedule, vector, *of_block):
-                            return layout.TURN_WAIT
+                            return layout.QUANTUM_WAIT
                     if answer != COMPUTE:
                         return answer
                 elif state[layout.T_COMPUTED] == POSTED:
                     if not is_answered(plan, schedule, vector, mail, me):
-                        return layout.TURN_WAIT
+                        return layout.QUANTUM_WAIT
                     count_posted(plan, state, me)
                     if plan.sleeps != 0:
-                        return layout.TURN_OVER  # with its block
+                        return layout.QUANTUM_OVER  # with its block
                 ticket = state[layout.T_BLOCK]  # which may have waited for a snapshot
                 if not ordered:
                     if ticket == layout.NO_BLOCK:
                         if plan.barrier == FREE:
                             if not is_answered(plan, schedule, vector, mail, me):
-                                return layout.TURN_WAIT
+                                return layout.QUANTUM_WAIT
                         elif not pass_barrier(plan, schedule, vector, memory, private, me):
-                            return layout.TURN_WAIT
+                            return layout.QUANTUM_WAIT
                         ticket = claim(schedule, plan, me)
                         if ticket == layout.NO_BLOCK:
                             return nothing_to_claim(schedule, plan, me)
@@ -708,12 +708,12 @@ def master_quantum_of(name, ordered, copied=False, single=False, outside=False):
             if last:
                 end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
             news = news_of(plan, last, completed)
-            if news != layout.TURN_OVER:
+            if news != layout.QUANTUM_OVER:
                 return news
-        return layout.TURN_OVER
+        return layout.QUANTUM_OVER
 
-    take_turn.__name__ = take_turn.__qualname__ = name
-    return kernel(take_turn)
+    take_quantum.__name__ = take_quantum.__qualname__ = name
+    return kernel(take_quantum)
 
 
 # By Rule.method, Plan.private, Plan.ordered, and whether there is one column. Ordered turns are

@@ -90,18 +90,18 @@ def stale_quantum_of(name, outside=False):
         its last part has been read. Then a quantum is the block in hand, or one that begins.
     """
 
-    def take_turn(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
+    def take_quantum(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
         """Take up to `n_blocks` blocks a step further; one of the ``TURN_`` answers."""
         control = schedule.control
         state = schedule.table[me]
         for _ in range(1 if outside else n_blocks):
             if must_leave(control, False):
-                return layout.TURN_DONE
+                return layout.QUANTUM_DONE
             sleeps = state[layout.T_SLEEPS]
             ticket = state[layout.T_BLOCK]
             if sleeps == 0:
                 if plan.barrier != FREE and not may_pass(plan, schedule.table, control, me):
-                    return layout.TURN_WAIT
+                    return layout.QUANTUM_WAIT
                 ticket = claim(schedule, plan, me)
                 if ticket == layout.NO_BLOCK:
                     return nothing_to_claim(schedule, plan, me)
@@ -113,7 +113,7 @@ def stale_quantum_of(name, outside=False):
                 if sleeps < plan.parts:
                     read_part(vector, private, sleeps, plan.parts)
                     state[layout.T_SLEEPS] = sleeps + 1
-                    return layout.TURN_SLEEP
+                    return layout.QUANTUM_SLEEP
                 if outside:
                     if sleeps == plan.parts and state[layout.T_STEP] == 0:
                         return begin_step(schedule, private, me)
@@ -123,7 +123,7 @@ def stale_quantum_of(name, outside=False):
                 write_part(vector, private, sleeps - plan.parts, plan.parts)
                 if sleeps + 1 < 2 * plan.parts:
                     state[layout.T_SLEEPS] = sleeps + 1
-                    return layout.TURN_SLEEP
+                    return layout.QUANTUM_SLEEP
                 state[layout.T_SLEEPS] = 0
                 record_push(schedule, me)
                 note_event(schedule, me, ticket, 0, 0)
@@ -133,12 +133,12 @@ def stale_quantum_of(name, outside=False):
             if last:
                 end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
             news = news_of(plan, last, completed)
-            if news != layout.TURN_OVER:
+            if news != layout.QUANTUM_OVER:
                 return news
-        return layout.TURN_OVER
+        return layout.QUANTUM_OVER
 
-    take_turn.__name__ = take_turn.__qualname__ = name
-    return kernel(take_turn)
+    take_quantum.__name__ = take_quantum.__qualname__ = name
+    return kernel(take_quantum)
 
 
 stale_quantum = stale_quantum_of("apart_turn")

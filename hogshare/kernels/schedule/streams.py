@@ -119,17 +119,17 @@ def draw_rows(chances, order, replace, seed, epoch):
 
 
 @helper
-def shuffle_windows(permutation, held_out, order, window, abreast, turned, seed, epoch):
+def shuffle_windows(permutation, held_out, order, window, abreast, interleaved, seed, epoch):
     """An order that reads neighbours together: windows of `window` rows, drawn at random.
 
     One at a time (``abreast == 1``), its rows at random: for rows that do not fit in memory, where
     each row at random would read a page of the disk. Or several abreast, a row of each in turn: for
     rows that do not fit in the caches. The processor sees a few streams and reads ahead in each,
     and rows that follow each other in the order still come from windows drawn apart. If they are
-    `turned`, each window begins one row later than the one beside it, and goes round: else the rows
-    of one place in all windows follow each other in every epoch, and what SDCA remembers of them on
-    average is not evened out with what it remembers of the others (docs/exchange.md, "The order of
-    rows").
+    `interleaved`, each window begins one row later than the one beside it, and goes round: else the
+    rows of one place in all windows follow each other in every epoch, and what SDCA remembers of
+    them on average is not evened out with what it remembers of the others (docs/exchange.md, "The
+    order of rows").
 
     Where the windows begin moves from epoch to epoch; the last one holds what is left of the data.
     `permutation` is scratch; rows that are held out are left out.
@@ -148,7 +148,7 @@ def shuffle_windows(permutation, held_out, order, window, abreast, turned, seed,
         start = k
         for place in range(window):
             for side in range(i, min(i + abreast, n_windows)):
-                r = permutation[side] * window + (place + turned * side) % window
+                r = permutation[side] * window + (place + interleaved * side) % window
                 if r >= n_rows:
                     continue
                 r += offset

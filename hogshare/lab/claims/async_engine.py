@@ -38,12 +38,12 @@ WRITTEN = {"sgd": "SGD", "asgd": "ASGD", "saga": "SAGA", "asaga": "ASAGA"}
 BASE_MS = 20.0  # what a task sleeps besides
 MLLIB_MS = 31.0  # a round of two workers on 4,000 x 200 rows, in local mode on two cores
 COMPUTING, SIGMA = 0.25, 0.8  # of a virtual task, in sleeps: all in all a deviation of a fifth
-HERE = (
+SETTING = (
     "4,000 x 200 dense rows, logistic loss, {}; tasks on a tenth of their rows that sleep 20 ms; "
     "quick on a virtual clock, in full processes"
 )
-EIGHT = HERE.format("8 workers of which one is late")
-CLUSTER = HERE.format("32 workers of which 6 are late by 1.5 to 2.5 tasks and 2 by up to 10")
+EIGHT = SETTING.format("8 workers of which one is late")
+CLUSTER = SETTING.format("32 workers of which 6 are late by 1.5 to 2.5 tasks and 2 by up to 10")
 
 
 def settings_of(n_rows: int, seed: int, quick: bool, **others: Any) -> dict[str, Any]:

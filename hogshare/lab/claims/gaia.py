@@ -39,7 +39,7 @@ APPLICATIONS: dict[str, dict[str, Any]] = {
 STEPS = {"factorisation": 0.03, "network": 0.03}
 SMALLER = {"factorisation": {"rows": 50_000, "epochs": 4}}  # quick, of three centres
 LATENCIES = ("15x:0ms", "15x:100ms", "15x:300ms")
-HERE = (
+SETTING = (
     "virtual clock, links of 1 Gbit/s (LAN), of a fifteenth with 50 ms (WAN), of a sixtieth; "
     "threshold 0.1, clock difference 3, queue 5; quick 3 centres, blocks of 20 ms and two of "
     "four applications, in full 11 and 100 ms"
@@ -216,14 +216,14 @@ def _over_bsp(found: Found) -> list[float]:
     return [value for key, value in found.items() if not key.endswith("filter")]
 
 
-on_links = functools.partial(Claim, here=HERE, seconds=(75, 4000))
+on_links = functools.partial(Claim, here=SETTING, seconds=(75, 4000))
 
 CLAIMS = (
     on_links(
         name="gaia-1",
         source=f"{PAPER}, section 3",
         says="More than 95 % of the updates change a value by less than 1 %.",
-        here=f"{HERE}; changes of a clock",
+        here=f"{SETTING}; changes of a clock",
         numbers=numbers("share of changes below 1 %", ("lan",), "> 0.95"),
         measure=small_shares,
         agrees=lambda x: min(x.values()) > 0.95,

@@ -442,7 +442,7 @@ class Planes(Experiment):
         """As `Experiment.run`; ranks of MPI measure together. The exit code."""
         if args.runtime == options.RANKS:
             return rank_measurement.run(self, args)
-        return self.run_here(args)
+        return self.run_locally(args)
 
     def targets_of(self, result: Result) -> dict[str, float]:
         """As of `Experiment`; what is not given is above what one worker has come to."""

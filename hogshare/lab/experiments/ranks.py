@@ -328,7 +328,7 @@ class Ranks(Command):
 
     def result(self, args: Any) -> Result:
         """Measure together with the other ranks."""
-        result = measure(args, args.lent["runtime"])
+        result = measure(args, args.assigned["runtime"])
         warn(doubts(result))
         return result
 

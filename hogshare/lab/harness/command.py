@@ -44,7 +44,7 @@ class Command(abc.ABC):
         )
         settings.add_options(parser, self.settings)
         outputs.add_options(parser, self.is_drawn)
-        parser.set_defaults(run=self.run, lent={})
+        parser.set_defaults(run=self.run, assigned={})
 
     def defaults(self, **others: Any) -> dict[str, Any]:
         """The settings if the command line says nothing, but for `others`."""
@@ -59,10 +59,10 @@ class Command(abc.ABC):
             The exit code.
         """
         if getattr(args, "runtime", "") == options.RANKS:
-            return rank_command.run(args, self.run_here)
-        return self.run_here(args)
+            return rank_command.run(args, self.run_locally)
+        return self.run_locally(args)
 
-    def run_here(self, args: Any) -> int:
+    def run_locally(self, args: Any) -> int:
         """As `run`, by this process."""
         if self.check is not None:
             self.check(args)

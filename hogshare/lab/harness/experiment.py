@@ -92,7 +92,7 @@ class Experiment(Command):
         problem = self.problem(args)
         wanted = self.settle(problem, settings.values_of(args, self.settings))
         warn(crowded(wanted))
-        workers = args.lent.get("runtime")
+        workers = args.assigned.get("runtime")
         result = self.measure(problem, wanted, {} if workers is None else {"runtime": workers})
         warn(self.doubts(result))
         return result

@@ -19,7 +19,7 @@ from hogshare.lab.harness.command import Command, check_files
 def run(command: Command, args: Any) -> int:
     """Measure by all ranks, and have rank 0 print and store; the exit code.
 
-    What is measured has the runtime of all ranks in ``args.lent``.
+    What is measured has the runtime of all ranks in ``args.assigned``.
     """
     from hogshare.runtimes.mpi.runtime import MPI
 
@@ -62,7 +62,7 @@ class Measuring(rank_command.RankCommand):
         with _quiet(place > 0):
             if place == 0:
                 check_files(self.args)
-            args = argparse.Namespace(**{**vars(self.args), "lent": {"runtime": runtime}})
+            args = argparse.Namespace(**{**vars(self.args), "assigned": {"runtime": runtime}})
             return self.measured.result(args), {}
 
 

@@ -31,9 +31,9 @@ from hogshare.shm.speeds import BLOCKS, NANOSECONDS, PUSHES, ROWS
 from hogshare.system import machine
 from hogshare.system.interrupts import DeferredSignals
 
-LEAST_TURNS = 4  # of a run that has measured something
+LEAST_QUANTA = 4  # of a run that has measured something
 LEAST_SECONDS = 0.005  # of computing: more than a quantum of full length of up to seven workers
-TOLD_APART = 0.2  # standard error of an exchange's cost, over the cost, up to which it is believed
+SEPARABLE = 0.2  # standard error of an exchange's cost, over the cost, up to which it is believed
 OUTLIER = 1.5  # times the median row time, beyond which a quantum was interrupted
 LARGEST_SHARE = 0.7  # of a run's computing that its exchanges and orders may be taken to be
 EXCHANGE_NS = 350.0  # of an exchange besides its coordinates; measured with 123 of them
@@ -115,11 +115,11 @@ class ReportFacts:
         self.pushes = float(sum(worker["pushes"] for worker in workers))
         busy = [worker["mean_block_seconds"] * worker["blocks"] for worker in workers]
         self.busy = float(sum(busy))
-        if len(self.turns) < LEAST_TURNS or self.busy < LEAST_SECONDS:
+        if len(self.turns) < LEAST_QUANTA or self.busy < LEAST_SECONDS:
             raise ValueError(
                 f"this run was too short to have measured anything: {self.busy * 1e3:.3g} ms of "
                 f"computing in {len(self.turns)} turns, of at least {LEAST_SECONDS * 1e3:g} ms in "
-                f"{LEAST_TURNS}. Let it do more epochs."
+                f"{LEAST_QUANTA}. Let it do more epochs."
             )
         waited = [worker["waiting_seconds"] for worker in workers]
         inside = max(spent + wait for spent, wait in zip(busy, waited, strict=True))
@@ -248,7 +248,7 @@ def separate_costs(turns: np.ndarray, exchanges: np.ndarray) -> tuple[float, flo
     seconds = turns[kept, NANOSECONDS] * NS
     design = np.column_stack([turns[kept, ROWS], exchanges[kept]]) / seconds[:, None]
     with DeferredSignals():  # what NumPy warns of is changed meanwhile
-        if len(design) < LEAST_TURNS or np.linalg.matrix_rank(design) < 2:
+        if len(design) < LEAST_QUANTA or np.linalg.matrix_rank(design) < 2:
             return 0.0, 0.0, math.inf
         solution = np.linalg.lstsq(design, np.ones(len(design)), rcond=None)[0]
         # scaled, or the inverse of its square would lose all digits
@@ -275,7 +275,7 @@ def costs_of(run: ReportFacts) -> RunCosts:
             done = run.pushes + pulls * run.blocks
             counted = run.turns[:, PUSHES] + pulls * run.turns[:, BLOCKS]
             _, fitted, error = separate_costs(run.turns, counted)
-            if error < TOLD_APART:
+            if error < SEPARABLE:
                 exchange, source = fitted, f"least squares over {len(run.turns)} quanta"
     extra = exchange * done + order * run.epochs
     if extra > LARGEST_SHARE * run.busy:

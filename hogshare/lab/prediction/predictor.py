@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.barriers import ASP, LOOKS_PER_BLOCK, BuiltIn, numbers_of
+from hogshare.barriers import ASP, POLLS_PER_BLOCK, BuiltIn, numbers_of
 from hogshare.kernels.schedule import barrier_codes as codes
 from hogshare.kernels.schedule.quanta import FIRST_INTERVAL
 from hogshare.lab.prediction.costs import Finished, ReportFacts, RunCosts, costs_of
@@ -41,7 +41,7 @@ def time_of_blocks(barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: in
     """Seconds until so many blocks are done that workers claim one after the other."""
     simulated = min(n_blocks, MOST_BLOCKS)
     draws = numbers_of(barrier, n_workers)["sample"] != codes.EVERYBODY
-    poll = law.mean / LOOKS_PER_BLOCK if draws else None
+    poll = law.mean / POLLS_PER_BLOCK if draws else None
     ends = [_end_of_blocks(barrier, n_workers, law, simulated, poll, seed) for seed in range(SEEDS)]
     return float(np.mean(ends)) * n_blocks / simulated
 

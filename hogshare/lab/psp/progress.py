@@ -379,7 +379,7 @@ def _world(
     held = sampled and setting.hold == 1
     watching = held and setting.share == 1.0
     n_ring = n if sampled and not watching else 0
-    n_held = n if held else 0
+    n_held_out = n if held else 0
     n_sample = setting.sample if held else 0
     n_watched = n if watching else 0
     n_record = 4 * n + 1024 if events else 0
@@ -405,9 +405,9 @@ def _world(
         ring_worker=np.empty(n_ring, np.int32),
         ring_clock=np.empty(n_ring, np.int32),
         ring_stream=np.empty(n_ring, np.uint32),
-        members=np.empty(n_held, np.int64),
-        place=np.empty(n_held, np.int64),
-        held=np.empty((n_held, n_sample), np.int32),
+        members=np.empty(n_held_out, np.int64),
+        place=np.empty(n_held_out, np.int64),
+        held=np.empty((n_held_out, n_sample), np.int32),
         watcher=np.full(n_watched, -1, np.int64),
         swaps=np.empty(n_sample + 1, np.int64),
         at_least=np.zeros(64, np.int64),

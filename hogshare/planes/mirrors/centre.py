@@ -159,7 +159,7 @@ class Centre:
             centre_exchange.GO_ON,
         )
         while (answer := self._go()) != centre_exchange.GO_ON:
-            if answer <= centre_exchange.FOR_ROOM:
+            if answer <= centre_exchange.FOR_CAPACITY:
                 yield from self._wait(answer)
                 continue
             try:

@@ -35,7 +35,7 @@ LEAST_QUEUE = 2
 MOST_QUEUE = (
     10  # of "auto": each message is a vector, and a busy edge adds up what it has no room for
 )
-KEPT = ("mirror", "total", "got", "first", "base", "outer", "clock", "before", "lost")
+CHECKPOINTED = ("mirror", "total", "got", "first", "base", "outer", "clock", "before", "lost")
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ class Mirrors(Plane):
     flush: bool = True
     rows: str = "share"
     parts: tuple[int, ...] | None = field(default=None, repr=False)
-    kept = KEPT
+    checkpointed = CHECKPOINTED
     is_chosen = True
     seen = ("clock",)
 
@@ -430,7 +430,7 @@ class Mirrors(Plane):
             **dict.fromkeys(("waits", "holds", "passes"), np.arange(n_workers)),
         }
 
-    def kept_owners(self, n_workers: int) -> dict[str, np.ndarray]:
+    def checkpointed_owners(self, n_workers: int) -> dict[str, np.ndarray]:
         """What readers have got, what workers' changes count from, and centres' clocks before."""
         first = np.unique(groups_of(self.centres, n_workers), return_index=True)[1]
         readers = np.array(self.edges(n_workers))[:, 1]
@@ -543,9 +543,9 @@ class Mirrors(Plane):
 
     def after_block(self, home: Any) -> Generator[Any, bool, None]:
         """Exchange with the centre, and by it with the others."""
-        if home.kept is None:
-            home.kept = Centre(home, self._settings(home))
-        yield from home.kept.after_block()
+        if home.attached is None:
+            home.attached = Centre(home, self._settings(home))
+        yield from home.attached.after_block()
 
     def _settings(self, home: Any) -> CentreSettings:
         overlay = self._overlay(home.n_workers)

@@ -173,7 +173,7 @@ class Replicas(Plane):
         return True
 
     @property
-    def uses_boards(self) -> bool:  # type: ignore[override]
+    def uses_registers(self) -> bool:  # type: ignore[override]
         """Whether messages are not acknowledged."""
         return self.sync != "notify-ack"
 
@@ -195,7 +195,7 @@ class Replicas(Plane):
         return self.sync == "async"
 
     @property
-    def kept(self) -> tuple[str, ...]:  # type: ignore[override]
+    def checkpointed(self) -> tuple[str, ...]:  # type: ignore[override]
         """Arrays that checkpoints keep: push-sum's masses."""
         return ("mass",) if self._is_push_sum else ()
 
@@ -352,7 +352,7 @@ class Replicas(Plane):
     def enter(self, home: Any) -> None:
         """Note what the worker begins with."""
         if home.n_workers > 1:
-            home.kept = Reducer(home, self._settings(home.n_workers))
+            home.attached = Reducer(home, self._settings(home.n_workers))
 
     def after_block(self, home: Any) -> Generator[Any, bool, None]:
         """Reduce, if that is due."""
@@ -360,9 +360,9 @@ class Replicas(Plane):
             return
         if self._is_push_sum and home.arrays["mass"][home.me] == 0.0:
             home.arrays["mass"][home.me] = 1.0
-        now = home.kept.is_due()
+        now = home.attached.is_due()
         if now:
-            yield from home.kept.reduce(now)
+            yield from home.attached.reduce(now)
 
     def _settings(self, n_workers: int) -> ReduceSettings:
         given = self.weights if isinstance(self.weights, str) else None

@@ -231,7 +231,7 @@ class Reducer:
             assert self.round is not None
             self._note_reduce(now, len(self.round.into))
             return
-        self._look_for_deaths()
+        self._poll_for_deaths()
         turn = self._turn(now)
         if s.is_push_sum:
             self._weigh_steps()
@@ -311,17 +311,17 @@ class Reducer:
         while left:
             self._drop_late(now)
 
-            def there_is_room(left: list[tuple[int, int]] = left) -> bool:
+            def there_is_capacity(left: list[tuple[int, int]] = left) -> bool:
                 gone = self.home.table.gone
                 return (
                     self._has_news()
-                    or self._has_room_for_untold()
+                    or self._has_capacity_for_unsent()
                     or any(boxes[edge].has_room or gone[to] for edge, to in left)
                     or self._has_late(now)
                 )
 
-            came = yield from self._wait(there_is_room, ACKNOWLEDGEMENT)
-            self._look_for_deaths()
+            came = yield from self._wait(there_is_capacity, ACKNOWLEDGEMENT)
+            self._poll_for_deaths()
             turn, gone = self._turn(now), self.home.table.gone
             self._send_untold(turn, now)
             late = [] if came else [to for _, to in left if self._leave_out(to)]
@@ -347,7 +347,7 @@ class Reducer:
             n = len(self.base)
             self.owed[edge] = self.owed.get(edge, 0.0) + whole(values, places, n)
 
-    def _has_room_for_untold(self) -> bool:
+    def _has_capacity_for_unsent(self) -> bool:
         """Whether a message of this round that is still to be sent could be."""
         return any(self.home.boxes[edge].has_room for edge in self.untold)
 
@@ -438,7 +438,7 @@ class Reducer:
         home, suspects = self.home, self.arrays["suspects"][self.me]
         given_up: set[int] = set()
         while True:
-            self._look_for_deaths()
+            self._poll_for_deaths()
             turn, gone = self._turn(now), home.table.gone  # before their mail is looked for
             self._send_untold(turn, now)
             if len(self.turns) > 1:
@@ -467,7 +467,7 @@ class Reducer:
                 to = self.arrays["to"]
                 return (
                     self._has_news()
-                    or self._has_room_for_untold()
+                    or self._has_capacity_for_unsent()
                     or (len(self.turns) > 1 and self._has_late(now))
                     or any(
                         boxes[k].has_mail
@@ -496,12 +496,12 @@ class Reducer:
         if self.settings.sync == "bsp":
             suspects = self.arrays["suspects"][self.me]
 
-            def all_are_there() -> bool:
+            def all_have_arrived() -> bool:
                 return bool((home.table.gone | (rounds >= now) | (suspects != 0)).all())
 
             suspects[rounds >= now] = 0
-            while not all_are_there():
-                if not (yield from self._wait(all_are_there, BARRIER)):
+            while not all_have_arrived():
+                if not (yield from self._wait(all_have_arrived, BARRIER)):
                     for k in np.flatnonzero(rounds < now):
                         self._leave_out(int(k))
         used = []
@@ -617,7 +617,7 @@ class Reducer:
         """Whether somebody has died since the graph was looked at."""
         return int(self.home.table.dead.sum()) != len(self.dead)
 
-    def _look_for_deaths(self) -> None:
+    def _poll_for_deaths(self) -> None:
         """Move the edges to those that have died, by the survivors' graph."""
         dead = tuple(np.flatnonzero(self.home.table.dead).tolist())
         if dead != self.dead:

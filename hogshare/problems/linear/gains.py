@@ -123,7 +123,7 @@ class Direction:
         self._aim(all_rows)
         self._go()
 
-    def turn(self, enough: float) -> bool:
+    def bend(self, enough: float) -> bool:
         """Aim by ordinary rows whose losses still bend, if so much is foreseen to be gained."""
         if self.bent is None:
             return False
@@ -292,7 +292,7 @@ def _step(problem: RowProblem, model: Model, enough: float) -> tuple[float, floa
         objective = float(start.sum())
         least = max(enough, ROUNDING[problem.dtype.itemsize] * abs(objective)) / STEPS
         gain, after = _best_along(step, start, least, coupled)
-        if not gain > enough and step.turn(least):
+        if not gain > enough and step.bend(least):
             turned, other = _best_along(step, start, least, coupled)
             if turned > gain:
                 gain, after = turned, other

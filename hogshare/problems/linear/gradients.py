@@ -133,11 +133,11 @@ def gradient(problem: RowProblem, model: Model) -> Gradient:
     add_gradient(
         *problem.terms, *part, w, slopes, intercept, *problem.column_weights, False, slopes, out
     )
-    of_losses, of_slopes, losses_there = problem.totals(out.gradient, out.slopes, out.losses)
+    of_losses, of_slopes, losses_at = problem.totals(out.gradient, out.slopes, out.losses)
     n_all = problem.n_all
     of_losses = of_losses.reshape(problem.n_features, columns).T / n_all
     return Gradient(
-        objective=float(losses_there.sum()) / n_all + problem.penalty_at(coef),
+        objective=float(losses_at.sum()) / n_all + problem.penalty_at(coef),
         coef=of_losses + problem.l2 * coef,
         intercept=of_slopes.sum(axis=0) / n_all * problem.fit_intercept,
         slopes=slopes.reshape(n, columns),

@@ -70,7 +70,7 @@ class OptimalityPass:
         problem: RowProblem,
         coef: np.ndarray,
         intercept: np.ndarray,
-        n_sides: int,
+        n_signs: int,
         *,
         slopes: np.ndarray | None = None,
         settle: float | None = None,
@@ -99,7 +99,7 @@ class OptimalityPass:
         stride = rows_at_once(problem.rows)
 
         def add(part: tuple[int, int]) -> GradientSums:
-            out = sums_of(len(w), columns, n_sides)
+            out = sums_of(len(w), columns, n_signs)
             model = w if settle is None else w[:0], margins, self.intercept
             sums = known, self._slopes, out
             add_gradient(*problem.terms, *part, stride, *model, *problem.column_weights, *sums)
@@ -164,15 +164,15 @@ class Optimality:
         self.problem = problem
         self.coef = np.asarray(model.coef, np.float64)
         self.intercept = np.asarray(model.intercept, np.float64)
-        n_sides = 2 if sides and problem.fit_intercept else 1
+        n_signs = 2 if sides and problem.fit_intercept else 1
         if slopes is not None or settle is not None:  # who asks for these has all rows, or a rank's
             how |= {"slopes": slopes, "settle": settle}
-        self.passed = problem.cached(OptimalityPass, self.coef, self.intercept, n_sides, **how)
+        self.passed = problem.cached(OptimalityPass, self.coef, self.intercept, n_signs, **how)
         if settle is not None:
             self.intercept = self.passed.intercept
         found = problem.total(OptimalityPass.sums, of=self.passed)
-        by_side, self._slope_sums, of_losses, products, self._all_slopes = found
-        self._sides = by_side.reshape(n_sides, problem.n_features, problem.n_columns)
+        by_sign, self._slope_sums, of_losses, products, self._all_slopes = found
+        self._by_sign = by_sign.reshape(n_signs, problem.n_features, problem.n_columns)
         # by Fenchel and Young: of slopes that are the derivatives, and of no others
         self._conjugates = None if slopes is not None else products - of_losses
         self.objective = float(of_losses.sum()) / max(1, problem.n_all)
@@ -184,7 +184,7 @@ class Optimality:
         In the columns' units: see `hogshare.problems.linear.units`, also for what it is with l1.
         """
         problem, n_rows = self.problem, max(1, self.problem.n_all)
-        of_losses = self._sides.sum(axis=0).T / n_rows
+        of_losses = self._by_sign.sum(axis=0).T / n_rows
         of_intercepts = self._all_slopes / n_rows
         units = problem.sampled_units
         found = components(problem, units, self.coef, of_losses, of_intercepts)
@@ -201,7 +201,7 @@ class Optimality:
     def slopes_of(self) -> tuple[np.ndarray, np.ndarray]:
         """Gradient without what l1 adds, on the coefficients and on the intercepts."""
         n_rows = max(1, self.problem.n_all)
-        of_losses = self._sides.sum(axis=0).T / n_rows
+        of_losses = self._by_sign.sum(axis=0).T / n_rows
         return of_losses + self.problem.l2 * self.coef, self._slope_sums.sum(axis=0) / n_rows
 
     def relative_gap(self) -> float:
@@ -235,7 +235,7 @@ class Optimality:
                 shrink[ABOVE] = np.where(above > 0.0, smaller / above, 1.0)
                 shrink[BELOW] = np.where(below > 0.0, smaller / below, 1.0)
         # with one side for both there is nothing to shrink yet
-        sides = zip(shrink, self._sides, strict=False)
+        sides = zip(shrink, self._by_sign, strict=False)
         gradient = sum(s * side for s, side in sides) / n_rows
         dual = 0.0
         if l2 == 0.0:

@@ -136,7 +136,7 @@ class Call:
 
         def have_all() -> bool | None:
             self._over |= {k for k in self.talk.others if self.heard(k, OVER) or self.is_lost(k)}
-            self.look()
+            self.raise_failures()
             return len(self._over) == len(self.talk.others) or None
 
         self.talk.wait_for(have_all)
@@ -163,7 +163,7 @@ class Call:
         def ready() -> Letter | None:
             if (letter := self._next(source)) is not None:
                 return letter
-            self.look()
+            self.raise_failures()
             return None
 
         letter = self.talk.wait_for(ready, seconds)
@@ -203,9 +203,9 @@ class Call:
     def poll(self) -> None:
         """See whether another rank has failed; called now and then by who does something else."""
         self.talk.poll()
-        self.look()
+        self.raise_failures()
 
-    def look(self) -> None:
+    def raise_failures(self) -> None:
         """Raise what another rank has raised in this call, or that one has ended.
 
         Raises RankFailed, and whatever another rank has raised.

@@ -45,7 +45,7 @@ from hogshare.runtimes.mpi.door import library
 
 EVERY_SECONDS, SILENT_SECONDS = 1.0, 30.0
 NAP_SECONDS = 0.0005
-BEAT, REST, PART, GATHER, SPREAD = range(5)  # kinds of the channel's own; others begin after them
+BEAT, PAUSE, PART, GATHER, SPREAD = range(5)  # kinds of the channel's own; others begin after them
 FIRST_KIND = SPREAD + 1
 KIND, LINE, UNDER_WAY = range(3)  # words of a message's head
 HEAD_BYTES = 24
@@ -122,7 +122,7 @@ class Channel:
     """A site's messages to and from the others.
 
     comm : for nothing else
-    look : called while this site waits; raises if another has failed
+    watch : called while this site waits; raises if another has failed
     traffic : where messages are counted when they are sent
     living : what brings sites together that go on without those that die; None: all have to live
     """
@@ -130,11 +130,11 @@ class Channel:
     def __init__(
         self,
         comm: Any,
-        look: Callable[[], Any],
+        watch: Callable[[], Any],
         traffic: Traffic | None = None,
         living: Living | None = None,
     ) -> None:
-        self.comm, self.look, self.traffic = comm, look, traffic or Traffic()
+        self.comm, self.watch, self.traffic = comm, watch, traffic or Traffic()
         self._living = living
         self.bury: Callable[[int], None] = lambda site: None  # what else is done about the dead
         self.me, self.size = comm.Get_rank(), comm.Get_size()
@@ -234,7 +234,7 @@ class Channel:
         while not ready():
             if not self.poll():
                 self.deliver()
-                self.look()
+                self.watch()
                 is_soon = time.perf_counter() - began < 4 * NAP_SECONDS
                 time.sleep(0.1 * NAP_SECONDS if is_soon else NAP_SECONDS)
 
@@ -277,10 +277,10 @@ class Channel:
         self.flush()
         return _as_bytes(own)
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Say that this site does something else, for as long as it takes."""
         for to in () if self._has_parted else self._peers:
-            self.post(to, REST, counted="")
+            self.post(to, PAUSE, counted="")
         self.flush()
 
     def part(self) -> None:
@@ -367,7 +367,7 @@ class Channel:
     def _take(self, peer: Peer, buffer: np.ndarray) -> None:
         """Hand out a message that has come, or put it behind those that come late."""
         kind, line, late = buffer[:HEAD_BYTES].view(np.int64).tolist()
-        peer.heard = None if kind in (REST, PART) else time.monotonic()
+        peer.heard = None if kind in (PAUSE, PART) else time.monotonic()
         if late or peer.late:
             seconds = float(buffer[8 * UNDER_WAY : HEAD_BYTES].view(np.float64)[0])
             due = time.monotonic() + seconds

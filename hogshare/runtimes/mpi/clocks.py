@@ -25,7 +25,7 @@ from hogshare.kernels.schedule import barrier_codes
 
 # the clock and the state are the last: whoever sees them sees the others
 WORDS = (
-    *(layout.T_BLOCKS, layout.T_ROWS, layout.T_HELD, layout.T_HOLDS, layout.T_SHARE),
+    *(layout.T_BLOCKS, layout.T_ROWS, layout.T_PLANE_WAIT, layout.T_PLANE_WAITS, layout.T_SHARE),
     *(layout.T_ARRIVED, layout.T_CLOCK, layout.T_STATE),
 )
 ARRIVED, CLOCK, STATE = len(WORDS) - 3, len(WORDS) - 2, len(WORDS) - 1
@@ -57,7 +57,7 @@ class Clocks:
 
     def words(self) -> np.ndarray:
         """Those of this site: int64."""
-        rows = self.session.table_here
+        rows = self.session.local_table
         # states and clocks first, acquiring: what belongs to them was written before
         last = [[locks.holder(row, word) + 1 for word in WORDS[CLOCK:]] for row in rows]
         found = rows[:, WORDS].copy()
@@ -67,7 +67,7 @@ class Clocks:
     def are_news(self, words: np.ndarray) -> bool:
         """Whether others may wait at a barrier for what these words of this site do not say."""
         before = words[1:].reshape(-1, len(WORDS))[:, ARRIVED:]
-        now = self.session.table_here[:, WORDS[ARRIVED:]]
+        now = self.session.local_table[:, WORDS[ARRIVED:]]
         # who works and who waits are waited for alike
         differ = np.maximum(before, AWAITED) != np.maximum(now, AWAITED)
         return bool(differ.any()) or words[0] != self.control[layout.GENERATION]
@@ -98,13 +98,13 @@ class Clocks:
     def expect(self) -> None:
         """Have barriers wait for other sites' workers, who are about to begin."""
         for k, row in enumerate(self.table):
-            if k not in self.world.here:
+            if k not in self.world.local_workers:
                 locks.note(row, layout.T_STATE, layout.WAITING)
 
     def expect_again(self) -> None:
         """Have barriers wait for other sites' workers who rest: they begin again, where all are."""
         for k, row in enumerate(self.table):
-            if k not in self.world.here and row[layout.T_STATE] == layout.RESTING:
+            if k not in self.world.local_workers and row[layout.T_STATE] == layout.RESTING:
                 locks.note(row, layout.T_CLOCK, int(self.table[:, layout.T_CLOCK].max()))
                 locks.note(row, layout.T_STATE, layout.WAITING)
 

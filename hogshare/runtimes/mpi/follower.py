@@ -73,4 +73,4 @@ def _run(call: Call, session: Session, workers: range) -> None:
             crew.join(crew.patience(held))
             raise
         crew.finish()
-    heart.rest()
+    heart.pause()

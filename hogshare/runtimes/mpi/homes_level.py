@@ -47,23 +47,25 @@ class HomesLevel(Level):
 
     def __init__(self, pool: RankPool, session: Session, n_rows: int, network: Network) -> None:
         super().__init__(pool, session, n_rows)
-        self.is_looked_at = self.has_criterion or len(session.arrays["snapshots"]) > 0
+        self.is_evaluated = self.has_criterion or len(session.arrays["snapshots"]) > 0
         assert session.homes is not None
         self.homes, plane = session.homes, session.homes.plane
         self._site_of = session.settings.world.site_of
         self._owned = _owned(self.homes, self._site_of)
         self._kept = [
             _rows_of(self.homes.arrays[name], owners, self._site_of)
-            for name, owners in plane.kept_owners(self.homes.n_workers).items()
+            for name, owners in plane.checkpointed_owners(self.homes.n_workers).items()
         ]
         ends = [(int(self._site_of[a]), int(self._site_of[b])) for a, b in self.homes.edges]
         links = self.homes.links or [
             None if sender == to else network.between(sender, to) for sender, to in ends
         ]
-        box, are_boards = session.mail.box, plane.uses_boards
+        box, are_registers = session.mail.box, plane.uses_registers
         may_lose = pool.living is not None
         reader = self._site_of_reader if may_lose else None
-        self.mail = MailTransport(self.channel, box, ends, links, plane.kind_of, are_boards, reader)
+        self.mail = MailTransport(
+            self.channel, box, ends, links, plane.kind_of, are_registers, reader
+        )
         self.homes.carry_by(self.mail, [k for k, (a, b) in enumerate(ends) if may_lose or a != b])
         seen = [self._owned[name] for name in plane.seen]
         senders = np.array([a for a, _ in self.homes.edges], np.int64)
@@ -76,8 +78,8 @@ class HomesLevel(Level):
 
     def begin(self, is_heard: bool) -> None:
         """Agree on whether anybody looks at the model on the way."""
-        wished = np.array([self.is_looked_at or is_heard])
-        self.is_looked_at = bool(self.channel.gathered(wished).any())
+        wished = np.array([self.is_evaluated or is_heard])
+        self.is_evaluated = bool(self.channel.gathered(wished).any())
 
     def bury(self, site: int) -> None:
         """As of `Level`."""
@@ -97,7 +99,7 @@ class HomesLevel(Level):
 
     def has_finite(self) -> bool:
         """As of `Level`."""
-        return all(np.isfinite(self.homes.vector_of(k)).all() for k in self.homes.here)
+        return all(np.isfinite(self.homes.vector_of(k)).all() for k in self.homes.local_workers)
 
     def bring(self, clock: int) -> Model | None:
         """As of `Level`: all homes, and all rows of the arrays that are read together."""
@@ -105,10 +107,10 @@ class HomesLevel(Level):
         homes.table[:, layout.T_CLOCK] = clock  # where all go on from
         if are_all_last := bool(self.are_over.all()):
             homes.finish()
-        if not (are_all_last or self.is_looked_at or len(self.pool.lost) > self._n_lost):
+        if not (are_all_last or self.is_evaluated or len(self.pool.lost) > self._n_lost):
             return None
         assert homes.brought is not None
-        homes.brought[list(homes.here)] = [homes.vector_of(k) for k in homes.here]
+        homes.brought[list(homes.local_workers)] = [homes.vector_of(k) for k in homes.local_workers]
         self._bring_rows(list(self._owned.values()))
         if self.pool.lost:
             self._bring_rows(self._kept)  # a plane may need them to do without the dead
@@ -117,7 +119,7 @@ class HomesLevel(Level):
                 homes.plane.agree(homes.arrays, homes.table[:, layout.T_STATE] == layout.DEAD)
         return homes.model()  # before anybody may go on, and tell of it
 
-    def bring_kept(self) -> None:
+    def bring_checkpointed(self) -> None:
         """Have what a checkpoint needs besides on every site."""
         if self._kept:
             self._bring_rows(self._kept)
@@ -136,9 +138,9 @@ class HomesLevel(Level):
         for site in self.pool.lost:
             self.progress.clocks.bury(site)
 
-    def keep_trace(self, n_epochs: int, model: Model) -> None:
+    def store_trace(self, n_epochs: int, model: Model) -> None:
         """As of `Level`, with how far homes are apart."""
-        super().keep_trace(n_epochs, model)
+        super().store_trace(n_epochs, model)
         spreads = self.session.arrays["snapshot_spreads"]
         if 0 < n_epochs <= len(spreads):  # one an epoch
             spreads[n_epochs - 1] = self.homes.disagreement()
@@ -159,10 +161,10 @@ class HomesLevel(Level):
     def clear(self) -> None:
         """Take all mail that nobody has read."""
         if self.saves:
-            self.bring_kept()
+            self.bring_checkpointed()
         self.mail.is_over = True  # nobody waits for what is shown
         self.channel.gathered(np.zeros(0))  # so it is everywhere, and all that was posted is here
-        for k in () if self.mail.are_boards else self.mail.incoming:
+        for k in () if self.mail.are_registers else self.mail.incoming:
             while self.homes.boxes[k].has_mail:
                 self.homes.boxes[k].take()
         self.mail.poll()

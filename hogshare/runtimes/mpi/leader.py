@@ -57,7 +57,7 @@ class Leader(Runtime):
         self,
         shapes: Shapes,
         rows: Mapping[str, np.ndarray],
-        lent: Mapping[str, np.ndarray] = NOTHING,
+        assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
         """One arena for what all write; the rows every rank has, and reads where they are."""
         self.arena = Arena.create({**shapes, **pulse.shapes(len(self.machine.ranks))})
@@ -72,7 +72,7 @@ class Leader(Runtime):
     def prepare(self, session: Session) -> None:
         """Compile, and have the others load what is compiled; they wait, and then attach."""
         assert self.arena is not None
-        session.worker(session.here.start).prepare()
+        session.worker(session.local_workers.start).prepare()
         plane = session.plane
         if plane is not None and not plane.is_chosen:
             plane = None  # it is as every rank has it
@@ -88,7 +88,7 @@ class Leader(Runtime):
         heart = pulse.Pulse(session.arrays[pulse.NAME], self.call.talk.rank)
         with (
             DeferredSignals(news := Bell()) as held,
-            EpochHook(session, on_epoch, checks, held=held) as hook,
+            EpochHook(session, on_epoch, checks, deferred=held) as hook,
         ):
             own = ThreadCrew(session, self.mine, news)
             master = ThreadCrew(session, range(n_workers, n_workers + session.has_master), news)
@@ -112,7 +112,7 @@ class Leader(Runtime):
                 for crew in (own, master):
                     crew.join(crew.patience(held))
                 raise
-            heart.rest()
+            heart.pause()
             own.finish()
             master.finish()
             hook.poll()
@@ -148,7 +148,7 @@ class AssigningLeader(Leader):
         self,
         shapes: Shapes,
         rows: Mapping[str, np.ndarray],
-        lent: Mapping[str, np.ndarray] = NOTHING,
+        assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
         """One arena for everything that is not in one already."""
         return self.assignment.allocate({**shapes, **pulse.shapes(len(self.machine.ranks))}, rows)
@@ -161,7 +161,7 @@ class AssigningLeader(Leader):
         """Compile, and hand the run to the others; they wait, and load what is compiled."""
         dealt = self.machine.dealt(session.settings.n_workers)
         self.mine = dealt.workers_of(dealt.leader)
-        session.worker(session.here.start).prepare()
+        session.worker(session.local_workers.start).prepare()
         self.assignment.pack(session)
         numbers, handed = self.assignment.handed(session)
         self.call.post_all(ATTACH, {"process": os.getpid(), "numbers": numbers, "handed": handed})

@@ -2,9 +2,9 @@
 
     words (epochs, stop words, sums) of all  ->  one model  ->  callers  ->  one decision
 
-Who has stopped in the middle of an epoch comes to the same meetings as those who rest, until all
-have ended. A site that is through a meeting first goes on at once: what it sends from then on may
-come before the others are through, and is not to be dropped.
+Who has stopped in the middle of an epoch comes to the same epoch_barriers as those who rest, until
+all have ended. A site that is through a meeting first goes on at once: what it sends from then on
+may come before the others are through, and is not to be dropped.
 
 Who writes and reads: the thread of each rank that talks to the others. Order: that of the channel,
 so that who has all words of a meeting has all that was posted before them. Who frees: `close`.
@@ -28,8 +28,9 @@ from hogshare.runtimes.mpi.verdict import Verdict
 EPOCHS, IS_LAST, STOP, IS_FINITE, CLOCK, FIRST_SUM = range(6)  # of a site's words in a meeting
 
 Model = tuple[np.ndarray, np.ndarray]  # coefficients and intercepts
-# ``between(epochs, all_rest)`` is called when all have one model, before they decide: it answers
-# why this machine has the run stop, or RUNNING; `all_rest`: nobody has ended, so that all are there
+# ``between(epochs, all_paused)`` is called when all have one model, before they decide: it answers
+# why this machine has the run stop, or RUNNING; `all_paused`: nobody has ended, so that all are
+# there
 Between = Callable[[int, bool], int]
 GoOn = Callable[[], None]  # called when all have decided to go on, before anybody does
 Score = Callable[[], np.ndarray]  # of the model that all have, on the held-out rows of all
@@ -38,7 +39,7 @@ Score = Callable[[], np.ndarray]  # of the model that all have, on the held-out 
 class Level:
     """What levels have alike; what differs is for those to say.
 
-    is_looked_at : whether anybody looks at the model between two epochs
+    is_evaluated : whether anybody looks at the model between two epochs
     has_criterion : whether losses or held-out rows may end the run
     are_over : bool of shape (n_sites,), sites that have ended, or died, as of the last meeting
     is_over : whether all sites have ended the run together, so that nothing is under way
@@ -50,20 +51,20 @@ class Level:
     n_rows : rows that all sites train on
     """
 
-    is_looked_at = True
+    is_evaluated = True
     is_served = False
     saves = False
     score: Score | None = None
 
     def __init__(self, pool: RankPool, session: Session, n_rows: int) -> None:
         self.session, self.pool = session, pool
-        self.channel = Channel(pool.copy_of_comm(), pool.look, living=pool.living)
+        self.channel = Channel(pool.copy_of_comm(), pool.watch, living=pool.living)
         self.channel.bury = self.bury
         self.traffic = self.channel.traffic
         self.verdict = Verdict(session, session.plan, n_rows)
         plan = session.plan
         self.has_criterion = plan.tol > -np.inf or plan.early_stopping > 0
-        # by itself a site meets no criterion; whether all do is decided in the meetings
+        # by itself a site meets no criterion; whether all do is decided in the epoch_barriers
         session.plan = session.plan._replace(tol=-np.inf, early_stopping=0)
         self.is_over, self.are_over = False, np.zeros(pool.size, bool)
 
@@ -83,7 +84,7 @@ class Level:
         """
         raise NotImplementedError
 
-    def keep_trace(self, n_epochs: int, model: Model) -> None:
+    def store_trace(self, n_epochs: int, model: Model) -> None:
         """Put the model that all have into the place of the epoch's snapshot."""
         store_snapshot(self.session, n_epochs, *model)
 
@@ -108,7 +109,7 @@ class Level:
         """
         return nullcontext()
 
-    def bring_kept(self) -> None:
+    def bring_checkpointed(self) -> None:
         """Have what a checkpoint needs besides the model on every machine."""
 
     def gathered(self, numbers: np.ndarray) -> np.ndarray:
@@ -117,7 +118,7 @@ class Level:
         Whoever has asked does something else then, unheard, for as long as it takes.
         """
         found = self.channel.gathered(numbers)
-        self.channel.rest()
+        self.channel.pause()
         return found
 
     def added(self, numbers: np.ndarray) -> np.ndarray:
@@ -160,7 +161,7 @@ class Level:
         """Poll until something is so, asleep in between."""
         self.channel.wait(ready)
 
-    def rest(self, between: Between, before_all_go_on: GoOn) -> Decision:
+    def pause(self, between: Between, before_all_go_on: GoOn) -> Decision:
         """Meet all others, while the workers rest."""
         decision = self._meet(between, is_last=False)
         if decision.stop == layout.RUNNING:
@@ -199,13 +200,13 @@ class Level:
         model = self.bring(int(found[:, CLOCK].max()))
         if is_new:
             if model is not None:
-                self.keep_trace(n_epochs, model)
+                self.store_trace(n_epochs, model)
                 self._take_score()
             called = between(n_epochs, not found[:, IS_LAST].any())
             stop = stop if called == layout.RUNNING else called
             self.called()
         said: list[int] = []
-        if self.is_looked_at or self.are_over.any():  # else nobody has been called
+        if self.is_evaluated or self.are_over.any():  # else nobody has been called
             said = self.channel.gathered(np.array([stop]))[:, 0].astype(int).tolist()
         reason = next((one for one in (*stops, *said) if one not in ORDINARY), layout.RUNNING)
         if is_new:
@@ -222,7 +223,7 @@ class Level:
     def _words(self, is_last: bool, stop: int) -> np.ndarray:
         session, n_epochs = self.session, self.session.word(layout.EPOCHS)
         sums = session.arrays["sums"][(n_epochs - 1) % 2]
-        clock = session.table_here[:, layout.T_CLOCK].max()
+        clock = session.local_table[:, layout.T_CLOCK].max()
         words: list[Any] = [n_epochs, is_last, stop, self.has_finite(), clock]
         return np.concatenate([words, sums])
 

@@ -71,7 +71,7 @@ class Lockstep(Runtime):
     """The runtime of ranks that share no memory, for runs in which workers have an order.
 
     comm : of the call alone
-    look : called while this rank waits for others; raises if one has failed
+    watch : called while this rank waits for others; raises if one has failed
     workers_of : how many workers each rank has
     network : links between the ranks besides the real ones; None: there are none
     survives : whether the call is to go on without ranks that die, which such a run cannot
@@ -82,13 +82,13 @@ class Lockstep(Runtime):
     def __init__(
         self,
         comm: Any,
-        look: Callable[[], Any],
+        watch: Callable[[], Any],
         workers_of: Sequence[int],
         network: Network | None = None,
         survives: bool = False,
     ) -> None:
         self.survives = survives
-        self.pool, self.network = RankPool(comm, look), network
+        self.pool, self.network = RankPool(comm, watch), network
         self.me = self.pool.me
         self.world = World(tuple(workers_of), self.me)
         self.channel: Channel | None = None
@@ -121,9 +121,11 @@ class Lockstep(Runtime):
         n = session.settings.n_workers
         table = session.schedule.table
         table[:, layout.T_SITE] = layout.REMOTE
-        table[self.world.here.start : self.world.here.stop, layout.T_SITE] = layout.ASKS
-        others = np.delete(np.arange(n), self.world.here)
-        table[others, layout.T_LOOKS] = 0  # one thread has them all, and none waits for another
+        table[self.world.local_workers.start : self.world.local_workers.stop, layout.T_SITE] = (
+            layout.ASKS
+        )
+        others = np.delete(np.arange(n), self.world.local_workers)
+        table[others, layout.T_POLLS] = 0  # one thread has them all, and none waits for another
         self.session, self._others = session, others.tolist()
         self._brought = [BlockDelivery(session, k) for k in range(n)]
         session.bring = self._bring
@@ -133,17 +135,17 @@ class Lockstep(Runtime):
 
     def _open(self) -> None:
         """Open a channel between the ranks."""
-        self.channel = Channel(self.pool.copy_of_comm(), self._look)
+        self.channel = Channel(self.pool.copy_of_comm(), self._watch)
         links = self.network or Network()
         self._lines = {to: Line(links.between(self.me, to)) for to in self.channel.others}
         self.channel.on(BLOCK, self._take_block)
 
-    def _look(self) -> None:
+    def _watch(self) -> None:
         """Raise what a worker has raised, or what another rank has failed by."""
         for crew in self._crews:
             if crew.errors:
                 raise crew.errors[0]
-        self.pool.look()
+        self.pool.watch()
 
     @property
     def _talk(self) -> Channel:
@@ -166,14 +168,14 @@ class Lockstep(Runtime):
         n = session.settings.n_workers
         self._on_epoch, self._reported = on_epoch, session.word(layout.EPOCHS)
         self._is_heard = self._wants_stop = False
-        own = ThreadCrew(session, self.world.here, self._news)
+        own = ThreadCrew(session, self.world.local_workers, self._news)
         # after the last worker's number, which takes no core of its own
         beyond = range(n, n + 1)
         self._crews = [ThreadCrew(session, beyond, self._news, loop=self._loop_of_others), own]
-        at_rest = _Agreed(self, checks)
+        at_pause = _Agreed(self, checks)
         with (
             DeferredSignals(self._news) as held,
-            EpochHook(session, None, at_rest, own.each, held) as hook,
+            EpochHook(session, None, at_pause, own.each, held) as hook,
         ):
             self._talk.deliver, self._held = held.deliver, held
             try:
@@ -183,10 +185,10 @@ class Lockstep(Runtime):
                 idle = 0
                 while any(crew.running for crew in self._crews):
                     idle = 0 if self._talk.poll() else idle + 1
-                    self.pool.look()
+                    self.pool.watch()
                     self.report()
-                    if session.rests():
-                        self._talk.rest()  # what comes then may take its time
+                    if session.is_paused():
+                        self._talk.pause()  # what comes then may take its time
                     hook.poll()
                     own.wake()
                     if idle:  # a block comes soon after the one before it, or late
@@ -218,7 +220,7 @@ class Lockstep(Runtime):
         session = self.session
         loops = [loop_of(session, k) for k in self._others]
         if session.has_master:
-            loops.append(master_loop(MasterService(session, looks=0)))
+            loops.append(master_loop(MasterService(session, n_polls=0)))
         return together(loops)
 
     # -- a worker's block, in the thread that drives the worker
@@ -281,7 +283,7 @@ class Lockstep(Runtime):
                 return
             epoch, is_over = self._reported + 1, False
             if self._on_epoch is not None:
-                self._talk.rest()
+                self._talk.pause()
                 is_over = bool(self._held.outside(self._on_epoch, epoch, session.snapshot))
             self._wants_stop |= bool(self._talk.gathered(np.array([is_over])).any())
             self._reported = epoch
@@ -339,7 +341,7 @@ class Lockstep(Runtime):
         def measured(workers: range) -> list[np.ndarray]:
             return [table[workers][:, words], turns[workers.start : workers.stop]]
 
-        own = np.concatenate([one.reshape(-1) for one in measured(self.world.here)])
+        own = np.concatenate([one.reshape(-1) for one in measured(self.world.local_workers)])
         parts = self._talk.gathered_bytes(own.view(np.uint8))
         first = 0
         for count, part in zip(self.world.sites, parts, strict=True):
@@ -367,12 +369,12 @@ class _Agreed(AtPause):
     def __init__(self, runtime: Lockstep, checks: AtPause | None) -> None:
         self.runtime, self.checks = runtime, checks
 
-    def look(self, session: Session, each: Each = map) -> int | None:
+    def act(self, session: Session, each: Each = map) -> int | None:
         """Evaluate the model, and decide with the others."""
 
         def evaluate() -> int | None:
             checks = self.checks
-            return session.plan.max_epochs if checks is None else checks.look(session, each)
+            return session.plan.max_epochs if checks is None else checks.act(session, each)
 
         return self.runtime.decide(evaluate)
 

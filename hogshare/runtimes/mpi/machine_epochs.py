@@ -27,7 +27,7 @@ from hogshare.kernels.rules import sgd_steps
 from hogshare.problems.model import Model
 from hogshare.runtimes.mpi.level import Level
 
-ASKED = [layout.C_ENOUGH, layout.C_SMALL, layout.C_SOONEST]  # words of `Session.ask_for_look`
+ASKED = [layout.C_ENOUGH, layout.C_SMALL, layout.C_SOONEST]  # words of `Session.ask_for_check`
 ENOUGH, SMALL, SOONEST = range(3)
 
 
@@ -84,17 +84,17 @@ class MachineEpochs(AtPause):
             checks.by_one = self._by_first
         self._each: Each = map
 
-    def look(self, session: Session, each: Each = map) -> int | None:
+    def act(self, session: Session, each: Each = map) -> int | None:
         """Come to one decision with all machines."""
         self._each = each
-        decision = self.level.rest(self._between, self._save)
+        decision = self.level.pause(self._between, self._save)
         if decision.stop != layout.RUNNING:
             session.stop(decision.stop)
             return session.word(layout.EPOCHS)
         return decision.epochs + 1
 
-    def _between(self, n_epochs: int, all_rest: bool) -> int:
-        if all_rest and self.rests is not None and not self._goes_on(self.rests, n_epochs):
+    def _between(self, n_epochs: int, all_paused: bool) -> int:
+        if all_paused and self.rests is not None and not self._goes_on(self.rests, n_epochs):
             return layout.STOPPED_BY_CRITERION
         return layout.STOPPED_BY_CALLER if self.tell(n_epochs) else layout.RUNNING
 
@@ -138,7 +138,7 @@ class MachineEpochs(AtPause):
         if lost := self.level.pool.lost:
             rests.end(f"rank {lost[0]} has died, and with it its part of them")
             return
-        self.level.bring_kept()
+        self.level.bring_checkpointed()
         self.asked.put()
         session.over_sites = self.level.added
         try:
@@ -156,5 +156,5 @@ class MachineEpochs(AtPause):
         level = self.level
         if level.is_over:
             return level.pool.of_first(found)
-        level.channel.rest()
+        level.channel.pause()
         return level.of_first(found)

@@ -85,7 +85,7 @@ class Machines(Runtime):
         self.pace: SitePace | None = None
         self.notes: list[str] = []
         self._is_running = False
-        self._rows_here: tuple[np.ndarray, int] = np.zeros(0, np.int64), 0
+        self._local_rows: tuple[np.ndarray, int] = np.zeros(0, np.int64), 0
 
     @property
     def survivors(self) -> Survivors | None:
@@ -99,7 +99,7 @@ class Machines(Runtime):
 
     # -- before
 
-    def here(self, problem: Problem) -> Problem:
+    def local_problem(self, problem: Problem) -> Problem:
         """The machine's part of the rows, which knows how many there are, and how large.
 
         Raises ValueError if a machine has no rows.
@@ -109,7 +109,7 @@ class Machines(Runtime):
         own: Any = problem
         world = self.world
         if self.rows == "all":
-            mine = dealt(own.n_rows, world.here, world.n_workers)
+            mine = dealt(own.n_rows, world.local_workers, world.n_workers)
             if not world.is_one:
                 own = own.with_rows(picked(own.rows, mine))
         sizes = sizes_of(own)
@@ -132,7 +132,7 @@ class Machines(Runtime):
             before = int(found[: self.pool.me, 0].sum())
             mine = np.arange(before, before + problem.n_rows)
             stated = functools.partial(identity_of_all, own, self.pool)
-        self._rows_here = mine, whole.n_rows
+        self._local_rows = mine, whole.n_rows
         return part_of(own, whole, mine, stated, self._added)
 
     def _part_by_gradient(self, problem: GradientProblem) -> GradientProblem:
@@ -140,13 +140,13 @@ class Machines(Runtime):
         found = self.pool.gathered(np.array([problem.n_rows]))
         self.pool.rows = found[:, 0]
         n_all, before = int(found[:, 0].sum()), int(found[: self.pool.me, 0].sum())
-        self._rows_here = np.arange(before, before + problem.n_rows), n_all
+        self._local_rows = np.arange(before, before + problem.n_rows), n_all
         return problem.among(Whole(n_all, self._added))
 
     @property
     def files(self) -> SiteFiles:
         """Who reads and writes checkpoints: all machines together."""
-        return SiteFiles(self.pool, self._gathered, self._rows_here, self.world.here)
+        return SiteFiles(self.pool, self._gathered, self._local_rows, self.world.local_workers)
 
     def everywhere(self, n_workers: int) -> int:
         """Workers of all ranks."""
@@ -166,7 +166,7 @@ class Machines(Runtime):
             self.pool.training = training
             n_far = int(training.sum()) - choices.n_training
         else:
-            far = ~is_dealt(problem.n_rows, world.here, world.n_workers)
+            far = ~is_dealt(problem.n_rows, world.local_workers, world.n_workers)
             n_far = int(np.count_nonzero(far))
             if self.survivors is not None:
                 found = self.pool.gathered(np.array([problem.n_rows - n_far]))
@@ -222,7 +222,7 @@ class Machines(Runtime):
 
         Raises ValueError if a group of workers is on several machines.
         """
-        share = np.array([choices.n_training // choices.n_here])
+        share = np.array([choices.n_training // choices.n_local])
         least = int(self.pool.gathered(share).min())
         choices = dataclasses.replace(choices, least_share=least)
         machine_of = self.world.site_of
@@ -246,11 +246,11 @@ class Machines(Runtime):
         self,
         shapes: Shapes,
         rows: Mapping[str, np.ndarray],
-        lent: Mapping[str, np.ndarray] = NOTHING,
+        assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
-        """Memory of this process; what is lent is copied, for all machines write it."""
+        """Memory of this process; what is handed over is copied, for all machines write it."""
         arrays = {**private_memory(shapes), **rows}
-        for name, array in lent.items():
+        for name, array in assigned.items():
             arrays[name][:] = array
         return arrays
 
@@ -270,7 +270,7 @@ class Machines(Runtime):
             assert self.pace is not None
             self.level = VectorLevel(self.pool, session, self.pace, self.n_rows, self.network)
         if self.validation is not None:
-            self._held_out, self._held_out_of = HeldOut(self.problem, self.validation), 0
+            self._held_out, self._held_out_epoch = HeldOut(self.problem, self.validation), 0
             self.level.score = lambda: self._score(session)
         self.level.prepare()
         session.raise_limit(session.word(layout.EPOCHS) + 1)
@@ -278,8 +278,8 @@ class Machines(Runtime):
     def _score(self, session: Session) -> np.ndarray:
         """The score of every column on the held-out rows of all that live."""
         assert self.validation is not None
-        if len(self.pool.lost) > self._held_out_of:
-            self._held_out_of = len(self.pool.lost)
+        if len(self.pool.lost) > self._held_out_epoch:
+            self._held_out_epoch = len(self.pool.lost)
             self._held_out = HeldOut(self.problem, self.validation)
         return self._held_out.scores(session.model())
 
@@ -294,7 +294,7 @@ class Machines(Runtime):
         """Go on with what is this machine's of the sums of a run: those of all begin as a sum."""
         local = session.locals()
         session.row_memory.sum_anew(session)
-        if session.row_memory.kept:
+        if session.row_memory.checkpointed:
             local[:, layout.L_DUAL_MEAN] = session.arrays["dual_mean"]
         if self.pool.me > 0:  # the first one has those of the iterates
             session.arrays["lag"][:] = 0.0
@@ -315,7 +315,7 @@ class Machines(Runtime):
             self._prepare_again(session)
         level = self.level
         assert level is not None
-        crew = ThreadCrew(session, session.here, news := Bell())
+        crew = ThreadCrew(session, session.local_workers, news := Bell())
         told = session.word(layout.EPOCHS)
         with DeferredSignals(news) as held:
 
@@ -324,7 +324,7 @@ class Machines(Runtime):
                 if on_epoch is None:
                     return False
                 told = n_epochs
-                level.channel.rest()  # unless it was the last word
+                level.channel.pause()  # unless it was the last word
                 return bool(held.outside(on_epoch, n_epochs, session.snapshot))
 
             level.deliver = held.deliver
@@ -339,7 +339,7 @@ class Machines(Runtime):
                     crew.start()
                     while crew.running:
                         moved = level.poll()
-                        level.pool.look()
+                        level.pool.watch()
                         hook.poll()
                         if not (moved and level.is_served):
                             crew.wait(level.nap)

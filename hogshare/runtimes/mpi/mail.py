@@ -33,7 +33,7 @@ from hogshare.links.link import Line, Link
 from hogshare.runtimes.mpi.channel import FIRST_KIND, NO_LINE, Channel
 from hogshare.system.interrupts import errstate
 
-MAIL, BOARD, TAKEN = range(FIRST_KIND, FIRST_KIND + 3)
+MAIL, REGISTER, TAKEN = range(FIRST_KIND, FIRST_KIND + 3)
 FIRST_KIND_OF_RUN = TAKEN + 1  # kinds of messages that are no mail
 COUNTERS = [layout.M_POSTED, layout.M_ARRIVED, layout.M_TAKEN]
 HEAD = slice(layout.H_NUMBER, layout.H_ROUND + 1)  # words of a slot's head that are sent
@@ -50,7 +50,7 @@ class MailTransport:
         (whose `Edge` is in one memory) is left alone.
     kind_of : as what a message is counted, by its round, values with places, and without
     links : that stand between sites besides the real ones, of each edge
-    are_boards : whether messages are written over, and not acknowledged
+    are_registers : whether messages are written over, and not acknowledged
     reader : the site at which an edge ends by now, where that may move; then it has all edges
     """
 
@@ -61,10 +61,15 @@ class MailTransport:
         ends: Sequence[tuple[int, int]],
         links: Sequence[Link | None],
         kind_of: Callable[[int, int, int], str] = lambda *_: "mail",
-        are_boards: bool = False,
+        are_registers: bool = False,
         reader: Callable[[int], int] | None = None,
     ) -> None:
-        self.channel, self.box, self.are_boards, self._kind_of = channel, box, are_boards, kind_of
+        self.channel, self.box, self.are_registers, self._kind_of = (
+            channel,
+            box,
+            are_registers,
+            kind_of,
+        )
         self._ends, me = ends, channel.me
         self._reader = reader
         far = [k for k, (sender, to) in enumerate(ends) if reader is not None or sender != to]
@@ -84,7 +89,7 @@ class MailTransport:
         self._places, self._values = np.empty(room, np.int64), np.empty(box.values.shape[2] - room)
         self.is_over = False  # whether nothing more is sent that nobody waits for
         channel.on(MAIL, self._take_in)
-        channel.on(BOARD, self._write_board)
+        channel.on(REGISTER, self._write_register)
         channel.on(TAKEN, self._note_taken)
 
     def send(self, box: Mailbox, edge: int) -> None:
@@ -111,8 +116,8 @@ class MailTransport:
         for k in self.outgoing[posted > self._sent[self.outgoing]]:
             if self._reader is not None and self._is_settled(int(k)):
                 continue
-            moved |= self._send_board(int(k)) if self.are_boards else self._send_mail(int(k))
-        if not self.are_boards:
+            moved |= self._send_register(int(k)) if self.are_registers else self._send_mail(int(k))
+        if not self.are_registers:
             taken = counters[self.incoming, layout.M_TAKEN]
             for k in self.incoming[taken > self._acknowledged[self.incoming]]:
                 number = int(edge_slots.counter_of(self.box, int(k), layout.M_TAKEN))
@@ -141,7 +146,7 @@ class MailTransport:
         if to != self.channel.me and to not in self._dead:
             return False
         self._sent[edge] = posted
-        if to in self._dead and not self.are_boards:
+        if to in self._dead and not self.are_registers:
             edge_slots.taken_up_to(self.box, edge, posted)
         return True
 
@@ -164,7 +169,7 @@ class MailTransport:
         self._sent[edge] = posted
         return True
 
-    def _send_board(self, edge: int) -> bool:
+    def _send_register(self, edge: int) -> bool:
         if self._is_under_way[edge] or self.is_over:
             return False
         posted = int(edge_slots.counter_of(self.box, edge, layout.M_POSTED))
@@ -177,7 +182,7 @@ class MailTransport:
         head = np.zeros(HEAD.stop - HEAD.start, np.int64)
         head[layout.H_ROUND] = round_
         values = self._values[: max(count, dense)]
-        self._post(BOARD, edge, head, self._places[:count], [values], dense)
+        self._post(REGISTER, edge, head, self._places[:count], [values], dense)
         self._sent[edge], self._rounds[edge], self._is_under_way[edge] = posted, round_, True
         return True
 
@@ -214,7 +219,7 @@ class MailTransport:
 
     def _note_taken(self, sender: int, content: np.ndarray) -> None:
         edge, number = (int(word) for word in content.view(np.int64))
-        if self.are_boards:
+        if self.are_registers:
             self._is_under_way[edge] = False
         else:
             edge_slots.taken_up_to(self.box, edge, number)
@@ -241,7 +246,7 @@ class MailTransport:
         box.counters[edge, layout.M_POSTED] += 1  # before who is gone is told of, see `SiteNews`
         edge_slots.deliver_next(box, edge)
 
-    def _write_board(self, sender: int, content: np.ndarray) -> None:
+    def _write_register(self, sender: int, content: np.ndarray) -> None:
         edge, head, places, values, _ = self._parts(content)
         where = places.astype(np.int64)
         whole = values.astype(np.float64)

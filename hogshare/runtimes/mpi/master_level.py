@@ -45,7 +45,7 @@ NEWS, NEWS_TAKEN, REPORT = range(FIRST_KIND_OF_RUN, FIRST_KIND_OF_RUN + 3)
 # what the master writes into the rows of all workers
 COUNTS = (layout.T_PUSHES, layout.T_DROPPED, layout.T_APPLIED, layout.T_STALENESS)
 VERSIONS = [layout.VERSION, layout.APPLIED]
-HEAD = 4  # words of news before those of workers: meetings, version, applied, places
+HEAD = 4  # words of news before those of workers: epoch_barriers, version, applied, places
 
 
 class MasterLevel(Level):
@@ -57,7 +57,7 @@ class MasterLevel(Level):
     def __init__(self, pool: RankPool, session: Session, n_rows: int, network: Network) -> None:
         super().__init__(pool, session, n_rows)
         self.is_served, self.is_master = True, pool.me == MASTER
-        self.clocks, self.meetings = Clocks(session), 0
+        self.clocks, self.epoch_barriers = Clocks(session), 0
         self._sites = range(pool.size)
         ends = [(int(site), MASTER) for site in self.clocks.world.site_of]
         links = [network.between(*one) if one[0] != one[1] else None for one in ends]
@@ -121,7 +121,7 @@ class MasterLevel(Level):
     def _take_report(self, site: int, content: np.ndarray) -> None:
         """Take in what another site tells of its workers."""
         words = content.view(np.int64)
-        if words[0] >= self.meetings:  # else of workers that have rested since
+        if words[0] >= self.epoch_barriers:  # else of workers that have rested since
             self._known[site] = words[1:]
             self.clocks.take_in(site, words[1:])
 
@@ -137,7 +137,7 @@ class MasterLevel(Level):
             n = master_copies.list_news(session.vector, reported, self._places, self._values)
             applied = self.clocks.rows_of(site)[:, layout.T_APPLIED]
             is_whole = n > len(self._places)
-            head = self.meetings, version, session.word(layout.APPLIED), 0 if is_whole else n
+            head = self.epoch_barriers, version, session.word(layout.APPLIED), 0 if is_whole else n
             news = (reported,) if is_whole else (self._places[:n], self._values[:n])
             parts = np.array(head), applied, all_words, *news
             self.channel.post(site, NEWS, parts, "model", 0, self._lines[site])
@@ -149,34 +149,34 @@ class MasterLevel(Level):
 
     def _take_news(self, site: int, content: np.ndarray) -> None:
         """Write the master's model into the vector here, and then what it tells of workers."""
-        session, begin = self.session, HEAD + len(self.session.here)
+        session, begin = self.session, HEAD + len(self.session.local_workers)
         end = begin + sum(map(self.clocks.size_of, self._sites))
         words = content[: 8 * end].view(np.int64)
-        meetings, version, applied, count = words[:HEAD].tolist()
-        if meetings >= self.meetings:  # else older than what was brought in the meeting
+        epoch_barriers, version, applied, count = words[:HEAD].tolist()
+        if epoch_barriers >= self.epoch_barriers:  # else older than what was brought in the meeting
             places = content[8 * end : 8 * (end + count)].view(np.int64)
             values = content[8 * (end + count) :].view(np.float64)
-            counts = version, applied, words[HEAD:begin], session.here.start
+            counts = version, applied, words[HEAD:begin], session.local_workers.start
             master_copies.take_news(session.schedule, session.vector, places, values, *counts)
             self.clocks.take_in_all(words[begin:])
         self.channel.post(MASTER, NEWS_TAKEN)
 
     def _report(self, words: np.ndarray) -> bool:
         """Tell the master's site of the workers here, if there is anything to tell."""
-        states = self.session.table_here[:, layout.T_STATE]
+        states = self.session.local_table[:, layout.T_STATE]
         seen = words if self.clocks.are_waited_for else states
-        seen = np.concatenate([[self.meetings], seen])
+        seen = np.concatenate([[self.epoch_barriers], seen])
         if np.array_equal(seen, self._sent.get(MASTER, seen[:0])):
             return False
         if (states >= layout.DONE).any() and not self._is_taken():
             return False  # the master would think that nothing is to come
-        self.channel.post(MASTER, REPORT, [np.array([self.meetings]), words], "progress")
+        self.channel.post(MASTER, REPORT, [np.array([self.epoch_barriers]), words], "progress")
         self._sent[MASTER] = seen
         return True
 
     def _is_taken(self) -> bool:
         """Whether the master has taken all that workers here have posted."""
-        counters = self.session.mail.box.counters[self.session.here]
+        counters = self.session.mail.box.counters[self.session.local_workers]
         return bool((counters[:, layout.M_POSTED] == counters[:, layout.M_TAKEN]).all())
 
     # -- a meeting
@@ -203,25 +203,25 @@ class MasterLevel(Level):
             found.append(part.view(one.dtype).reshape(one.shape))
         vector.w[:], vector.intercept[:], table[:, COUNTS], control[VERSIONS] = found
         # of which some sites may be through before this one, and report as after it
-        self.meetings += 1
+        self.epoch_barriers += 1
         for known in self._known.values():
             expect_again(known, clock)
         self._sent.clear()
         if not self.clocks.are_waited_for:  # else barriers count them from the next limit on
-            far = np.setdiff1d(np.arange(len(table)), session.here)
+            far = np.setdiff1d(np.arange(len(table)), session.local_workers)
             resting = far[table[far, layout.T_STATE] == layout.RESTING]
             table[resting, layout.T_STATE] = layout.STARTING
-        self._tell_anew()
+        self._announce_anew()
         return vector.w, vector.intercept
 
     def called(self) -> None:
         """As of `Level`: intercepts may have been moved, everywhere alike."""
-        self._tell_anew()
+        self._announce_anew()
 
     def clear(self) -> None:
         """Send no news: all mail is taken, and nobody would acknowledge them."""
         self.channel.work = lambda: False
 
-    def _tell_anew(self) -> None:
+    def _announce_anew(self) -> None:
         for reported in self._reported.values():
             reported[:] = self._flat()

@@ -54,6 +54,6 @@ class Pulse:
                 "process is halted, or holds the interpreter."
             )
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Show that this rank is about to do something else, for as long as it takes."""
         self._words[self._rank] = 0

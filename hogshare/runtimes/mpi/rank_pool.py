@@ -22,7 +22,7 @@ from hogshare.runtimes.mpi.channel import NAP_SECONDS, Living, Wait
 class RankPool:
     """The ranks of a communicator, one for each machine, as one of them has them.
 
-    look : called while this rank waits; raises if another one has failed
+    watch : called while this rank waits; raises if another one has failed
     living : what brings ranks together that go on without those that die; None: they do not
     lost : ranks that have died, of whom all know; the same on all
     rows, training : of each rank, all and those to train on
@@ -32,8 +32,8 @@ class RankPool:
     lost: Sequence[int] = ()
     rows = training = np.zeros(0)
 
-    def __init__(self, comm: Any, look: Callable[[], Any]) -> None:
-        self.comm, self.look = comm, look
+    def __init__(self, comm: Any, watch: Callable[[], Any]) -> None:
+        self.comm, self.watch = comm, watch
         self.me, self.size = comm.Get_rank(), comm.Get_size()
 
     def copy_of_comm(self, agree: Callable[[], Any] | None = None) -> Any:
@@ -84,7 +84,7 @@ class RankPool:
 
     def _wait(self, request: Any) -> None:
         while not request.Test():
-            self.look()
+            self.watch()
             time.sleep(NAP_SECONDS)
 
 

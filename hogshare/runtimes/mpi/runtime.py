@@ -26,7 +26,7 @@ from hogshare.system import callers, missed_calls, ranges
 
 ROWS = ("shard", "all")
 NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
-HERE, GIVEN, AGREED, COUNTED = "here", "given", "agreed", "counted"
+PRESENT, GIVEN, AGREED, COUNTED = "present", "given", "agreed", "counted"
 
 
 @dataclass(frozen=True)
@@ -258,10 +258,10 @@ class MPI(Joint):
 
     def _meet(self, call: Call) -> None:
         """Wait for all ranks to make the call; raises RankMissing if one does not come in time."""
-        call.post_all(HERE)
+        call.post_all(PRESENT)
         deadline = time.monotonic() + self.start_timeout
         for rank in call.talk.others:
-            if call.take(rank, HERE, seconds=max(0.0, deadline - time.monotonic())) is None:
+            if call.take(rank, PRESENT, seconds=max(0.0, deadline - time.monotonic())) is None:
                 raise RankMissing(
                     f"Rank {rank} has not made the call that rank {call.talk.rank} waits in for "
                     f"{self.start_timeout:g} seconds: each rank has to make the same calls. "

@@ -87,7 +87,7 @@ class Site:
         self._lines = {to: Line(network.between(channel.me, to)) for to in others}
         self._haunted: set[int] = set()  # others whose part of the ghost is still there
         self._untaken = dict.fromkeys(others, 0)
-        self.phase = 0  # how many meetings are over
+        self.phase = 0  # how many epoch_barriers are over
         self._put_off: list[tuple[int, np.ndarray]] = []
         self._came: dict[int, np.ndarray] = {}  # words, of whom an offer has come
         self._coming: np.ndarray | None = None  # the sum of these offers
@@ -286,7 +286,7 @@ class Site:
 
     def _rows(self) -> int:
         """Rows whose steps are in the site's vector."""
-        table = self.session.table_here
+        table = self.session.local_table
         return int((table[:, layout.T_ROWS] - table[:, layout.T_UNEXCHANGED]).sum())
 
     def _terms(
@@ -299,7 +299,7 @@ class Site:
             share=self.share,
             rows=float(rows - self._offered_rows),
             decay=float(copy_exchange.decay_of(session.rule)),
-            keep=float(keeps),
+            carry=float(keeps),
             whole=int(is_sum or is_whole),
             stretch=1.0 if is_whole else float(session.rule.represents),
             stretch_of_means=1.0 if is_sum else 1.0 / self.share,

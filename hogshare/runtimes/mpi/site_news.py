@@ -1,7 +1,7 @@
 """What sites whose workers have homes tell each other of their workers while these work.
 
-    a message: meetings so far | words of the workers here (`clocks`) | rows of the plane's arrays
-    that others read at any moment
+    a message: epoch_barriers so far | words of the workers here (`clocks`) | rows of the plane's
+    arrays that others read at any moment
 
 Each site sends its own to every other when something in it has changed: at once if a worker has
 left the run or come back, or somebody may be waiting for it, else so many seconds after the one
@@ -15,7 +15,7 @@ sender has left the run has all of its mail.
     worker: post, then the clock, or a rest        this thread: words, then mail, then the message
 
 A message that was sent before a meeting may come after it, when those that it calls resting work
-again: it has fewer meetings than its reader, and is left out. One of a site that is through a
+again: it has fewer epoch_barriers than its reader, and is left out. One of a site that is through a
 meeting first has more of them, and is put off: its clocks count from where all go on.
 
 Who writes: the thread of a site that talks to the others, the rows of their workers in the table,
@@ -52,11 +52,11 @@ class SiteNews:
         self, channel: Channel, clocks: Clocks, seen: Sequence[Owned], mail: MailTransport
     ) -> None:
         self.channel, self.clocks, self.mail, self._seen = channel, clocks, mail, seen
-        self.meetings, self.is_over = 0, False  # whether workers here begin no other epoch
+        self.epoch_barriers, self.is_over = 0, False  # whether workers here begin no other epoch
         self._early: dict[int, np.ndarray] = {}  # messages of sites that are through a meeting
         self._sent, self._due = np.zeros(0), 0.0
         # whether somebody may wait for what a message tells
-        self._is_waited_for = clocks.are_waited_for or (mail.are_boards and bool(seen))
+        self._is_waited_for = clocks.are_waited_for or (mail.are_registers and bool(seen))
         channel.on(PROGRESS, self._take_in)
 
     def poll(self) -> bool:
@@ -85,7 +85,7 @@ class SiteNews:
 
         are_over : bools by site
         """
-        self.meetings += 1
+        self.epoch_barriers += 1
         for site in self.channel.others:
             state = layout.DONE if are_over[site] else layout.RESTING
             self.clocks.rows_of(site)[:, layout.T_STATE] = state
@@ -93,7 +93,7 @@ class SiteNews:
     def _message(self) -> np.ndarray:
         words, me = self.clocks.words(), self.channel.me
         rows = [array[rows[me]].reshape(-1) for array, rows in self._seen]
-        return np.concatenate([[self.meetings], words, *rows]).astype(float)
+        return np.concatenate([[self.epoch_barriers], words, *rows]).astype(float)
 
     def _is_urgent(self, message: np.ndarray) -> bool:
         """Whether somebody has left the run, or come back, or may be waiting."""
@@ -108,11 +108,11 @@ class SiteNews:
         message = content.view(float)
         if self._is_early(message):
             self._early[site] = message  # in place of one before: the last one counts
-        elif message[0] >= self.meetings:
+        elif message[0] >= self.epoch_barriers:
             self._note(site, message)
 
     def _is_early(self, message: np.ndarray) -> bool:
-        return bool(message[0] > self.meetings) and not self.is_over
+        return bool(message[0] > self.epoch_barriers) and not self.is_over
 
     def _note(self, site: int, message: np.ndarray) -> None:
         """Write down what another site has told."""

@@ -80,7 +80,7 @@ def site_pace(choices: Choices, size: int) -> SitePace:
     are_rounds = choices.block and not choices.names_barrier  # which offer by themselves
     offer_rows = 0.0 if are_rounds else _offer_rows(choices, size)
     rows = max(1, int(rows_between(choices.n_all, sites, spread, offer_rows)))
-    first = min(rows, FIRST * choices.n_here)
+    first = min(rows, FIRST * choices.n_local)
     # as of workers: what is held back comes so many exchanges later, and is not to be too old
     fresh = DELAY * rows * sites**2 <= choices.n_all and problem.l1 == 0.0
     return SitePace(rows, first, rule.remembers and fresh)
@@ -105,7 +105,7 @@ def in_rounds(choices: Choices) -> Choices:
     rounds = SPREAD_OF_SUMS if choices.rule.is_sum else SPREAD
     least = LEAST_BLOCK * choices.n_workers
     rounds = max(1, min(rounds, choices.n_all // least))
-    block = max(1, choices.n_training // (rounds * choices.n_here))
+    block = max(1, choices.n_training // (rounds * choices.n_local))
     return dataclasses.replace(choices, barrier=BSP(), block=block)
 
 

@@ -168,7 +168,7 @@ class Survivors(RankPool):
 
     def _until(self, ready: Callable[[], bool]) -> None:
         def polled() -> bool | None:
-            self.call.look()
+            self.call.raise_failures()
             return ready() or None
 
         self.call.talk.wait_for(polled)

@@ -4,8 +4,8 @@
     at an epoch's end   offers -> words (epochs, stop words, sums) -> one vector's bits -> callers
                         -> one decision, which all come to by themselves
 
-Who has stopped in the middle of an epoch says so, and comes to the same meetings as those who rest,
-until all have ended.
+Who has stopped in the middle of an epoch says so, and comes to the same epoch_barriers as those who
+rest, until all have ended.
 
 Who writes: each rank's thread that talks to the others, by `hogshare.runtimes.mpi.site`, which says
 the rest. Who frees: `close`.
@@ -48,16 +48,16 @@ class VectorLevel(Level):
 
     shares_trace : whether there are snapshots, which are rank 0's: of what it knows of the vector,
         within an epoch when its workers have done that share of their rows
-    is_looked_at : whether anybody looks at the model between two epochs
+    is_evaluated : whether anybody looks at the model between two epochs
     """
 
     def __init__(
         self, pool: RankPool, session: Session, pace: SitePace, n_rows: int, network: Network
     ) -> None:
         super().__init__(pool, session, n_rows)
-        self.is_looked_at = self.has_criterion or session.rule.schedule == step_schedules.ADAPTIVE
+        self.is_evaluated = self.has_criterion or session.rule.schedule == step_schedules.ADAPTIVE
         # sites may disagree on what has been claimed to be zero, until they meet
-        self.is_looked_at |= session.rule.l1_ratio > 0.0
+        self.is_evaluated |= session.rule.l1_ratio > 0.0
         flat, start = Flat.of(session), Flat.of(session).start(session)
         single = session.vector.w.dtype == np.float32 and not flat.average
         self.shares_trace = len(session.arrays["snapshots"]) > 0
@@ -83,12 +83,12 @@ class VectorLevel(Level):
         """Agree on how curved the objective is, and begin at one vector."""
         arrays, site = self.session.arrays, self.site
         curved = [arrays[name] for name in ("curvature", "rarity")]
-        own = [float(self.is_looked_at or is_heard), float(site.has_own)]
+        own = [float(self.is_evaluated or is_heard), float(site.has_own)]
         # at once: each that is asked for by itself costs as much as a hundred thousand rows
         found = self.pool.added(
             np.concatenate([own, *(site.share * one.astype(np.float64) for one in curved)])
         )
-        self.is_looked_at = bool(found[0])
+        self.is_evaluated = bool(found[0])
         curved[0][:] = found[2 : 2 + len(curved[0])]
         curved[1][:] = found[2 + len(curved[0]) :]
         if found[1]:
@@ -127,8 +127,8 @@ class VectorLevel(Level):
     def bring(self, clock: int) -> Model:
         """As of `Level`; the same bits for all, if anybody looks at them."""
         self.site.take_in()
-        self.session.table_here[:, layout.T_CLOCK] = clock  # where all go on from
-        if self.is_looked_at or self.are_over.any():
+        self.session.local_table[:, layout.T_CLOCK] = clock  # where all go on from
+        if self.is_evaluated or self.are_over.any():
             self.site.adopt()
         return self.site.known()
 

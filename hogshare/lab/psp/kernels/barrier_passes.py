@@ -26,11 +26,11 @@ from hogshare.lab.psp.kernels.clockwork_state import (
     LEAST,
     LINK,
     LIVE,
-    LOOK,
     MARKER,
     MOST,
     PASSED,
     PASSES,
+    POLL,
     RECORDED,
     SLOWNESS,
     STATE,
@@ -135,7 +135,7 @@ def release(s, w, k, time):
         let_pass(s, w, k, time)
     else:
         count_polls(s, w, k, time)
-        schedule(s, w, k, w.real[k, DUE], LOOK)
+        schedule(s, w, k, w.real[k, DUE], POLL)
 
 
 @exact_helper

@@ -13,8 +13,8 @@ from hogshare.lab.psp.kernels.clockwork_state import (
     END,
     HEAP,
     LINK,
-    LOOK,
     PENDING,
+    POLL,
     STATE,
     WAITING,
 )
@@ -99,7 +99,7 @@ def open_bucket(s, w):
     while k >= 0:
         following = w.whole[k, LINK]
         if bucket_of(w.real[k, DUE], s.width) <= w.words[BUCKET]:
-            kind = LOOK if w.whole[k, STATE] == WAITING else END
+            kind = POLL if w.whole[k, STATE] == WAITING else END
             push_heap(w, w.real[k, DUE], kind * w.whole.shape[0] + k)
         else:  # of a later year
             w.whole[k, LINK] = w.bucket[slot]

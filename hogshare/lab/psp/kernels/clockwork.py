@@ -50,10 +50,10 @@ from hogshare.lab.psp.kernels.clockwork_state import (
     LEAST,
     LEFT,
     LIVE,
-    LOOKS,
     MARK,
     MARKER,
     MOST,
+    POLLS,
     RECORDED,
     RING,
     STATE,
@@ -249,8 +249,8 @@ def run(s, w, budget):
         change = math.inf
         if w.words[CHANGE] < w.change_time.shape[0]:
             change = w.change_time[w.words[CHANGE]]
-        first_look = w.ring_due[w.words[RING]] if w.words[LOOKS] > 0 else math.inf
-        now = min(change, ahead, first_look)
+        first_poll = w.ring_due[w.words[RING]] if w.words[POLLS] > 0 else math.inf
+        now = min(change, ahead, first_poll)
         if now > s.until or now == math.inf:
             mark(w, math.inf)
             return OVER, now

@@ -23,7 +23,7 @@ GONE = 3  # has left, or is done
 
 # kinds of events in the calendar, in the order in which they happen at one moment
 END = 0
-LOOK = 1
+POLL = 1
 
 # kinds of recorded events
 COMPLETED = 0
@@ -42,7 +42,7 @@ PENDING = 6  # workers in the calendar and the heap
 HEAP = 7  # of which in the heap
 BUCKET = 8  # the bucket that has been reached, counted from time 0
 RING = 9  # where the first look of the ring is
-LOOKS = 10  # looks in the ring
+POLLS = 10  # looks in the ring
 UPDATES = 11  # blocks completed
 PASSES = 12
 CHECKS = 13  # looks at the barrier: at a block's end, and each later one

@@ -24,8 +24,8 @@ from hogshare.lab.psp.kernels.clockwork_state import (
     GONE,
     LINK,
     LIVE,
-    LOOKS,
     MARKER,
+    POLLS,
     RING,
     STATE,
     WAITING,
@@ -189,14 +189,14 @@ def push_ring(s, w, k, clock, due, stream):
     if due > s.until:
         return
     n = w.ring_due.shape[0]
-    i = w.words[RING] + w.words[LOOKS]
+    i = w.words[RING] + w.words[POLLS]
     if i >= n:
         i -= n
     w.ring_due[i] = due
     w.ring_worker[i] = k
     w.ring_clock[i] = clock
     w.ring_stream[i] = stream
-    w.words[LOOKS] += 1
+    w.words[POLLS] += 1
 
 
 @exact_inlined
@@ -213,14 +213,14 @@ def poll_ring(s, w, stop):
     asked = 0
     passed = np.int64(-1)
     time = w.ring_due[i]
-    while w.words[LOOKS] > 0 and w.ring_due[i] < stop:
+    while w.words[POLLS] > 0 and w.ring_due[i] < stop:
         k = np.int64(w.ring_worker[i])
         time = w.ring_due[i]
         clock = np.int64(w.ring_clock[i])
         stream = w.ring_stream[i]
         i = i + 1 if i + 1 < n else 0
         w.words[RING] = i
-        w.words[LOOKS] -= 1
+        w.words[POLLS] -= 1
         if some_leave and w.whole[k, STATE] == GONE:
             continue
         checks += 1
