@@ -94,7 +94,7 @@ PLACES = {
     },
     # a worker's loop, what drives it, and what it writes
     "loop": {
-        "quantum": f"{WORKER}.turn",
+        "quantum": f"{WORKER}.run_quantum",
         "of_thread": "hogshare.runtimes.threads.loop_of",
         "pool": "hogshare.runtimes.threads.pool",
         "placement": "hogshare.runtimes.threads.CorePlacement",

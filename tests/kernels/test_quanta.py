@@ -524,7 +524,7 @@ def looking_on(n_blocks):
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
     worker = hold_the_last_block(session, 1 << 62)
-    with that_waits(worker.turn, n_blocks) as turn:
+    with that_waits(worker.run_quantum, n_blocks) as turn:
         try:
             yield session, worker, turn
         finally:
@@ -581,14 +581,14 @@ def test_a_repair_that_is_wanted_ends_the_looks_of_who_is_held(barrier):
 
 def test_a_stop_by_the_caller_ends_the_looks_of_workers_in_order():
     session, worker = held_by(BSP(), 1 << 62)
-    with that_waits(worker.turn, 5) as turn:
+    with that_waits(worker.run_quantum, 5) as turn:
         session.stop()
         assert turn.result(10.0) == layout.QUANTUM_WAIT
 
 
 def test_who_waits_at_a_barrier_goes_on_in_the_same_turn():
     session, worker = held_by(SSP(1), 1 << 62)
-    with that_waits(worker.turn, 3) as turn:
+    with that_waits(worker.run_quantum, 3) as turn:
         session.schedule.table[1, layout.T_CLOCK] = 2
         assert turn.result(10.0) == layout.QUANTUM_OVER
     assert session.schedule.table[0, layout.T_BLOCKS] == 3
@@ -596,7 +596,7 @@ def test_who_waits_at_a_barrier_goes_on_in_the_same_turn():
 
 def test_a_stop_ends_the_looks_at_a_barrier():
     session, worker = held_by(SSP(1), 1 << 62)
-    with that_waits(worker.turn, 3) as turn:
+    with that_waits(worker.run_quantum, 3) as turn:
         session.stop()
         assert turn.result(10.0) == layout.QUANTUM_WAIT
     assert worker.run_quantum(1) == layout.QUANTUM_DONE
@@ -622,7 +622,7 @@ def test_who_waits_for_the_master_goes_on_in_the_same_turn():
     assert session.mail.box.counters[1, layout.M_POSTED] == 2
     assert row[layout.T_POLLED] == 5 and row[layout.T_WAITING] > 0
     row[layout.T_POLLS], row[layout.T_POLLED] = 1 << 62, 0
-    with that_waits(worker.turn, 3) as turn:
+    with that_waits(worker.run_quantum, 3) as turn:
         deadline = time.monotonic() + 10.0
         while not turn.done() and time.monotonic() < deadline:
             master.serve()
