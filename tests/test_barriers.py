@@ -305,7 +305,7 @@ def worker_with(turn, table):
         barrier=None,
     )
     worker = Worker(session, 0)
-    worker.turn, worker.join, worker.leave = turn, lambda: True, lambda: None
+    worker.run_quantum, worker.join, worker.leave = turn, lambda: True, lambda: None
     worker.first_quantum = lambda nanoseconds: 1
     return worker
 

@@ -200,7 +200,7 @@ class Crowd:
         self.settings = self.plan = self
         self.local_workers = range(n_workers)
         self.n_workers = n_workers
-        self.looks = 0
+        self.n_polls = 0
         self.barrier, self.private = FREE, EXCHANGE
         self.began = {}
 

@@ -86,7 +86,7 @@ def time_epochs(benchmark, note_ns):
 
     def run(worker, unit, per_epoch):
         n_blocks = worker.session.plan.n_blocks
-        assert benchmark(worker.turn, n_blocks) == layout.QUANTUM_OVER
+        assert benchmark(worker.run_quantum, n_blocks) == layout.QUANTUM_OVER
         assert worker.session.model().is_finite()
         note_ns(unit, per_epoch)
 
