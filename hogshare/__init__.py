@@ -1,7 +1,7 @@
 """One model on every core: scikit-learn's estimators, with one changed import.
 
-Names are imported when they are first used, so that ``import hogshare`` and the command line's
-``--help`` need neither Numba nor scikit-learn.
+Names are imported at first use: ``import hogshare`` and the command line's ``--help`` load neither
+Numba nor scikit-learn.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hogshare._version import __version__ as __version__
 from hogshare.system import (
-    forks,  # noqa: F401  # its hooks are there from the first module on
+    forks,  # noqa: F401  # its fork hooks must be registered before any other module's
     lazy_imports,
 )
 
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from hogshare.solvers import stochastic_reduce as stochastic_reduce
     from hogshare.tasks import AsyncContext as AsyncContext
 
-# a library says nothing unless its user listens
+# a library logs nothing unless its user configures logging
 logging.getLogger("hogshare").addHandler(logging.NullHandler())
 
 __getattr__, __dir__, __all__ = lazy_imports.names(

@@ -1,4 +1,4 @@
-"""Data sets to run on: four generators, and one loader for names and files.
+"""Data sets: four generators, and one loader for names and files.
 
 >>> from hogshare import datasets
 >>> X, y = datasets.zipf_classification(n_samples=1000, n_features=500, nnz_per_row=20, seed=0)
@@ -46,16 +46,16 @@ def clicks(
     rank: int = 6,
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Make a log of who has met what: some items are popular, some users busy, and tastes differ.
+    """Make a log of user-item pairs with popular items, busy users and different tastes.
 
-    A user meets items without repetition, each next one with a chance that is the product of the
-    item's popularity (as Zipf's law has it) and of how its factors suit.
+    A user meets items without repetition. The probability of the next item is proportional to the
+    item's popularity (by Zipf's law) times its match with the user's factors.
 
     Parameters
     ----------
     n_pairs, n_users, n_items, rank : int
-        Sizes; there are about as many pairs. Each user has at least 3, and a quarter of the items
-        at most.
+        Sizes; the number of pairs is approximate. Each user has at least 3 pairs, and at most a
+        quarter of the items.
     seed : int, default=0
         The same seed gives the same set.
 
@@ -63,12 +63,12 @@ def clicks(
     -------
     users, items : ndarray of int64 of shape (n_pairs,)
     times : ndarray of float64 of shape (n_pairs,)
-        Of each pair, from 0 to 1, in their order: a user meets what it likes best first, about.
+        Time of each pair, from 0 to 1, ascending: a user meets preferred items roughly first.
 
     Raises
     ------
     ValueError
-        If there are fewer than 12 items, or no users.
+        If `n_items` is below 12, or `n_users` is below 1.
 
     Examples
     --------
@@ -79,7 +79,8 @@ def clicks(
     """
     if n_users < 1 or n_items < 12:
         raise ValueError(
-            f"clicks needs users, and 12 items at least; got n_users={n_users}, n_items={n_items}."
+            "clicks needs n_users of at least 1 and n_items of at least 12; got "
+            f"n_users={n_users}, n_items={n_items}."
         )
     rng = np.random.default_rng(seed)
     P, Q = rng.standard_normal((n_users, rank)), rng.standard_normal((n_items, rank))
@@ -88,12 +89,12 @@ def clicks(
     counts = np.clip((n_pairs * busy / busy.sum()).astype(np.int64), 3, n_items // 4)
     parts = []
     for user, count in enumerate(counts.tolist()):
-        # Gumbel noise makes of the largest ones a draw without repetition
+        # the largest scores with Gumbel noise are a random draw without repetition
         scores = 0.6 * (Q @ P[user]) + popularity + rng.gumbel(size=n_items)
         best = np.argpartition(-scores, count)[:count]
         parts.append(best[np.argsort(-scores[best])])
     users, items = np.repeat(np.arange(n_users), counts), np.concatenate(parts)
-    # users come when they come, and go on from there
+    # a user's first time is uniform in 0 to 1; the user's pairs spread from it to 1
     within = np.arange(len(users)) - np.repeat(np.cumsum(counts) - counts, counts)
     begun = rng.random(n_users)
     times = begun[users] + (1.0 - begun[users]) * (within + rng.random(len(users))) / counts[users]
@@ -110,13 +111,13 @@ def zipf_classification(
     dtype: Any = np.float64,
     noise: float = 0.3,
 ) -> tuple[sparse.csr_array, np.ndarray]:
-    """Make a sparse set of two classes that looks like text: the shape of rcv1 by default.
+    """Make a sparse set of two classes that resembles text: the shape of rcv1 by default.
 
-    A row is a bag of words. Word frequencies follow the law of Zipf and Mandelbrot, so that a few
-    columns occur in most rows and most columns in few: the case in which workers that share one
-    vector get into each other's way. Row lengths are log-normal, values are
-    scikit-learn's tf-idf (sublinear, smoothed) with rows of norm one, and columns are in
-    no order. Labels come from a sparse linear model with noise, about half of them of each class.
+    A row is a bag of words. Word frequencies follow the law of Zipf and Mandelbrot: a few columns
+    occur in most rows, and most columns in few rows. In this case workers that share one vector
+    conflict. Row lengths are log-normal, values are scikit-learn's tf-idf (sublinear, smoothed)
+    with rows of norm one, and the columns are shuffled. Labels come from a sparse linear model
+    with noise; about half of them are of each class.
 
     Parameters
     ----------
@@ -127,9 +128,9 @@ def zipf_classification(
     seed : int, default=0
         The same seed gives the same set, bit for bit.
     dtype : dtype, default=float64
-        Of the values.
+        Type of the values.
     noise : float, default=0.3
-        Standard deviation of the noise in the labels' margin, in units of the margin's own.
+        Standard deviation of the noise in the labels' margin, divided by the margin's own.
 
     Returns
     -------
@@ -145,7 +146,7 @@ def zipf_classification(
     rank = np.searchsorted(np.cumsum(share), rng.random(int(words.sum())))
     column_of_rank = rng.permutation(n_features)
     column = column_of_rank[np.minimum(rank, n_features - 1)]
-    # one sort brings equal words of a row together, and rows and columns into CSR order
+    # one sort makes equal words of a row adjacent and puts rows and columns into CSR order
     key = np.sort(np.repeat(np.arange(n_samples), words) * n_features + column)
     first = np.flatnonzero(np.diff(key, prepend=-1))
     count = np.diff(first, append=len(key))
@@ -157,8 +158,8 @@ def zipf_classification(
     data /= np.repeat(norm, np.diff(indptr))
     X = sparse.csr_array((data, indices.astype(np.int32), indptr), shape=(n_samples, n_features))
     truth = np.zeros(n_features)
-    told = rng.choice(n_features, size=max(1, n_features // 20), replace=False, p=share)
-    truth[column_of_rank[told]] = rng.standard_normal(len(told))
+    relevant = rng.choice(n_features, size=max(1, n_features // 20), replace=False, p=share)
+    truth[column_of_rank[relevant]] = rng.standard_normal(len(relevant))
     margin = X @ truth
     margin += noise * margin.std() * rng.standard_normal(n_samples)
     return X.astype(dtype, copy=False), (margin > np.median(margin)).astype(np.int64)
@@ -167,7 +168,7 @@ def zipf_classification(
 def _words_per_row(
     rng: np.random.Generator, n_samples: int, nnz_per_row: float, share: np.ndarray
 ) -> np.ndarray:
-    """How many words to draw for each row, so that the *different* ones have the wanted mean.
+    """Compute the words to draw per row for the wanted mean number of *different* words.
 
     With W draws, word j is missing with probability (1 - share_j)^W; the expected number of
     different words is inverted by interpolation on a grid of W.
@@ -199,9 +200,9 @@ def dense(
     seed : int, default=0
         The same seed gives the same set.
     dtype : dtype, default=float64
-        Of `X`, and of `y` for regression.
+        Type of `X`, and of `y` for regression.
     noise : float, default=0.3
-        Standard deviation of the noise in the margin, in units of the margin's own.
+        Standard deviation of the noise in the margin, divided by the margin's own.
 
     Returns
     -------
@@ -229,7 +230,7 @@ def known_rank(
     seed: int = 0,
     noise: float = 0.3,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Make ratings that a few factors explain, but for noise; about as many of each user and item.
+    """Make ratings of a known rank with noise, about equally many per user and per item.
 
     Parameters
     ----------
@@ -238,7 +239,7 @@ def known_rank(
     seed : int, default=0
         The same seed gives the same set.
     noise : float, default=0.3
-        Standard deviation of the noise, where that of what is explained is 1.
+        Standard deviation of the noise; that of the ratings without noise is 1.
 
     Returns
     -------
@@ -254,7 +255,7 @@ def known_rank(
 
 
 def names() -> list[str]:
-    """Names that `load` knows, apart from files."""
+    """Return the names of data sets that `load` knows."""
     return [*GENERATED, *data_catalogue.SOURCES]
 
 
@@ -275,28 +276,28 @@ def load(
     Parameters
     ----------
     name : str or Path
-        One of `names`, or a file or a pipe of a kind that `format` names, plain or compressed
-        (``.gz``, ``.bz2``, ``.xz``). A known name comes before a file of that name; write
-        ``./digits`` for the file.
+        One of `names`, or a file or pipe in one of the formats of `format`, plain or compressed
+        (``.gz``, ``.bz2``, ``.xz``). A known name takes precedence over a file of that name;
+        ``./digits`` is the file.
     data_home : str or Path, default=None
-        Folder for the names that are local files, and for file names that are not found from
-        here; by default the environment's ``HOGSHARE_DATA``. What scikit-learn downloads
-        (``rcv1``, ``covtype``, ``20newsgroups``) is kept where scikit-learn keeps it.
+        Folder of the named sets that are local files, and of files that are not found from the
+        current folder; by default the environment's ``HOGSHARE_DATA``. The sets that scikit-learn
+        downloads (``rcv1``, ``covtype``, ``20newsgroups``) are stored in scikit-learn's folder.
     dtype : dtype, default=float64
-        Of the rows.
+        Type of the rows.
     n_features : int, default=None
-        Columns of a file of LIBSVM text or LDA-C; None takes the largest index that occurs.
+        Columns of a file of LIBSVM text or LDA-C; None: the largest index in the file.
     zero_based : bool or "auto", default="auto"
-        Whether indices of a file of LIBSVM text begin at 0 (True) or at 1 (False). "auto" takes 0
-        if an index 0 occurs, and else 1; say it for files that belong together, such as rows to
-        train on and rows to test on, since one of them may have no index 0 by chance.
+        Whether indices of a file of LIBSVM text begin at 0 (True) or at 1 (False). "auto" means 0
+        if an index 0 occurs, else 1. Set it for files that belong together, such as training and
+        test rows: one of them may lack index 0 by chance.
     label_column : str or int, default=None
-        Of a file of CSV or another table, the column that has the labels: its name, or its place
-        counted from 0 (-1 is the last). None: there are no labels.
+        Column of the labels in a file of CSV or another table: its name, or its place counted
+        from 0 (-1 is the last). None: the file has no labels.
     format : str, default=None
-        Of a file: "libsvm", "csv", "npz", "npy", "parquet", "arrow", "jsonl", "ldac" (LDA-C),
-        "mtx" (MatrixMarket), "uci" (a bag of words) or "arff". None goes by the first bytes and
-        the name.
+        Format of a file: "libsvm", "csv", "npz", "npy", "parquet", "arrow", "jsonl", "ldac"
+        (LDA-C), "mtx" (MatrixMarket), "uci" (a bag of words) or "arff". None: detected from the
+        first bytes and the name.
 
     Returns
     -------
@@ -307,17 +308,17 @@ def load(
     Raises
     ------
     ValueError
-        If there is neither a set nor a file of that name, or the file is damaged (the message
-        names it, and the line of text). If `zero_based` is said of anything else.
+        If no set or file has that name, or the file is damaged (the message names the file, and
+        the line of text). If `zero_based` is given for another format.
     OSError
-        If a path leads to no file, or a download fails.
+        If a path does not lead to a file, or a download fails.
 
     Warns
     -----
     UserWarning
-        If neither 0 nor 1 occurs as an index, so that "auto" is no more than a guess. If plain
-        LIBSVM text has no newline at its end, so that it may have been cut off inside a number.
-        If text whose name says nothing was taken for LDA-C, which looks like LIBSVM text.
+        If neither 0 nor 1 occurs as an index: then "auto" is a guess. If plain LIBSVM text does
+        not end with a newline: the last number may be cut off. If text was read as LDA-C, which
+        resembles LIBSVM text, and the file's name does not settle the format.
 
     Examples
     --------
@@ -346,12 +347,12 @@ def load(
 
 
 def locate(name: str | Path, data_home: str | Path | None = None) -> Path | None:
-    """Find the file that `load` would read; None for a set that has a name.
+    """Find the file that `load` would read; None for a named set.
 
     Raises
     ------
     ValueError, OSError
-        As `load`, if there is none.
+        As `load`, if no file is found.
     """
     text, folder = str(name), _folder(data_home)
     if text in names():

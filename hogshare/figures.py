@@ -1,7 +1,7 @@
-"""Pictures of reports, what all pictures share, and the only place that imports matplotlib.
+"""Figures of reports, and helpers for all figures; only this file imports matplotlib.
 
-A figure is a view: each function takes plain data (a report's arrays) and computes nothing that the
-data do not have. The laboratory's are where it measures, by `panel_row`, `label` and `save`.
+Each function takes plain data (a report's arrays) and draws it without further computation.
+`hogshare.lab` draws its figures next to its measurements, with `panel_row`, `label` and `save`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 from hogshare.system import extras, files
 
-SIZE = 10.0  # of a legend's letters, in points
+SIZE = 10.0  # font size of a legend, in points
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot, or an ImportError that says how to get it."""
+    """Import matplotlib.pyplot, or raise an ImportError that says how to install it."""
     try:
         import matplotlib.pyplot
     except ImportError as error:
@@ -27,7 +27,7 @@ def pyplot() -> Any:
 
 
 def formats() -> list[str]:
-    """Kinds of files that figures can be written to, by their suffixes."""
+    """Return the suffixes of the file formats that figures can be written to."""
     pyplot()
     from matplotlib.backend_bases import FigureCanvasBase
 
@@ -35,13 +35,13 @@ def formats() -> list[str]:
 
 
 def file_of(path: str | Path) -> Path:
-    """Where a figure goes: without a suffix to one of matplotlib's usual kind."""
+    """Return the path of a figure, with matplotlib's default suffix if it has none."""
     path = Path(path)
     return path if path.suffix else path.with_suffix(".png")
 
 
 def panel_row(count: int, width: float = 4.4, height: float = 3.8) -> tuple[Any, list[Any]]:
-    """Make a figure of so many panels in a row, each of a width in inches; it and their axes."""
+    """Make a figure with `count` panels in a row, sizes in inches; return it and the axes."""
     figure, axes = pyplot().subplots(
         1, count, figsize=(width * count, height), layout="constrained", squeeze=False
     )
@@ -49,7 +49,7 @@ def panel_row(count: int, width: float = 4.4, height: float = 3.8) -> tuple[Any,
 
 
 def save(figure: Any, path: str | Path) -> None:
-    """Write a figure as a whole or not at all, and forget it."""
+    """Write a figure to a file as a whole or not at all, and close it."""
     path, drawn = file_of(path), io.BytesIO()
     figure.savefig(drawn, format=path.suffix.lower().removeprefix("."))
     pyplot().close(figure)
@@ -57,7 +57,7 @@ def save(figure: Any, path: str | Path) -> None:
 
 
 def label(ax: Any, x: str, y: str, grid: str = "both", legend: float | None = None) -> None:
-    """Name the axes, with a grid along both or one; a legend has letters of a size in points."""
+    """Label the axes, draw a grid along both or one, and a legend of a font size in points."""
     ax.set_xlabel(x)
     ax.set_ylabel(y)
     ax.grid(alpha=0.3, axis=grid)
@@ -66,28 +66,28 @@ def label(ax: Any, x: str, y: str, grid: str = "both", legend: float | None = No
 
 
 def _axes(ax: Any, **figure: Any) -> Any:
-    """Where to draw: the given axes, or those of a new figure."""
+    """Return the given axes, or those of a new figure."""
     return pyplot().subplots(layout="constrained", **figure)[1] if ax is None else ax
 
 
 def draw_run(title: str, trace: Any, losses: Any, staleness: Any, ax: Any = None) -> Any:
-    """Draw a run's trace and, beside it, its staleness histogram.
+    """Draw a run's trace and its staleness histogram in two panels.
 
     Parameters
     ----------
     title : str
-        Of a figure that is made.
+        Title of a new figure.
     trace, losses : Trace or None, ndarray
         As `draw_trace` takes them.
     staleness : ndarray
-        Pushes by how stale they were.
+        Number of pushes at each staleness.
     ax : matplotlib Axes or a pair of them, default=None
-        Where to draw. One Axes takes the trace alone; None makes a figure of two panels.
+        Where to draw. One Axes shows the trace only; None makes a figure of two panels.
 
     Returns
     -------
     list of matplotlib Axes
-        Those drawn on.
+        The axes drawn on.
     """
     if ax is None:
         figure, panels = pyplot().subplots(
@@ -123,12 +123,12 @@ def draw_staleness(histogram: Any, ax: Any) -> None:
 
 
 def draw_inputs(histogram: Any, ax: Any = None) -> Any:
-    """Draw the share of reduces by how many of their inputs they have used.
+    """Draw the share of reduces at each number of used inputs.
 
     Parameters
     ----------
     histogram : ndarray of int
-        Reduces that have used 0, 1, 2, ... inputs.
+        Number of reduces that used 0, 1, 2, ... inputs.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a figure.
 
@@ -149,7 +149,7 @@ def draw_edges(edges: Sequence[tuple[int, int]], sizes: Mapping[str, Any], ax: A
     ----------
     edges : list of (int, int)
     sizes : mapping of str to ndarray
-        Of each kind, the bytes of each edge.
+        For each kind of message, the bytes of each edge.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a figure.
 
@@ -167,13 +167,13 @@ def draw_edges(edges: Sequence[tuple[int, int]], sizes: Mapping[str, Any], ax: A
 
 
 def draw_shares(clocks: Any, shares: Mapping[str, Any], ax: Any = None) -> Any:
-    """Draw shares that change as clocks go by.
+    """Draw shares against clocks.
 
     Parameters
     ----------
     clocks : array of shape (n_spans,)
     shares : mapping of str to array of shape (n_spans,)
-        By what they are of.
+        Shares by the name of their series.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a figure.
 
@@ -199,7 +199,7 @@ def draw_speedups(
     ----------
     workers : sequence of int
     throughput, in_time : array-like
-        Speedups for each; of time, None where it was not predicted.
+        Speedups for each number of workers; `in_time` is None if it was not predicted.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a figure.
 

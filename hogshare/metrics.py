@@ -1,8 +1,8 @@
-"""How good lists of recommendations are: measures of the first k, and splits of ratings for them.
+"""Ranking metrics for the first k recommended items, and splits of ratings to measure them.
 
-A list is items, best first. What counts is which of them are relevant to a user, and at which
-places; how much a user likes them does not. The measures are means over the users to whom anything
-is relevant.
+A list has items, best first. A metric depends on which of them are relevant to the user and on
+their places; ratings do not count. Each metric is the mean over users with at least one relevant
+item.
 
 Examples
 --------
@@ -39,15 +39,15 @@ Relevant = Sequence[Collection[Any]]
 
 
 def precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
-    """Share of the first k places that are taken by relevant items.
+    """Share of the first k places with a relevant item.
 
     Parameters
     ----------
     recommended : sequence of lists
-        Of each user the items, best first, each once. A list that is shorter than k has misses
-        behind its end.
+        For each user the recommended items, best first, each once. Places missing in a list
+        shorter than k count as misses.
     relevant : sequence of collections
-        Of each user the items that are relevant.
+        For each user the relevant items.
     k : int, default=10
 
     Returns
@@ -58,8 +58,8 @@ def precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float
     Raises
     ------
     ValueError
-        If there is not one list for each user, an item stands twice in one, or nothing is relevant
-        to anybody.
+        If the numbers of lists and users differ, a list has an item twice, or no user has a
+        relevant item.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def recall_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
 
 
 def ndcg_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
-    """Discounted cumulative gain of the first k in proportion to the best there is.
+    """Discounted cumulative gain of the first k, divided by the largest possible.
 
     A hit at place i, from 1, counts ``1 / log2(i + 1)`` (Jarvelin and Kekalainen 2002, Cumulated
     gain-based evaluation of IR techniques, with gains of 0 and 1).
@@ -128,9 +128,9 @@ def ndcg_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
 
 
 def average_precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
-    """Mean average precision (MAP): of each hit the precision up to its place.
+    """Mean average precision (MAP): the sum over hits of the precision up to the hit's place.
 
-    In proportion to the hits that there could be, at most k.
+    The sum is divided by the largest possible number of hits, at most k.
 
     Parameters
     ----------
@@ -157,28 +157,28 @@ def average_precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) 
 
 
 def auc_at_k(recommended: Lists, relevant: Relevant, n_items: int, k: int = 10) -> float:
-    """Area under the ROC curve, where the order behind the first k is not known.
+    """Area under the ROC curve if the order behind the first k places is unknown.
 
-    The chance that a relevant item stands before one that is not; two behind the first k stand in
-    either order alike.
+    The probability that a relevant item precedes an irrelevant one; for two items behind the first
+    k places, both orders are equally likely.
 
     Parameters
     ----------
     recommended, relevant, k
         As of `precision_at_k`.
     n_items : int
-        How many items each list could have been chosen from.
+        Number of all items that could be recommended.
 
     Returns
     -------
     float
-        Between 0 and 1; 0.5 of lists by chance.
+        Between 0 and 1; 0.5 for random lists.
 
     Raises
     ------
     ValueError
-        As of `precision_at_k`, and if there are fewer items than those that are relevant or stand
-        in a list, or all are relevant to somebody.
+        As `precision_at_k`; if `n_items` is below the number of relevant or recommended items of a
+        user, or all items are relevant to a user.
 
     Examples
     --------
@@ -191,17 +191,17 @@ def auc_at_k(recommended: Lists, relevant: Relevant, n_items: int, k: int = 10) 
 
 
 def ranking_metrics_at_k(model: Any, users: Any, items: Any, k: int = 10) -> dict[str, float]:
-    """All of them, of what a fitted model recommends to users, without what it has seen of them.
+    """Compute all metrics for a fitted model's recommendations of items new to the user.
 
     Parameters
     ----------
     model : MatrixFactorization
-        Or an estimator that has `users_`, `items_` and `recommend(users, n)`, which gives pairs of
+        Or an estimator with `users_`, `items_` and a `recommend(users, n)` that returns pairs of
         item and score.
     users, items : array-like of shape (n_pairs,)
-        Pairs that are relevant and were in no fit, since what a user has been seen with is not
-        recommended. Those whose user or item the model does not know are left out: nobody could
-        have recommended them.
+        Relevant pairs that were not in the fit: items of the fit are not recommended to their
+        users again. Pairs whose user or item is unknown to the model are left out, because the
+        model cannot recommend them.
     k : int, default=10
 
     Returns
@@ -212,7 +212,7 @@ def ranking_metrics_at_k(model: Any, users: Any, items: Any, k: int = 10) -> dic
     Raises
     ------
     ValueError
-        If none of the pairs is left, or there is not one item for each user.
+        If no pair remains, or `users` and `items` differ in length.
 
     Examples
     --------
@@ -229,14 +229,18 @@ def ranking_metrics_at_k(model: Any, users: Any, items: Any, k: int = 10) -> dic
     check_is_fitted(model)
     users, items = _as_ids(users, "users").tolist(), _as_ids(items, "items").tolist()
     if len(users) != len(items):
-        raise ValueError(f"{len(users)} users and {len(items)} items are no pairs.")
+        raise ValueError(
+            f"{len(users)} users and {len(items)} items are no pairs: give one item for each user."
+        )
     known = [set(one.tolist()) for one in (model.users_, model.items_)]
     relevant: dict[Any, set[Any]] = {}
     for user, item in zip(users, items, strict=True):
         if user in known[0] and item in known[1]:
             relevant.setdefault(user, set()).add(item)
     if not relevant:
-        raise ValueError("the model knows no pair's user and item: there is nothing to measure.")
+        raise ValueError(
+            "the model knows no pair's user and item: give pairs of `users_` and `items_`."
+        )
     answers = model.recommend(list(relevant), _whole(k))
     lists = [[item for item, _ in one] for one in answers]
     hits = _hits(lists, list(relevant.values()), k)
@@ -253,18 +257,19 @@ def ranking_metrics_at_k(model: Any, users: Any, items: Any, k: int = 10) -> dic
 def leave_k_out(
     users: Any, k: int = 1, *, times: Any = None, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Split ratings: k of each user's for a test, the others to train on.
+    """Split ratings: hold out k of each user for a test; the others are for training.
 
     Parameters
     ----------
     users : array-like of shape (n_ratings,)
-        Who has rated.
+        User of each rating.
     k : int, default=1
-        How many of each; a user who has no more than that is left to train on.
+        Ratings to hold out per user; all ratings of a user with k or fewer are for training.
     times : array-like of shape (n_ratings,), default=None
-        When. The latest are held out, of equal ones the last. None: by chance.
+        Time of each rating. The latest are held out, among equal times the last ones. None: held
+        out at random.
     random_state : int, RandomState or None, default=None
-        Of the chance.
+        Seed of the random choice.
 
     Returns
     -------
@@ -274,7 +279,7 @@ def leave_k_out(
     Raises
     ------
     ValueError
-        If there is not one time for each rating.
+        If `times` and `users` differ in length.
 
     Examples
     --------
@@ -294,21 +299,21 @@ def leave_k_out(
     order = np.lexsort((np.arange(len(lines)), by, lines))
     counts = np.bincount(lines)
     ends = np.cumsum(counts)
-    left = np.repeat(ends, counts) - np.arange(len(lines))  # from here to the user's last, with it
-    held = np.zeros(len(lines), bool)
-    held[order] = (left <= _whole(k)) & np.repeat(counts > k, counts)
-    return np.flatnonzero(~held), np.flatnonzero(held)
+    left = np.repeat(ends, counts) - np.arange(len(lines))  # ratings from this to the user's last
+    is_test = np.zeros(len(lines), bool)
+    is_test[order] = (left <= _whole(k)) & np.repeat(counts > k, counts)
+    return np.flatnonzero(~is_test), np.flatnonzero(is_test)
 
 
 def split_by_time(times: Any, test_size: float = 0.25) -> tuple[np.ndarray, np.ndarray]:
-    """Split ratings at a moment: those after it are for a test.
+    """Split ratings at a point in time: later ratings are for a test.
 
     Parameters
     ----------
     times : array-like of shape (n_ratings,)
-        When.
+        Time of each rating.
     test_size : float, default=0.25
-        Share of the ratings after it, at most: ratings of one moment stay together.
+        Share of the ratings for the test, at most: ratings of equal times are not split.
 
     Returns
     -------
@@ -330,11 +335,11 @@ def split_by_time(times: Any, test_size: float = 0.25) -> tuple[np.ndarray, np.n
         raise ValueError(f"test_size must be between 0 and 1; got {test_size!r}.")
     by = _as_times(times)
     if not len(by):
-        raise ValueError("there are no times: give one for each rating.")
-    # 0.29 of 100 is 28.999... in binary
+        raise ValueError("times is empty: give one time for each rating.")
+    # the factor: 0.29 * 100 is 28.999... in binary and would be cut to 28
     moment = np.sort(by)[len(by) - 1 - int(test_size * len(by) * (1.0 + 4.0 * np.finfo(float).eps))]
-    held = by > moment
-    return np.flatnonzero(~held), np.flatnonzero(held)
+    is_test = by > moment
+    return np.flatnonzero(~is_test), np.flatnonzero(is_test)
 
 
 def _as_ids(ids: Any, name: str) -> np.ndarray:
@@ -344,7 +349,7 @@ def _as_ids(ids: Any, name: str) -> np.ndarray:
 
 
 def _as_times(times: Any) -> np.ndarray:
-    """Times in an array of numbers or dates, none of which is missing."""
+    """Return times as an array of numbers or dates without missing values."""
     found = np.asarray(times)
     if found.dtype == object:
         try:
@@ -359,7 +364,7 @@ def _as_times(times: Any) -> np.ndarray:
     missing = np.isnat(found) if found.dtype.kind in "mM" else np.isnan(found)
     if missing.any():
         place = int(missing.argmax())
-        raise ValueError(f"times holds {found[place]} at place {place}: leave such ratings out.")
+        raise ValueError(f"times has {found[place]} at place {place}: leave such ratings out.")
     return found
 
 
@@ -372,7 +377,7 @@ def _whole(k: Any) -> int:
     return int(k)
 
 
-Hits = tuple[np.ndarray, int]  # of a list's first k, 1.0 where one is relevant; how many items are
+Hits = tuple[np.ndarray, int]  # 1.0 at each relevant place of the first k; number of relevant items
 Measure = Callable[[np.ndarray, int], float]  # of one user's hits
 
 
@@ -402,10 +407,10 @@ def _area(n_items: int) -> Measure:
         misses, missed = n_items - n, len(hits) - hits.sum()
         if misses < max(1, missed):
             raise ValueError(
-                f"n_items={n_items}, of which {n} are relevant to one user, to whom "
-                f"{missed:g} others are recommended: give the number of all items."
+                f"n_items={n_items} is too small for a user with {n} relevant items and "
+                f"{missed:g} other recommended ones: give the number of all items."
             )
-        above = np.cumsum(hits)  # hits before each place that is a miss
+        above = np.cumsum(hits)  # at a miss: the hits before it
         in_order = float(above @ (1.0 - hits))
         return (in_order + (misses - missed) * (hits.sum() + n) / 2.0) / (n * misses)
 
@@ -417,7 +422,7 @@ def _mean(hits: list[Hits], measure: Measure) -> float:
 
 
 def _hits(recommended: Lists, relevant: Relevant, k: int) -> list[Hits]:
-    """Of the users to whom anything is relevant."""
+    """Return the hits of the users with relevant items."""
     k = _whole(k)
     for name, given in (("recommended", recommended), ("relevant", relevant)):
         if isinstance(given, (str, Mapping)) or not isinstance(given, Collection):
@@ -429,8 +434,8 @@ def _hits(recommended: Lists, relevant: Relevant, k: int) -> list[Hits]:
                 )
     if len(recommended) != len(relevant):
         raise ValueError(
-            f"there are {len(recommended)} lists, and {len(relevant)} users have something that is "
-            "relevant: one each is needed."
+            f"recommended has {len(recommended)} lists and relevant has {len(relevant)}: give one "
+            "of each per user."
         )
     found = []
     for first, wanted in zip(recommended, relevant, strict=True):
@@ -440,7 +445,7 @@ def _hits(recommended: Lists, relevant: Relevant, k: int) -> list[Hits]:
         shown = list(first)[:k]
         if shown and all(map(_is_scored, shown)) and not any(map(_is_scored, items)):
             raise ValueError(
-                "a list has pairs of item and score: give items alone, "
+                "a list has pairs of item and score: give items only, "
                 "[item for item, _ in model.recommend(user)]."
             )
         if len(set(shown)) < len(shown):
@@ -448,5 +453,5 @@ def _hits(recommended: Lists, relevant: Relevant, k: int) -> list[Hits]:
             raise ValueError(f"a list has {twice!r} twice: recommend each item once.")
         found.append((np.array([item in items for item in shown], np.float64), len(items)))
     if not found:
-        raise ValueError("nothing is relevant to anybody: there is nothing to measure.")
+        raise ValueError("relevant has no items for any user: give at least one user's.")
     return found

@@ -1,7 +1,7 @@
-"""What a run returns: the model, how it came about, and views of that (JSON, table, plot).
+"""The report of a run: the model, the run's measurements, and views of both (JSON, table, plot).
 
-Everything in a report is plain data or a NumPy array, taken when the run was over. Nothing in it
-is shared with a worker, so a report may be kept and pickled.
+A report contains only plain data and NumPy arrays, copied after the run. It shares no memory with
+a worker and can be stored and pickled.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 class Trace:
     """The objective along a run, at snapshots of the model.
 
-    All arrays have one length. The objective was evaluated after the run, on copies of the
-    model, so that its cost is in none of the times.
+    All arrays have the same length. The objective is evaluated after the run, on copies of the
+    model; the times do not include its cost.
 
     Parameters
     ----------
     epochs : ndarray of float
-        Passes over the rows, not whole numbers where a snapshot was taken inside an epoch.
+        Passes over the rows; fractional for a snapshot taken inside an epoch.
     blocks : ndarray of float
         Blocks completed by all workers together.
     seconds : ndarray of float
-        Wall time since the first worker began, or virtual seconds of a simulated run; without
-        set-up and without the objective.
+        Wall time since the first worker began, or virtual seconds of a simulated run. Set-up and
+        evaluation of the objective are excluded.
     objective : ndarray of float
         Mean loss plus penalty over all training rows.
     squared_gradient : ndarray of float or None, default=None
-        Squared euclidean norm of the objective's gradient, if it was asked for
-        (``solve(..., gradients=True)``).
+        Squared Euclidean norm of the objective's gradient, if requested with
+        ``solve(..., gradients=True)``.
     disagreement : ndarray of float or None, default=None
-        Where workers have models of their own: the root mean square, over workers, of the distance
-        between theirs and the mean.
+        If each worker has its own model: the root mean square, over workers, of the distance
+        between the worker's model and the mean model.
     """
 
     epochs: np.ndarray
@@ -67,19 +67,19 @@ class Trace:
             raise ValueError("the arrays of a trace must have one length")
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Arrays by name; what was not asked for is left out."""
+        """Return the arrays by name, without those that were not requested."""
         known = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {k: np.asarray(v, dtype=np.float64) for k, v in known.items() if v is not None}
 
     def first(self, objective: float, axis: str = "epochs") -> float | None:
-        """Where on an axis the objective first comes down to a value.
+        """Find the first point on an axis at which the objective reaches a value.
 
-        Between the two snapshots around the crossing the objective is taken as a straight line.
+        The objective is interpolated linearly between the two snapshots around the crossing.
 
         Parameters
         ----------
         objective : float
-            The value to come down to.
+            The value to reach.
         axis : {"epochs", "blocks", "seconds"}, default="epochs"
 
         Returns
@@ -100,12 +100,12 @@ class Trace:
 
 
 def _setting(name: str, meaning: str) -> Any:
-    """One of a report's settings as an attribute; None where it has none of that name."""
+    """Make an attribute of one setting of a report; None if the report lacks the setting."""
     return property(lambda report: report.settings.get(name), doc=meaning)
 
 
 def _evaluated(name: str, meaning: str) -> Any:
-    """What the last evaluation of the model found; None if it was not asked for."""
+    """Make an attribute of one number of the last evaluation; None if it was not requested."""
 
     def get(self: Report) -> float | None:
         return float(self.checks[-1][name]) if self.checks and name in self.checks[-1] else None
@@ -116,79 +116,80 @@ def _evaluated(name: str, meaning: str) -> Any:
 @with_properties
 @dataclass(kw_only=True)
 class Report(Document):
-    """What :func:`hogshare.solve` returns.
+    """The result of :func:`hogshare.solve`.
 
-    Printed, it is a table; in a notebook, a table too. Every figure there is an attribute.
+    It prints as a table, also in a notebook. Every number of the table is an attribute.
 
     Parameters
     ----------
     model : Model or Params
-        The model: ``coef``, ``intercept``, their averages if asked for, and the step counter ``t``;
-        of a problem by a gradient of one's own its vector, ``params``.
+        The model: ``coef``, ``intercept``, their averages if requested, and the step counter
+        ``t``. For a problem with a user-defined gradient: its vector, ``params``.
     settings : dict
-        Rule, plane, runtime, workers, step, stop, seed and block size, as they were used.
+        Rule, plane, runtime, workers, step, stop, seed and block size, as used in the run.
     versions : dict
-        Versions of hogshare, Python and the libraries that did the work.
+        Versions of hogshare, Python and the libraries used.
     machine : dict
         System, processor and usable cores.
     n_epochs : int
-        Epochs that were finished.
+        Number of completed epochs.
     converged : bool
         Whether a stop criterion was met before the epochs ran out.
     stop_reason : str
-        Why the run ended, in words.
+        Why the run ended, as a phrase.
     epoch_losses : ndarray of shape (n_epochs,)
-        Mean training loss of each epoch, seen while passing: each row's before its own step. Empty
-        where nothing needed it, which is where ``Stop.tol`` is None.
+        Mean training loss of each epoch; the loss of a row is taken before the row's own step.
+        Empty if ``Stop.tol`` is None, because nothing else needs it.
     checks : list of dict
         Evaluations of the model for ``Stop(gradient=...)``, ``gap`` or ``relative_gap``: ``epoch``,
-        ``objective``, and what was asked for. The last is of the model that is returned. With
+        ``objective``, and the requested numbers. The last entry is for the returned model. With
         ``Stop(confirm=True)``, where losses stopped falling: ``epoch``, ``objective``, ``gain``.
     trace : Trace or None
-        The objective along the run, if it was asked for.
+        The objective along the run, if requested.
     workers : list of dict
-        For each worker ``worker``, ``state``, ``blocks``, ``rows``, ``pushes``,
-        ``dropped``, ``waiting_seconds``, of which ``waiting_for_plane_seconds`` where a plane of
-        one's own says so, ``mean_block_seconds``, ``largest_lead`` (None where it never asked how
-        far others are, as without a barrier), ``joined_seconds`` and ``pid``.
+        For each worker ``worker``, ``state``, ``blocks``, ``rows``, ``pushes``, ``dropped``,
+        ``waiting_seconds``, ``mean_block_seconds``, ``largest_lead`` (None if the worker never
+        asked for the others' clocks, as without a barrier), ``joined_seconds`` and ``pid``. A
+        user-defined plane may add ``waiting_for_plane_seconds``, a part of ``waiting_seconds``.
     staleness : ndarray of int
-        Histogram: ``staleness[s]`` pushes had staleness ``s``, which is how many pushes of others
-        came between their pull and their push. The last bin holds that or more. With a master, of
-        messages: those of others that it had taken and that were not in the snapshot.
+        Histogram: ``staleness[s]`` pushes had staleness ``s``, the number of pushes by others
+        between a worker's pull and its push. The last bin counts that staleness and more. With a
+        master, the histogram is of messages: a message's staleness is the number of messages of
+        others that the master had taken and that were not in the snapshot.
     ages : ndarray of int or None
-        With a master, the same of ages: ``ages[t]`` messages were of age ``t``, which is how many
-        updates of the model came between their snapshot and their own. An update is the sum of M
-        messages, and a worker's own last one may be in it. None without a master: there an update
-        is a push, none of a worker's own comes in between, and the age is the staleness.
+        With a master, a histogram of ages: ``ages[t]`` messages had age ``t``, the number of
+        updates of the model between a message's snapshot and its own update. An update is the sum
+        of M messages and may include the worker's own previous one. None without a master: then an
+        update is a push, none of the worker's own comes in between, and the age is the staleness.
     turns : int64 array of shape (n_workers, n_turns, 4)
-        The last quanta of each worker, up to 256: blocks, rows, pushes, nanoseconds; zeros where a
+        The last quanta of each worker, up to 256: blocks, rows, pushes, nanoseconds; zeros if a
         worker had fewer. A quantum is some milliseconds of blocks without a pause. In the JSON:
         totals and quantiles.
     mail : dict or None
-        Where a master has taken the workers' messages: how many ``messages``, and the ``seconds``
-        that this took it.
+        If a master took the workers' messages: the number of ``messages``, and the ``seconds``
+        that the master spent on them.
     seconds : dict
-        Wall time: ``setup``, ``compile``, ``run`` and ``total``; of a simulated run also
-        ``virtual``, the time on its own clock, which is that of the trace and of the workers.
+        Wall time: ``setup``, ``compile``, ``run`` and ``total``. A simulated run adds ``virtual``,
+        the time on its virtual clock, which the trace and the workers use too.
     traffic : dict
-        For each kind of message how many ``messages`` and ``bytes``, and the same of each of its
-        ``edges``, such as ``"0 to 1"``. Empty where workers share all: nothing is sent then. Which
-        kinds there are on which plane: ``docs/guide/reports.md``.
+        For each kind of message, the numbers of ``messages`` and ``bytes``, and the same for each
+        of its ``edges``, such as ``"0 to 1"``. Empty if workers share all memory, because nothing
+        is sent. ``docs/guide/reports.md`` lists the kinds of each plane.
     reduces : Reduces or None
-        On `Replicas`, how its workers have averaged (`hogshare.planes.replicas.reduces.Reduces`).
+        On `Replicas`, how its workers averaged (`hogshare.planes.replicas.reduces.Reduces`).
     exchanges : Exchanges or None
-        On `Mirrors`, what its centres have sent (`hogshare.planes.mirrors.exchanges.Exchanges`).
+        On `Mirrors`, the messages of its centres (`hogshare.planes.mirrors.exchanges.Exchanges`).
     notes : list of str
-        What was chosen and why, which workers died, and of what.
+        Automatic choices with their reasons, and the workers that died with the cause.
     theory : dict or None
         Constants, conditions and bounds of the algorithm's analysis for this run, and in
-        ``sentence`` whether linear speedup is to be expected; see ``docs/theory.md``. None where
-        there is no such analysis, or it was not asked for.
+        ``sentence`` whether linear speedup is to be expected; see ``docs/theory.md``. None if
+        no such analysis exists or it was not requested.
     again : Repeatable or None
-        What `solve` was called with, to run it on a virtual clock; for `predict`. Not part of the
-        JSON.
+        The arguments of `solve`, to repeat the run on a virtual clock; for `predict`. Not part of
+        the JSON.
     recording : Recording or None
-        Who did which block from which version, if that was asked for; for :func:`hogshare.replay`.
+        The worker and the version read of each block, if requested; for :func:`hogshare.replay`.
         Not part of the JSON.
 
     Examples
@@ -233,48 +234,48 @@ class Report(Document):
     again: Any = None
     recording: Any = None
 
-    problem = _setting("problem", "What was minimised, with its numbers by name.")
-    rule = _setting("rule", 'The rule\'s numbers by name: ``report.rule["name"]`` is "SAGA".')
+    problem = _setting("problem", "The minimised problem, with its numbers by name.")
+    rule = _setting("rule", 'The rule\'s numbers by name, as ``report.rule["name"]``: "SAGA".')
     plane = _setting("plane", "The plane's numbers by name.")
     barrier = _setting("barrier", "The barrier as it is written.")
-    stragglers = _setting("stragglers", "The law of slow workers; None without.")
+    stragglers = _setting("stragglers", "The law of slow workers; None without one.")
     runtime = _setting(
-        "runtime", 'Who ran the workers: "caller", "threads", "processes", "simulator" and so on.'
+        "runtime", 'The runtime\'s name: "caller", "threads", "processes", "simulator" and so on.'
     )
-    step = _setting("step", "The schedule of step sizes; None without.")
-    stop = _setting("stop", "When the run was to end.")
-    seed = _setting("seed", "The seed that was given, if it was a number.")
+    step = _setting("step", "The schedule of step sizes; None without one.")
+    stop = _setting("stop", "The stop criteria.")
+    seed = _setting("seed", "The given seed, if it was a number.")
     block_rows = _setting("block_rows", "Rows of a block.")
     exchange_rows = _setting("exchange_rows", "Rows between two exchanges.")
-    simulator = _setting("simulator", "What the Simulator was made of; None without.")
+    simulator = _setting("simulator", "The settings of the Simulator; None without one.")
     gradient = _evaluated("gradient", "Largest component of the gradient at the last evaluation.")
     gap = _evaluated("gap", "Duality gap at the last evaluation.")
-    relative_gap = _evaluated("relative_gap", "The same, in proportion to the objective.")
-    gain = _evaluated("gain", "What a step along the gradient would gain, at the last evaluation.")
+    relative_gap = _evaluated("relative_gap", "Duality gap divided by the objective.")
+    gain = _evaluated("gain", "Gain of a step along the gradient, at the last evaluation.")
 
     @property
     def consistency(self) -> np.ndarray | None:
-        """On `Replicas`, how many inputs reduces have used; see `Reduces.consistency`."""
+        """On `Replicas`, how many inputs reduces used; see `Reduces.consistency`."""
         return None if self.reduces is None else self.reduces.consistency
 
     @property
     def n_workers(self) -> int:
-        """Workers of the run."""
+        """Number of workers of the run."""
         return int(self.settings.get("n_workers", len(self.workers)))
 
     @property
     def run_seconds(self) -> float | None:
-        """Seconds of the run, virtual ones of a simulated run; None if nothing was run."""
+        """Seconds of the run, virtual seconds if it was simulated; None if nothing was run."""
         return self.seconds.get("virtual", self.seconds.get("run"))
 
     @property
     def last_loss(self) -> float | None:
-        """Mean loss of the last epoch; None where losses were not tracked."""
+        """Mean loss of the last epoch; None if losses were not tracked."""
         return float(self.epoch_losses[-1]) if len(self.epoch_losses) else None
 
     @property
     def objective(self) -> float | None:
-        """Objective at the end, by the last evaluation or snapshot; None if there was neither."""
+        """Objective at the last evaluation, else at the last snapshot; None without either."""
         if self.checks:
             return float(self.checks[-1]["objective"])
         if self.trace is None or not len(self.trace.objective):
@@ -297,14 +298,14 @@ class Report(Document):
         return largest_of(self.staleness)
 
     def epochs_to(self, objective: float) -> float | None:
-        """Epochs until the objective came down to a value, interpolated on the trace.
+        """Epochs until the objective reached a value, interpolated on the trace.
 
-        Returns None if it was not reached; raises ValueError if the run kept no trace.
+        Returns None if the value was not reached; raises ValueError if the run has no trace.
         """
         return self._traced().first(objective, "epochs")
 
     def seconds_to(self, objective: float) -> float | None:
-        """Seconds of the run until the objective came down to a value; see `epochs_to`."""
+        """Seconds of the run until the objective reached a value; see `epochs_to`."""
         return self._traced().first(objective, "seconds")
 
     def predict(
@@ -314,22 +315,22 @@ class Report(Document):
         problem: Any = None,
         objective: float | None = None,
     ) -> Prediction:
-        """Predict what this run would take with other numbers of workers, a core for each.
+        """Predict the time of this run with other numbers of workers, a core for each.
 
-        From the quanta that the run has kept: the time of a row, and how uneven blocks are. In most
-        runs rows and exchanges take their time in a fixed ratio, and cannot be told apart. What an
-        exchange costs is then taken from the machine's constants (``hogshare info --probe``), and
-        from least squares over the quanta where its standard error is below a fifth. Blocks are
-        then claimed from one ticket behind the run's barrier on a virtual clock.
+        The run's recorded quanta give the time of a row and the variation among blocks. In most
+        runs the times of rows and of exchanges are in a fixed ratio and cannot be separated. The
+        cost of an exchange is estimated by least squares over the quanta if its standard error is
+        below a fifth, and otherwise taken from the machine's constants (``hogshare info --probe``).
+        Blocks are then claimed from one ticket, behind the run's barrier, on a virtual clock.
 
         Parameters
         ----------
         n_workers : sequence of int, default=(1, 2, 4, 8, 16)
         problem : LinearProblem, default=None
-            The one that was solved. Its gradients are then computed on the virtual clock too, to
-            know how many epochs so many workers take, which needs a trace and some time.
+            The solved problem. If given, its gradients are also computed on the virtual clock, to
+            predict the number of epochs; this needs a trace and takes some time.
         objective : float, default=None
-            With a problem, what is to be reached; None: 98 % of the gain of this run.
+            With a problem, the objective to reach; None: 98 % of the gain of this run.
 
         Returns
         -------
@@ -339,12 +340,12 @@ class Report(Document):
         Raises
         ------
         ValueError
-            If the run was simulated, was too short to have measured anything, or had a barrier that
-            is a function; if a number of workers is below 1; if there is a problem and no trace.
+            If the run was simulated, was too short for a measurement, or had a function as barrier;
+            if a number of workers is below 1; if a problem is given and the run has no trace.
 
         Notes
         -----
-        See ``docs/prediction.md`` for what is modelled, what is not, and how far off it was.
+        ``docs/prediction.md`` describes the model, its limits and its measured errors.
 
         Examples
         --------
@@ -365,19 +366,19 @@ class Report(Document):
 
     def _traced(self) -> Trace:
         if self.trace is None:
-            raise ValueError("this run kept no trace: call solve(..., trace=4) to have one")
+            raise ValueError("this run has no trace: call solve(..., trace=4) to record one")
         return self.trace
 
     def without_memory(self) -> Report:
-        """Leave out what the model remembers of every row, which estimators do not keep."""
+        """Leave out the model's memory of every row, which estimators do not store."""
         if self.model.memory is None:
             return self
         return replace(self, model=replace(self.model, memory=None))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the model's coefficients, as data that JSON can hold.
+        """Return all but the model's coefficients, as data for JSON.
 
-        Of the model only shape, type and step counter are given; NaN and infinity become None.
+        Only shape, type and step counter of the model are included; NaN and infinity become None.
         """
         left_out = ("model", "again", "recording")
         names = [name for name in self.__dataclass_fields__ if name not in left_out]
@@ -397,7 +398,7 @@ class Report(Document):
         return known
 
     def headline(self) -> str:
-        """One line: workers, epochs, seconds, and how the run ended."""
+        """Return one line: workers, epochs, seconds, and how the run ended."""
         count, run = self.n_workers, self.run_seconds
         words = [
             f"{count} worker" + ("" if count == 1 else "s"),
@@ -410,13 +411,13 @@ class Report(Document):
         return ", ".join(words)
 
     def facts(self) -> list[tuple[str, Any]]:
-        """Name and value of what a reader wants first: settings, times, loss, staleness."""
+        """Return name and value of the main facts: settings, times, loss, staleness."""
         settings = {k: v for k, v in self.settings.items() if v is not None}
         problem = settings.get("problem")
         if isinstance(problem, dict) and problem.get("penalty") != "elasticnet":
             settings["problem"] = {k: v for k, v in problem.items() if k != "l1_ratio"}
         if "random_state" in settings:
-            settings.pop("seed", None)  # which was drawn from it
+            settings.pop("seed", None)  # it was drawn from the random state
         rows: list[tuple[str, Any]] = [(str(k), _short(v)) for k, v in settings.items()]
         rows += [(f"seconds: {name}", float(value)) for name, value in self.seconds.items()]
         if self.last_loss is not None:
@@ -433,8 +434,8 @@ class Report(Document):
         for kind, counted in self.traffic.items():
             count, size = counted["messages"], counted["bytes"]
             rows.append((f"{kind} messages, bytes", f"{count:,}, {size:,}"))
-        for told in (self.reduces, self.exchanges):
-            rows += [] if told is None else told.facts()
+        for counts in (self.reduces, self.exchanges):
+            rows += [] if counts is None else counts.facts()
         if self.trace is not None and self.trace.disagreement is not None:
             rows.append(("disagreement at the end", float(self.trace.disagreement[-1])))
         theory = self.theory or {}
@@ -446,11 +447,11 @@ class Report(Document):
         return rows
 
     def remarks(self) -> list[str]:
-        """The notes, and what the theory says of the run's speedup."""
+        """Return the notes, and the theory's sentence on the run's speedup."""
         return self.notes + ([self.theory["sentence"]] if self.theory else [])
 
     def table(self) -> str:
-        """Plain text: the headline, the facts, one row per worker, the notes."""
+        """Return plain text: the headline, the facts, one row per worker, the notes."""
         parts = [self.headline(), tables.text_table(("what", "value"), _as_text(self.facts()))]
         if self.workers:
             parts.append(tables.text_table(*_worker_rows(self.workers)))
@@ -480,7 +481,7 @@ class Report(Document):
         Parameters
         ----------
         ax : matplotlib Axes or a pair of them, default=None
-            Where to draw. One Axes takes the trace alone; None makes a figure of two panels.
+            Where to draw. One Axes shows the trace only; None makes a figure of two panels.
 
         Returns
         -------
@@ -490,19 +491,19 @@ class Report(Document):
 
 
 def mean_of(histogram: np.ndarray) -> float:
-    """Mean of what a histogram counts; 0.0 of nothing."""
+    """Mean of the counted values; 0.0 for an empty histogram."""
     count = int(histogram.sum())
     return float(histogram @ np.arange(len(histogram)) / count) if count else 0.0
 
 
 def p95_of(histogram: np.ndarray) -> int:
-    """The smallest number that 95 of 100 do not exceed."""
+    """The smallest value that 95 of 100 counted values do not exceed."""
     cumulated = np.cumsum(histogram)
     return int(np.searchsorted(cumulated, 0.95 * cumulated[-1])) if len(cumulated) else 0
 
 
 def largest_of(histogram: np.ndarray) -> int:
-    """The largest number that is there."""
+    """The largest counted value; 0 for an empty histogram."""
     seen = np.flatnonzero(histogram)
     return int(seen[-1]) if seen.size else 0
 
@@ -514,12 +515,12 @@ def _worker_rows(workers: list[dict[str, Any]]) -> tuple[list[str], list[list[An
 
 
 def _as_text(rows: list[tuple[str, Any]]) -> list[tuple[str, str]]:
-    """Both columns as words: a column of mixed kinds reads best from the left."""
+    """Return both columns as text: a column of mixed types is best aligned to the left."""
     return [(name, tables.cell(value)) for name, value in rows]
 
 
 def _short(value: Any) -> Any:
-    """A setting as one cell: an inner dictionary as ``name=value`` pairs of what is set."""
+    """Format a setting as one cell: an inner dictionary as its ``name=value`` pairs."""
     if isinstance(value, dict):
         each = [f"{k}={tables.cell(v)}" for k, v in value.items() if v is not None]
         return ", ".join(each) or "-"
@@ -539,9 +540,9 @@ def _model_facts(model: Any) -> dict[str, Any]:
     }
 
 
-def _quantum_facts(turns: np.ndarray) -> dict[str, Any]:
-    """Quanta in a few numbers: totals, and quantiles of the nanoseconds that a row took."""
-    seen = turns[turns[:, :, 1] > 0]
+def _quantum_facts(quanta: np.ndarray) -> dict[str, Any]:
+    """Summarise quanta: totals, and quantiles of the nanoseconds per row."""
+    seen = quanta[quanta[:, :, 1] > 0]
     blocks, rows, pushes, nanoseconds = seen.sum(axis=0).tolist()
     facts = {"turns": len(seen), "blocks": blocks, "rows": rows, "pushes": pushes}
     per_row = np.quantile(seen[:, 3] / seen[:, 1], QUANTILES) if len(seen) else ()
@@ -555,7 +556,7 @@ def _quantum_facts(turns: np.ndarray) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """The same as what JSON knows: no NumPy types, no NaN, and text for the rest."""
+    """Convert to JSON's types: no NumPy types, no NaN, and text for any other type."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,16 +1,16 @@
-"""Stragglers: laws by which workers are slow on purpose, to see what a barrier makes of it.
+"""Stragglers: laws that slow workers down on purpose, to measure the effect on barriers.
 
-A law says how long a worker sleeps in a block: after it has claimed the block and read the model,
-before it computes and pushes. So a late block is late in every sense: its push is, its clock is,
-and it is computed from an old model.
+A law gives the time that a worker sleeps in a block: after it has claimed the block and read the
+model, before it computes and pushes. In a late block the push and the clock are late, and the step
+is computed from an old model.
 
     sleep = max(0, base + lateness)
 
-`base` is slept by every worker in every block. With a base far above the time of computing, any
-number of workers can be measured on few cores: who sleeps needs none.
+Every worker sleeps for `base` in every block. With a base far above the computing time, any number
+of workers can be measured on few cores, because a sleeping worker needs no core.
 
-What is drawn at random depends on the seed, the worker and the number of its block alone, so that
-it repeats however the workers interleave.
+Random draws depend only on the seed, the worker and the number of its block: they repeat however
+the workers interleave.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ from hogshare.system.ranges import (
     whole,
 )
 
-FIRST_BLOCKS = 100  # of a run, by which its mean block time is measured
-SHORT_TAIL = (1.5, 2.5)  # multiples of the mean block time by which most stragglers are late
-LONG_TAIL = (2.5, 10.0)  # and the worst of them
-LARGEST_SIGMA = 50.0  # beyond, multiples are no numbers any more
+FIRST_BLOCKS = 100  # blocks of a run that its mean block time is measured over
+SHORT_TAIL = (1.5, 2.5)  # lateness of most stragglers, in mean block times
+LONG_TAIL = (2.5, 10.0)  # lateness of the slowest stragglers, in mean block times
+LARGEST_SIGMA = 50.0  # above, multiples overflow
 
 
 Law = Callable[[int, int, int, float], float]
 
 
 class StragglersError(RuntimeError):
-    """A law of the user's has raised, or said something else than seconds."""
+    """A user-defined law raised an error, or returned something other than seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stragglers(ABC):
-    """What all laws have in common.
+    """Base class of all laws.
 
     Parameters
     ----------
     base : float, default=0.0
-        Seconds that every worker sleeps in every block. If there is a base it also stands for the
-        mean block time, of which laws take multiples. Without one that is measured over the first
-        100 blocks of the run, in which nobody is late.
+        Seconds that every worker sleeps in every block. A base above 0 also replaces the mean
+        block time, of which laws take multiples. With base 0, the mean is measured over the first
+        100 blocks of the run, in which no worker is late.
     """
 
     base: float = 0.0
@@ -73,19 +73,19 @@ class Stragglers(ABC):
         Parameters
         ----------
         worker : int
-            Which worker, from 0.
+            Number of the worker, from 0.
         block : int
-            How many blocks it has completed before.
+            Number of blocks that the worker has completed.
         n_workers : int
-            Of the run.
+            Number of workers in the run.
         mean : float
-            Mean block time in seconds; 0 while it is not known.
+            Mean block time in seconds; 0 while unknown.
         """
 
     def sleep(self, worker: int, block: int, n_workers: int, measured: float = 0.0) -> float:
-        """Seconds to sleep in a block; `measured` is the mean block time, 0 while not known.
+        """Seconds to sleep in a block; `measured` is the mean block time, 0 while unknown.
 
-        No longer than eleven days.
+        At most eleven days.
         """
         late = self.lateness(worker, block, n_workers, self.base or measured)
         if not is_number(late) or late != late:
@@ -93,7 +93,7 @@ class Stragglers(ABC):
         return min(max(0.0, self.base + late), LONGEST)
 
     def misfit(self, n_workers: int) -> str:
-        """What does not fit that number of workers, in words; empty if everything does."""
+        """Why the law does not fit that number of workers, as a sentence; empty if it fits."""
         return ""
 
 
@@ -104,9 +104,9 @@ class ControlledDelay(Stragglers):
     Parameters
     ----------
     delay : float
-        The multiple; with 1.0 their blocks take twice as long.
+        The multiple; with 1.0 a slowed block takes twice as long.
     workers : tuple of int, default=(0,)
-        Which workers.
+        Numbers of the slow workers.
     base : float, default=0.0
         As of `Stragglers`.
 
@@ -137,7 +137,7 @@ class ControlledDelay(Stragglers):
         return self.delay * mean if worker in self.workers else 0.0
 
     def misfit(self, n_workers: int) -> str:
-        """Workers that the run does not have."""
+        """Name a worker that the run does not have."""
         last = max(self.workers, default=0)
         if last < n_workers:
             return ""
@@ -146,18 +146,18 @@ class ControlledDelay(Stragglers):
 
 @dataclass(frozen=True)
 class ProductionCluster(Stragglers):
-    """A share of the workers is late in every block, each by a factor of its own, a few by a lot.
+    """A share of the workers is late in every block, each by its own factor, a few by a large one.
 
-    Most stragglers sleep 1.5 to 2.5 times the mean block time on top of their blocks, those in the
-    long tail 2.5 to 10 times, both uniformly drawn once per worker. Of 32 workers 6 are of the
-    first kind and 2 of the second, with the default shares; which ones depends on the seed.
+    Most stragglers sleep 1.5 to 2.5 times the mean block time in addition to each block, those in
+    the long tail 2.5 to 10 times; factors are drawn uniformly, once per worker. With the default
+    shares, 6 of 32 workers are of the first kind and 2 of the second. The seed decides which.
 
     Parameters
     ----------
     share : float, default=0.25
         Share of the workers that are stragglers, rounded to whole workers.
     long_tail : float, default=0.2
-        Share of the stragglers that are in the long tail, rounded as well.
+        Share of the stragglers that are in the long tail, rounded to whole workers.
     seed : int, default=0
     base : float, default=0.0
         As of `Stragglers`.
@@ -184,7 +184,7 @@ class ProductionCluster(Stragglers):
         whole(seed=self.seed)
 
     def factors(self, n_workers: int) -> np.ndarray:
-        """By how many mean block times each worker's blocks are late; 0 for most."""
+        """Lateness of each worker's blocks in mean block times; 0 for most workers."""
         return _production_factors(self.share, self.long_tail, self.seed, n_workers)
 
     def lateness(self, worker: int, block: int, n_workers: int, mean: float) -> float:
@@ -208,13 +208,13 @@ def _production_factors(share: float, long_tail: float, seed: int, n_workers: in
 class LogNormal(Stragglers):
     """Every block takes a random multiple of the mean block time: log-normal, with mean 1.
 
-    With a base, blocks sleep `base` times that. Without, only those sleep whose multiple is above 1
-    (nobody can compute faster than it does).
+    With a base, a block sleeps `base` times the multiple. Without one, a block sleeps only if its
+    multiple is above 1, because a sleep cannot make it faster.
 
     Parameters
     ----------
     sigma : float
-        Standard deviation of the multiple's logarithm; about that of the multiple itself, if small.
+        Standard deviation of the multiple's logarithm; if small, roughly that of the multiple.
     seed : int, default=0
     base : float, default=0.0
         As of `Stragglers`.
@@ -238,7 +238,7 @@ class LogNormal(Stragglers):
         whole(seed=self.seed)
 
     def multiple(self, worker: int, block: int) -> float:
-        """What a block takes, in mean block times."""
+        """Time of a block, in mean block times."""
         draw = np.random.default_rng([self.seed, worker, block]).standard_normal()
         return math.exp(self.sigma * draw - 0.5 * self.sigma**2)
 
@@ -249,13 +249,13 @@ class LogNormal(Stragglers):
 
 @dataclass(frozen=True)
 class Recorded(Stragglers):
-    """Seconds by which each worker's blocks are late, as they were written down.
+    """Recorded seconds by which each worker's blocks are late.
 
     Parameters
     ----------
     seconds : sequence of sequences of float
-        ``seconds[worker][block]``. Behind its last entry a worker begins with its first again; one
-        with none is never late. One list for each worker of the run.
+        ``seconds[worker][block]``, one list per worker of the run. After its last entry a list
+        repeats from its first; a worker with an empty list is never late.
     base : float, default=0.0
         As of `Stragglers`.
 
@@ -272,9 +272,9 @@ class Recorded(Stragglers):
     def __post_init__(self) -> None:
         super().__post_init__()
         lines = several(seconds=self.seconds)
-        kept = tuple(numbers(**{"every line of seconds": line}) for line in lines)
-        object.__setattr__(self, "seconds", kept)
-        for line in kept:
+        checked = tuple(numbers(**{"every line of seconds": line}) for line in lines)
+        object.__setattr__(self, "seconds", checked)
+        for line in checked:
             for value in line:
                 seconds(**{"every entry of seconds": value})
 
@@ -284,7 +284,7 @@ class Recorded(Stragglers):
         return line[block % len(line)] if line else 0.0
 
     def misfit(self, n_workers: int) -> str:
-        """Another number of workers."""
+        """Report a number of workers other than the number of lists."""
         known = len(self.seconds)
         if known == n_workers:
             return ""
@@ -292,33 +292,33 @@ class Recorded(Stragglers):
 
 
 def stragglers_of(law: Any) -> Stragglers | None:
-    """The law that is meant, if any: words are read as by `parse`.
+    """Return the law of a specification, or None; text is read as by `parse`.
 
     Raises
     ------
     ValueError
-        If the words name none.
+        If the text names no law.
     TypeError
-        If it is no law.
+        If `law` is not a law.
     """
     if isinstance(law, str):
         return parse(law)
     if law is not None and not isinstance(law, Stragglers):
         raise TypeError(
             "stragglers must be None or a law such as ControlledDelay(0.6), ProductionCluster(), "
-            "LogNormal(0.3) or Recorded(seconds), of hogshare.stragglers, or in words, such as "
+            "LogNormal(0.3) or Recorded(seconds), of hogshare.stragglers, or as text, such as "
             f"'cds:0.6'; got {law!r}."
         )
     return law
 
 
 def asked(law: Stragglers) -> Law:
-    """The law as workers ask it: what goes wrong in it says that it was there.
+    """Wrap a law for workers: its errors name the law, the block and the worker.
 
     Returns
     -------
     callable
-        As `Stragglers.sleep`. Raises StragglersError if the law raises, or says no number.
+        As `Stragglers.sleep`. Raises StragglersError if the law raises or returns no number.
     """
     name = type(law).__qualname__
 
@@ -352,7 +352,7 @@ def parse(text: str, base: float = 0.0, seed: int = 0) -> Stragglers:
     Raises
     ------
     ValueError
-        If there is no such law, or its number does not fit.
+        If the law is unknown, or its number does not fit.
 
     Examples
     --------

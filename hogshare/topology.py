@@ -1,22 +1,22 @@
-"""Who sends to whom when workers average their models, and how fast they come to agree.
+"""Communication graphs for workers that average their models, and their rate of agreement.
 
-A *graph* is an adjacency array: ``graph[i, j]`` is True where worker i sends to worker j, without
-itself. *Weights* are an array of the same shape: ``weights[i, j]`` is what worker i gives to what
-worker j has sent, and ``weights[i, i]`` to its own, so that a round is ``weights @ vectors``. All
-functions are pure: arrays in, arrays or numbers out; what is no such array, or no whole number of
-workers, is a ValueError.
+A *graph* is an adjacency array: ``graph[i, j]`` is True if worker i sends to worker j; the diagonal
+is False. *Weights* are an array of the same shape: worker i weights the vector of worker j by
+``weights[i, j]`` and its own by ``weights[i, i]``; a round is ``weights @ vectors``. All functions
+are pure: they take arrays and return arrays or numbers. An array of another shape and a number of
+workers that is not whole raise ValueError.
 
 Sources: Kadav and Kruus 2016 (ASAP) for the graphs, their spectral gap and figure 2; Xiao and Boyd
-2004 for Metropolis weights; Sinkhorn and Knopp 1967 for fair ones of directed graphs; Kempe, Dobra
-and Gehrke 2003 for push-sum; Ying et al. 2021 for exponential graphs. Departures from ASAP: its
-root graph is the additive one of the text, which is doubly stochastic, and its gap is that of the
-weights themselves (`spectral_gap`); figure 2 has been made from a multiplicative graph and the mean
-in-degree (`root_expander`, `figure_2_gap`).
+2004 for Metropolis weights; Sinkhorn and Knopp 1967 for fair weights of directed graphs; Kempe,
+Dobra and Gehrke 2003 for push-sum; Ying et al. 2021 for exponential graphs. Departures from ASAP:
+the root graph is the additive one of the paper's text, which is doubly stochastic, and the gap is
+the gap of the weights themselves (`spectral_gap`). The paper's figure 2 was made from a
+multiplicative graph and the mean in-degree (`root_expander`, `figure_2_gap`).
 
 Examples
 --------
-How much nearer to agreement a round brings 25 workers, and how many rounds bring them a thousand
-times nearer:
+The share of the distance to agreement that a round removes for 25 workers, and the rounds until
+the distance is a thousandth:
 
 >>> from hogshare import topology
 >>> for make in (topology.ring, topology.root_expander, topology.all_to_all):
@@ -75,11 +75,11 @@ __all__ = [
 ROUNDING = 1e-9  # of sums of weights
 BALANCED = 1e-12  # of sums of weights that have been scaled to one
 MOST_SCALINGS = 100_000  # 200 workers need 50,000 where weights fall to 1e-60
-MOST_ROUNDS = 1 << 40  # nobody agrees after more
+MOST_ROUNDS = 1 << 40  # workers that need more rounds are taken never to agree
 
 
 def _square(name: str, values: Any) -> np.ndarray:
-    """An array of numbers, a row and a column for each worker; else a sentence."""
+    """Return an array of numbers with a row and a column per worker; else raise ValueError."""
     try:
         array = np.asarray(values)
     except (TypeError, ValueError):  # rows of different lengths
@@ -87,7 +87,7 @@ def _square(name: str, values: Any) -> np.ndarray:
     if array.ndim != 2 or not array.size or len(array) != len(array.T):
         raise ValueError(f"{name} must be an array of shape (n, n); got {values!r:.60}.")
     if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
-        raise ValueError(f"{name} must have finite numbers alone; got {values!r:.60}.")
+        raise ValueError(f"{name} must have finite numbers only; got {values!r:.60}.")
     return array
 
 
@@ -113,7 +113,7 @@ def _circulant(n: int, steps: Iterable[int]) -> np.ndarray:
 
 
 def all_to_all(n: int) -> np.ndarray:
-    r"""Everybody sends to everybody: one round, at n - 1 messages a worker.
+    r"""Connect every worker to every other: agreement in one round, n - 1 messages per worker.
 
     ::
 
@@ -141,7 +141,7 @@ def all_to_all(n: int) -> np.ndarray:
 
 
 def star(n: int) -> np.ndarray:
-    r"""Everybody with worker 0 alone, both ways: a parameter server.
+    r"""Connect every worker with worker 0 only, in both directions: a parameter server.
 
     ::
 
@@ -156,7 +156,7 @@ def star(n: int) -> np.ndarray:
 
 
 def ring(n: int) -> np.ndarray:
-    """Each sends to the next: one message a worker, and the slowest to agree.
+    """Connect each worker to the next: one message per worker, the slowest agreement.
 
     ::
 
@@ -166,7 +166,7 @@ def ring(n: int) -> np.ndarray:
 
 
 def root_expander(n: int, multiplicative: bool = False) -> np.ndarray:
-    """Each sends to the next, and to the one that is the root of n, rounded down, further on.
+    """Connect each worker i to ``i + 1`` and to ``i + floor(sqrt(n))``, modulo n.
 
     ::
 
@@ -177,8 +177,8 @@ def root_expander(n: int, multiplicative: bool = False) -> np.ndarray:
     ----------
     n : int
     multiplicative : bool, default=False
-        Send from i to i times the root instead, rounded down: what figure 2 of ASAP was made
-        from. Its in-degrees differ, so that workers' influence does.
+        Send from i to ``floor(i * sqrt(n))`` instead of ``i + floor(sqrt(n))``: the graph of
+        ASAP's figure 2. Its in-degrees differ, and the influence of its workers with them.
     """
     ranges.whole(1, n=n)
     ranges.flag(multiplicative=multiplicative)
@@ -188,7 +188,7 @@ def root_expander(n: int, multiplicative: bool = False) -> np.ndarray:
 
 
 def exponential(n: int) -> np.ndarray:
-    """Each sends 1, 2, 4, 8, ... further on: about log2(n) messages a worker.
+    """Connect each worker i to ``i + 1, i + 2, i + 4, ...``: about log2(n) messages per worker.
 
     ::
 
@@ -199,13 +199,13 @@ def exponential(n: int) -> np.ndarray:
 
 
 def one_peer(n: int) -> list[np.ndarray]:
-    """The exponential graph over time: one of its steps in each round, by turns.
+    """Make one graph per step of the exponential graph, for rounds that cycle through them.
 
     ::
 
         round 1: 0 -> 1,  round 2: 0 -> 2,  round 3: 0 -> 4,  round 4: 0 -> 1 ...
 
-    Where n is a power of two all agree after log2(n) rounds, exactly.
+    If n is a power of two, all workers agree exactly after log2(n) rounds.
 
     Returns
     -------
@@ -216,7 +216,7 @@ def one_peer(n: int) -> list[np.ndarray]:
 
 
 def hypercube(n: int) -> np.ndarray:
-    """Each with those whose number differs in one binary digit; n is a power of two.
+    """Connect workers whose numbers differ in one binary digit; n is a power of two.
 
     ::
 
@@ -232,19 +232,19 @@ def hypercube(n: int) -> np.ndarray:
     ranges.whole(1, n=n)
     if n & (n - 1):
         raise ValueError(
-            f"a hypercube has a power of two of corners; got n={n}. Any number will do for "
-            "exponential(n)."
+            f"n must be a power of two for a hypercube; got n={n}. Use exponential(n) for any "
+            "other number."
         )
     digits = range(int(n).bit_length() - 1)
     return _edges(n, ((i, i ^ (1 << k)) for k in digits for i in range(n)))
 
 
 def random_regular(n: int, degree: int = 2, seed: Any = 0) -> np.ndarray:
-    """Each sends to `degree` others and hears from as many, at random; always connected.
+    """Connect each worker to and from `degree` random others; the graph is always connected.
 
     ::
 
-        0 -> 3 -> 1 -> 4 -> 2 -> 0    (a ring in random order, and more of such matchings)
+        0 -> 3 -> 1 -> 4 -> 2 -> 0    (a ring in random order, and further random matchings)
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def random_regular(n: int, degree: int = 2, seed: Any = 0) -> np.ndarray:
     round_trip = draw.permutation(n)
     graph = _edges(n, zip(round_trip, np.roll(round_trip, -1), strict=True))
     for _ in range(degree - 1 if n > 1 else 0):
-        # what is left is regular too, so that there is a matching of all (Koenig)
+        # the unused edges are a regular graph too: it has a perfect matching (Koenig)
         cost = np.where(graph | np.eye(n, dtype=bool), n + 1.0, draw.random((n, n)))
         graph[linear_sum_assignment(cost)] = True
     return graph
@@ -291,15 +291,15 @@ GRAPHS: dict[str, Callable[[int], Any]] = {
 
 
 def graphs_of(graph: Any, n: int) -> list[np.ndarray]:
-    """The graphs that are meant, one for each round by turns; most are one.
+    """Return the graphs of a specification: one per round of a cycle, mostly a single graph.
 
     Parameters
     ----------
     graph : str, array of shape (n, n), networkx graph, callable, or list of such
-        A word of `GRAPHS`; ``graph[i, j]`` not zero where i sends to j; what has ``nodes`` and
-        ``edges``, as networkx has them, whose nodes are taken in their order; or a function of n.
+        A name in `GRAPHS`; an array, ``graph[i, j]`` not zero if i sends to j; an object with
+        networkx's ``nodes`` and ``edges``, whose nodes are numbered in order; or a function of n.
     n : int
-        Workers.
+        Number of workers.
 
     Returns
     -------
@@ -308,9 +308,9 @@ def graphs_of(graph: Any, n: int) -> list[np.ndarray]:
     Raises
     ------
     ValueError
-        If the word is none, or it is a graph of another number of workers, or has NaN.
+        If the name is unknown, the graph has another number of workers, or it contains NaN.
     TypeError
-        If it is no graph.
+        If `graph` is not a graph.
     """
     ranges.whole(1, n=n)
     if isinstance(graph, str):
@@ -335,7 +335,7 @@ def graphs_of(graph: Any, n: int) -> list[np.ndarray]:
         found = _is_edge(graph)
     except ValueError:
         raise TypeError(
-            "graph must be a word, an array of shape (n, n) whose entry [i, j] says whether i "
+            "graph must be a name, an array of shape (n, n) whose entry [i, j] says whether i "
             f"sends to j, a networkx graph, or a list of them; got {graph!r:.60}."
         ) from None
     if len(found) != n:
@@ -345,19 +345,19 @@ def graphs_of(graph: Any, n: int) -> list[np.ndarray]:
 
 
 def _is_row(thing: Any) -> bool:
-    """Whether this is a row of a graph, rather than a graph."""
+    """Whether the value is a row of a graph, not a graph."""
     return isinstance(thing, (list, tuple, np.ndarray)) and not any(
         isinstance(entry, (list, tuple, np.ndarray)) for entry in thing
     )
 
 
 def out_degrees(graph: np.ndarray) -> np.ndarray:
-    """How many each sends to: int array of shape (n,)."""
+    """Number of out-neighbours of each worker: int array of shape (n,)."""
     return _is_edge(graph).sum(axis=1)
 
 
 def in_degrees(graph: np.ndarray) -> np.ndarray:
-    """From how many each hears: int array of shape (n,)."""
+    """Number of in-neighbours of each worker: int array of shape (n,)."""
     return _is_edge(graph).sum(axis=0)
 
 
@@ -367,21 +367,21 @@ WEIGHTS = ("auto", "uniform", "metropolis", "push-sum")
 
 
 def mixing_weights(graph: np.ndarray, kind: str = "auto") -> np.ndarray:
-    """What each gives to what it hears.
+    """Return the weights that each worker gives to its in-neighbours and to itself.
 
     Parameters
     ----------
     graph : bool array of shape (n, n)
     kind : {"auto", "uniform", "metropolis", "push-sum"}, default="auto"
-        "uniform": the same to all in-neighbours and to oneself (ASAP, A.2). "metropolis": of an
-        undirected graph, 1 / (1 + the larger degree of the two) to each neighbour, and the rest to
-        oneself. "push-sum": each sender shares itself out over its out-neighbours and itself, so
-        that columns sum to one, and rows do not; averages are then ``(Q x) / (Q y)`` with
-        ``y <- Q y`` from ones. "auto": weights by which everybody counts the same, on every graph
-        that has any: uniform where that is doubly stochastic, else Metropolis where the graph is
-        undirected, else uniform ones whose rows and columns are scaled until they sum to one
-        (Sinkhorn and Knopp 1967), which every strongly connected graph has. Uniform on a graph with
-        an edge that no way leads back from.
+        "uniform": equal weights for all in-neighbours and the worker itself (ASAP, A.2).
+        "metropolis", for undirected graphs: 1 / (1 + the larger of the two degrees) for each
+        neighbour, and the remainder for the worker itself. "push-sum": each sender divides its
+        weight equally among its out-neighbours and itself; columns sum to one, rows do not, and
+        averages are ``(Q x) / (Q y)`` with ``y <- Q y`` from ones. "auto": weights with equal
+        influence of all workers, if the graph has such weights: uniform if these are doubly
+        stochastic; else Metropolis if the graph is undirected; else uniform weights whose rows and
+        columns are scaled until they sum to one (Sinkhorn and Knopp 1967), which exist on every
+        strongly connected graph. Uniform if the graph has an edge without a path back.
 
     Returns
     -------
@@ -390,7 +390,7 @@ def mixing_weights(graph: np.ndarray, kind: str = "auto") -> np.ndarray:
     Raises
     ------
     ValueError
-        If the kind is none, or Metropolis weights are asked for of a directed graph.
+        If `kind` is unknown, or is "metropolis" and the graph is directed.
 
     Examples
     --------
@@ -413,9 +413,9 @@ def mixing_weights(graph: np.ndarray, kind: str = "auto") -> np.ndarray:
         return heard / heard.sum(axis=1, keepdims=True)
     if not undirected:
         raise ValueError(
-            "Metropolis weights are for undirected graphs, and this one has edges one way: use "
-            "weights='auto', which is fair on every strongly connected graph, or 'push-sum', "
-            "which is fair on any."
+            "weights='metropolis' needs an undirected graph, and this one has edges in one "
+            "direction only: use weights='auto', which gives equal influence on every strongly "
+            "connected graph, or 'push-sum', which gives it on any graph."
         )
     degrees = heard.sum(axis=1)
     weights = np.where(heard, 1.0 / np.maximum.outer(degrees, degrees), 0.0)
@@ -425,16 +425,16 @@ def mixing_weights(graph: np.ndarray, kind: str = "auto") -> np.ndarray:
 
 
 def _is_regular(graph: np.ndarray) -> bool:
-    """Whether all send to as many, and hear from as many."""
+    """Whether all in-degrees and out-degrees are equal."""
     degrees = np.append(graph.sum(axis=0), graph.sum(axis=1))
     return bool((degrees == degrees[0]).all())
 
 
 def _leads_back(graph: np.ndarray) -> bool:
-    """Whether from where each edge leads to a way leads back: then it is of a circle.
+    """Whether each edge is part of a cycle: a path leads back from its reader to its sender.
 
-    A circle, and the others' own weights, are a permutation; an edge of none gets a fair weight of
-    zero.
+    A cycle, with the self-weights of all other workers, is a permutation; an edge in no
+    permutation gets a weight of zero in doubly stochastic weights.
     """
     labels = _labels(graph)
     senders, readers = np.nonzero(graph)
@@ -442,15 +442,15 @@ def _leads_back(graph: np.ndarray) -> bool:
 
 
 def _balanced(heard: np.ndarray) -> np.ndarray:
-    """Weights ``r_i c_j`` of the same places, whose rows and columns sum to one.
+    """Return weights ``r_i c_j`` on the same entries, whose rows and columns sum to one.
 
-    Sinkhorn and Knopp 1967: there are such ones, and scaling rows and columns by turns comes to
-    them, where every place is of a permutation (`_leads_back`).
+    Sinkhorn and Knopp 1967: if every entry is part of a permutation (`_leads_back`), such weights
+    exist, and scaling rows and columns alternately converges to them.
 
     Raises
     ------
     ValueError
-        If they are not found: the graph has weights that vary too much to be of use.
+        If the scaling does not converge: such weights vary too much to be of use.
     """
     places = heard.astype(float)
     rows = 1.0 / places.sum(axis=1)
@@ -462,43 +462,43 @@ def _balanced(heard: np.ndarray) -> np.ndarray:
                 return rows[:, np.newaxis] * places * columns
             rows = 1.0 / sums
     raise ValueError(
-        "no weights were found by which everybody counts the same: on this graph they vary by too "
+        "no weights with equal influence of all workers were found: on this graph they vary by too "
         "many orders of magnitude. Give the graph more edges, or use weights='uniform'."
     )
 
 
 def is_row_stochastic(weights: np.ndarray) -> bool:
-    """Whether each one's weights sum to one, and none is negative."""
+    """Whether each row of weights sums to one and none is negative."""
     w = _numbers(weights)
     return bool((w >= -ROUNDING).all() and np.allclose(w.sum(axis=1), 1.0, atol=ROUNDING, rtol=0.0))
 
 
 def is_doubly_stochastic(weights: np.ndarray) -> bool:
-    """Whether what all give to each sums to one, too: then everybody counts the same."""
+    """Whether rows and columns sum to one: then all workers have equal influence."""
     return is_row_stochastic(weights) and is_row_stochastic(_numbers(weights).T)
 
 
 def is_connected(graph: np.ndarray) -> bool:
-    """Whether what any worker sends comes to every other, in however many rounds."""
+    """Whether a path leads from every worker to every other."""
     return parts(graph) == 1
 
 
 def parts(graph: np.ndarray) -> int:
-    """Pieces of the graph within which everybody reaches everybody."""
+    """Number of strongly connected components of the graph."""
     return 1 + int(_labels(_is_edge(graph)).max())
 
 
 def _labels(graph: np.ndarray) -> np.ndarray:
-    """The piece that each worker is of, from 0: int array of shape (n,)."""
+    """Strongly connected component of each worker, from 0: int array of shape (n,)."""
     from scipy.sparse.csgraph import connected_components
 
     return np.asarray(connected_components(graph, connection="strong")[1])
 
 
 def influence(weights: np.ndarray) -> np.ndarray:
-    """How much each counts in what all come to agree on: float64 of shape (n,), summing to one.
+    """Share of each worker's vector in the final agreement: float64 of shape (n,), of sum one.
 
-    The left eigenvector of the eigenvalue one (ASAP, A.3). Of push-sum weights all the same.
+    The left eigenvector of the eigenvalue one (ASAP, A.3). Equal for push-sum weights.
     """
     w = _numbers(weights)
     if not is_row_stochastic(w):
@@ -510,29 +510,29 @@ def influence(weights: np.ndarray) -> np.ndarray:
 
 
 class Gap(float):
-    """A spectral gap, a number, with what it is made of.
+    """A spectral gap: a float that names its formula.
 
     Attributes
     ----------
     by : str
-        ``1 - sigma_2``, or ``1 - |lambda_2|`` where the weights are not doubly stochastic.
+        ``1 - sigma_2``, or ``1 - |lambda_2|`` if the weights are not doubly stochastic.
     """
 
     by: str
 
     def __new__(cls, value: float, by: str) -> Gap:
-        """A number that says of what it is."""
+        """Make a float with its formula's name."""
         made = super().__new__(cls, value)
         made.by = by
         return made
 
 
 def spectral_gap(weights: np.ndarray) -> Gap:
-    """How far a round brings all nearer to their mean: 0 never, 1 at once.
+    """Share of the distance to the mean that a round removes: 0 never agrees, 1 agrees at once.
 
-    ``1 - sigma_2`` of doubly stochastic weights, which bounds every round: the distance from the
-    mean falls by at least that share. Of others ``1 - |lambda_2|``, which is the share in the long
-    run (``sigma_1`` may be above one there).
+    For doubly stochastic weights ``1 - sigma_2``, a bound for every round: the distance from the
+    mean falls by at least that share. For other weights, whose ``sigma_1`` may be above one,
+    ``1 - |lambda_2|``, the share in the long run.
 
     Parameters
     ----------
@@ -541,7 +541,7 @@ def spectral_gap(weights: np.ndarray) -> Gap:
     Returns
     -------
     Gap
-        A float, whose ``by`` says which of the two it is.
+        A float; its ``by`` names the formula.
 
     Examples
     --------
@@ -561,10 +561,10 @@ def spectral_gap(weights: np.ndarray) -> Gap:
 
 
 def figure_2_gap(graph: np.ndarray) -> float:
-    """What figure 2 of ASAP calls the gap: of the adjacency over the *mean* in-degree.
+    """Gap by the formula of ASAP's figure 2: of the adjacency over the *mean* in-degree.
 
-    ``sigma_1 - sigma_2`` of the adjacency with self-loops, divided by its mean in-degree. It is no
-    rate of anything where degrees differ; here to compare with the figure.
+    ``sigma_1 - sigma_2`` of the adjacency with self-loops, divided by its mean in-degree. If
+    degrees differ it is not a rate of convergence; it serves to compare with the figure.
     """
     a = _is_edge(graph)
     np.fill_diagonal(a, True)
@@ -574,32 +574,34 @@ def figure_2_gap(graph: np.ndarray) -> float:
 
 
 def predicted_rounds(weights: np.ndarray | Sequence[np.ndarray], nearer: float = 1e-3) -> float:
-    """Rounds until workers' vectors, of any start, are `nearer` times as far from agreement.
+    """Predict the rounds until the workers' disagreement is `nearer` times that of the start.
 
-    By the powers of the weights: the first t at which ``|W^t - 1 pi^T|`` in Frobenius' norm is so
-    far below that of ``I - 1 pi^T``, which is the mean square over starts with independent numbers.
-    (`spectral_gap` alone says log(nearer) / log(1 - gap), a bound, and several times too much
-    where many singular values are alike.)
+    Computed from powers of the weights: the first t at which the Frobenius norm of
+    ``W^t - 1 pi^T`` is at most `nearer` times that of ``I - 1 pi^T``. This is the root mean square
+    over starts with independent numbers. (`spectral_gap` alone gives the bound
+    ``log(nearer) / log(1 - gap)``, several times too large if many singular values are similar.)
 
     Parameters
     ----------
-    weights : array of shape (n, n), or a list of them, taken by turns
+    weights : array of shape (n, n), or a list of them
+        Rounds cycle through a list.
     nearer : float, default=1e-3
 
     Returns
     -------
     float
-        Infinity where they never agree.
+        Infinity if the workers never agree.
     """
     ranges.positive(nearer=nearer)
     is_list = isinstance(weights, (list, tuple)) and len(weights) and not _is_row(weights[0])
-    turns = [_numbers(one) for one in (weights if is_list else [weights])]
-    n = len(turns[0])
-    if any(len(one) != n for one in turns):
-        raise ValueError(f"weights are of {sorted({len(one) for one in turns})} workers.")
-    cycle = functools.reduce(lambda done, one: one @ done, turns)
+    matrices = [_numbers(one) for one in (weights if is_list else [weights])]
+    n = len(matrices[0])
+    if any(len(one) != n for one in matrices):
+        sizes = sorted({len(one) for one in matrices})
+        raise ValueError(f"weights must all be for one number of workers; got {sizes}.")
+    cycle = functools.reduce(lambda done, one: one @ done, matrices)
     agreed = np.outer(np.ones(n), influence(cycle))
-    if not is_row_stochastic(cycle):  # push-sum: the mean, by ratios
+    if not is_row_stochastic(cycle):  # push-sum converges to the mean through ratios
         agreed = np.outer(_limit(cycle), np.ones(n)) / n
     wanted = nearer * float(np.linalg.norm(np.eye(n) - agreed))
 
@@ -616,8 +618,8 @@ def predicted_rounds(weights: np.ndarray | Sequence[np.ndarray], nearer: float =
         further = doubled[k] @ done
         if not is_near(further):
             done, cycles = further, cycles + (1 << k)
-    rounds = cycles * len(turns)
-    for one in turns:
+    rounds = cycles * len(matrices)
+    for one in matrices:
         if is_near(done):
             break
         done, rounds = one @ done, rounds + 1
@@ -625,7 +627,7 @@ def predicted_rounds(weights: np.ndarray | Sequence[np.ndarray], nearer: float =
 
 
 def _limit(weights: np.ndarray) -> np.ndarray:
-    """What masses of one each come to, by column stochastic weights."""
+    """Limit of push-sum masses that start at one, under column stochastic weights."""
     for _ in range(MOST_ROUNDS.bit_length()):
         weights = weights @ weights
     return weights @ np.ones(len(weights))
@@ -633,7 +635,7 @@ def _limit(weights: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Check:
-    """What is to be said of a graph and its weights.
+    """Properties of a graph and its weights.
 
     Attributes
     ----------
@@ -652,7 +654,7 @@ class Check:
 
 
 def check(weights: np.ndarray) -> Check:
-    """Whether workers that average by such weights come to agree, and on whose models.
+    """Check whether workers that average by these weights agree, and on whose models.
 
     Parameters
     ----------
@@ -661,7 +663,7 @@ def check(weights: np.ndarray) -> Check:
     Returns
     -------
     Check
-        Its ``sentence`` says it all.
+        Its ``sentence`` summarises the other attributes.
 
     Examples
     --------
@@ -692,26 +694,26 @@ def check(weights: np.ndarray) -> Check:
     return Check(pieces == 1, rows, both, counts, gap, "; ".join(words))
 
 
-# -- which to take, and what is left of it -----------------------------------------------------
+# -- choice of a graph, and survivors ----------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Design:
-    """A graph for so many workers.
+    """A graph with its weights and costs.
 
     Attributes
     ----------
     name : str
-        How it is made, as in "random_regular(25, 3, seed=1)".
+        The call that makes it, such as "random_regular(25, 3, seed=1)".
     graph : bool array of shape (n, n)
     weights : float64 array of shape (n, n)
     degree : int
-        Messages of a worker in a round, at most.
+        Messages per worker and round, at most.
     gap : Gap
     rounds : float
-        Until all are a thousand times nearer to agreement.
+        Rounds until all workers are a thousand times nearer to agreement.
     bytes : float
-        That a worker sends until then.
+        Bytes that a worker sends in these rounds.
     """
 
     name: str
@@ -726,16 +728,16 @@ class Design:
 def design(
     n: int, degree: int | None = None, bytes: float | None = None, message: float = 1.0
 ) -> Design:
-    """Of the graphs known that of the fewest rounds until all agree, with what these will take.
+    """Choose the known graph with the fewest rounds to agreement within a limit on messages.
 
     Parameters
     ----------
     n : int
-        Workers.
+        Number of workers.
     degree : int or None, default=None
         Messages that a worker sends in a round, at most.
     bytes : float or None, default=None
-        Bytes that a worker sends in a round, at most: so many messages.
+        Bytes that a worker sends in a round, at most; an alternative to `degree`.
     message : float, default=1.0
         Bytes of a message.
 
@@ -746,7 +748,7 @@ def design(
     Raises
     ------
     ValueError
-        If both or neither of degree and bytes are given, or not a message may be sent.
+        If both or neither of `degree` and `bytes` are given, or they allow not even one message.
 
     Examples
     --------
@@ -760,7 +762,10 @@ def design(
     ranges.whole(1, n=n)
     ranges.positive(message=message)
     if (degree is None) == (bytes is None):
-        raise ValueError("give one of degree and bytes: what a worker may send in a round.")
+        raise ValueError(
+            "give exactly one of degree and bytes, the limit on what a worker sends in a round; "
+            f"got degree={degree!r}, bytes={bytes!r}."
+        )
     if bytes is not None:
         ranges.positive(bytes=bytes)
         degree = int(bytes / message)
@@ -768,7 +773,7 @@ def design(
     assert most is not None
     if not ranges.is_integer(most) or most < 1:
         given = f"degree={degree!r}" if bytes is None else f"bytes={bytes!r} of {message:g} each"
-        raise ValueError(f"a worker has to send a message in a round at least; got {given}.")
+        raise ValueError(f"degree or bytes must allow a message per round; got {given}.")
     made: dict[str, np.ndarray] = {}
     for build in (ring, root_expander, exponential, all_to_all):
         made[f"{build.__name__}({n})"] = build(n)
@@ -790,14 +795,13 @@ def design(
 
 
 def without(graph: np.ndarray, dead: Iterable[int]) -> np.ndarray:
-    """The survivors' graph: what was sent to somebody dead goes on to those it would have sent to.
+    """Return the survivors' graph, with a dead worker's senders connected to its readers.
 
-    A dead worker's in-neighbours are matched with its out-neighbours, so that everybody else has
-    the degrees that it had, and the graph, if it was connected, stays so. Where the survivors are
-    connected as they are, and all have as many neighbours, nothing is added. So a graph on which
-    all have as many neighbours stays one, and its uniform weights stay doubly stochastic; weights
-    of what is returned by `mixing_weights` are, wherever it is connected. Survivors that were cut
-    off before get edges of a ring.
+    A dead worker's in-neighbours are matched with its out-neighbours: all other workers preserve
+    their degrees, and a connected graph stays connected. If the survivors are connected and have
+    equal degrees without new edges, none are added. A regular graph therefore stays regular, and
+    its uniform weights stay doubly stochastic; on any connected result the weights of
+    `mixing_weights` are doubly stochastic. Survivors that were cut off before get edges of a ring.
 
     Parameters
     ----------
@@ -807,12 +811,12 @@ def without(graph: np.ndarray, dead: Iterable[int]) -> np.ndarray:
     Returns
     -------
     bool array of shape (n, n)
-        Nobody sends to the dead, or hears from them.
+        No edge starts or ends at a dead worker.
 
     Raises
     ------
     ValueError
-        If somebody dead is none of the workers.
+        If `dead` names a worker that the graph does not have.
 
     Examples
     --------
@@ -836,17 +840,17 @@ def without(graph: np.ndarray, dead: Iterable[int]) -> np.ndarray:
 
 
 def _is_whole(graph: np.ndarray) -> bool:
-    """Whether all have as many neighbours, and reach each other."""
+    """Whether the graph is regular and strongly connected."""
     return not len(graph) or (_is_regular(graph) and int(_labels(graph).max()) == 0)
 
 
 def _matched(graph: np.ndarray, senders: np.ndarray, readers: np.ndarray) -> list[tuple[int, int]]:
-    """Give each sender a reader, in place: an edge that is new; the edges that came.
+    """Give each sender a reader by a new edge, in place; return the new edges.
 
-    The largest matching by new edges. A sender and a reader that are left are put into an edge:
-    from its sender to the one, and from the other to its reader. (If all had d neighbours, there is
-    one: else all of whom such a sender might reach heard from the d whom its reader hears from or
-    is, so not from that sender, and it could have been matched.)
+    The new edges are a largest matching. A sender s and a reader r that it leaves over split an
+    existing edge (i, j) into (i, r) and (s, j). If all workers had d neighbours such an edge
+    exists: otherwise every j that s might reach would hear only from the d workers that r hears
+    from or is, thus not from s, and s could have been matched.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching
@@ -877,10 +881,10 @@ def _only(worker: int, graph: np.ndarray) -> np.ndarray:
 
 
 def _join_parts(graph: np.ndarray, alive: np.ndarray, added: list[tuple[int, int]]) -> None:
-    """Have two edges of different parts change their readers, in place, until there is one part.
+    """Swap the readers of two edges of different parts, in place, until one part remains.
 
-    All degrees stay, and what was connected stays so: from a reader of either edge a way led back
-    to its sender, which does not need that edge. New edges are taken before those that were.
+    All degrees stay, and connected workers stay connected: in either part a path led from the
+    edge's reader back to its sender without that edge. New edges are swapped before old ones.
     """
     while True:
         labels = _labels(graph)
@@ -888,7 +892,7 @@ def _join_parts(graph: np.ndarray, alive: np.ndarray, added: list[tuple[int, int
             return
         swap = next(_swaps(graph, labels, added), None)
         if swap is None:
-            return  # parts without an edge, or with one between them
+            return  # a part has no edge of its own, or an edge between parts bars the swap
         (a, b), (c, d) = swap
         graph[a, b] = graph[c, d] = False
         graph[a, d] = graph[c, b] = True
@@ -898,7 +902,7 @@ def _join_parts(graph: np.ndarray, alive: np.ndarray, added: list[tuple[int, int
 def _swaps(
     graph: np.ndarray, labels: np.ndarray, added: list[tuple[int, int]]
 ) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Pairs of edges within two parts, whose senders do not send to the other's reader yet."""
+    """Yield pairs of edges from two parts whose swapped edges do not exist yet."""
     ofs: dict[int, list[tuple[int, int]]] = {}
     for i, j in [*added, *map(tuple, np.argwhere(graph).tolist())]:
         if graph[i, j] and labels[i] == labels[j]:
@@ -910,7 +914,7 @@ def _swaps(
 
 
 def _joined(graph: np.ndarray, alive: np.ndarray) -> np.ndarray:
-    """With edges of a ring through the living, as many as it takes to connect them."""
+    """Add edges of a ring through the living workers until they are connected, in place."""
     living = np.flatnonzero(alive)
     for worker, following in zip(living, np.roll(living, -1), strict=True):
         if int(_labels(graph[np.ix_(alive, alive)]).max()) == 0:
@@ -920,22 +924,22 @@ def _joined(graph: np.ndarray, alive: np.ndarray) -> np.ndarray:
 
 
 def mended(weights: np.ndarray) -> np.ndarray:
-    """One worker's weights of what it has used, made to sum to one.
+    """Scale one worker's weights of the vectors it used to sum to one.
 
     Parameters
     ----------
     weights : float array of shape (n_used,)
-        Its own among them.
+        Including the weight of its own vector.
 
     Raises
     ------
     ValueError
-        If they are no numbers, or one is below zero, or all are zero.
+        If `weights` are not numbers, one is below zero, or all are zero.
     """
     try:
         given = np.asarray(weights, float)
     except (TypeError, ValueError):
         given = np.empty(0)
     if given.ndim != 1 or not ((given >= 0.0).all() and 0.0 < given.sum() < math.inf):
-        raise ValueError(f"weights must be at least 0, and some above; got {weights!r:.60}.")
+        raise ValueError(f"weights must be at least 0, and one above 0; got {weights!r:.60}.")
     return given / given.sum()

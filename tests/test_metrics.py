@@ -73,18 +73,18 @@ def test_short_lists_users_without_anything_and_bounds():
 def test_what_is_no_list_is_refused(measure):
     with pytest.raises(ValueError, match="a list has 'a' twice"):
         measure([["a", "b", "a"]], [{"a"}], 3)
-    with pytest.raises(ValueError, match="2 lists, and 1 users"):
+    with pytest.raises(ValueError, match="2 lists and relevant has 1"):
         measure([["a"], ["b"]], [{"a"}], 3)
-    with pytest.raises(ValueError, match="nothing is relevant to anybody"):
+    with pytest.raises(ValueError, match="relevant has no items for any user"):
         measure([["a"]], [set()], 3)
     with pytest.raises(ValueError, match="k must be"):
         measure([["a"]], [{"a"}], 0)
 
 
 def test_items_that_cannot_be_all_are_refused():
-    with pytest.raises(ValueError, match="n_items=2, of which 2 are relevant"):
+    with pytest.raises(ValueError, match="n_items=2 is too small for a user with 2 relevant"):
         auc_at_k([["a", "b"]], [{"a", "b"}], 2)
-    with pytest.raises(ValueError, match="to whom 2 others are recommended"):
+    with pytest.raises(ValueError, match="2 other recommended"):
         auc_at_k([["a", "b", "c"]], [{"a"}], 2)
 
 
@@ -117,7 +117,7 @@ def test_ratings_after_a_moment_are_held_out():
     for size in (0.0, 1.0, 2):
         with pytest.raises(ValueError, match="test_size must be between 0 and 1"):
             split_by_time(times, size)
-    with pytest.raises(ValueError, match="no times"):
+    with pytest.raises(ValueError, match="times is empty"):
         split_by_time([])
     with pytest.raises(ValueError, match="2 ratings and 1 times"):
         leave_k_out([1, 1], times=[3])
@@ -125,7 +125,7 @@ def test_ratings_after_a_moment_are_held_out():
 
 def test_what_is_no_time_and_no_user_is_refused():
     for times in ([1.0, np.nan, 3.0], np.array(["2024-01-01", "NaT"], "datetime64[D]")):
-        with pytest.raises(ValueError, match=r"times holds [nN]a"):
+        with pytest.raises(ValueError, match=r"times has [nN]a"):
             split_by_time(times)
         with pytest.raises(ValueError, match="at place 1: leave such ratings out"):
             leave_k_out([1] * len(times), times=times)

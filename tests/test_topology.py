@@ -364,7 +364,7 @@ def test_graphs_of():
         np.full((3, 3), np.nan),
         [[[1], 2]],
     ):
-        with pytest.raises(TypeError, match="graph must be a word"):
+        with pytest.raises(TypeError, match="graph must be a name"):
             topology.graphs_of(wrong, 3)
 
 
@@ -442,8 +442,8 @@ def test_what_is_no_number_of_workers_is_refused(function, wrong):
         (lambda: topology.predicted_rounds([np.eye(2), np.eye(3)]), r"are of \[2, 3\] workers"),
         (lambda: topology.random_regular(5, 2, "x"), "seed"),
         (lambda: topology.root_expander(5, "x"), "multiplicative must be True or False"),
-        (lambda: topology.mended([0.0, 0.0]), "must be at least 0, and some above"),
-        (lambda: topology.mended("ab"), "must be at least 0, and some above"),
+        (lambda: topology.mended([0.0, 0.0]), "must be at least 0, and one above 0"),
+        (lambda: topology.mended("ab"), "must be at least 0, and one above 0"),
         (lambda: topology.mixing_weights(RING, 3), "weights must be one of"),
     ],
 )
