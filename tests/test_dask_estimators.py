@@ -960,7 +960,7 @@ def test_workers_that_come_and_go_in_the_middle(what, monkeypatch):
         assert len(report.workers) >= 2, "the one that came has done nothing"
         assert all(worker["blocks"] for worker in report.workers)
         if what == "killed":
-            assert any("left on the way" in note for note in report.notes)
+            assert any("left during the fit" in note for note in report.notes)
 
 
 @NEEDS_DASK

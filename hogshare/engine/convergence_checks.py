@@ -216,7 +216,7 @@ class Checks(AtPause):
             self.problem,
             session.model(),
             slopes=self._dual_slopes(session),
-            sides=self._needs_gap,
+            with_gap=self._needs_gap,
             settle=self._enough if self.settles else None,
             each=each,
             n_parts=len(session.local_workers),

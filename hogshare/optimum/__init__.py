@@ -1,6 +1,6 @@
-"""To the optimum by sums over parts of the rows, wherever the parts are.
+"""Methods that reach the optimum by sums over parts of the rows, wherever the parts are.
 
-What is added up is in `compression` and in `LinearProblem.total`; who adds is a `PartSums`: one
-memory, ranks, or a cluster. Methods on the sums (`conjugate_gradients`, `full_batch`,
-`alternation`) know no rows.
+The summands are in `compression` and in `LinearProblem.total`. A `PartSums` adds them, in one
+memory, over ranks or over a cluster. The methods that use the sums (`conjugate_gradients`,
+`full_batch`, `alternation`) see no rows.
 """

@@ -1,10 +1,10 @@
 """Weighted least squares over all pairs of users and items, by alternating between the two kinds.
 
-Of every pair the target is 1 if it has met and 0 if not, and a pair that has met weighs more. With
-the items' lines fixed each user's line is a ridge regression of its own, and with the users' each
-item's: a sweep solves all of the one, then all of the other.
+The target is 1 for a pair that has met and 0 for any other; a pair that has met weighs more. With
+the items' lines fixed, each user's line is a ridge regression of its own, and with the users' lines
+fixed, each item's is. A sweep solves all users, then all items.
 
-Who writes: a sweep's calls, the lines of their own rows, while nobody reads those.
+Writers: each call of a sweep writes the lines of its own rows; no other call reads those meanwhile.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from hogshare.kernels.ratings import alternation_sweeps
 from hogshare.kernels.rows.shared_passes import Each
 from hogshare.system import memory
 
-CONJUGATE_STEPS = 3  # of a row in a sweep: each begins where the sweep before has ended
-FIRST_SIZE = 0.1  # of the drawn lines' lengths
-PARTS = 8  # calls of each thread in half a sweep, so that none waits long for the others
-ROW_PAIRS = 16  # that a row costs by itself, about
-GRAM_ROWS = 2048  # whose products are summed up in one call
-COPIES = 3  # arrays of a line's size at one time: the lines, their designs, those in float64
+CONJUGATE_STEPS = 3  # of a row in a sweep; they begin where the last sweep ended
+FIRST_SIZE = 0.1  # length of the drawn lines
+PARTS = 8  # calls of each thread in half a sweep: no thread waits long for the others
+ROW_PAIRS = 16  # a row's own cost, in pairs, about
+GRAM_ROWS = 2048  # rows whose products are summed in one call
+COPIES = 3  # arrays of the lines' size at one time: the lines, their designs, those in float64
 
 
 class Penalty(NamedTuple):
@@ -36,7 +36,7 @@ class Penalty(NamedTuple):
 
 
 class Met(NamedTuple):
-    """Which others each row has met: as CSR, with weights over that of a pair that has not."""
+    """Each row's met partners as CSR, with their weights beyond that of an unmet pair."""
 
     begins: np.ndarray
     others: np.ndarray
@@ -62,13 +62,13 @@ class Alternation:
         Whether lines end with a bias.
     penalty : Penalty
     seed : int
-        Of the items' first factors; users begin at zero, and are solved first.
+        Of the items' first factors; users begin at zero and are solved first.
     dtype : dtype, default=float32
     each : callable, default=map
-        ``each(function, parts)`` is what a function answers of each part, in their order, from
-        whichever threads.
+        ``each(function, parts)`` returns the function's result for each part, in their order, from
+        any threads.
     n_threads : int
-        By which rows are cut into parts.
+        Determines into how many parts the rows are cut.
 
     Attributes
     ----------
@@ -77,11 +77,11 @@ class Alternation:
     Notes
     -----
     Source: Hu, Koren and Volinsky 2008, "Collaborative filtering for implicit feedback datasets";
-    rows by conjugate gradients from where they are, as Takacs, Pilaszy and Tikk 2011. Departures:
-    biases, and weights that may differ only where pairs have met.
+    rows by warm-started conjugate gradients as in Takacs, Pilaszy and Tikk 2011. Departures:
+    biases, and weights that may differ only for pairs that have met.
 
-    Rows are solved each by itself, and sums over all rows are one product: the bits do not depend
-    on the threads.
+    Each row is solved by itself, and sums over all rows are one product: the bits do not depend on
+    the threads.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class Alternation:
     def sweep(self, steps: int = CONJUGATE_STEPS) -> None:
         """Solve all users' lines, then all items'.
 
-        steps : of conjugate gradients for each row, at most
+        steps : the most steps of conjugate gradients for each row
         """
         self.solve(0, steps)
         self.solve(1, steps)
@@ -145,10 +145,10 @@ class Alternation:
         list(self._each(call, self._parts[kind]))
 
     def objective(self) -> float:
-        """What is minimised, over the number of pairs that have met."""
+        """Return the objective divided by the number of pairs that have met."""
         users, items = self.lines
         ends = [self._extended(users, 0), self._extended(items, 1)]
-        # the sum over all pairs of squared predictions is that of a product of two small matrices
+        # over all pairs the squared predictions sum to that of a product of two small matrices
         grams = [one.T.astype(np.float64) @ one.astype(np.float64) for one in ends]
         total = float((grams[0] * grams[1]).sum())
         met = self._met[0]
@@ -164,14 +164,14 @@ class Alternation:
         return 0.5 * total / max(1, len(met.others))
 
     def _equations(self, others: np.ndarray) -> tuple[np.ndarray, ...]:
-        """What rows solve, by the others: designs, offsets, matrix, right-hand side."""
+        """Return the rows' equations, given the others: designs, offsets, matrix, right side."""
         designs, offsets = others, np.zeros(len(others), self.dtype)
         if self.biases:
             offsets[:] = others[:, -1]
             designs = others.copy()
             designs[:, -1] = 1.0
         sums = np.zeros((self.width + 1, self.width))
-        # parts of a size that hangs on nothing, or the bits would hang on the threads
+        # parts of a fixed size, or the bits would depend on the number of threads
         parts = [(k, min(k + GRAM_ROWS, len(others))) for k in range(0, len(others), GRAM_ROWS)]
         for part in self._each(lambda rows: self._products(designs, offsets, rows), parts):
             sums += part
@@ -181,13 +181,13 @@ class Alternation:
     def _products(
         self, designs: np.ndarray, offsets: np.ndarray, rows: tuple[int, int]
     ) -> np.ndarray:
-        """The sum of some designs' products with each other, and below with their offsets."""
+        """Sum the outer products of some designs, and in the last line those with their offsets."""
         sums = np.zeros((self.width + 1, self.width), self.dtype)
         alternation_sweeps.add_products(designs, offsets, rows[0], rows[1], sums)
         return sums
 
     def _extended(self, lines: np.ndarray, kind: int) -> np.ndarray:
-        """Lines whose products are predictions: each bias stands against a 1."""
+        """Return lines whose products are predictions: each bias is multiplied by a 1."""
         if not self.biases:
             return lines
         ones = np.ones((len(lines), 1), self.dtype)
@@ -197,21 +197,22 @@ class Alternation:
 
 
 def usual_penalty(counts: tuple[np.ndarray, np.ndarray], confidence: float) -> float:
-    """A penalty on factors that suits most sets of pairs.
+    """Return a penalty on factors that suits most sets of pairs.
 
-    Of so many ones at random places the largest singular value is about the root of the mean number
-    in a row, and that of a column's, each counted as often as it is met (as in
-    `hogshare.problems.FactorisationProblem.noise_edge`). Below that, factors explain chance; but a
-    pair that has met pulls `1 + confidence` times as hard, and the edge of those pulls is as many
-    times as large. This is the geometric mean of the two. Recall at 20 was best, or within 6 % of
-    it, on three sets of 90,000 to 160,000 pairs, of 0.1, 0.5, 0.7, 1, 1.2 and 1.4 times as much.
+    The largest singular value of as many ones at random places is about the root of the mean number
+    in a row plus the root of the mean number in a column, each counted as often as it is met (as in
+    `hogshare.problems.FactorisationProblem.noise_edge`). Below that value, factors explain chance.
+    But a pair that has met pulls `1 + confidence` times as hard, and the edge of those pulls is as
+    many times as large. The penalty is the geometric mean of the two edges. Of 0.1, 0.5, 0.7, 1,
+    1.2 and 1.4 times this penalty, 1 gave the best recall at 20, or one within 6 % of the best, on
+    three sets of 90,000 to 160,000 pairs.
 
     Parameters
     ----------
     counts : (ndarray, ndarray)
         Pairs of each user, and of each item.
     confidence : float
-        Mean weight of a pair that has met over that of one that has not.
+        Mean weight of a pair that has met beyond that of an unmet pair.
     """
     n = float(counts[0].sum())
     met = sum(math.sqrt(float(np.square(part, dtype=np.float64).sum()) / n) for part in counts)
@@ -224,7 +225,7 @@ def _met_of(extras: sp.csr_array, dtype: np.dtype) -> Met:
 
 
 def _cut(begins: np.ndarray, n_parts: int) -> list[np.ndarray]:
-    """First row and end of parts that cost about the same."""
+    """Return the first row and the end of parts that cost about the same."""
     n_rows = len(begins) - 1
     costs = begins + ROW_PAIRS * np.arange(n_rows + 1)
     ends = np.searchsorted(costs, np.linspace(0, costs[-1], n_parts + 1))

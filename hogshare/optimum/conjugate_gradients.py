@@ -1,12 +1,13 @@
 """Ridge by conjugate gradients on the normal equations, each coefficient in its own unit.
 
 scikit-learn's 'sparse_cg' ends when the residual of ``(X'X + alpha I) w = X'y`` is small in the
-Euclidean norm, of which a column in large units is nearly all: it then ends after a step, and no
-other column has been fitted. With coefficients counted in ``1 / sqrt(diagonal)`` every component of
-the residual has the same unit. (That is the diagonal, Jacobi's, preconditioner, and its norm is the
-one that is looked at.) What decides in the end is the criterion of the workers' fits, at the model.
+Euclidean norm. A column in large units makes up nearly all of that norm: the method then ends after
+one step, before any other column is fitted. With coefficients counted in ``1 / sqrt(diagonal)``
+every component of the residual has the same unit. (This is the diagonal, or Jacobi,
+preconditioner, and convergence is checked in its norm.) The final decision is the criterion of the
+workers' fits, evaluated at the model.
 
-Means are taken out of the columns within the products, so that sparse rows stay sparse.
+The products subtract the means of the columns, so sparse rows stay sparse.
 """
 
 from __future__ import annotations
@@ -21,52 +22,52 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
-CLOSER = 10.0  # by how much the residual's bound is lowered where it did not do
+CLOSER = 10.0  # factor by which the residual's bound is lowered after it was not enough
 ROUNDING = 8 * np.finfo(np.float64).eps  # of means and products in double precision
-IN_VAIN = 6  # bounds in a row that the residual was below already: rounding leaves no more
+IN_VAIN = 6  # bounds in a row that the residual already met: rounding allows no more
 
 
 def gradient_at(problem: RowProblem, model: Model) -> float:
-    """What is compared with the tolerance: the largest component in the features' units."""
-    with errstate(all="ignore"):  # of numbers that are too large it is infinite, or NaN
-        return Optimality(problem, model, sides=False).gradient()
+    """Return the largest gradient component in the features' units, for the tolerance."""
+    with errstate(all="ignore"):  # it is infinite or NaN if numbers are too large
+        return Optimality(problem, model, with_gap=False).gradient()
 
 
 def missed(problem: RowProblem, model: Model, enough: float, gap: float, floor: float) -> float:
-    """How many times a model misses what is asked for: at most 1 where it is good enough.
+    """Return the ratio of a model's error to the tolerance: at most 1 if it is good enough.
 
-    The gradient is compared with what it is at zero, of which a few rows with large values or
-    weights may be nearly all: it is small then as soon as they are fitted. So the duality gap is
-    asked for too, in proportion to the objective.
+    The gradient is compared with the gradient at zero. A few rows with large values or weights may
+    make up nearly all of that one: the ratio is then small as soon as they are fitted. So the
+    duality gap, in proportion to the objective, must be small too.
 
-    enough : largest component of the gradient
-    gap : relative duality gap; infinite where it does not count
+    enough : largest accepted component of the gradient
+    gap : accepted relative duality gap; infinite if it does not count
     floor : largest component of the gradient that rounding alone may leave
     """
-    with errstate(all="ignore"):  # of numbers that are too large they are infinite, or NaN
-        look = Optimality(problem, model)
-        gradient = look.gradient()
+    with errstate(all="ignore"):  # they are infinite or NaN if numbers are too large
+        optimality = Optimality(problem, model)
+        gradient = optimality.gradient()
         if gradient <= floor:
             return 0.0
         if problem.l2 == 0.0 or np.isinf(gap):
             return gradient / enough
-        return max(gradient / enough, look.relative_gap() / gap)
+        return max(gradient / enough, optimality.relative_gap() / gap)
 
 
 def rounding_of(problem: RowProblem, middle: float = 0.0) -> float:
-    """What rounding alone may leave of a component of the gradient, in its feature's unit.
+    """Return what rounding alone may leave of a gradient component, in its feature's unit.
 
-    Where a target is the same number for all rows, or no feature has to do with it, the gradient at
-    zero is that, and a share of it is nothing to come down to.
+    If the target is the same number for all rows, or no feature is related to it, the gradient at
+    zero is rounding alone, and no method can reach a fraction of it.
 
-    middle : what has been taken from the targets
+    middle : what has been subtracted from the targets
     """
     (weight, squares), *_ = problem.total(target_sums)
     return ROUNDING * math.hypot(math.sqrt(float(squares / weight)), middle)
 
 
 def target_sums(problem: RowProblem) -> tuple[np.ndarray]:
-    """Of the weights, and of the targets' squares."""
+    """Sum the weights, and the weighted squares of the targets."""
     y, weight = problem.rows.y.astype(np.float64), problem.rows.weight.astype(np.float64)
     if not weight.size:
         return (np.array([float(len(y)), y @ y]),)
@@ -74,30 +75,30 @@ def target_sums(problem: RowProblem) -> tuple[np.ndarray]:
 
 
 class Products:
-    """Products of a part of the rows, by the weights that they have in the mean over all.
+    """Products of a part of the rows, weighted by their shares of the mean over all rows.
 
     problem : of one column
     n_all : number of all rows
     """
 
     def __init__(self, problem: RowProblem, n_all: int) -> None:
-        # once, or every product does
+        # converted once, or every product would do it
         self.X = problem.doubles.matrix.astype(np.float64, copy=False)
         self.y = problem.rows.y.astype(np.float64)
         weight, n = problem.rows.weight, max(1, n_all)
         self.share = weight.astype(np.float64) / n if weight.size else np.full(len(self.y), 1.0 / n)
 
     def sums(self) -> list[np.ndarray]:
-        """Of the features, and of weights and targets."""
+        """Sum the weighted features, the weights, and the weighted targets."""
         share, y = self.share, self.y
         return [self.X.T @ share, np.array([share.sum(), share @ y])]
 
     def with_targets(self, mean: np.ndarray, middle: float) -> list[np.ndarray]:
-        """The centred features times the centred targets."""
+        """Return the centred features times the centred targets."""
         return self._with(self.share * (self.y - middle), mean)
 
     def product(self, mean: np.ndarray, w: np.ndarray) -> list[np.ndarray]:
-        """The centred features' products with each other times a vector."""
+        """Return the Gram matrix of the centred features times a vector."""
         return self._with(self.share * (self.X @ w - mean @ w), mean)
 
     def _with(self, slopes: np.ndarray, mean: np.ndarray) -> list[np.ndarray]:
@@ -107,17 +108,17 @@ class Products:
 def by_conjugate_gradients(
     problem: RowProblem, enough: float, gap: float, floor: float, start: Model, max_iter: int
 ) -> tuple[Model, int, float]:
-    """Solve a problem of one column, by the squared error and l2.
+    """Solve a problem of one column with the squared error and l2.
 
-    enough, gap, floor : when the model is good enough: see `missed`
-    max_iter : iterations at the most, each of which passes over the rows twice
+    enough, gap, floor : when the model is good enough; see `missed`
+    max_iter : the most iterations, each of which passes over the rows twice
 
     Returns
     -------
     model : Model
     n_iter : int
     miss : float
-        How many times the model misses what is asked for.
+        Ratio of the model's error to the tolerance; see `missed`.
     """
     rows = problem.cached(Products, problem.n_all)
     mean, middle = np.zeros(problem.n_features), 0.0

@@ -1,11 +1,11 @@
-"""Full-batch methods that go on from a run's model until its own criterion is met.
+"""Full-batch methods that continue from a run's model until its own criterion is met.
 
-Where rows are few and features unequal, workers that take steps by single rows come no closer for
-hundreds of epochs, and methods that pass over all rows for a step are the better tool. Every
-iterate is looked at as the run's model was (`problems.linear.optimality`), which costs nothing
-besides: the gradient that a step needs is that of the look. So a fit ends where the model that is
-returned, in its own precision, meets what was asked for, and nowhere else, except that iterations
-run out or that rounding lets it come no closer; the answer says which.
+With few rows and unequal features, workers that take steps by single rows come no closer for
+hundreds of epochs. Methods that pass over all rows for each step are then the better tool. Every
+iterate is evaluated as the run's model was (`problems.linear.optimality`). The evaluation costs
+nothing extra: its gradient is the gradient that the next step needs. A fit ends only when the
+returned model, in its own precision, meets the criterion, when the iterations run out, or when
+rounding lets it come no closer; the result says which.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
 METHODS = ("lbfgs", "newton-cg", "newton-cholesky")
-FEW = 300  # features times columns and one, up to which a step by factors costs a few of lbfgs's
-MODEST = (
-    2_000_000  # values times columns, up to which a pass is short enough to take many for a step
-)
-SUFFICIENT = 2.0**-11  # share of the foreseen gain that a step has to bring (Armijo)
+# features times (columns + 1): up to this a step by factors costs as much as a few of lbfgs's
+FEW = 300
+# values times columns: up to this a pass is short enough to take many of them for one step
+MODEST = 2_000_000
+SUFFICIENT = 2.0**-11  # share of the predicted gain that a step must achieve (Armijo)
 HALVINGS = 30
-ROUNDING = 16  # of the last digits of the objective, which tell nothing
-FLATTEST = 1e-2  # of the largest curvature: coordinates that bend less count as if they bent so
+ROUNDING = 16  # units in the last place of the objective: smaller changes carry no information
+FLATTEST = 1e-2  # of the largest curvature: the least curvature that a coordinate counts with
 EVALUATIONS = 50  # in one line search of lbfgs
 
 Heard = Callable[[int, float, Model], object]
@@ -47,33 +47,33 @@ Heard = Callable[[int, float, Model], object]
 
 @dataclass(frozen=True)
 class Finish:
-    """What came of it."""
+    """The result of `finish`."""
 
     model: Model
-    iterations: dict[str, int]  # of each method that went on, by name
-    found: dict[str, Any]  # at the model: as an entry of `Report.checks`, without the epoch
+    iterations: dict[str, int]  # of each method that was used, by name
+    found: dict[str, Any]  # at the model: an entry of `Report.checks` without the epoch
     converged: bool
-    sentence: str  # what was found, in words
+    sentence: str  # the last check in plain English
 
 
 class Point:
-    """An iterate in the precision of the model, and what a look has found there.
+    """An iterate in the precision of the model, and its evaluation.
 
     Attributes
     ----------
     slopes : float64 array of the shape of `x`
-        The objective's without the l1 part.
+        The objective's slopes without the l1 part.
     gradient : float64 array of the shape of `x`
         Of the objective; with l1 the steepest of its subgradients, which is zero at coefficients
-        that l1 holds at zero.
+        that l1 fixes at zero.
     free : array of bool
-        Which coordinates are not held.
+        Which coordinates are not fixed at zero.
     """
 
     def __init__(self, problem: RowProblem, x: np.ndarray, how: dict[str, Any]) -> None:
         features, dtype = problem.n_features, problem.dtype
         if len(x) > 1 and problem.l1 == 0.0:
-            # of the softmax any shift of all columns is as good, and this one the least penalised
+            # the softmax is the same for any shift of all columns; this one is penalised least
             x = x - x.mean(axis=0)
         with errstate(over="ignore"):
             coef = np.ascontiguousarray(x[:, :features]).astype(dtype)
@@ -98,7 +98,7 @@ class Point:
 
 
 class FullBatchDescent:
-    """Iterates from a model on, counted, each of them looked at."""
+    """Iterates that start at a model; each is counted and evaluated."""
 
     def __init__(
         self,
@@ -116,55 +116,56 @@ class FullBatchDescent:
         self.limit = iterations
         self.done = 0
         parts = [model.coef, model.intercept[:, None]] if problem.fit_intercept else [model.coef]
-        self.here = self.point(np.hstack(parts).astype(np.float64))
+        self.current = self.point(np.hstack(parts).astype(np.float64))
         self._noted: Point | None = None
 
     @property
     def goes_on(self) -> bool:
-        """Whether there is a step left to take, and a reason to."""
+        """Whether iterations are left and the criterion is not met."""
         if self.done == self.limit:
             return False
         small = self.checks.criteria.get("gradient", np.inf)
-        if (
-            not self.here.optimality.gradient() <= small
-        ):  # the gap, which takes a pass, is not asked for
+        # the gradient first: the gap takes another pass
+        if not self.current.optimality.gradient() <= small:
             return True
         return not self.seen().met
 
     def seen(self) -> Checks:
-        """The checks, once they have looked at where this is."""
-        if self._noted is not self.here:
-            self._noted = self.here
-            self.checks.note(self.done, self.here.optimality)
+        """Evaluate the checks at the current iterate, once, and return them."""
+        if self._noted is not self.current:
+            self._noted = self.current
+            self.checks.note(self.done, self.current.optimality)
         return self.checks
 
     def accept(self, point: Point) -> None:
-        """An iteration ends here."""
-        self.here = point
+        """End an iteration at a point."""
+        self.current = point
         self.done += 1
         if self.heard is not None:
             self.heard(self.done, point.value, point.model)
 
 
 def by_lbfgs(descent: FullBatchDescent) -> None:
-    """L-BFGS (SciPy's), without criteria of its own, on coordinates that bend alike at the start.
+    """Run SciPy's L-BFGS in coordinates that have equal curvature at the start.
 
-    It ends too where its line search finds nothing better.
+    SciPy's own criteria are switched off. The method also ends when its line search finds no
+    better point.
     """
-    here = descent.here
-    bends = Curvature(here.optimality).diagonal()
+    current = descent.current
+    bends = Curvature(current.optimality).diagonal()
     size = 1.0 / np.sqrt(np.maximum(bends, FLATTEST * bends.max()))
-    begin = (here.x / size).reshape(-1)
-    last = [(begin.copy(), here)]
+    begin = (current.x / size).reshape(-1)
+    last = [(begin.copy(), current)]
 
     def point(scaled: np.ndarray) -> Point:
-        if not np.array_equal(scaled, last[0][0]):  # SciPy asks for a value, then names the point
+        # SciPy calls `value`, then `heard` with the same point: do not evaluate it twice
+        if not np.array_equal(scaled, last[0][0]):
             last[0] = scaled.copy(), descent.point(scaled.reshape(size.shape) * size)
         return last[0][1]
 
     def value(scaled: np.ndarray) -> tuple[float, np.ndarray]:
-        there = point(scaled)
-        return there.value, (there.gradient * size).reshape(-1)
+        trial = point(scaled)
+        return trial.value, (trial.gradient * size).reshape(-1)
 
     def heard(scaled: np.ndarray) -> None:
         descent.accept(point(scaled))
@@ -186,66 +187,69 @@ def by_lbfgs(descent: FullBatchDescent) -> None:
 Step = Callable[[Curvature, Point], "np.ndarray | None"]
 
 
-def by_newton(descent: FullBatchDescent, step_at: Step, stays: bool = False) -> None:
-    """Newton's method with steps that are halved until they gain (Nocedal and Wright 2006, 3.1).
+def by_newton(descent: FullBatchDescent, step_at: Step, stops_at_zero: bool = False) -> None:
+    """Run Newton's method, halving steps until they gain (Nocedal and Wright 2006, 3.1).
 
-    With `stays`, coefficients that a step would take past zero stay there. It ends too where no
-    step gains.
+    With `stops_at_zero`, a coefficient that a step would take past zero becomes zero. The method
+    also ends when no step gains.
     """
     while descent.goes_on:
-        here = descent.here
-        curvature = Curvature(here.optimality)
-        step = step_at(curvature, here)
-        better = None if step is None else _better(descent, step, stays)
-        if better is None and stays:
-            # so many coefficients were held at zero that the rest of the step led uphill
+        current = descent.current
+        curvature = Curvature(current.optimality)
+        step = step_at(curvature, current)
+        better = None if step is None else _better(descent, step, stops_at_zero)
+        if better is None and stops_at_zero:
+            # so many coefficients became zero that what remained of the step led uphill
             scale = np.maximum(curvature.diagonal(), np.finfo(np.float64).tiny)
-            better = _better(descent, -here.gradient / scale, stays)
+            better = _better(descent, -current.gradient / scale, stops_at_zero)
         if better is None:
             return
         descent.accept(better)
 
 
 def by_cholesky(descent: FullBatchDescent) -> None:
-    """Newton's method by the whole Hessian."""
+    """Run Newton's method with the whole Hessian."""
     if descent.problem.l1 > 0.0:
-        by_newton(descent, lambda curvature, here: by_signs(curvature, here.x, here.slopes))
+        by_newton(
+            descent, lambda curvature, current: by_signs(curvature, current.x, current.slopes)
+        )
     else:
-        by_newton(descent, lambda curvature, here: by_factors(curvature, here.gradient))
+        by_newton(descent, lambda curvature, current: by_factors(curvature, current.gradient))
 
 
 def by_conjugate_gradients(descent: FullBatchDescent) -> None:
-    """Newton's method by products with the Hessian.
+    """Run Newton's method by products with the Hessian.
 
-    With l1, on the coefficients that it does not hold at zero; those that a step would take past
-    zero stay there (Schmidt, Fung and Rosales 2007, projected scaled subgradients).
+    With l1, steps move only the coefficients that l1 does not fix at zero, and a coefficient that
+    a step would take past zero becomes zero (Schmidt, Fung and Rosales 2007, projected scaled
+    subgradients).
     """
     by_newton(
         descent,
-        lambda curvature, here: by_products(curvature, here.gradient, here.free),
-        stays=descent.problem.l1 > 0.0,
+        lambda curvature, point: by_products(curvature, point.gradient, point.free),
+        stops_at_zero=descent.problem.l1 > 0.0,
     )
 
 
-def _better(descent: FullBatchDescent, step: np.ndarray, stays: bool) -> Point | None:
-    """The first of the halved steps that gains, if there is one."""
-    problem, here = descent.problem, descent.here
-    noise = ROUNDING * np.finfo(problem.dtype).eps * abs(here.value)
+def _better(descent: FullBatchDescent, step: np.ndarray, stops_at_zero: bool) -> Point | None:
+    """Return the point of the first halved step that gains, or None."""
+    problem, current = descent.problem, descent.current
+    noise = ROUNDING * np.finfo(problem.dtype).eps * abs(current.value)
     for k in range(HALVINGS):
-        x = here.x + 0.5**k * step
-        if stays:
-            x = _within_orthant(problem, here, x)
-        foreseen = float(((x - here.x) * here.slopes).sum())
-        foreseen += problem.l1 * (_size(problem, x) - _size(problem, here.x))
+        x = current.x + 0.5**k * step
+        if stops_at_zero:
+            x = _within_orthant(problem, current, x)
+        foreseen = float(((x - current.x) * current.slopes).sum())
+        foreseen += problem.l1 * (_size(problem, x) - _size(problem, current.x))
         if not foreseen < 0.0:
             continue
-        there = descent.point(x)
-        change = there.value - here.value
+        trial = descent.point(x)
+        change = trial.value - current.value
         if change <= SUFFICIENT * foreseen and change < 0.0:
-            return there
-        # the objective's digits are at an end before the gradient's
-        if abs(change) <= noise and _sum(there.gradient) < _sum(here.gradient):
-            return there
+            return trial
+        # rounding hides changes of the objective before it hides changes of the gradient
+        if abs(change) <= noise and _sum(trial.gradient) < _sum(current.gradient):
+            return trial
     return None
 
 
@@ -253,12 +257,12 @@ def _size(problem: RowProblem, x: np.ndarray) -> float:
     return _sum(x[:, : problem.n_features])
 
 
-def _within_orthant(problem: RowProblem, here: Point, x: np.ndarray) -> np.ndarray:
-    """Coefficients that have passed zero, or left it uphill, are zero instead."""
+def _within_orthant(problem: RowProblem, current: Point, x: np.ndarray) -> np.ndarray:
+    """Set coefficients to zero that have passed zero, or have left it uphill."""
     features = problem.n_features
-    before = here.x[:, :features]
-    side = np.where(before != 0.0, before, -here.gradient[:, :features])
-    x[:, :features] = np.where(x[:, :features] * side > 0.0, x[:, :features], 0.0)
+    before = current.x[:, :features]
+    orthant = np.where(before != 0.0, before, -current.gradient[:, :features])
+    x[:, :features] = np.where(x[:, :features] * orthant > 0.0, x[:, :features], 0.0)
     return x
 
 
@@ -274,9 +278,9 @@ STEPS: dict[str, Callable[[FullBatchDescent], None]] = {
 
 
 def method_for(problem: RowProblem, wish: str | None, few: int = FEW, modest: int = MODEST) -> str:
-    """The method that suits a problem, if it is not one of Newton's that is wished for.
+    """Choose the method that suits a problem, unless `wish` is one of Newton's methods.
 
-    few, modest : as `FEW` and `MODEST`, where sums cost more than the passes that they are over
+    few, modest : replace `FEW` and `MODEST` when sums cost more than the passes that they are over
     """
     if wish in METHODS and wish != "lbfgs":
         return wish
@@ -296,17 +300,17 @@ def finish(
     heard: Heard | None = None,
     **how: Any,
 ) -> Finish:
-    """Go on from a model until the criteria of `stop` are met.
+    """Continue from a model until the criteria of `stop` are met.
 
-    Where `method` comes no closer before they are, Newton's method by conjugate gradients has what
-    is left of the iterations.
+    If `method` stalls before they are met, Newton's method by conjugate gradients takes the
+    remaining iterations.
 
     problem : with the log loss of one column or the multinomial loss
-    stop : of which the gradient and the gaps count
+    stop : only its gradient and gap criteria count
     method : one of `METHODS`; "lbfgs" is for penalties without l1
-    iterations : of all methods together, at the most
+    iterations : the most of all methods together
     heard : called after each iteration with its number, the objective and the model
-    how : passes over the rows are made: see `hogshare.problems.linear.optimality.Optimality`
+    how : how passes over the rows are made; see `hogshare.problems.linear.optimality.Optimality`
     """
     descent = FullBatchDescent(problem, model, stop, iterations, heard, how)
     counts: dict[str, int] = {}
@@ -317,4 +321,4 @@ def finish(
             counts[name] = descent.done - before
     checks = descent.seen()
     found = {key: value for key, value in checks.seen[-1].items() if key != "epoch"}
-    return Finish(descent.here.model, counts, found, checks.met, checks.sentence())
+    return Finish(descent.current.model, counts, found, checks.met, checks.sentence())

@@ -1,7 +1,7 @@
-"""Scores on the held-out rows of all parts, as scikit-learn's estimators have them.
+"""Scores on the held-out rows of all parts, as in scikit-learn's estimators.
 
-A score is made of sums over all held-out rows: accuracy, or R squared, weights counted. One
-machine's kernels have the same formulas (`hogshare.kernels.rows.row_scores`).
+A score is made of sums over all held-out rows: weighted accuracy, or weighted R squared. The
+kernels of one machine use the same formulas (`hogshare.kernels.rows.row_scores`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from hogshare.problems.model import Model
 
 
 class Scores(NamedTuple):
-    """How sums over the held-out rows of all parts make scores.
+    """The constants that turn sums over the held-out rows of all parts into scores.
 
     weight : of these rows
-    spread : their targets' weighted squares about the mean; of a regression
+    spread : the weighted squares of their targets about the mean, for a regression
     """
 
     n_rows: float
@@ -29,7 +29,7 @@ class Scores(NamedTuple):
     is_regression: bool
 
     def of(self, sums: np.ndarray) -> np.ndarray:
-        """Scores of all columns, by the sums of what `HeldOutPart.counts` says."""
+        """Return the scores of all columns from the sums of `HeldOutPart.counts`."""
         if not self.is_regression:
             return sums / self.weight
         if self.n_rows < 2:
@@ -53,15 +53,15 @@ class HeldOutPart:
         self.weights = weight.astype(np.float64) if weight.size else np.ones(len(self.y))
 
     def moments(self) -> np.ndarray:
-        """Number, weight and weighted targets of the rows."""
+        """Return the number, the weight and the weighted targets of the rows."""
         return np.array([len(self.y), self.weights.sum(), self.weights @ self.y])
 
     def spread(self, mean: float) -> float:
-        """Weighted squares of the targets about a mean."""
+        """Sum the weighted squares of the targets about a mean."""
         return float(self.weights @ np.square(self.y - mean))
 
     def counts(self, model: Model) -> np.ndarray:
-        """What the rows add to each column's sum: float64 of shape (n_columns,)."""
+        """Return the part's term of each column's sum: float64 of shape (n_columns,)."""
         problem, n = self.problem, self.problem.n_columns
         margins = np.empty(len(self.y) * n)
         w = np.ascontiguousarray(np.asarray(model.coef).T, dtype=problem.dtype).reshape(-1)
@@ -70,7 +70,7 @@ class HeldOutPart:
         return np.asarray(self.weights @ self._of_rows(found))
 
     def _of_rows(self, predictions: np.ndarray) -> np.ndarray:
-        """What each row counts in each column's sum."""
+        """Return each row's term in each column's sum, without its weight."""
         y, n = self.rows.y, predictions.shape[1]
         if self.problem.is_regression:
             return np.square(y[:, np.newaxis] - predictions)
@@ -95,6 +95,6 @@ class HeldOut:
         self._scores = Scores(n_rows, weight, float(spread[0]), problem.is_regression)
 
     def scores(self, model: Model) -> np.ndarray:
-        """The score of every column: float64 of shape (n_columns,); all processes have to ask."""
+        """Score every column: float64 of shape (n_columns,); all processes must call this."""
         (sums,) = self.problem.totals(self.part.counts(model))
         return self._scores.of(sums)

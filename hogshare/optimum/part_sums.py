@@ -1,6 +1,6 @@
-"""What methods that know no problem ask of processes that have a part of the rows each.
+"""Sums over processes, for methods that use no problem object.
 
-A sum over the parts of a problem's rows is `LinearProblem.total`.
+For a sum over the parts of a problem's rows see `LinearProblem.total`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import numpy as np
 
 
 class PartSums(Protocol):
-    """Processes that have a part of the rows each, and all call the same."""
+    """Processes that each have a part of the rows, and all make the same calls."""
 
     def added(self, numbers: Any) -> Any:
-        """The sum of what all call it with."""
+        """Return the sum of all processes' arguments."""
 
     def of_each(self, array: np.ndarray) -> list[np.ndarray]:
-        """What each calls it with."""
+        """Return every process's argument."""

@@ -1,13 +1,13 @@
 """Calls on a cluster's workers that outlive the worker that they prefer.
 
-The scheduler drops a preference for a worker that is gone where another one runs in that moment.
-Where none does, the call waits in the state "no-worker", from which the scheduler takes it for
-nobody but the worker that is gone. So a call whose worker has left is made again without a
-preference, and with it every call that waits for it: anew from the arguments, once, after which all
-is left to the scheduler and its ``allowed-failures``.
+The scheduler drops a preference for a lost worker if another worker runs at that moment. If none
+does, the call waits in the state "no-worker", which the scheduler ends only for the lost worker. So
+a call whose worker has left is made again without a preference, and so is every call that depends
+on it: anew from the arguments, once. Further failures are left to the scheduler and its
+``allowed-failures``.
 
-Who writes: the master's thread; the client's calls `tell` with what it has fetched. Who frees:
-`release`, and whoever drops a call lets go of what the cluster has of it.
+Writers: the master's thread; a thread of the client calls `notify` with the result. `release`, or
+dropping the call, frees what the cluster stores for it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Fetched = Future[Any]
 
 
 class ClusterCall:
-    """A function of things and of what other calls come to.
+    """A function call on a worker; its arguments may be the results of other calls.
 
-    args : calls and futures among them stand for what they come to
-    address : of the worker that is preferred; None: any
+    args : calls and futures among them represent their results
+    address : of the preferred worker; None: any worker
     """
 
     def __init__(
@@ -37,10 +37,10 @@ class ClusterCall:
     ) -> None:
         self._client, self._function, self._args = client, function, args
         self.address = address
-        self._tell: Callable[[ClusterCall, Fetched], object] | None = None
+        self._notify: Callable[[ClusterCall, Fetched], object] | None = None
         self._given: list[Any] = []  # futures of the calls among its arguments
         self.future: Any = None
-        self.fetched: Fetched | None = None  # what this comes to, on the way
+        self.fetched: Fetched | None = None  # its result, in transit
         self._make()
 
     def _make(self) -> None:
@@ -52,33 +52,35 @@ class ClusterCall:
         with large_graphs():
             self.future = self._client.submit(self._function, *args, pure=False, **place)
 
-    def fetch(self, tell: Callable[[ClusterCall, Fetched], object] | None = None) -> Fetched:
-        """Begin to fetch what it comes to, and tell in a thread of the client's when that is there.
+    def fetch(self, notify: Callable[[ClusterCall, Fetched], object] | None = None) -> Fetched:
+        """Begin to fetch the result; on its arrival a thread of the client calls `notify`.
 
-        ``tell(call, fetched)`` is about a call that has been made again where `fetched` is another.
+        If ``call.fetched`` is not the `fetched` of ``notify(call, fetched)``, the call has been
+        made again, and this result is out of date.
         """
-        self._tell = tell
+        self._notify = notify
         self.fetched = fetched = fetch(self._client, self.future)
-        if tell is not None:
-            fetched.add_done_callback(lambda _: tell(self, fetched))
+        if notify is not None:
+            fetched.add_done_callback(lambda _: notify(self, fetched))
         return fetched
 
-    def settle(self, there: Collection[str]) -> None:
-        """Make it again if it, or a call that it waits for, prefers a worker that is gone."""
+    def settle(self, present: Collection[str]) -> None:
+        """Repeat the call if it, or a call among its arguments, prefers a lost worker."""
         calls = [arg for arg in self._args if isinstance(arg, ClusterCall)]
         for call in calls:
-            call.settle(there)
-        if self.address is not None and self.address not in there:
+            call.settle(present)
+        if self.address is not None and self.address not in present:
             self.address = None
         elif all(call.future is given for call, given in zip(calls, self._given, strict=True)):
             return
         old = self.future
         self._make()
-        if self._tell is not None:
-            self.fetch(self._tell)
-        old.release()  # `cancel` fails in the scheduler where nobody wants what depends on it
+        if self._notify is not None:
+            self.fetch(self._notify)
+        # not `cancel`, which fails in the scheduler if no task that depends on it is still wanted
+        old.release()
 
     def release(self) -> None:
-        """Let go of what the cluster has of it, and of what it was made from."""
+        """Release the cluster's copy of the result, and the call's arguments."""
         self.future.release()
         self._args, self._given = (), []

@@ -6,16 +6,16 @@
     worker: fold the last round's pushes, step along own rows, push --> workers of the next round
     client <-- the state at each epoch's end ----------------------
 
-No model passes through the client between two rounds. The scheduler is the one queue: it hands a
-task to a worker once what the task needs is there, and again to another one if the worker dies.
-Rows are in a quantum of their owner (`owners`), and in which round says `schedule`.
+No model passes through the client between two rounds. The scheduler is the one queue: it gives a
+task to a worker once the task's inputs exist, and to another worker if that one dies. Rows belong
+to a quantum of their owner (`owners`); `schedule` assigns the quantum to a round.
 
-Who writes the state: nobody; a task makes the next one from it (`state`): where there are two
-lanes, each for itself, to the same bits; where there are more, one task for all. Who reads: the
-tasks of the next round, and the client. Who frees: the client, which lets go of a round once the
-next one is submitted, and of an epoch's last one once its state has come. The scheduler remembers
-what a task was made from as long as the task is wanted, so the client now and then waits, and
-begins a new chain at a state that it has; there the descent goes on, too, after a worker has left.
+A state is never written: a task computes the next state from it (`state`). With two lanes each lane
+computes it, to the same bits; with more lanes one task does it for all. The tasks of the next round
+and the client read it. The client frees a round once the next one is submitted, and an epoch's last
+round once its state has arrived. The scheduler stores the inputs of a task as long as the task is
+wanted. So the client waits now and then, and begins a new chain at its last state; the descent also
+continues at that state after a worker has left.
 """
 
 from __future__ import annotations
@@ -50,25 +50,25 @@ from hogshare.problems.protocol import RowProblem
 from hogshare.rules.steps import StepSize
 from hogshare.system.clusters import MEMBERS_SECONDS
 
-EACH_FOLDS = 2  # lanes, at most, that fold for themselves: one task less in a round, but more bytes
+EACH_FOLDS = 2  # most lanes that each fold by themselves: a task less in a round, but more bytes
 AHEAD = 3  # epochs whose tasks are on the cluster at one time
-CHAIN_SECONDS = 2.0  # of tasks that are made from each other, before a new chain begins
-WHOLE_BYTES = 2**20  # of a model, at most, that comes to the client after every epoch
-MOST_RESTARTS = 10  # since workers have left, without an epoch in between
+CHAIN_SECONDS = 2.0  # of tasks made from each other, before a new chain begins
+WHOLE_BYTES = 2**20  # largest model that is sent to the client after every epoch
+MOST_RESTARTS = 10  # for lost workers, without an epoch in between
 UNLIKE = 0.2  # share of a partition's rows that would need another label to be like the others
-ROUNDS, UNLIKE_ROUNDS = 8, 16  # of an epoch with several lanes, at least
-ROUND_SECONDS, TASK_SECONDS = 0.005, 0.001  # that Dask takes for a round, and for each of its tasks
-SPARSE_NS, DENSE_NS, ROW_NS = 2.0, 0.5, 20.0  # of a stored value and of a row, about
+ROUNDS, UNLIKE_ROUNDS = 8, 16  # least rounds of an epoch with several lanes
+ROUND_SECONDS, TASK_SECONDS = 0.005, 0.001  # Dask's time for a round, and for each of its tasks
+SPARSE_NS, DENSE_NS, ROW_NS = 2.0, 0.5, 20.0  # for a stored value and for a row, about
 
 
 @dataclass(frozen=True)
 class DescentSettings:
-    """How to descend.
+    """Settings of a descent.
 
     exchange : rows of a quantum; None: chosen
-    average : average the iterates from this many rows on; 0: do not
-    most : quanta on their way at one time, at most
-    split : which rows are held out, by whose score a fit then ends; None: none
+    average : average the iterates from this many rows on; 0: do not average
+    most : the most quanta in progress at one time
+    split : which rows are held out, whose score then ends the fit; None: no rows
     heard : ``heard(epoch, value, model)`` is called after each epoch, counted from 1
     """
 
@@ -87,10 +87,10 @@ class DescentSettings:
 
 @dataclass
 class Descended:
-    """What a descent has come to.
+    """The result of a descent.
 
-    quantum_rows : of the largest quantum
-    absurd : whether the model is finite and useless, as `hogshare.solvers.outcome` has it
+    quantum_rows : rows of the largest quantum
+    absurd : whether the model is finite but useless, by `hogshare.solvers.outcome`
     """
 
     model: Model
@@ -106,18 +106,18 @@ class Descended:
 
 
 class Advanced(NamedTuple):
-    """What a lane has made of a round: the state that it began at, and its push."""
+    """A lane's result of a round: the state that it began at, and its push."""
 
     state: DescentState
     push: Push
 
 
 class RoundPlan(NamedTuple):
-    """What a lane is to do in a round.
+    """A lane's work in a round.
 
-    number : of the lane among those of the round
+    number : of the lane in the round
     is_alone : whether no other lane is in the round
-    only_scores : no steps: count what held-out rows score
+    only_scores : whether the lane takes no steps and only scores its held-out rows
     """
 
     quantum: Quantum
@@ -130,7 +130,7 @@ class RoundPlan(NamedTuple):
 
 
 def state_of(terms: DescentTerms, *parts: Any) -> DescentState:
-    """The state after a round."""
+    """Return the state after a round."""
     if isinstance(parts[0], DescentState):
         return parts[0]
     return folded(parts[0].state, terms, [part.push for part in parts])
@@ -139,9 +139,9 @@ def state_of(terms: DescentTerms, *parts: Any) -> DescentState:
 def advance(
     plan: RoundPlan, terms: DescentTerms, n_parts: int, *args: Any
 ) -> Advanced | DescentState:
-    """On a worker: what a lane makes of a round; who is alone in it folds at once.
+    """On a worker, compute a lane's round; a lane that is alone in it folds at once.
 
-    args : what the lanes have come to in the last round, so many, and problems of partitions
+    args : the `n_parts` results of the last round's lanes, then problems of partitions
     """
     state = state_of(terms, *args[:n_parts])
     push = Push() if state.has_ended else pushed(plan, state, args[n_parts:])
@@ -149,7 +149,7 @@ def advance(
 
 
 def pushed(plan: RoundPlan, state: DescentState, problems: tuple[RowProblem, ...]) -> Push:
-    """Steps along a quantum's rows, or what its held-out rows score."""
+    """Take steps along a quantum's rows, or score its held-out rows."""
     spans = plan.quantum.spans
     if plan.only_scores:
         assert plan.split is not None
@@ -174,7 +174,7 @@ def pushed(plan: RoundPlan, state: DescentState, problems: tuple[RowProblem, ...
 
 
 def epoch_of(terms: DescentTerms, is_whole: bool, *parts: Any) -> DescentState:
-    """The state after an epoch, for the client; without its vectors unless they are asked for."""
+    """Return the state after an epoch for the client, without its vectors unless `is_whole`."""
     state = state_of(terms, *parts)
     if is_whole:
         return state
@@ -186,9 +186,9 @@ def epoch_of(terms: DescentTerms, is_whole: bool, *parts: Any) -> DescentState:
 class Epoch:
     """An epoch whose tasks are on the cluster.
 
-    news, fetched : its state, for the client, and what will have it there
-    last : its last round, which the cluster keeps as long as these are kept
-    is_whole : whether the news has the model
+    news, fetched : the call that makes its state for the client, and the future of that state
+    last : its last round, which the cluster stores as long as these calls exist
+    is_whole : whether the news includes the model
     """
 
     news: ClusterCall
@@ -199,10 +199,10 @@ class Epoch:
 
 @dataclass
 class Chain:
-    """Tasks that are made from each other, from a state that the client has.
+    """Tasks that depend on each other and begin at a state that the client has.
 
-    parts : what the next round begins at
-    epochs : whose news has not come yet
+    parts : results at which the next round begins
+    epochs : whose news has not arrived yet
     """
 
     parts: list[Any]
@@ -217,9 +217,9 @@ class Chain:
 
 
 class PartitionedDescent:
-    """Submits rounds, and takes news of epochs.
+    """Submits rounds, and receives the news of epochs.
 
-    rows : whose problems have been stated
+    rows : their problems must have been stated
     """
 
     def __init__(
@@ -232,9 +232,8 @@ class PartitionedDescent:
         criterion = Criterion.of(
             settings.step, settings.tol, settings.patience, len(start.intercept)
         )
-        self._state = DescentState(
-            start, criterion, Average(settings.average)
-        )  # the last whole one
+        # the last state with its vectors: a new chain begins at it
+        self._state = DescentState(start, criterion, Average(settings.average))
         self._always_whole = settings.heard is not None or start.coef.nbytes <= WHOLE_BYTES
         self._mean_losses: list[float] = []
         self._is_mixed = rows.unlikeness() > UNLIKE
@@ -243,7 +242,7 @@ class PartitionedDescent:
         self._gone: set[str] = set()
 
     def run(self) -> Descended:
-        """Go on until the criterion is met or all epochs are done."""
+        """Continue until the criterion is met or all epochs are done."""
         began = time.perf_counter()
         chain = self._new_chain()
         try:
@@ -281,7 +280,7 @@ class PartitionedDescent:
         return Chain([self._state], self._state.n_epochs)
 
     def _submit_epochs(self, chain: Chain) -> None:
-        """Have the tasks of some epochs on the cluster."""
+        """Submit epochs until `AHEAD` of them are on the cluster."""
         while chain.submitted < self._settings.epochs and len(chain.epochs) < AHEAD:
             if chain.epochs and chain.is_long:
                 return  # it runs dry
@@ -298,13 +297,14 @@ class PartitionedDescent:
         if settings.exchange is None and not self._is_mixed:
             most = lanes_that_pay(epoch_seconds(rows), most, len(threads))
         lanes = lanes_of(rows.owners.partitions(order), threads, most)
-        keep = chain.parts  # by the epoch before: who waits for its news may want them
+        # the last round of the epoch before: `_is_alive` may ask for its whole state
+        retained = chain.parts
         for quanta in rounds_of(lanes, rows.sizes, self._rounds(lanes), self._is_mixed):
-            self._submit_round(chain, quanta, draws, keep)
+            self._submit_round(chain, quanta, draws, retained)
         if settings.split is not None:
             mine = rows.owners.partitions()
             (quanta,) = rounds_of(lanes_of(mine, {}, len(mine)), rows.sizes, 1, False)
-            self._submit_round(chain, quanta, draws, keep, only_scores=True)
+            self._submit_round(chain, quanta, draws, retained, only_scores=True)
         is_whole = self._always_whole or number + 1 == settings.epochs
         news = rows.submit(epoch_of, self._terms, is_whole, *chain.parts, partition=0)
         return Epoch(news, news.fetch(), chain.parts, is_whole)
@@ -314,16 +314,16 @@ class PartitionedDescent:
         chain: Chain,
         quanta: list[Quantum],
         draws: np.random.Generator,
-        keep: list[Any],
+        retained: list[Any],
         *,
         only_scores: bool = False,
     ) -> None:
-        """Submit a round, and let go of the one before unless it is to be kept.
+        """Submit a round, and release the one before unless it is to be retained.
 
-        The cluster then has it until this one is done, and no longer.
+        The cluster stores a released round only until this one is done.
         """
         rows, settings = self._rows, self._settings
-        done = [] if chain.parts is keep else chain.parts
+        done = [] if chain.parts is retained else chain.parts
         if len(chain.parts) > EACH_FOLDS:
             chain.parts = [rows.submit(state_of, self._terms, *chain.parts, partition=0)]
             done = done + chain.parts
@@ -348,20 +348,20 @@ class PartitionedDescent:
             call.release()
 
     def _rounds(self, lanes: list[Lane]) -> int:
-        """Rounds in which a lane goes over what it has of a worker."""
+        """Return in how many rounds a lane covers its rows of a worker."""
         longest = max(map(len, lanes))
         if self._settings.exchange is not None:
             shared = len(lanes) * longest * self._settings.exchange
             return max(1, round(self._rows.n_rows / shared))
         if self._is_mixed:
-            return UNLIKE_ROUNDS  # a long quantum makes the model forget other labels
+            return UNLIKE_ROUNDS  # in a long quantum the model forgets other partitions' labels
         return -(-ROUNDS // longest) if len(lanes) > 1 else 1
 
     def _is_alive(self, chain: Chain) -> bool:
-        """Wait for the news of an epoch; False if a worker has left, and the chain with it.
+        """Wait for the news of an epoch; return False if a worker, and so the chain, is lost.
 
-        Raises ValueError, TypeError or MemoryError as a task has; RuntimeError if the cluster has
-        given one up, or has no workers any more.
+        Raises a task's ValueError, TypeError or MemoryError; RuntimeError if the cluster has given
+        a task up, or has no workers left.
         """
         epoch = chain.epochs[0]
         while not wait([epoch.fetched], MEMBERS_SECONDS).done:
@@ -383,24 +383,24 @@ class PartitionedDescent:
         return True
 
     def _has_lost(self, *, anew: bool = False) -> bool:
-        """Whether a worker has left; `anew` as of `PartitionedRows.workers_present`.
+        """Return whether a worker has left; for `anew` see `PartitionedRows.workers_present`.
 
-        Raises RuntimeError if that has been so too often.
+        Raises RuntimeError if workers have left more than `MOST_RESTARTS` times.
         """
-        there = self._rows.workers_present(anew=anew)
-        left = set(self._known) - set(there)
-        self._known = there
-        self._gone = (self._gone | left) - set(there)
+        present = self._rows.workers_present(anew=anew)
+        left = set(self._known) - set(present)
+        self._known = present
+        self._gone = (self._gone | left) - set(present)
         self._restarts += bool(left)
         if self._restarts > MOST_RESTARTS:
             raise RuntimeError(
                 f"workers left {self._restarts} times before an epoch of {self._rows.n_rows} rows "
-                "was done: see their logs."
+                "was done: see the workers' logs."
             )
         return bool(left)
 
     def _take(self, state: DescentState, is_whole: bool) -> None:
-        """Note an epoch, and tell of it."""
+        """Record an epoch, and report it to `heard`."""
         self._restarts = 0
         if is_whole:
             self._state = state
@@ -409,29 +409,30 @@ class PartitionedDescent:
             self._settings.heard(state.n_epochs, float(state.value.sum()), state.model)
 
     def _cancel(self, chain: Chain) -> None:
-        """Have nobody work on a chain any more.
+        """Stop all work on a chain by releasing it.
 
-        By letting go of it: `Client.cancel` of tasks that are made from each other fails in the
-        scheduler where some have ended.
+        `Client.cancel` fails in the scheduler if some of the tasks that depend on each other have
+        ended.
         """
         while chain.epochs:
             self._release(chain.epochs.pop())
 
     def _release(self, epoch: Epoch) -> None:
-        """Let go of what the cluster has of an epoch, now and not when garbage is collected.
+        """Release an epoch's data on the cluster now, not at the next garbage collection.
 
-        Tasks that are still wanted would have it keep the collections' tasks after the fit.
+        As long as tasks are wanted, the cluster stores the collections' tasks too, even after the
+        fit.
         """
         for call in [epoch.news, *epoch.last]:
             call.release()
 
     def _table(self) -> list[dict[str, Any]]:
-        there = self._rows.workers_present()
+        present = self._rows.workers_present()
         return [
             {
                 "worker": number,
                 "address": address,
-                "state": "idle" if address in there else "gone",
+                "state": "idle" if address in present else "gone",
                 "blocks": tally.quanta,
                 "rows": tally.rows,
                 "pushes": tally.quanta,
@@ -446,14 +447,14 @@ class PartitionedDescent:
         noted = [f"{partitions} partitions in {quanta} quanta; no rows came to the client"]
         if self._gone:
             gone = ", ".join(sorted(self._gone))
-            noted.append(f"workers that left on the way, whose quanta others did: {gone}")
+            noted.append(f"workers that left during the fit, whose quanta others did: {gone}")
         return noted
 
 
 def epoch_seconds(rows: PartitionedRows) -> float:
-    """About how long an epoch takes one thread, whatever the workers' machines are.
+    """Estimate the seconds of an epoch by one thread, the same for all workers' machines.
 
-    By constants, and not by the clock: who does what should be the same in every fit.
+    From constants, not measurements: every fit should assign the same work to the same worker.
     """
     values = sum(fact.nnz for fact in rows.facts)
     ns = rows.n_rows * ROW_NS + values * (SPARSE_NS if rows.facts[0].is_sparse else DENSE_NS)
@@ -461,10 +462,10 @@ def epoch_seconds(rows: PartitionedRows) -> float:
 
 
 def lanes_that_pay(seconds: float, most: int, n_workers: int) -> int:
-    """How many lanes make an epoch shortest.
+    """Return the number of lanes that makes an epoch shortest.
 
-    One lane goes from worker to worker, and is as good as one machine: nothing is folded. Several
-    share the rows, and have to meet in every round.
+    One lane goes from worker to worker and is as good as one machine, since nothing is folded.
+    Several lanes share the rows, and must wait for each other in every round.
 
     seconds : of an epoch by one thread
     """
@@ -483,7 +484,7 @@ def descend(
     """Minimise on partitions by plain descent.
 
     Raises ValueError if the model leaves the range of floats; RuntimeError if the cluster has given
-    up a task, or has no workers any more.
+    up a task, or has no workers left.
     """
     rows.state(meaning)
     return PartitionedDescent(rows, meaning, settings, start).run()

@@ -1,20 +1,20 @@
 """Folding a lane's copy into the model, with the exchange's weights.
 
-The same as of `hogshare.kernels.exchange.copy_exchange`, which says where the weight comes from,
-with a stretch of 1 and without what is carried: a copy ends with its quantum. One thing is
-different, because a quantum is a hundred times as long as what lies between two exchanges in
-memory.
+The weights are those of `hogshare.kernels.exchange.copy_exchange`, which derives them, with a
+stretch of 1 and without a carried part: a copy ends with its quantum. One thing differs, because a
+quantum is a hundred times as long as the interval between two exchanges in memory.
 
 The fading. In a quantum the l2 penalty multiplies the model by f, nearly exp(-z) with z = eta B l2.
-Where changes are averaged P workers fade it once, and not P times as in P B rows of one worker. The
-first steps of a schedule such as 'optimal' are far too long, and on one machine their traces go
-like 1 / t; averaged they would go like t^(-1/P). So what a quantum fades is taken apart,
+If changes are averaged, P workers fade the model once, and not P times as in P B rows of one
+worker. The first steps of a schedule such as 'optimal' are far too long. On one machine their
+traces decay like 1 / t; averaged they would decay like t^(-1/P). So the fading of a quantum is
+separated from its change,
 
     shared <- f shared + c (copy - f base),    f = exp(-z (1 - exp(-P z))),
 
-whole while z is large, which is when there are traces to be lost, and not at all when it is small:
-there the loss gives back what the penalty takes, and to weigh one and not the other would be a
-stronger penalty. What was tried in its place, and what it gains, is in `docs/exchange.md`.
+fully while z is large, when traces have to decay, and not at all when z is small: the loss then
+restores what the penalty removes, and to weigh only one of them would strengthen the penalty.
+`docs/exchange.md` has the alternatives that were tried, and what this gains.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hogshare.problems.model import Model
 
 @dataclass(frozen=True)
 class Weighing:
-    """What the weights go by.
+    """The numbers that determine the weights.
 
     curvature : ndarray of shape (n_features,)
     l1, l2 : strengths of the penalty
@@ -42,11 +42,11 @@ class Weighing:
     l2: float
 
     def weights(self, eta: float, rows: int, proposals: int) -> tuple[np.ndarray, float]:
-        """Shares of a change that are folded: of coefficients, and of intercepts.
+        """Return the share of a change that is folded: for coefficients and for intercepts.
 
         eta : step size of the quantum
         rows : rows of the quantum
-        proposals : how many changes from about one point this is one of
+        proposals : number of changes from about the same point, this one included
         """
         reach = eta * rows
         of_features = reach * (self.curvature.astype(np.float64) + self.l2)
@@ -56,17 +56,17 @@ class Weighing:
         )
 
     def fading(self, eta: float, rows: int, proposals: int) -> float:
-        """By what the penalty multiplies the model, apart from the weights; see the file's head."""
+        """Return the factor of the penalty on the model, without weights; see the file's head."""
         z = eta * rows * self.l2
         return math.exp(z * math.expm1(-proposals * z)) if proposals > 1 else 1.0
 
     def fold(
         self, into: Model, base: Model, copy: Model, eta: float, rows: int, proposals: int
     ) -> Model:
-        """The master's model once it has taken a copy that began at `base`; its `t` as it was.
+        """Fold a copy that began at `base` into the master's model, whose `t` does not change.
 
-        A coefficient that l1 has clipped to zero in the copy is zero where it was no further from
-        zero than the base: so zeros stay exact.
+        A coefficient that l1 has clipped to zero in the copy becomes zero if the master's is no
+        further from zero than the base's, so zeros stay exact.
         """
         of_coef, of_intercept = self.weights(eta, rows, proposals)
         fade = self.fading(eta, rows, proposals)
@@ -81,6 +81,6 @@ class Weighing:
 
 
 def share(z: np.ndarray, proposals: int) -> np.ndarray:
-    """The exchange's weight of each coordinate, where `z` is step times rows times curvature."""
+    """Return the exchange's weight of each coordinate; `z` is step times rows times curvature."""
     weight: np.ndarray = exchange_weight(z, float(proposals))
     return weight

@@ -1,4 +1,4 @@
-"""What a worker does in a quantum: compiled steps along some partitions' rows, from the model."""
+"""A worker's quantum: compiled steps from the model along the rows of some partitions."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ MAX_SEED = np.iinfo(np.int32).max
 
 @dataclass(frozen=True)
 class Pull:
-    """What a quantum begins with.
+    """The input of a quantum.
 
-    spans : first row and the one after the last, of each of its partitions, which are taken one
-        after the other
-    average : whether the mean of the iterates comes back too
-    curvature : whether the curvature of the first partition does
+    spans : first row and the one after the last, for each of its partitions in order
+    average : whether the mean of the iterates is returned too
+    curvature : whether the curvature of the first partition is returned
     seed : of the order of the rows
     partitions : their numbers
-    split : which rows nobody trains on; None: all are
+    split : which rows are held out; None: no rows
     """
 
     model: Model
@@ -49,16 +48,15 @@ class Pull:
 
 @dataclass(frozen=True)
 class Push:
-    """What a quantum ends with.
+    """The result of a quantum.
 
-    model : the copy, with the mean of its iterates if that was asked for
-    losses : the sums over the rows of each partition, each row's before its own step: float64 of
-        shape (n_columns,) each
-    trained : rows of each partition that a step was taken for
-    absurd : whether the copy is finite and useless
+    model : the copy, with the mean of its iterates if requested
+    losses : for each partition the sums over its rows of the losses, each before the row's own
+        step: float64 of shape (n_columns,)
+    trained : number of rows of each partition for which a step was taken
+    absurd : whether the copy is finite but useless
     curvature : ndarray of shape (n_features,) or None
-    counts : what `HeldOutPart.counts` says of the held-out rows, where that was asked for in place
-        of steps
+    counts : the sums of `HeldOutPart.counts` if they were requested in place of steps
     """
 
     model: Model | None = None
@@ -74,23 +72,23 @@ class Push:
 
 
 class QuantumSums(EpochEnds):
-    """Keeps the sums of losses of the one epoch of a quantum."""
+    """Stores the sums of losses of a quantum's only epoch."""
 
     def __init__(self) -> None:
         super().__init__(self._collect)
         self.of_columns = np.zeros(0)
 
     def check(self, stop: Stop, shuffle: bool, files: dict[str, Any]) -> None:
-        """Nothing is decided here."""
+        """Accept any settings: nothing depends on them."""
 
-    def _collect(self, rest: EpochEnd) -> bool:
-        if rest.epoch:
-            self.of_columns = rest.sums
+    def _collect(self, end: EpochEnd) -> bool:
+        if end.epoch:
+            self.of_columns = end.sums
         return False
 
 
 def steps_along(pull: Pull, *problems: RowProblem) -> Push:
-    """Take a step for each of the rows, in a compiled call for each partition.
+    """Take a step for each row, in one compiled call for each partition.
 
     Raises ValueError if the model leaves the range of floats.
     """
@@ -112,7 +110,7 @@ def steps_along(pull: Pull, *problems: RowProblem) -> Push:
             rows,
             rule=SGD(average=int(model.t) if pull.average else 0),
             step=pull.step,
-            # so that losses are summed
+            # a tolerance, so that the run sums its losses
             stop=Stop(epochs=1, tol=0.0, validation=held_out if some_held_out else None),
             shuffle=pull.shuffle,
             seed=OrderSeed((pull.seed + k) % MAX_SEED),
@@ -143,7 +141,7 @@ def steps_along(pull: Pull, *problems: RowProblem) -> Push:
 
 
 def rows_between(problem: RowProblem, first: int, last: int) -> RowProblem:
-    """The problem of some of the rows, on the same memory."""
+    """Return the problem of some of the rows, on the same memory."""
     rows = problem.rows
     if first == 0 and last == problem.n_rows:
         return problem

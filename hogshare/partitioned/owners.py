@@ -1,8 +1,9 @@
-"""Whose partitions are whose: who has one keeps it while it is there and has not too many.
+"""The workers that own the partitions: an owner changes only if it leaves or has too many.
 
-A worker that has gone leaves its partitions to those that have the fewest. One that has come takes
-some of those that have the most, no more than make them even, since each that moves is a copy or is
-computed again. (`hogshare.tasks.partitions.owner_of` is for partitions that cost nothing to move.)
+The partitions of a lost worker go to the workers with the fewest. A new worker takes partitions
+from the workers with the most, only as many as make them even, since each moved partition is copied
+or computed again. (`hogshare.tasks.partitions.owner_of` is for partitions that cost nothing to
+move.)
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Collection, Iterable
 class Owners:
     """The owner of each partition, by address.
 
-    owners : who has each of them now
+    owners : address of each partition's present owner
 
     Examples
     --------
@@ -27,20 +28,20 @@ class Owners:
         self.of = list(owners)
 
     def partitions(self, order: Iterable[int] | None = None) -> dict[str, list[int]]:
-        """What each owner has, in the order of their numbers or another one."""
+        """Return each owner's partitions, in the order of their numbers or in `order`."""
         mine: dict[str, list[int]] = {}
         for p in range(len(self.of)) if order is None else order:
             mine.setdefault(self.of[p], []).append(int(p))
         return mine
 
-    def settle(self, there: Collection[str]) -> int:
-        """Have every partition owned by one of those that are there, evenly.
+    def settle(self, present: Collection[str]) -> int:
+        """Assign every partition to a present worker, evenly.
 
-        there : addresses of the workers; at least one
+        present : addresses of the present workers; at least one
 
-        Returns how many partitions have another owner now.
+        Returns the number of partitions whose owner changed.
         """
-        mine: dict[str, list[int]] = {address: [] for address in sorted(there)}
+        mine: dict[str, list[int]] = {address: [] for address in sorted(present)}
         orphans = []
         for p, address in enumerate(self.of):
             mine[address].append(p) if address in mine else orphans.append(p)

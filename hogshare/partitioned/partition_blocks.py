@@ -1,6 +1,6 @@
-"""What a worker does with a block of rows: check it, say what it is, make a problem of it.
+"""Functions of a block of rows on its worker: check it, describe it, make a problem of it.
 
-A block is a tuple of arrays, so that Dask knows how much memory it takes.
+A block is a tuple of arrays, so that Dask can measure its memory.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Block = tuple[Any, "np.ndarray | None", "np.ndarray | None", "np.ndarray | None"
 
 @dataclass(frozen=True)
 class Facts:
-    """What a block is, in a few numbers.
+    """A description of a block in a few numbers.
 
-    labels, counts, weights : the labels that occur, how often, and the sums of their rows' weights;
-        empty of a regression
+    labels, counts, weights : the labels that occur, their counts, and the sums of their rows'
+        weights; empty for a regression
     weight : the sum of the rows' weights
-    columns : what a data frame calls its columns
-    n_bytes : what it takes in memory, about
-    n_targets : columns of the targets; 0 where they are one vector
+    columns : names of a data frame's columns
+    n_bytes : memory of the rows, about
+    n_targets : columns of the targets; 0 if they are one vector
     """
 
     n_rows: int
@@ -52,12 +52,12 @@ class Facts:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What is minimised, but for the rows: arguments of `hogshare.problems.linear.build`.
+    """The problem without its rows: arguments of `hogshare.problems.linear.build`.
 
-    row_weights : ndarray of shape (n_classes,) or None; by which rows count besides, by their class
-    scale : what all rows' weights are multiplied with
-    target : column of the targets, where there are several
-    middle : what is taken from the targets of a regression
+    row_weights : ndarray of shape (n_classes,) or None; extra weight of a row by its class
+    scale : factor of all rows' weights
+    target : column of the targets, if there are several
+    middle : what is subtracted from the targets of a regression
     """
 
     loss: str
@@ -76,13 +76,14 @@ class Meaning:
 
 
 def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
-    """Rows, targets, weights and names of columns that came from the collections' graphs, checked.
+    """Check rows, targets, weights and column names that the collections' graphs computed.
 
-    Raises ValueError if they are no numbers, not finite, damaged, or of unlike lengths.
+    Raises ValueError if they are not numbers, not finite, damaged, or differ in length.
     """
     columns = None
     if hasattr(X, "to_numpy"):
-        columns = np.array([*X.columns, None], object)[:-1]  # not two-dimensional, whatever names
+        # with None at the end NumPy makes one dimension, even if all names are tuples
+        columns = np.array([*X.columns, None], object)[:-1]
         X = X.to_numpy()
     check_sparse(X)
     X = check_array(
@@ -97,7 +98,7 @@ def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
         y = np.asarray(own_type(y))
         y = y if y.ndim == 2 and y.shape[1] > 1 else column_or_1d(y)
         if y.dtype.kind == "f" and not np.isfinite(y).all():
-            raise ValueError("y holds NaN or infinity.")
+            raise ValueError("y contains NaN or infinity: drop or impute those rows.")
     if y is not None and len(y) != X.shape[0]:
         raise ValueError(
             f"{X.shape[0]} rows and {len(y)} targets: X and y must be cut at the same rows."
@@ -109,7 +110,7 @@ def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
 
 
 def facts_of(block: Block, with_labels: bool) -> Facts:
-    """What a block is."""
+    """Describe a block."""
     X, y, weight, columns = block
     labels = np.zeros(0) if y is None else np.ravel(y[:0])
     of_label = np.zeros(0, np.int64)
@@ -134,24 +135,24 @@ def facts_of(block: Block, with_labels: bool) -> Facts:
 
 
 def in_order(block: Block, places: list[int]) -> Block:
-    """A block whose columns stand in another order."""
+    """Return a block with its columns in another order."""
     X, *others, columns = block
     assert columns is not None
     return (np.ascontiguousarray(X[:, places]), *others, columns[places])  # type: ignore[return-value]
 
 
 def sums_of_block(block: Block) -> tuple[np.ndarray]:
-    """As `optimum.compression.sums_of`, of a block."""
+    """Return `optimum.compression.sums_of` of a block."""
     return (sums_of(*_targets(block)),)
 
 
 def triangle_of_block(block: Block, moments: WeightedMeans) -> np.ndarray:
-    """As `optimum.compression.triangle_of_rows`, of a block."""
+    """Return `optimum.compression.triangle_of_rows` of a block."""
     return triangle_of_rows(*_targets(block), moments)
 
 
 def _targets(block: Block) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Rows, targets of shape (n_rows, n_targets), and weights."""
+    """Return rows, targets of shape (n_rows, n_targets), and weights."""
     X, y, weight, _ = block
     assert y is not None
     targets = np.asarray(y, np.float64).reshape(len(y), -1)
@@ -159,7 +160,7 @@ def _targets(block: Block) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 class Split(NamedTuple):
-    """Which rows of a partition are held out: each by chance, the same in every call.
+    """Chooses a partition's held-out rows: at random, but the same in every call.
 
     fraction : of the rows, about
     """
@@ -168,28 +169,28 @@ class Split(NamedTuple):
     seed: int
 
     def mask(self, number: int, n_rows: int) -> np.ndarray:
-        """Bools of shape (n_rows,) of the partition of that number."""
+        """Return bools of shape (n_rows,) for the partition with a number."""
         draws = np.random.default_rng([self.seed, number])
         return np.asarray(draws.random(n_rows) < self.fraction)
 
 
 def held_out_part(problem: RowProblem, split: Split, number: int) -> HeldOutPart:
-    """The held-out rows of a partition."""
+    """Return the held-out rows of a partition."""
     return HeldOutPart(problem, split.mask(number, problem.n_rows))
 
 
 def held_out_moments(problem: RowProblem, number: int, split: Split) -> tuple[np.ndarray]:
-    """As `HeldOutPart.moments`."""
+    """Return `HeldOutPart.moments` of a partition."""
     return (held_out_part(problem, split, number).moments(),)
 
 
 def held_out_spread(problem: RowProblem, number: int, split: Split, mean: float) -> tuple[float]:
-    """As `HeldOutPart.spread`."""
+    """Return `HeldOutPart.spread` of a partition."""
     return (held_out_part(problem, split, number).spread(mean),)
 
 
 def joined(blocks: Sequence[Block]) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
-    """Rows, targets and weights of all blocks, one below the other; of one, its own."""
+    """Stack the rows, targets and weights of all blocks; one block's are not copied."""
     if len(blocks) == 1:
         return blocks[0][:3]
     X, y, weight, _ = zip(*blocks, strict=True)
@@ -199,7 +200,7 @@ def joined(blocks: Sequence[Block]) -> tuple[Any, np.ndarray | None, np.ndarray 
 
 
 def problem_of(block: Block, meaning: Meaning) -> RowProblem:
-    """The problem of a block's rows alone."""
+    """Make the problem of a block's rows alone."""
     X, y, weight, _ = block
     assert y is not None
     y = y[:, meaning.target] if y.ndim > 1 else y

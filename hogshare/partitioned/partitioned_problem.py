@@ -1,8 +1,7 @@
-"""The linear problem of all partitions' rows: here it has none, and its sums are made over there.
+"""The linear problem of all partitions' rows: it has no local rows, and workers make its sums.
 
-What evaluates a model, or makes a step by passes over all rows, asks `cached` and `total` of a
-problem (`hogshare.problems.linear.problem`), and so finds the same of partitions as of rows in
-memory.
+Code that evaluates a model, or takes a step by passes over all rows, calls `cached` and `total` of
+a problem (`hogshare.problems.linear.problem`). So it works on partitions as on rows in memory.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from hogshare.problems.linear.problem import LinearProblem
 class PartitionedProblem(LinearProblem):
     """A problem without rows of its own.
 
-    partitions : whose problems have them
+    partitions : the workers' rows and their problems
     """
 
     partitions: PartitionedRows | None = field(default=None, repr=False, compare=False)
@@ -48,19 +47,19 @@ class PartitionedProblem(LinearProblem):
     def cached(
         self, function: Callable[..., Any], *args: Any, of: Cached | None = None, **how: Any
     ) -> Cached:
-        """What a function gives of every part, which stays with the workers."""
+        """Return a handle of a function's results for all parts, which stay on the workers."""
         return Cached(partial(function, **how) if how else function, args, of)
 
     def total(
         self, function: Callable[..., Any], *args: Any, of: Cached | None = None
     ) -> list[np.ndarray]:
-        """The sums over all parts, which this waits for."""
+        """Wait for a function's sums over all parts, and return them."""
         found: list[np.ndarray] = self._rows.reduced(added, function, *args, of=of)
         return found
 
 
 def problem_of_all(rows: PartitionedRows, meaning: Meaning) -> PartitionedProblem:
-    """State the problem of every partition, and so the one of all."""
+    """Make the problem of every partition, and the problem of all of them."""
     rows.state(meaning)
     shape = 0, rows.n_features
     none = sp.csr_array(shape) if rows.is_sparse else np.zeros(shape)

@@ -1,10 +1,10 @@
-"""Rows of Dask collections as the master knows them: futures of partitions, and facts of them.
+"""Rows of Dask collections as the master sees them: futures of partitions, and facts about them.
 
-Who writes: the workers make blocks and problems and keep them, spilled to their disks where memory
-is short; Dask computes again, from the collections' graphs, what a lost worker had. Who reads: the
-tasks that are given a future. What comes to the master are facts and sums. Calls that prefer a
-worker which leaves are made again (`hogshare.partitioned.cluster_calls`). Who frees: `close` lets
-go of the futures; the client stays its owner's.
+Writers: the workers make blocks and problems and store them, on disk when memory is short. Dask
+recomputes the data of a lost worker from the collections' graphs. Readers: the tasks that receive a
+future; the master receives only facts and sums. A call that prefers a worker is made again when
+that worker leaves (`hogshare.partitioned.cluster_calls`). `close` releases the futures; the client
+belongs to its owner.
 """
 
 from __future__ import annotations
@@ -54,26 +54,26 @@ from hogshare.system.clusters import (
     threads_of,
 )
 
-LONG_VALUES = 4_000_000  # of a thread's rows, a pass over which takes some 10 ms
-MOST_NAMES = 8  # of columns in a sentence
+LONG_VALUES = 4_000_000  # stored values of a thread's rows: a pass over them takes some 10 ms
+MOST_NAMES = 8  # of columns in a message
 UNLIKE = {
     "n_features": "features",
     "is_sparse": "kinds, dense and CSR",
     "n_targets": "numbers of targets",
 }
-WITHOUT_WORKERS_SECONDS = 60.0  # until a cluster is given up that has no workers left
+WITHOUT_WORKERS_SECONDS = 60.0  # until a cluster without workers is given up
 
 
-Step = tuple[Callable[..., Any], tuple[Any, ...]]  # of a part, and of these after it
+Step = tuple[Callable[..., Any], tuple[Any, ...]]  # function(part, *arguments)
 
 
 class Cached:
-    """What a step makes of every partition's problem, or of something else that is cached.
+    """A step's result for every partition's problem, or for another cached result.
 
-    It is made and cached when it is asked for again, where a second pass costs less than to have
-    every sum wait for a task of its own before it.
+    The workers compute and cache it at the second request only: a second pass may cost less than an
+    extra task before every sum.
 
-    calls : that have it, each of a list of parts; None: nobody has
+    calls : with the results, each for a list of parts; None: not cached
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], of: Cached | None):
@@ -90,12 +90,12 @@ class PartitionedRows:
 
     X : blocks are dense or CSR
     with_targets : whether y is needed
-    with_labels : whether targets are labels, which are then looked for
-    columns : what data frames call their columns, the same in all partitions
+    with_labels : whether targets are labels, whose distinct values are then found
+    columns : names of the data frames' columns, the same in all partitions
     facts : of the partitions that have rows
-    problems : of the partitions' problems, once `state` has been called
+    problems : calls that make the partitions' problems, once `state` has been called
 
-    Raises ImportError, ValueError or TypeError if there is no cluster, or the input is not valid;
+    Raises ImportError, ValueError or TypeError if there is no cluster or the input is not valid,
     before anything is fitted.
     """
 
@@ -109,7 +109,7 @@ class PartitionedRows:
         with_targets: bool = True,
     ) -> None:
         self.client = local_client()
-        # before anybody computes: what a collection does not know of itself its workers will tell
+        # pieces are cut before anything is computed; the workers report unknown lengths later
         others = {"y": y} if with_targets else {}
         if sample_weight is not None:
             others["sample_weight"] = sample_weight
@@ -120,21 +120,21 @@ class PartitionedRows:
         names = getattr(X, "columns", None)
         self.columns = None if names is None else tuple(names)
         self._asked = 0.0
-        self._there: dict[str, int] = {}
+        self._present: dict[str, int] = {}
         self._missing_since: float | None = None
         self.problems: list[ClusterCall] = []
-        self._open: set[ClusterCall] = set()  # that somebody waits for
+        self._open: set[ClusterCall] = set()  # fetched calls whose results are awaited
         self.owners = Owners([])
         settle_releases()
         with large_graphs():
             self._blocks = self.client.compute(calls, sync=False)
         try:
-            self._look(with_labels)
+            self._read_facts(with_labels)
         except BaseException:
             self.close()
             raise
 
-    def _look(self, with_labels: bool) -> None:
+    def _read_facts(self, with_labels: bool) -> None:
         ask = partial(facts_of, with_labels=with_labels)
         facts: list[Facts] = self.results(
             [ClusterCall(self.client, ask, (b,)) for b in self._blocks]
@@ -154,15 +154,15 @@ class PartitionedRows:
             raise ValueError("Found array with 0 feature(s): X has no columns.")
         if self.weight_sum == 0.0:
             raise ValueError("The weights of all rows are zero, which leaves nothing to fit.")
-        held = self.client.who_has(self._blocks)
-        there = self.workers_present()
-        first = next(iter(there))
-        has = [next(iter(held.get(block.key) or ()), first) for block in self._blocks]
+        copies = self.client.who_has(self._blocks)
+        present = self.workers_present()
+        first = next(iter(present))
+        has = [next(iter(copies.get(block.key) or ()), first) for block in self._blocks]
         self.owners = Owners(has)
-        self.owners.settle(there)
+        self.owners.settle(present)
 
     def _order_columns(self, numbers: list[int]) -> None:
-        """Put columns that stand in another order than the first's in that one, by their names."""
+        """Reorder, by name, the columns of partitions that differ in order from the first."""
         first = "the collection"
         if self.columns is None:
             first, self.columns = f"partition {numbers[0]}", self.facts[0].columns
@@ -205,7 +205,7 @@ class PartitionedRows:
 
     @property
     def dtype(self) -> np.dtype:
-        """What all rows are taken as: float32 if all are."""
+        """Type of all rows in the fit: float32 if all are."""
         return np.result_type(*(np.dtype(fact.dtype) for fact in self.facts))
 
     @property
@@ -214,7 +214,7 @@ class PartitionedRows:
         return self.facts[0].is_sparse
 
     def labels(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sorted labels of all partitions, how often each occurs, and the sums of their weights."""
+        """Return the sorted labels of all partitions, their counts, and their sums of weights."""
         classes = np.unique(np.concatenate([fact.labels for fact in self.facts]))
         counts, weights = np.zeros(len(classes), np.int64), np.zeros(len(classes))
         for fact in self.facts:
@@ -224,19 +224,20 @@ class PartitionedRows:
         return classes, counts, weights
 
     def unlikeness(self) -> float:
-        """The largest share of a partition's labels that would be others if it were like all rows.
+        """Return the largest share of a partition's labels that differ from those of all rows.
 
-        0 of a regression: what is alike in numbers, nobody knows.
+        That share would have to change for the partition to have the labels' overall frequencies.
+        0 for a regression, whose targets have no such measure.
         """
         classes, counts, _ = self.labels()
         largest = 0.0
         for fact in self.facts if len(classes) else ():
-            here = np.zeros(len(classes))
-            here[np.searchsorted(classes, fact.labels)] = fact.counts
-            apart = np.abs(here / fact.n_rows - counts / counts.sum()).sum() / 2
-            # of a few rows chance alone makes that much
+            own = np.zeros(len(classes))
+            own[np.searchsorted(classes, fact.labels)] = fact.counts
+            distance = np.abs(own / fact.n_rows - counts / counts.sum()).sum() / 2
+            # in a few rows chance alone makes this difference
             chance = 2.0 * np.sqrt(len(classes) / fact.n_rows)
-            largest = max(largest, float(apart) - chance)
+            largest = max(largest, float(distance) - chance)
         return largest
 
     def state(self, meaning: Meaning) -> None:
@@ -247,21 +248,21 @@ class PartitionedRows:
         ]
 
     def submit(self, function: Callable[..., Any], *args: Any, partition: int) -> ClusterCall:
-        """Have a partition's owner call a function; somebody else, if that one is gone by then."""
+        """Have a partition's owner call a function, or another worker if the owner has left."""
         return ClusterCall(self.client, function, args, self.owners.of[partition])
 
-    def fetch(self, call: ClusterCall, tell: Callable[[ClusterCall, Fetched], object]) -> None:
-        """As `ClusterCall.fetch`; it is made again where its worker leaves, until `taken`."""
+    def fetch(self, call: ClusterCall, notify: Callable[[ClusterCall, Fetched], object]) -> None:
+        """As `ClusterCall.fetch`; until `taken`, the call is repeated if its worker leaves."""
         self._open.add(call)
-        call.fetch(tell)
+        call.fetch(notify)
 
     def taken(self, call: ClusterCall) -> None:
-        """Nobody waits for a call any more, which has been fetched."""
+        """Release a call whose result has been received."""
         self._open.discard(call)
         call.release()
 
     def scores(self, split: Split) -> Scores:
-        """How the held-out rows of all partitions score a model.
+        """Return the constants by which all partitions' held-out rows score a model.
 
         Raises ValueError if no row is held out, or none is left to train on.
         """
@@ -278,12 +279,12 @@ class PartitionedRows:
         return Scores(n_rows, weight, spread, not self.facts[0].labels.size)
 
     def moments(self, fit_intercept: bool) -> WeightedMeans:
-        """Weight of the rows, and the means of features and targets; zeros without an intercept."""
+        """Return the rows' weight, and the means of X and y: zeros without an intercept."""
         (sums,) = self.reduced(added, sums_of_block, blocks=True)
         return moments_of(sums, self.n_features, fit_intercept)
 
     def condensed(self, fit_intercept: bool) -> CompressedRows:
-        """Few rows that stand for those of all partitions, for least squares."""
+        """Return few rows that are equivalent to all partitions' in least squares."""
         moments = self.moments(fit_intercept)
         triangle = self.reduced(united, triangle_of_block, moments, blocks=True)
         return condensed_from(united(triangle), moments)
@@ -297,12 +298,12 @@ class PartitionedRows:
         blocks: bool = False,
         numbered: bool = False,
     ) -> Any:
-        """What a function of every partition's problem gives, combined by owners, and then here.
+        """Call a function of every partition's problem; combine by owner, then in the client.
 
-        combine : of any number of results makes one like them
-        of : what is taken in the place of the problems
-        blocks : whether its block is taken in the place of the problem
-        numbered : whether the function is told which partition it is, after the part
+        combine : makes one result of any number of results
+        of : cached results that replace the problems
+        blocks : whether the partitions' blocks replace their problems
+        numbered : whether the function receives the partition's number after the part
         """
         step = function, args
         if of is None:
@@ -324,14 +325,14 @@ class PartitionedRows:
     def _on_cached(
         self, combine: Callable[..., Any] | None, steps: list[Step], of: Cached | None
     ) -> list[ClusterCall]:
-        """Steps from something that is cached on, which is made now if it has not been."""
+        """Apply steps to a cached result, which is computed now if it has not been."""
         if of is None:
             return self._applied(combine, steps, self.problems)
         if of.calls is None:
             of.calls = self._on_cached(None, of.steps, of.of)
-        there = self.workers_present()
+        present = self.workers_present()
         for call in of.calls:
-            call.settle(there)
+            call.settle(present)
         return [
             ClusterCall(self.client, applied, (combine, steps, None, call), call.address)
             for call in of.calls
@@ -344,43 +345,44 @@ class PartitionedRows:
         parts: Sequence[Any],
         numbered: bool = False,
     ) -> list[ClusterCall]:
-        """One call for each thread that has partitions, in their order."""
-        there, calls = self.workers_present(), []
+        """Return one call for each thread that has partitions, in their order."""
+        present, calls = self.workers_present(), []
         for address, own in self.owners.partitions().items():
-            for few in np.array_split(own, min(len(own), there.get(address, 1))):
+            for few in np.array_split(own, min(len(own), present.get(address, 1))):
                 numbers = few.tolist() if numbered else None
                 given = combine, steps, numbers, *(parts[p] for p in few)
                 calls.append(ClusterCall(self.client, applied, given, address))
         return calls
 
     def whole(self, function: Callable[..., Any], *args: Any) -> Any:
-        """What a function of all blocks gives, which the worker that has most of them calls.
+        """Have the worker that has most rows call a function of all blocks; return its result.
 
-        Raises ValueError if that is more than half of a worker's memory.
+        Raises ValueError if the rows need more than half of that worker's memory.
         """
-        there, memory = self.workers_present(), memory_of(self.client)
-        rows = dict.fromkeys(there, 0)
+        present, memory = self.workers_present(), memory_of(self.client)
+        rows = dict.fromkeys(present, 0)
         for address, size in zip(self.owners.of, self.sizes, strict=True):
             rows[address] += int(size)
         most = max(rows, key=lambda address: (rows[address], memory.get(address, 0)))
-        room, needed = memory.get(most, 0), sum(fact.n_bytes for fact in self.facts)
-        if len(self._blocks) > 1 and room and needed > room // 2:
+        capacity, needed = memory.get(most, 0), sum(fact.n_bytes for fact in self.facts)
+        if len(self._blocks) > 1 and capacity and needed > capacity // 2:
             raise ValueError(
-                f"The rows take {needed / 1e9:.3g} GB, and one worker, which has to have them all "
-                f"for this, has {room / 1e9:.3g} GB of memory: give the worker more, or fewer rows."
+                f"The rows of X take {needed / 1e9:.3g} GB. This solver needs them all on one "
+                f"worker, which has {capacity / 1e9:.3g} GB of memory, and may use half of it: "
+                "give the worker more memory, or pass fewer rows."
             )
         (found,) = self.results([ClusterCall(self.client, function, (*args, *self._blocks), most)])
         return found
 
     def results(self, calls: Sequence[ClusterCall]) -> list[Any]:
-        """Results of all calls, for which this waits as long as there are workers.
+        """Wait for the results of all calls, as long as there are workers, and return them.
 
-        Raises ValueError, TypeError or MemoryError if a task is refused, as it was; RuntimeError if
-        the cluster has given one up, a loader raised, or there are no workers any more.
+        Raises the ValueError, TypeError or MemoryError of a task that refused its input;
+        RuntimeError if the cluster has given a task up, a loader raised, or no workers are left.
         """
         done: Queue[tuple[ClusterCall, Fetched]] = Queue()
         for call in calls:
-            self.fetch(call, lambda *told: done.put(told))
+            self.fetch(call, lambda *fetched: done.put(fetched))
         waiting = set(calls)
         while waiting:
             try:
@@ -394,35 +396,35 @@ class PartitionedRows:
         return [result_of(call.fetched) for call in calls if call.fetched is not None]
 
     def workers_present(self, *, anew: bool = False) -> dict[str, int]:
-        """Workers that are there and their threads; partitions are settled.
+        """Return the present workers and their threads, and reassign lost partitions.
 
-        anew : ask the cluster, which is otherwise asked now and then
+        anew : query the cluster now; it is otherwise queried every `MEMBERS_SECONDS`
 
-        Raises RuntimeError if all have been gone for long.
+        Raises RuntimeError if no worker has been present for `WITHOUT_WORKERS_SECONDS`.
         """
         now = time.monotonic()
         if not anew and now - self._asked < MEMBERS_SECONDS:
-            return self._there
+            return self._present
         self._asked = now
-        there = threads_of(self.client)
-        if not there:
+        present = threads_of(self.client)
+        if not present:
             self._missing_since = self._missing_since or now
             if now - self._missing_since > WITHOUT_WORKERS_SECONDS:
                 raise RuntimeError(
                     f"the cluster has had no workers for {WITHOUT_WORKERS_SECONDS:.0f} s: start "
-                    "some, and fit again."
+                    "workers, and fit again."
                 )
-            return self._there
+            return self._present
         self._missing_since = None
-        if there != self._there:
-            self.owners.settle(there)
+        if present != self._present:
+            self.owners.settle(present)
             for call in [*self.problems, *self._open]:
-                call.settle(there)
-        self._there = there
-        return there
+                call.settle(present)
+        self._present = present
+        return present
 
     def close(self) -> None:
-        """Let go of what the cluster keeps for this."""
+        """Release everything that the cluster stores for these rows."""
         for each in [*self.problems, *self._blocks]:
             each.release()
         self.problems, self._blocks = [], []
@@ -447,34 +449,34 @@ def applied(
     numbers: Sequence[int] | None,
     *parts: Any,
 ) -> Any:
-    """On a worker: what steps, one after the other, make of several parts, combined, or as a list.
+    """On a worker, apply steps in order to several parts; combine the results, or list them.
 
-    parts : or one list, that an earlier call has given
+    parts : or one list, the result of an earlier call
     """
     if len(parts) == 1 and isinstance(parts[0], list):
         (parts,) = parts
-    told = [()] * len(parts) if numbers is None else [(number,) for number in numbers]
+    labels = [()] * len(parts) if numbers is None else [(number,) for number in numbers]
 
     def made(part: Any, which: tuple[int, ...]) -> Any:
         for function, args in steps:
             part = function(part, *which, *args)
         return part
 
-    each = (made(part, which) for part, which in zip(parts, told, strict=True))
-    # one after the other, so that there are never two results for a thread
+    each = (made(part, which) for part, which in zip(parts, labels, strict=True))
+    # a generator: at any time a thread has one result besides the combined one
     return list(each) if combine is None else functools.reduce(combine, each)
 
 
 def added(*parts: Sequence[Any]) -> list[Any]:
-    """The sum of sequences of numbers and arrays, place by place."""
+    """Add sequences of numbers and arrays, element by element."""
     return [sum(place[1:], start=place[0]) for place in zip(*parts, strict=True)]
 
 
 def result_of(fetched: Fetched) -> Any:
-    """What a call has come to.
+    """Return the result of a call.
 
-    Raises ValueError, TypeError or MemoryError as the call has; RuntimeError if the cluster has
-    given it up.
+    Raises the call's ValueError, TypeError or MemoryError; RuntimeError if the cluster has given it
+    up.
     """
     try:
         return fetched.result()

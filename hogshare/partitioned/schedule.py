@@ -1,8 +1,8 @@
-"""Who goes over which rows in which round of an epoch.
+"""The assignment of rows to lanes and rounds of an epoch.
 
-A lane is a thread of a worker, or, where fewer quanta than workers may be under way, several
-workers one after the other. In each round every lane takes one quantum: some of the rows that lie
-with its worker. All lanes begin a round at the same model.
+A lane is a thread of a worker, or, if fewer quanta than workers may be in progress, several workers
+one after another. In each round every lane takes one quantum: some of its worker's rows. All lanes
+begin a round at the same model.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ Span = tuple[int, int, int]  # a partition, its first row and the one after its 
 
 
 class Share(NamedTuple):
-    """Of a worker's partitions the rows of one of several lanes.
+    """One lane's rows of a worker's partitions.
 
-    number, n_lanes : which of how many
+    number, n_lanes : the lane's number among the worker's lanes, and their number
     """
 
     address: str
@@ -30,9 +30,9 @@ Lane = list[Share]
 
 
 class Quantum(NamedTuple):
-    """Rows that a lane goes over in a round, and the worker that has them.
+    """A lane's rows in a round, and the worker that has them.
 
-    spans : of the partitions, one after the other; none is empty
+    spans : of the partitions, one after another; none is empty
     """
 
     lane: int
@@ -46,19 +46,20 @@ class Quantum(NamedTuple):
 
 
 def lanes_of(partitions: dict[str, list[int]], threads: dict[str, int], most: int) -> list[Lane]:
-    """What each lane goes over: all rows of some workers, or some of one worker's.
+    """Return each lane's rows: all rows of some workers, or some rows of one worker.
 
     partitions : of each worker, in the order of this epoch
-    threads : of each worker; one where it is not said
-    most : lanes, at most
+    threads : of each worker; 1 if missing
+    most : the most lanes
     """
-    there = sorted(partitions)
-    if most < len(there):
+    addresses = sorted(partitions)
+    if most < len(addresses):
         return [
-            [Share(address, partitions[address]) for address in there[k::most]] for k in range(most)
+            [Share(address, partitions[address]) for address in addresses[k::most]]
+            for k in range(most)
         ]
-    spare, lanes = most - len(there), []
-    for address in there:
+    spare, lanes = most - len(addresses), []
+    for address in addresses:
         n_lanes = 1 + min(max(1, threads.get(address, 1)) - 1, spare)
         spare -= n_lanes - 1
         lanes += [[Share(address, partitions[address], k, n_lanes)] for k in range(n_lanes)]
@@ -68,13 +69,13 @@ def lanes_of(partitions: dict[str, list[int]], threads: dict[str, int], most: in
 def rounds_of(
     lanes: list[Lane], sizes: np.ndarray, per_worker: int, is_mixed: bool
 ) -> list[list[Quantum]]:
-    """The quanta of each round of an epoch; all rows are in one of them.
+    """Return the quanta of each round of an epoch; each row is in exactly one of them.
 
     sizes : rows of each partition
-    per_worker : rounds in which a lane goes over what it has of a worker
+    per_worker : number of rounds in which a lane covers its rows of a worker
     is_mixed : whether a quantum takes some rows of each of a worker's partitions, and a lane visits
-        its workers again and again; else it goes over one partition after the other, one worker's
-        before the next one's
+        its workers again and again; otherwise it takes one partition after another, and all of one
+        worker's before the next worker's
     """
     rounds: list[list[Quantum]] = []
     for number, lane in enumerate(lanes):
@@ -97,7 +98,7 @@ def rounds_of(
 def _spans(
     partitions: list[int], sizes: np.ndarray, piece: int, count: int, is_mixed: bool
 ) -> tuple[Span, ...]:
-    """One of so many even pieces of all rows of partitions, or of each of them."""
+    """Return one of `count` even pieces: of all rows together, or of each partition if mixed."""
     if is_mixed:
         cuts = [(p, int(sizes[p])) for p in partitions]
         found = [(p, size * piece // count, size * (piece + 1) // count) for p, size in cuts]

@@ -1,13 +1,14 @@
-"""The state of a descent on partitions, and what quanta make of it: pure functions.
+"""The state of a descent on partitions, and its changes by quanta: pure functions.
 
 ::
 
     state -- every lane: a quantum from its model --> pushes -- fold --> the next state
 
-A round's pushes begin at one model, and are folded in the order of their lanes, with the weights
-of the exchange (`lane_folds`), which say how much of several workers' changes may be added. So the
-next state is a function of the state and the pushes alone: whoever has them computes it, to the
-same bits, and a lost one is computed again. The state travels with the tasks and is never written.
+A round's pushes begin at one model. They are folded in the order of their lanes, with the weights
+of the exchange (`lane_folds`), which determine how much of several workers' changes may be added.
+So the next state is a function of the state and the pushes alone: any task that has them computes
+the same bits, and a lost state is computed again. The state travels with the tasks and is never
+written.
 
 Time, for the schedules of step sizes, is the number of rows that the model has taken.
 """
@@ -31,20 +32,21 @@ from hogshare.rules.steps import StepSize, optimal_start
 
 SPARSE_INTERCEPT = 0.01  # of the features' step, as in scikit-learn
 FIFTH, LEAST_ETA = 5.0, 1e-6  # of the schedule 'adaptive', as scikit-learn's
-# of the bound of a loss that is flat or straight in places, what its curvature is about; as the
-# bound makes changes count for less than they could (docs/exchange.md)
+# Share of a loss's curvature bound that is typical, for losses that are flat or straight in places:
+# with the full bound changes would count for less than they could (docs/exchange.md).
 TYPICAL = {"log_loss": 0.25, "multinomial": 0.25, "hinge": 0.25, "perceptron": 0.25}
-CURVATURES = 8  # quanta that say how curved their rows are, by a vector of the model's length
+CURVATURES = 8  # quanta that report the curvature of their rows, a vector of the model's length
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """scikit-learn's, class by class: mean loss and penalty have to fall by `tol`, now and then.
+    """scikit-learn's criterion, class by class: mean loss plus penalty must go on falling by `tol`.
 
-    Or the score on held-out rows has to rise: then it goes by minus the score.
+    With held-out rows their score must rise instead: the values are then minus the scores.
 
-    best, in_vain : of each class, its best value and how many epochs have not come below it by tol
-    active : which classes still learn. What is learnt of another one no longer changes.
+    best, in_vain : of each class, its best value, and the number of epochs in a row that were not
+        below the best value by `tol`
+    active : which classes still learn; the coefficients of the others no longer change
     """
 
     step: StepSize
@@ -56,7 +58,7 @@ class Criterion:
 
     @classmethod
     def of(cls, step: StepSize, tol: float | None, patience: int, n_columns: int) -> Criterion:
-        """Before the first epoch."""
+        """Return the criterion before the first epoch."""
         return cls(
             step,
             tol,
@@ -68,18 +70,18 @@ class Criterion:
 
     @property
     def is_met(self) -> bool:
-        """Whether no class learns any more."""
+        """Whether no class is still learning."""
         return not self.active.any()
 
     def after(self, values: np.ndarray) -> Criterion:
-        """The criterion after an epoch of these values."""
+        """Return the criterion after an epoch with these values."""
         if self.tol is None:
             return self
         in_vain = np.where(values > self.best - self.tol, self.in_vain + 1, 0)
         best = np.minimum(self.best, values)
         vain = self.active & (in_vain >= self.patience)
         if self.step.kind == "adaptive" and self.step.eta0 > LEAST_ETA:
-            # the classes go by one step: it falls once none that learns gains by it any more
+            # all classes share one step size: it falls once no active class gains by it any more
             step = self.step
             if (vain | ~self.active).all():
                 step = replace(step, eta0=step.eta0 / FIFTH)
@@ -90,7 +92,7 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Average:
-    """The mean of all iterates, by quanta; `begins` says from how many rows on, 0: never."""
+    """The mean of all iterates, by quanta, from `begins` rows on; 0: never."""
 
     begins: int
     rows: int = 0
@@ -98,11 +100,11 @@ class Average:
     intercept: Any = 0.0
 
     def wants(self, t: float) -> bool:
-        """Whether a quantum that begins at that time counts."""
+        """Return whether a quantum that begins at time `t` counts."""
         return bool(self.begins) and t >= self.begins
 
     def with_push(self, copy: Model, rows: int) -> Average:
-        """With the mean of a quantum's iterates."""
+        """Return the mean with a quantum's iterates included."""
         total = self.rows + rows
         part = rows / total
         return replace(
@@ -115,7 +117,7 @@ class Average:
 
 @dataclass(frozen=True)
 class WorkerTally:
-    """What a worker has done."""
+    """A worker's quanta, rows and seconds so far."""
 
     quanta: int = 0
     rows: int = 0
@@ -129,11 +131,11 @@ class WorkerTally:
 
 @dataclass(frozen=True)
 class DescentTerms:
-    """What all states of a descent have in common.
+    """The constants of a descent.
 
     n_rows : of all partitions
     weighing : without a curvature yet
-    scores : how held-out rows score; None: none are
+    scores : for held-out rows; None: no rows are held out
     """
 
     meaning: Meaning
@@ -144,15 +146,15 @@ class DescentTerms:
 
 @dataclass(frozen=True)
 class DescentState:
-    """Where a descent is.
+    """The progress of a descent.
 
-    rows, trained, losses : of the epoch that is under way: rows done, rows that a step was taken
-        for, and the sums of their losses before it
-    value : of the last epoch: mean loss and penalty of each class
+    rows, trained, losses : in the current epoch: rows done, rows for which a step was taken, and
+        the sums of their losses before it
+    value : mean loss plus penalty of each class, after the last epoch
     mean_losses : the same without the penalty
-    curvature, curvatures : the mean of so many
-    absurd : by partition, whether its last quantum has found the model finite and useless
-    staleness : how many pushes were folded after so many others of their round
+    curvature, curvatures : mean of the reported curvatures, and their number
+    absurd : by partition, whether its last quantum found the model finite but useless
+    staleness : entry k counts the pushes that were folded after k others of their round
     tallies : by address
     """
 
@@ -178,7 +180,7 @@ class DescentState:
 
 
 def folded(state: DescentState, terms: DescentTerms, pushes: list[Push]) -> DescentState:
-    """The state after a round.
+    """Return the state after a round.
 
     Raises ValueError if the model leaves the range of floats.
     """
@@ -208,7 +210,7 @@ def folded(state: DescentState, terms: DescentTerms, pushes: list[Push]) -> Desc
 
 
 def _counted(state: DescentState, push: Push, behind: int) -> DescentState:
-    """With a push's rows and losses."""
+    """Return the state with a push's rows and losses included."""
     tally = state.tallies.get(push.address, WorkerTally()) + WorkerTally(
         1, push.n_rows, push.seconds
     )
@@ -234,10 +236,10 @@ def _counted(state: DescentState, push: Push, behind: int) -> DescentState:
 def _with_change(
     state: DescentState, terms: DescentTerms, base: Model, push: Push, rows: int, live: int
 ) -> DescentState:
-    """With a push's change of the model, which is one of so many of its round."""
+    """Return the state with a push's change of the model, one of `live` changes of its round."""
     criterion, into, copy = state.criterion, state.model, push.model
     assert copy is not None
-    if live == 1:  # to the bit: nothing is added to what it began at
+    if live == 1:  # take the copy's bits: to add its change to the base would round them
         model = Model(copy.coef, copy.intercept, into.t)
     else:
         model = _weighed(state, terms, base, copy, rows, live)
@@ -254,7 +256,7 @@ def _with_change(
 def _weighed(
     state: DescentState, terms: DescentTerms, base: Model, copy: Model, rows: int, live: int
 ) -> Model:
-    """The model with as much of a copy's change as may be added to others of its round."""
+    """Fold as much of a copy's change as may be added to the others of its round."""
     typical = TYPICAL.get(terms.meaning.loss, 1.0)
     weighing = replace(terms.weighing, curvature=typical * np.asarray(state.curvature))
     eta = eta_at(state.criterion.step, terms.meaning, base.t + 0.5 * rows)
@@ -273,14 +275,14 @@ def _after_epoch(state: DescentState, values: np.ndarray) -> DescentState:
 
 
 def _penalties(model: Model, weighing: Weighing) -> np.ndarray:
-    """Of each class."""
+    """Return the penalty of each class."""
     coef = model.coef.astype(np.float64)
     squares, absolutes = 0.5 * np.square(coef).sum(axis=1), np.abs(coef).sum(axis=1)
     return np.asarray(weighing.l2 * squares + weighing.l1 * absolutes)
 
 
 def weighing_of(meaning: Meaning, is_sparse: bool) -> Weighing:
-    """What the exchange's weights of a problem go by; curvatures come with the first pushes."""
+    """Return the weighing for a problem; the first pushes bring its curvatures."""
     ratio = effective_l1_ratio(meaning.penalty, meaning.l1_ratio)
     alpha = 0.0 if meaning.penalty is None else meaning.alpha
     decay = SPARSE_INTERCEPT if is_sparse else 1.0
@@ -289,7 +291,7 @@ def weighing_of(meaning: Meaning, is_sparse: bool) -> Weighing:
 
 
 def eta_at(step: StepSize, meaning: Meaning, t: float) -> float:
-    """The step size at a time."""
+    """Return the step size at a time."""
     alpha = meaning.alpha
     init = 0.0
     if step.kind == "optimal":
@@ -299,5 +301,5 @@ def eta_at(step: StepSize, meaning: Meaning, t: float) -> float:
 
 
 def constant(step: StepSize) -> StepSize:
-    """What a quantum steps by: between two epochs an adaptive step does not change."""
+    """Return a quantum's step size: between two epochs an adaptive step does not change."""
     return replace(step, kind="constant") if step.kind == "adaptive" else step

@@ -138,7 +138,7 @@ class Optimality:
         derivatives at the model: what a rule remembers of the rows. A loss with a kink has many
         derivatives there, and the gap of an optimal model with any other than the right ones is not
         zero.
-    sides : whether `gap` will be asked for
+    with_gap : whether `gap` will be asked for
     settle : move the intercepts first, to where the mean slope of the losses is at most so much:
         for smooth losses. None looks at the model as it is.
     how : of the pass, how a process makes it: `each` and `n_parts`, where
@@ -157,14 +157,14 @@ class Optimality:
         model: Model,
         *,
         slopes: np.ndarray | None = None,
-        sides: bool = True,
+        with_gap: bool = True,
         settle: float | None = None,
         **how: Any,
     ) -> None:
         self.problem = problem
         self.coef = np.asarray(model.coef, np.float64)
         self.intercept = np.asarray(model.intercept, np.float64)
-        n_signs = 2 if sides and problem.fit_intercept else 1
+        n_signs = 2 if with_gap and problem.fit_intercept else 1
         if slopes is not None or settle is not None:  # who asks for these has all rows, or a rank's
             how |= {"slopes": slopes, "settle": settle}
         self.passed = problem.cached(OptimalityPass, self.coef, self.intercept, n_signs, **how)
@@ -235,8 +235,8 @@ class Optimality:
                 shrink[ABOVE] = np.where(above > 0.0, smaller / above, 1.0)
                 shrink[BELOW] = np.where(below > 0.0, smaller / below, 1.0)
         # with one side for both there is nothing to shrink yet
-        sides = zip(shrink, self._by_sign, strict=False)
-        gradient = sum(s * side for s, side in sides) / n_rows
+        signs = zip(shrink, self._by_sign, strict=False)
+        gradient = sum(s * one for s, one in signs) / n_rows
         dual = 0.0
         if l2 == 0.0:
             reach = np.abs(gradient).max(axis=0, initial=0.0)
