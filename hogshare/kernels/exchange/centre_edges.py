@@ -1,29 +1,29 @@
-"""What goes along the edges between centres: one pass each to fold, to send and to take in.
+"""The values on the edges between centres: one pass each to fold, to send and to take in.
 
     fold    a worker's weighted change goes into the mirror, the total and every edge's residual
-    pack    what of a residual is sent goes into the next slot of the edge
-    let go  what was sent is taken out of the residual
+    pack    the chosen part of a residual goes into the next slot of the edge
+    let go  the sent values are subtracted from the residual
     take    a message goes into the mirror, and into the residuals of edges that pass it on
 
-For each parameter, with what each fold counts of a worker's change (weight times change, rounded
-once), exactly: what was sent along an edge and its residual are what was counted and passed on; a
-mirror is what was counted and what has come.
+A fold *counts* a worker's change: weight times change, rounded once. Exactly, for each parameter:
+the values sent along an edge plus its residual are the changes counted and passed on; a mirror is
+the changes counted plus the values that have come.
 
-Who writes: the holder of the centre's lock the centre's rows of a `Book`, and those of its edges.
-Who reads: the same; the mirror also who evaluates the model while others work. Who frees: nobody
-here.
+Writers: the owner of the centre's lock writes the centre's rows of a `Book` and those of its edges.
+Readers: the same; the mirror is also read by an evaluation of the model while others work. Nothing
+is freed in this file.
 
-Order, so that a holder may die at any store: all is done in chunks of `CHUNK` numbers. A chunk's
-new values are staged, then J_STEP says so, releasing, then they are put in place, then J_STEP names
-the next chunk. Who finds the lock with a dead holder puts what is staged in place, which may be
-done twice, and goes on from there (`bring_to_an_end`): a message that was sent is let go whole, one
-that was being taken is taken whole, and of a fold what has not been staged is lost with its worker,
-from all arrays alike.
+Order: the lock's owner may die at any store, so all is done in chunks of `CHUNK` numbers. A chunk's
+new values are staged, then a releasing store of J_STEP says so, then they are put in place, then
+J_STEP names the next chunk. A worker that finds the lock with a dead owner puts the staged values
+in place, which may be done twice, and continues (`bring_to_an_end`). So a sent message is
+let go whole, and a message that was being taken is taken whole; the part of a fold that was not
+staged is lost with its worker, from all arrays alike.
 
-A residual is a sum of its own for each edge, and no difference of two sums: so a message has the
-bits of the changes that it is made of, as the papers' sums have, and what stays is exact. A fold
-writes one vector an edge for it. `open` has a byte for 64 parameters, 0 where a residual has
-nothing: no pass reads those.
+Each edge has its own residual, a sum and not the difference of two sums: so a message has the bits
+of the changes that it is made of, as the papers' sums have, and the remaining residual is exact.
+This costs a fold one written vector per edge. `open` has a byte per 64 parameters, 0 if the
+residual has nothing: no pass reads those parameters.
 """
 
 from typing import NamedTuple
@@ -36,28 +36,29 @@ from hogshare.kernels.jit.atomics import add_float, store
 from hogshare.kernels.jit.decorators import exact_helper, exact_inlined, exact_kernel
 from hogshare.kernels.mail.edge_slots import next_slot, slot_of, take
 
-CHUNK = 1024  # numbers that are staged at once: what is staged for an edge or two fits a cache
+CHUNK = 1024  # numbers that are staged at once: the staged values of an edge or two fit a cache
 PLACES = 64  # parameters that have one byte of `open`
-CLOSED, OPEN, SENT = range(3)  # of `open`; SENT: whatever is there has been sent, up to rounding
+CLOSED, OPEN, SENT = range(3)  # of `open`; SENT: all of it has been sent, up to rounding
 NOTHING, FOLDING, TAKING, SENDING = range(4)  # of J_DOING
 J_DOING, J_EDGE, J_NUMBER, J_STEP = range(4)  # J_STEP: twice the chunk, and 1 if it is staged
 SUM, WEIGHTED, MEAN, MOMENTUM = range(4)  # how changes of several workers are folded
-ABSOLUTE, RELATIVE, GIVEN = range(3)  # what is significant; GIVEN: what `chosen` says
+ABSOLUTE, RELATIVE, GIVEN = range(3)  # which changes are significant; GIVEN: `chosen` says it
 SMALL = 0.01  # of a value: changes below are counted, as in section 3 of Gaia's paper
-OWN_ROWS = 5  # of `staged`: mirror, total or what has come, change, what is withheld, momentum
+OWN_ROWS = 5  # of `staged`: mirror, total or got, change, withheld part, momentum
 
 
 class Book(NamedTuple):
     """The arrays of all centres, edges and workers, by rows, as `Mirrors.arrays` lists them.
 
-    mirror, total : float64 [n_centres, n]; the model, and what the centre's workers changed of it
+    mirror, total : float64 [n_centres, n]; the model, and its change by the centre's own workers
     staged : float64 [n_centres, OWN_ROWS + most edges that leave one, CHUNK]
     journal : int64 [n_centres, WORD]
-    residual, got : float64 [n_edges, n]; what is still to be sent, and what has come
+    residual, got : float64 [n_edges, n]; changes still to be sent, and changes that have come
     open : uint8 [n_edges, n / PLACES]
     outer : float64 [n_workers, n], or [n_workers, 0]; the momentum of a worker's changes
-    chosen, announced, blocked : uint8 [n_centres or n_edges, n]; what is sent, what was announced
-        and not sent, what was announced and is still to come; `n_blocked` and `n_announced` of them
+    chosen, announced, blocked : uint8 [n_centres or n_edges, n]; flags of parameters that are sent,
+        that were announced and not sent, and that were announced and are still to come
+    n_blocked, n_announced : int64 [n_edges], how many flags of an edge are set
     """
 
     lock: np.ndarray
@@ -95,7 +96,7 @@ class Live(NamedTuple):
     w : float32 or float64 [at least m]
     tail : float64 [n - m], intercepts
     scales : float64 [n_columns]
-    is_direct : whether others write it meanwhile, so that it is changed by atomic adds alone
+    is_direct : whether others write it meanwhile; if so, it is changed only by atomic adds
     """
 
     w: np.ndarray
@@ -105,15 +106,15 @@ class Live(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """By what changes are multiplied; see `hogshare.kernels.exchange.copy_exchange` and
-    docs/exchange.md.
+    """The weights of changes; see `hogshare.kernels.exchange.copy_exchange` and docs/exchange.md.
 
     kind : SUM, WEIGHTED, MEAN or MOMENTUM
-    curvature : float32 [n_features], and of intercepts float64 [1]
+    curvature : float32 [n_features]
+    of_intercepts : float64 [1], the intercepts' curvature
     etas : float64 [n_columns], step sizes
-    rows : that a change is of
+    rows : number of rows in a change
     decay : strength of l2
-    clips : whether zeros are exact, by l1
+    clips : whether l1 makes exact zeros
     """
 
     kind: int
@@ -127,22 +128,22 @@ class Weights(NamedTuple):
 
 @exact_inlined
 def begin(journal, doing, edge, number):
-    """Write down what is begun; nothing of it has been staged."""
+    """Open the journal for an operation of which nothing has been staged."""
     store(journal, J_EDGE, edge)
     store(journal, J_NUMBER, number)
     store(journal, J_STEP, 0)
-    store(journal, J_DOING, doing)
+    store(journal, J_DOING, doing)  # last, releasing: it makes the three others valid
 
 
 @exact_inlined
 def end(journal):
-    """Write down that nothing is half done."""
+    """Close the journal: nothing is half done."""
     store(journal, J_DOING, NOTHING)
 
 
 @exact_inlined
 def open_words(flags, first, last):
-    """Say of places first to last that a residual may have something there."""
+    """Mark places first to last: a residual may have values in them."""
     for word in range(first // PLACES, (last - 1) // PLACES + 1):
         flags[word] = OPEN
 
@@ -188,12 +189,12 @@ def weigh(weights, one_of, m, first, last, change):
     n_columns = weights.etas.shape[0]
     end_of_w = min(m, last)
     if n_columns == 1:
-        # `exchange_weight`, with what is one for all in registers
-        rest, half = 1.0 - even, 0.5 * one_of * weights.etas[0] * weights.rows
+        # `exchange_weight`, with the numbers common to all places in registers
+        uneven, half = 1.0 - even, 0.5 * one_of * weights.etas[0] * weights.rows
         offset = 1.0 + half * weights.decay
         curvature = weights.curvature[first : max(first, end_of_w)]
         for i in range(curvature.shape[0]):
-            change[i] *= even + rest / (offset + half * np.float64(curvature[i]))
+            change[i] *= even + uneven / (offset + half * np.float64(curvature[i]))
     else:
         for j in range(first, end_of_w):
             curved = np.float64(weights.curvature[j // n_columns]) + weights.decay
@@ -206,13 +207,13 @@ def weigh(weights, one_of, m, first, last, change):
 
 @exact_kernel
 def fold(book, centre, out, live, base, weights, one_of, momentum, who, is_own):
-    """Fold what a worker has changed since `base` into all that it belongs to.
+    """Fold a worker's change since `base` into mirror, total and residuals.
 
-    one_of : how many changes from about the same vector this is one of
-    momentum : what of the changes so far counts again, where weights are of that kind
-    who : the worker whose momentum it is
-    is_own : whether nobody else has moved the mirror since: it becomes the worker's own vector, of
-        which no sum is rounded
+    one_of : number of changes from about the same vector that this is one of
+    momentum : factor of the earlier changes, with weights of kind MOMENTUM
+    who : the worker whose momentum is used
+    is_own : whether no other worker has moved the mirror since `base`: the mirror then becomes the
+        worker's own vector, without the rounding of a sum
     """
     mirror, total = book.mirror[centre], book.total[centre]
     staged, journal, small = book.staged[centre], book.journal[centre], book.small[centre]
@@ -224,7 +225,7 @@ def fold(book, centre, out, live, base, weights, one_of, momentum, who, is_own):
     for chunk in range((n + CHUNK - 1) // CHUNK):
         first, last = chunk * CHUNK, min(n, chunk * CHUNK + CHUNK)
         size = last - first
-        # loops over views from 0 on: an index that may be negative keeps them from being vectors
+        # loops run over views, from 0: LLVM does not vectorise an index that may be negative
         was, began, counted = mirror[first:last], base[first:last], total[first:last]
         read_live(live, m, first, last, after)
         n_changed = 0
@@ -234,9 +235,9 @@ def fold(book, centre, out, live, base, weights, one_of, momentum, who, is_own):
             moved = change[i] != 0.0
             n_changed += moved
             n_small += moved & (abs(change[i]) <= SMALL * abs(was[i]))
-        held, n_moved = outer[first : min(outer.shape[0], last)], n_changed
-        for i in range(held.shape[0]):
-            n_changed += held[i] != 0.0
+        momenta, n_moved = outer[first : min(outer.shape[0], last)], n_changed
+        for i in range(momenta.shape[0]):
+            n_changed += momenta[i] != 0.0
         if n_changed == 0:
             continue
         small[0] += n_small
@@ -246,7 +247,7 @@ def fold(book, centre, out, live, base, weights, one_of, momentum, who, is_own):
                 for i in range(size):
                     withheld[i] = change[i]
             if weights.kind == MOMENTUM:
-                gather_pace(held, momentum, 1.0 / one_of, change, gained)
+                gather_pace(momenta, momentum, 1.0 / one_of, change, gained)
             else:
                 weigh(weights, one_of, m, first, last, change)
             if weights.clips:
@@ -269,25 +270,25 @@ def fold(book, centre, out, live, base, weights, one_of, momentum, who, is_own):
             for i in range(size):
                 sum_of[i] = residual[i] + change[i]
             open_words(book.open[out[k]], first, last)
-        store(journal, J_STEP, 2 * chunk + 1)
+        store(journal, J_STEP, 2 * chunk + 1)  # staged: from now on it survives a death
         if live.is_direct and weights.kind != SUM:
             withhold(live, m, first, last, withheld)
         put_fold(book, centre, out, first, last, who)
-        store(journal, J_STEP, 2 * chunk + 2)
+        store(journal, J_STEP, 2 * chunk + 2)  # only now may `staged` be written again
     end(journal)
 
 
 @exact_inlined
-def gather_pace(held, momentum, even, change, gained):
-    """Add to changes what is held of those before, as Nesterov has it; all of it counts evenly."""
-    for i in range(held.shape[0]):
-        gained[i] = momentum * held[i] + change[i]
+def gather_pace(momenta, momentum, even, change, gained):
+    """Add the momentum of earlier changes to the changes, as Nesterov does; weigh all evenly."""
+    for i in range(momenta.shape[0]):
+        gained[i] = momentum * momenta[i] + change[i]
         change[i] = even * (momentum * gained[i] + change[i])
 
 
 @exact_helper
 def round_as(w, m, first, last, values):
-    """Round coefficients as a vector that is written by all has them."""
+    """Round coefficients to the dtype of the vector that all workers write."""
     kind = w.dtype.type
     for j in range(first, min(m, last)):
         values[j - first] = np.float64(kind(values[j - first]))
@@ -295,7 +296,7 @@ def round_as(w, m, first, last, values):
 
 @exact_helper
 def withhold(live, m, first, last, withheld):
-    """Take what a weight withholds out of a vector that others write meanwhile."""
+    """Subtract the part that a weight withholds from a vector that others write meanwhile."""
     kind = live.w.dtype.type
     for j in range(first, min(m, last)):
         if withheld[j - first] != 0.0:
@@ -307,14 +308,14 @@ def withhold(live, m, first, last, withheld):
 
 @exact_inlined
 def put(staged, place):
-    """Put what is staged in place, as far as that goes."""
+    """Copy the staged values into `place`, as many as it has."""
     for i in range(place.shape[0]):
         place[i] = staged[i]
 
 
 @exact_inlined
 def put_fold(book, centre, out, first, last, who):
-    """Put what is staged of a fold in place."""
+    """Put the staged values of a fold in place; it may be done twice."""
     outer = book.outer[who]
     put(book.staged[centre, 4], outer[first : min(outer.shape[0], last)])
     put(book.staged[centre, 0], book.mirror[centre, first:last])
@@ -328,11 +329,11 @@ def put_fold(book, centre, out, first, last, who):
 
 @exact_kernel
 def choose(book, centre, edge, kind, limits):
-    """Choose what of a residual is sent: what is significant, and what its reader waits for.
+    """Choose the values of a residual to send: significant ones, and those its reader waits for.
 
-    kind, limits : ABSOLUTE or RELATIVE, and float64 [1] or [n]; GIVEN: `chosen` says what is
+    kind, limits : ABSOLUTE or RELATIVE, and float64 [1] or [n]; GIVEN: `chosen` says it
 
-    `chosen` is written where `open` says that there is something.
+    `chosen` is written only where `open` is not CLOSED.
 
     Returns how many are significant, how many have changed, and how many are chosen.
     """
@@ -375,7 +376,7 @@ def choose(book, centre, edge, kind, limits):
 
 @exact_helper
 def mark(left, value, take, kind, limits):
-    """Mark which residuals of a word are significant; of what has not changed none is."""
+    """Mark the significant residuals of a word; an unchanged one never is."""
     size = left.shape[0]
     if limits.shape[0] > 1:
         for i in range(size):
@@ -385,7 +386,8 @@ def mark(left, value, take, kind, limits):
             take[i] = (left[i] != 0.0) & (abs(left[i]) > limit)
         return
     limit = limits[0]
-    if kind == RELATIVE and limit < np.inf:  # of a value of 0 all is, unless nothing ever is
+    # for a value of 0 every change is significant; an infinite limit admits none (inf * 0 is NaN)
+    if kind == RELATIVE and limit < np.inf:
         for i in range(size):
             take[i] = (left[i] != 0.0) & (abs(left[i]) > limit * abs(value[i]))
     else:
@@ -395,15 +397,15 @@ def mark(left, value, take, kind, limits):
 
 @exact_inlined
 def as_sent(value, single):
-    """A value in the bytes that it is counted by."""
+    """Round a value to the bytes that it is counted as."""
     return np.float64(np.float32(value)) if single else value
 
 
 @exact_kernel
 def pack(book, box, centre, edge, is_whole, single, round_):
-    """Write what is chosen into the next slot of an edge, and into the journal that it is sent.
+    """Write the chosen values into the next slot of an edge, and note in the journal that it goes.
 
-    is_whole : whether all numbers go, without their places
+    is_whole : whether all numbers are sent, without their places
     single : whether values are rounded to float32, whose bytes are counted
     """
     residual, flags, chosen = book.residual[edge], book.open[edge], book.chosen[centre]
@@ -432,12 +434,13 @@ def pack(book, box, centre, edge, is_whole, single, round_):
     head[layout.H_COUNT] = count
     head[layout.H_DENSE] = n if is_whole else 0
     head[layout.H_FOOTER] = round_
+    # before the post: whoever takes over sees from POSTED whether the message has gone
     begin(book.journal[centre], SENDING, edge, box.counters[edge, layout.M_POSTED] + 1)
 
 
 @exact_kernel
 def let_go(book, box, centre):
-    """Take what the journal says was sent out of its residual, from where that stands on."""
+    """Subtract the sent message that the journal names from its residual, from J_STEP on."""
     journal = book.journal[centre]
     edge, number, step = journal[J_EDGE], journal[J_NUMBER], journal[J_STEP]
     slot = slot_of(box, number)
@@ -453,7 +456,7 @@ def let_go(book, box, centre):
         first, last = chunk * CHUNK, min(count, chunk * CHUNK + CHUNK)
         size = last - first
         sent, where = values[at + first : at + last], places[first : max(first, last - at)]
-        if step != 2 * chunk + 1:  # else it stands there: who has staged it has died
+        if step != 2 * chunk + 1:  # otherwise a dead owner has staged this chunk already
             if is_whole:
                 left = residual[first:last]
                 for i in range(size):
@@ -492,13 +495,13 @@ def let_go(book, box, centre):
 
 @exact_kernel
 def begin_taking(book, box, centre, edge):
-    """Write into the journal that the next message of an edge is taken in."""
+    """Note in the journal that the next message of an edge is being taken in."""
     begin(book.journal[centre], TAKING, edge, box.counters[edge, layout.M_TAKEN] + 1)
 
 
 @exact_helper
 def stage_sum(vector, come, where, first, is_whole, out):
-    """Stage a vector with what has come: from `first` on where that is whole, else `where`."""
+    """Stage a vector plus the values that came: at `first` on for a whole message, else `where`."""
     if is_whole:
         part = vector[first : first + come.shape[0]]
         for i in range(come.shape[0]):
@@ -510,7 +513,7 @@ def stage_sum(vector, come, where, first, is_whole, out):
 
 @exact_helper
 def put_at(staged, vector, where, first, size, is_whole):
-    """Put what is staged where it belongs."""
+    """Put staged values in place: at `first` on for a whole message, else `where`."""
     if is_whole:
         put(staged, vector[first : first + size])
     else:
@@ -520,9 +523,10 @@ def put_at(staged, vector, where, first, size, is_whole):
 
 @exact_helper
 def move_live(live, m, come, where, first, is_whole, staged, is_again):
-    """Add what has come to a vector that others write meanwhile.
+    """Add the values that came to a vector that others write meanwhile.
 
-    is_again : of which nobody knows how much had been added: what is staged takes its place
+    is_again : whether a dead owner had begun this; how much it had added is unknown, so the staged
+        values replace the vector's
     """
     kind = live.w.dtype.type
     for i in range(come.shape[0]):
@@ -541,9 +545,9 @@ def move_live(live, m, come, where, first, is_whole, staged, is_again):
 
 @exact_kernel
 def take_in(book, box, centre, out, live, passes_on):
-    """Add the message that the journal names to the mirror, from where that stands on; take it.
+    """Add the message that the journal names to the mirror, from J_STEP on; then take it.
 
-    passes_on : int64, which of the edges in `out` pass it on
+    passes_on : int64, indices in `out` of the edges that pass it on
     """
     journal, mirror, staged = book.journal[centre], book.mirror[centre], book.staged[centre]
     edge, number, step = journal[J_EDGE], journal[J_NUMBER], journal[J_STEP]
@@ -562,10 +566,10 @@ def take_in(book, box, centre, out, live, passes_on):
         first, last = chunk * CHUNK, min(count, chunk * CHUNK + CHUNK)
         size = last - first
         come, where = values[at + first : at + last], places[first : max(first, last - at)]
-        is_again = step == 2 * chunk + 1  # who has staged it has died
+        is_again = step == 2 * chunk + 1  # a dead owner has staged this chunk
         if not is_again:
             stage_sum(mirror, come, where, first, is_whole, staged[0])
-            if live.is_direct:  # what it will be, if nobody writes meanwhile
+            if live.is_direct:  # the vector's values if no other worker writes meanwhile
                 for i in range(size):
                     if (first + i if is_whole else where[i]) < m:
                         staged[0, i] = np.float64(kind(staged[0, i]))
@@ -593,21 +597,21 @@ def take_in(book, box, centre, out, live, passes_on):
         for j in range(blocked.shape[0]):
             left += blocked[j] != 0
         book.n_blocked[edge] = left
-    # the last: who takes over after this sees that the message is taken, and does nothing
+    # last: a worker that takes over after this sees that the message is taken, and does nothing
     take(box, edge, number)
     end(journal)
 
 
 @exact_kernel
 def finish_fold(book, centre, out, live):
-    """Put what a dead holder has staged of a fold in place; the rest of it is lost."""
+    """Put the chunk of a fold that a dead owner has staged in place; later chunks are lost."""
     step, n = book.journal[centre, J_STEP], book.mirror.shape[1]
     m = n - live.tail.shape[0]
     kind = live.w.dtype.type
     if step % 2 == 1:
         first = step // 2 * CHUNK
         last = min(n, first + CHUNK)
-        if live.is_direct:  # of which nobody knows how much had been withheld
+        if live.is_direct:  # how much had been withheld is unknown: the staged values replace it
             for j in range(first, min(m, last)):
                 live.w[j] = kind(book.staged[centre, 0, j - first])
             for j in range(max(first, m), last):
@@ -618,13 +622,13 @@ def finish_fold(book, centre, out, live):
 
 @exact_kernel
 def end_of(journal):
-    """Write down that nothing is half done."""
+    """Close the journal, for callers outside this file."""
     end(journal)
 
 
 @exact_kernel
 def adopt(mirror, live, base):
-    """Have a worker go on from its centre's mirror, and count its changes from there."""
+    """Copy a centre's mirror into a worker's vector and base: changes count from it."""
     tail = live.tail
     m = mirror.shape[0] - tail.shape[0]
     w, part = live.w[:m], base[:m]

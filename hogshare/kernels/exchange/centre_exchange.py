@@ -1,21 +1,21 @@
 """A worker's part in its centre after a block, in one call: fold, send, take in, wait a moment.
 
-    LOCK    take the centre's lock, and bring to its end what a dead holder was at
-    FOLD    once a block: fold the worker's change, and move the centre's clock
-    SEND    to each reader that is to be notified of this clock, what the filter lets through
-    TAKE    what other centres have sent, in step when each has come that is waited for
-    CHECK   whether the worker may go on; then it adopts the mirror
-    WAIT    without the lock, until another pass may come to something
+    LOCK    take the centre's lock, and finish what a dead owner of it had begun
+    FOLD    once per block: fold the worker's change, and advance the centre's clock
+    SEND    to each reader not yet notified of this clock: the changes that pass the filter
+    TAKE    the messages of other centres; in step, once every awaited message has come
+    CHECK   whether the worker may go on; if so, it adopts the mirror
+    WAIT    without the lock, until another pass may achieve something
 
-The call ends at GO_ON, or where its caller has to do something, and goes on from there when called
-again: wait (FOR_CLOCK and its like), ask a function of the user's which changes are significant
-(ASK), hand a message to a transport (HAND_OVER), say whether the next block reads what was
-announced (READS), or adopt the mirror of a home whose iterates are averaged (ADOPT). `at` says
-where it stands, a worker's own; the lock is held but where it waits.
+The call returns GO_ON, or returns where its caller has to act, and continues from that phase when
+called again. The caller has to wait (FOR_CLOCK and its like), ask a user's function which changes
+are significant (ASK), pass a message to a transport (HAND_OVER), say whether the next block reads
+announced values (READS), or adopt the mirror of a home whose iterates are averaged (ADOPT). Each
+worker's `at` records its phase. A worker owns the lock except while it waits.
 
-Who writes: the holder of a centre's lock the centre's rows and those of its edges, as the head of
-`hogshare.planes.mirrors.centre` says; a worker its own rows. Who reads: the same, and who waits the
-clocks. Who frees: nobody here.
+Writers: the owner of a centre's lock writes the centre's rows and those of its edges, as the head
+of `hogshare.planes.mirrors.centre` says; a worker writes its own rows. Readers: the same, and
+waiting workers read the clocks. Nothing is freed in this file.
 """
 
 import math
@@ -32,38 +32,38 @@ from hogshare.kernels.mail.edge_slots import has_mail, next_slot, post, slot_of,
 
 # answers
 GO_ON = -1
-FOR_CLOCK, FOR_VALUES, FOR_LOCK, FOR_CAPACITY = range(4)  # wait, and for what; places of `waits`
+FOR_CLOCK, FOR_VALUES, FOR_LOCK, FOR_CAPACITY = range(4)  # reasons to wait; indices of `waits`
 ASK, HAND_OVER, READS, ADOPT = range(4, 8)
 
 # at : int64 [N_AT]
 A_PHASE, A_OUT, A_ASKED, A_KIND, A_SIZE, A_COUNT, A_WHY, A_PASSED, A_ROUND = range(9)
-A_ONE_OF = 9  # as `note_proposals` has it of the vector that the block began at
+A_ONE_OF = 9  # `note_proposals`' count for the vector that the block began at
 N_AT = 16
 LOCK, FOLD, SEND, SENT, TAKE, CHECK, UNLOCK, WAIT = range(8)  # A_PHASE
 
 UPDATE, BARRIER, CLOCK = range(3)  # of `sent`: kinds of messages
 MESSAGES, BYTES = range(2)
-KINDS_OF_ROUND = 2  # a message's round is the clock times so many, and 1 where it announces
-SPANS, SPANS_OF_DOUBLE = 96, 3.0  # of clocks, in `course`, and between a clock and its double
+KINDS_OF_ROUND = 2  # a message's round is this times the clock, plus 1 in an announcement
+SPANS, SPANS_OF_DOUBLE = 96, 3.0  # spans of clocks in `course`, and spans until a clock doubles
 C_PASSED, C_CHANGED, C_BYTES, C_DENSE = range(4)  # of a span
-EASIER = 0.1  # of the way from the hard threshold to the soft one, at a clock
-NOBODY = 0  # of a lock; else its holder and 1
-PYTHON, KERNEL, NOT = range(3)  # who adopts the mirror; NOT: blocks move it themselves
+EASIER = 0.1  # part of the way from the hard threshold to the soft one, per clock
+NOBODY = 0  # value of a free lock; otherwise 1 + its owner
+PYTHON, KERNEL, NOT = range(3)  # where the mirror is adopted; NOT: blocks move it themselves
 
 
 class Map(NamedTuple):
-    """Who is where.
+    """The centres, their workers and the edges between them.
 
     groups : int64 [n_workers], the centre of each
     senders, readers : int64 [n_edges], centres
     out, into : int64, edges of this centre
-    passes_on : uint8 [n_edges, len(out)], whether an edge of `out` passes on what comes along one
-    others : int64 [n_centres - 1, 3]; of each other centre its workers, the edge by which its
-        changes come, and over how many edges
+    passes_on : uint8 [n_edges, len(out)], whether an edge of `out` passes on an edge's messages
+    others : int64 [n_centres - 1, 3]; for each other centre the number of its workers, the edge by
+        which its changes come, and the number of edges that they cross
     first : the first worker of this centre
     is_inner : uint8 [n_edges], whether both ends are parts of one centre, which send each other all
-    every : float64 [1], the threshold of such an edge: 0
-    is_close : whether no centre of the run hears of another through a third
+    every : float64 [1], the threshold of an inner edge: 0
+    is_close : whether every centre of the run receives all changes directly, none through a third
     """
 
     groups: np.ndarray
@@ -86,14 +86,14 @@ class CentreTerms(NamedTuple):
     in_epoch : blocks of its own rows that a worker has in an epoch; 0: it claims any
     difference : clocks by which a centre may be ahead of the slowest
     delay : seconds
-    queue : messages of an edge, the last place for announcements
-    kind : of `centre_edges.ABSOLUTE`, `RELATIVE`, `GIVEN`
+    queue : slots of an edge; the last one is reserved for announcements
+    kind : one of `centre_edges.ABSOLUTE`, `RELATIVE`, `GIVEN`
     hard : float64 [1] or [n], thresholds
-    soft : the threshold that `hard` is eased to; NaN: to none
-    falls : whether they fall with the root of the clock
+    soft : the threshold that `hard` is eased to; NaN: none
+    falls : whether thresholds fall with the square root of the clock
     single : whether values are sent as float32
-    header, place_bytes : of a message, and of a value's place in it
-    at_once : whether what is posted has arrived
+    header, place_bytes : bytes of a message's header, and of a value's place in it
+    at_once : whether a posted message has arrived at once
     adopts : PYTHON, KERNEL or NOT
     """
 
@@ -115,7 +115,7 @@ class CentreTerms(NamedTuple):
 
 @exact_helper
 def are_all_gone(table, groups, centre):
-    """Whether all workers of a centre are done, dead or resting: nothing comes by itself."""
+    """Whether all workers of a centre are done, dead or paused: nothing more comes by itself."""
     for k in range(groups.shape[0]):
         if groups[k] == centre and load(table[k], layout.T_STATE) < layout.DONE:
             return False
@@ -124,7 +124,7 @@ def are_all_gone(table, groups, centre):
 
 @exact_helper
 def are_all_over(table, groups, centre):
-    """Whether a centre's workers are done or dead; who rests reads when it goes on."""
+    """Whether a centre's workers are done or dead; a paused worker reads when it goes on."""
     for k in range(groups.shape[0]):
         state = load(table[k], layout.T_STATE)
         if groups[k] == centre and not (state == layout.DONE or state == layout.DEAD):
@@ -143,36 +143,36 @@ def are_all_dead(table, groups, centre):
 
 @exact_helper
 def under_way(box, edge):
-    """Messages of an edge that were sent and are not acknowledged."""
+    """Count an edge's messages that were sent and are not acknowledged."""
     counters = box.counters[edge]
     return load(counters, layout.M_POSTED) - load(counters, layout.M_TAKEN)
 
 
 @exact_helper
 def find(box, edge):
-    """Slot of an edge's next message, if it has arrived, by an emulated link too; else -1."""
+    """Find the slot of an edge's next message, if it has arrived and is due; else -1."""
     if not has_mail(box, edge):
         return -1
     slot = slot_of(box, box.counters[edge, layout.M_TAKEN] + 1)
-    due = box.heads[edge, slot, layout.H_DUE]
+    due = box.heads[edge, slot, layout.H_DUE]  # 0 unless the link is emulated
     return -1 if due > 0 and due > nanoseconds() else slot
 
 
 @exact_helper
 def is_silent(book, where, box, table, edge):
-    """Whether nothing more comes along an edge: its centre is gone, and all it sent is taken."""
+    """Whether nothing more comes along an edge: its sender is gone, and all it sent is taken."""
     return are_all_gone(table, where.groups, where.senders[edge]) and under_way(box, edge) <= 0
 
 
 @exact_helper
 def is_due(book, where, table, edge, now):
-    """Whether an edge's reader is still to be notified of this clock, and may come to read it."""
+    """Whether an edge's reader has yet to be notified of this clock, and may still read it."""
     return book.notified[edge] < now and not are_all_over(table, where.groups, where.readers[edge])
 
 
 @exact_helper
 def has_capacity(box, edge, queue):
-    """Whether an edge has room for values; its last place is for announcements."""
+    """Whether an edge has space for values; its last slot is reserved for announcements."""
     return under_way(box, edge) <= queue - 2
 
 
@@ -181,12 +181,13 @@ def has_capacity(box, edge, queue):
 
 @exact_helper
 def note_proposals(book, where, table, centre, at):
-    """Note of how many changes from about the same vector that of the worker's next block is one.
+    """Record in A_ONE_OF how many changes start from about the vector of the worker's next block.
 
-    By what is in the vector that it begins at: of a worker of another centre there is under way
-    what its clocks are behind, and one more for each centre that passes them on. A centre that has
-    died has no clock any more: counted by its last one it would have more at every clock, and
-    changes would count less, without end. Who is done counts: when that is seen depends on timing.
+    A worker of this centre counts once. A worker of another centre counts once per clock that its
+    centre is behind in that vector, and once more per centre that passes its changes on. A dead
+    centre does not count: its clock stands still, so its count would grow at every clock and
+    changes would weigh less and less. A worker that is done still counts, because the moment at
+    which others see that it is done depends on timing.
     """
     found = 0
     for k in range(where.groups.shape[0]):
@@ -202,10 +203,11 @@ def note_proposals(book, where, table, centre, at):
 
 @exact_helper
 def tick(book, where, terms, table, me, centre):
-    """Move the centre's clock to what all its workers have passed.
+    """Advance the centre's clock to the one that all its workers have passed.
 
-    Of who has rows of its own, its own blocks count, and none of a worker's that is gone: all have
-    as many, so that no centre waits for a clock that nobody comes to.
+    Where workers have rows of their own, only blocks of these count, and none that a worker took
+    over from one that is gone: every worker has equally many, so no centre waits for a clock that
+    no worker reaches.
     """
     done = table[me, layout.T_SHARE] if terms.in_epoch > 0 else table[me, layout.T_CLOCK]
     store(book.rounds, me, done // terms.per)
@@ -215,6 +217,7 @@ def tick(book, where, terms, table, me, centre):
         in_run = state == layout.ACTIVE or state == layout.WAITING
         if where.groups[k] == centre and in_run:
             least = min(least, book.rounds[k])
+    # the maximum: a worker that joins late must not set the clock back
     store(book.clock, centre, max(book.clock[centre], least))
 
 
@@ -223,25 +226,25 @@ def tick(book, where, terms, table, me, centre):
 
 @exact_helper
 def limits_of(book, terms, edge, t, out):
-    """The threshold of an edge at clock t; where it is one for all, in `out`."""
+    """Write an edge's thresholds at clock t into `out`: one for all places, or one for each."""
     factor = 1.0 / math.sqrt(np.float64(t)) if terms.falls else 1.0
     ease = book.ease[edge]
     for j in range(out.shape[0]):
         hard = terms.hard[j]
-        if terms.soft == terms.soft and ease > 0.0:
+        if terms.soft == terms.soft and ease > 0.0:  # not NaN
             hard += ease * (terms.soft - hard)
         out[j] = hard * factor
 
 
 @exact_helper
 def span_of(clock):
-    """In which span of `course` a clock lies: each is a quarter longer than the one before."""
+    """Find a clock's span of `course`; each span is a quarter longer than the one before."""
     return min(SPANS - 1, int(SPANS_OF_DOUBLE * math.log2(np.float64(clock))))
 
 
 @exact_helper
 def choose_for(book, where, terms, centre, edge, now, limits):
-    """`centre_edges.choose`, for an edge at this clock."""
+    """Call `centre_edges.choose` for an edge at this clock."""
     if where.is_inner[edge] != 0:
         return centre_edges.choose(book, centre, edge, centre_edges.ABSOLUTE, where.every)
     if terms.kind != centre_edges.GIVEN:
@@ -251,14 +254,14 @@ def choose_for(book, where, terms, centre, edge, now, limits):
 
 @exact_helper
 def ease(book, terms, edge, towards):
-    """Ease the threshold where the link has had room at once, tighten it where it had not."""
+    """Ease the threshold if the link had space at once, tighten it if it had none."""
     if terms.soft == terms.soft:
         book.ease[edge] = min(1.0, max(0.0, book.ease[edge] + towards * EASIER))
 
 
 @exact_helper
 def write_update(book, where, terms, box, centre, edge, now, limits, at):
-    """Write what is significant into the next slot of an edge."""
+    """Write the significant changes into the next slot of an edge."""
     ease(book, terms, edge, -1.0 if book.wanted[edge] != 0.0 else 1.0)
     passed, changed, count = choose_for(book, where, terms, centre, edge, now, limits)
     n, item = book.mirror.shape[1], 4 if terms.single else 8
@@ -276,17 +279,17 @@ def write_update(book, where, terms, box, centre, edge, now, limits, at):
 
 @exact_helper
 def write_announcement(book, where, terms, box, centre, edge, now, limits, at):
-    """Write which values are to come into the last slot; whether there are any.
+    """Announce in the last slot which values are to come; return whether there are any.
 
-    Not in step: there every clock is waited for, with all its values. Who waited for values of a
-    clock that it may not take yet would do so for ever (`tests/models/mirrors.pml`, twin
-    NAMES_IN_STEP).
+    Never called in step, where every clock is awaited with all its values: a worker that waited
+    for the values of a clock that it may not take yet would wait forever
+    (`tests/models/mirrors.pml`, twin NAMES_IN_STEP).
     """
     choose_for(book, where, terms, centre, edge, now, limits)
     chosen, flags, known = book.chosen[centre], book.open[edge], book.announced[edge]
     slot = next_slot(box, edge)
     capacity = box.places.shape[2]
-    names = box.values[edge, slot][capacity:].view(np.int32)
+    names = box.values[edge, slot][capacity:].view(np.int32)  # places, two per float64
     count = 0
     for j in range(known.shape[0]):
         if (
@@ -299,7 +302,7 @@ def write_announcement(book, where, terms, box, centre, edge, now, limits, at):
     if count == 0:
         return False
     if count % 2 == 1:
-        names[count] = -1  # two to a value
+        names[count] = -1  # padding: the reader takes both halves of a value
     for k in range(count):
         known[names[k]] = 1
     book.n_announced[edge] += count
@@ -313,7 +316,7 @@ def write_announcement(book, where, terms, box, centre, edge, now, limits, at):
 
 @exact_helper
 def note_sent(book, where, box, centre, edge, now, at):
-    """Do what remains when a message has been sent."""
+    """Settle a message that has been sent: residual, clock notified, counts."""
     if at[A_KIND] != BARRIER:
         centre_edges.let_go(book, box, centre)
         store(book.notified, edge, now)
@@ -324,13 +327,13 @@ def note_sent(book, where, box, centre, edge, now, at):
 
 @exact_helper
 def write_next(book, where, terms, box, centre, edge, now, seconds, limits, at):
-    """Write a message for an edge that is due; 1: it has to go, 0: there is none, -1: ask first."""
-    room = has_capacity(box, edge, terms.queue)
-    if not room:
+    """Write a message for an edge that is due; 1: send it, 0: there is none, -1: ask first."""
+    has_space = has_capacity(box, edge, terms.queue)
+    if not has_space:
         if terms.difference == 0:
             return 0
         if book.wanted[edge] == 0.0:
-            book.wanted[edge] = max(seconds, 1e-300)
+            book.wanted[edge] = max(seconds, 1e-300)  # 0 would say that nothing is wanted
             return 0
         if seconds - book.wanted[edge] < terms.delay or under_way(box, edge) >= terms.queue:
             return 0
@@ -338,7 +341,7 @@ def write_next(book, where, terms, box, centre, edge, now, seconds, limits, at):
         at[A_ASKED] = edge + 1
         return -1
     at[A_ASKED] = 0
-    if room:
+    if has_space:
         write_update(book, where, terms, box, centre, edge, now, limits, at)
         return 1
     return 1 if write_announcement(book, where, terms, box, centre, edge, now, limits, at) else 0
@@ -349,7 +352,7 @@ def write_next(book, where, terms, box, centre, edge, now, seconds, limits, at):
 
 @exact_helper
 def way_of(where, edge, out):
-    """Write which edges of `out` pass on what comes along an edge; how many."""
+    """Write the edges of `out` that pass on an edge's messages; return how many."""
     n = 0
     for k in range(where.out.shape[0]):
         if where.passes_on[edge, k] != 0:
@@ -360,10 +363,11 @@ def way_of(where, edge, out):
 
 @exact_helper
 def finish_taking(book, where, box, live, centre, way):
-    """Take in what remains of the message that the journal names; done twice it is done once."""
+    """Take in the remainder of the message that the journal names; a repeat changes nothing."""
     journal = book.journal[centre]
     edge, number = journal[centre_edges.J_EDGE], journal[centre_edges.J_NUMBER]
     head = box.heads[edge, slot_of(box, number)]
+    # a maximum and an assignment: whoever takes over may do both again (`bring_to_an_end`)
     book.heard[edge] = max(book.heard[edge], head[layout.H_ROUND] // KINDS_OF_ROUND)
     book.got_number[edge] = number
     n = way_of(where, edge, way)
@@ -372,7 +376,7 @@ def finish_taking(book, where, box, live, centre, way):
 
 @exact_helper
 def block(book, box, edge, slot):
-    """Have reads of the parameters that a message announces wait for their values."""
+    """Block the parameters that a message announces: their reads wait for the values."""
     capacity, dense = box.places.shape[2], box.heads[edge, slot, layout.H_DENSE]
     names = box.values[edge, slot][capacity : capacity + dense].view(np.int32)
     blocked = book.blocked[edge]
@@ -385,10 +389,10 @@ def block(book, box, edge, slot):
 
 @exact_helper
 def find_next(book, terms, box, centre, edge):
-    """Slot of an edge's next message, if it announces values, or its time has come; else -1.
+    """Find the slot of an edge's next message, if it is an announcement or is due; else -1.
 
-    In step it comes before its time where this clock's has been taken. A centre may skip clocks,
-    when its slowest worker dies.
+    In step a message is early, and left, if this clock's has already been taken. The test is >=
+    because a centre may skip clocks when its slowest worker dies.
     """
     slot = find(box, edge)
     if slot < 0 or terms.difference > 0:
@@ -400,14 +404,15 @@ def find_next(book, terms, box, centre, edge):
 
 @exact_helper
 def may_take(book, where, terms, box, table, centre):
-    """Whether messages with values may be taken by now: in step, when each has come."""
+    """Whether messages with values may be taken now: in step, once every awaited one has come."""
     if terms.difference > 0:
         return True
     for k in range(where.into.shape[0]):
         edge = where.into[k]
         if book.heard[edge] >= book.clock[centre]:
             continue
-        silent = is_silent(book, where, box, table, edge)  # first: its last message is found then
+        # `is_silent` before `find`: a centre posts, then leaves, so its last message is found then
+        silent = is_silent(book, where, box, table, edge)
         if find(box, edge) < 0 and not silent:
             return False
     return True
@@ -415,14 +420,14 @@ def may_take(book, where, terms, box, table, centre):
 
 @exact_helper
 def take_mail(book, where, terms, box, table, live, centre, way):
-    """Take in what may be taken: by turns, a message of each edge in their order.
+    """Take in what may be taken: in each pass one message per edge, in the order of the edges.
 
-    In step, where centres may not differ by a clock, messages are taken when each has come that is
-    waited for: so a run with a worker in each centre has the same bits again.
+    In step, where centres may not differ by a clock, messages are taken only when every awaited
+    one has come: so a run with one worker per centre gives the same bits again.
     """
     took = True
     while took:
-        # who comes meanwhile is of the next pass
+        # decided once per pass: a message that comes meanwhile waits for the next pass
         took, allowed = False, may_take(book, where, terms, box, table, centre)
         for k in range(where.into.shape[0]):
             edge = where.into[k]
@@ -441,11 +446,11 @@ def take_mail(book, where, terms, box, table, live, centre, way):
 
 @exact_helper
 def is_behind_in_step(book, where, terms, box, table, centre):
-    """Whether somebody who goes on has still to be notified of this clock, where all are in step.
+    """Whether, in step, a reader that goes on has yet to be notified of this clock.
 
-    Between machines the word that a message was taken may come after the next one from there. Who
-    did not wait for it would notify of two clocks at once, and who took that one first would not
-    find the same changes significant.
+    Across sites an acknowledgement may come after the reader's own next message. A sender that did
+    not wait for it would notify the reader of two clocks at once, and a centre that took that
+    message first would not find the same changes significant.
     """
     if terms.difference > 0:
         return False
@@ -461,9 +466,10 @@ def is_behind_in_step(book, where, terms, box, table, centre):
 
 @exact_helper
 def is_owed(book, where, terms, table, me, centre, opened):
-    """Whether somebody may wait for what has no room, and nobody here will send it later.
+    """Whether a reader may wait for a message without space that this worker cannot send later.
 
-    Who has done its rows of an epoch, and waits for the others to do theirs, comes no more before.
+    A worker that has done its rows of an epoch sends nothing more until the others have done
+    theirs.
 
     opened : epochs that it may begin without the others; 0 where all begin together
     """
@@ -480,7 +486,7 @@ def is_owed(book, where, terms, table, me, centre, opened):
 
 @exact_helper
 def is_blocked(book, where, box, table):
-    """Whether values were announced that are still to come."""
+    """Whether announced values are still to come."""
     for k in range(where.into.shape[0]):
         edge = where.into[k]
         if book.n_blocked[edge] > 0 and not is_silent(book, where, box, table, edge):
@@ -490,7 +496,7 @@ def is_blocked(book, where, box, table):
 
 @exact_helper
 def wait_reason(book, where, terms, box, table, me, centre, opened):
-    """What the worker has to wait for; READS: perhaps for values; GO_ON: for nothing."""
+    """Find the worker's reason to wait; READS: perhaps for values; GO_ON: for nothing."""
     now = book.clock[centre]
     for k in range(where.into.shape[0]):
         edge = where.into[k]
@@ -504,7 +510,7 @@ def wait_reason(book, where, terms, box, table, me, centre, opened):
 
 @exact_helper
 def has_any_capacity(book, where, terms, box, table, centre):
-    """Whether there is room for what is due."""
+    """Whether any edge whose reader is due has space."""
     for k in range(where.out.shape[0]):
         edge = where.out[k]
         if is_due(book, where, table, edge, book.clock[centre]) and has_capacity(
@@ -516,11 +522,11 @@ def has_any_capacity(book, where, terms, box, table, centre):
 
 @exact_kernel
 def has_news(book, where, terms, box, table, me, at, opened):
-    """Whether another pass may come to something."""
+    """Whether another pass may achieve something."""
     centre = where.groups[me]
     if at[A_WHY] == FOR_LOCK:
-        holder = load(book.lock[centre], 0) - 1
-        return holder < 0 or load(table[holder], layout.T_STATE) == layout.DEAD
+        owner = load(book.lock[centre], 0) - 1
+        return owner < 0 or load(table[owner], layout.T_STATE) == layout.DEAD
     if is_behind_in_step(book, where, terms, box, table, centre):
         return has_any_capacity(book, where, terms, box, table, centre)
     allowed = may_take(book, where, terms, box, table, centre)
@@ -538,19 +544,20 @@ def has_news(book, where, terms, box, table, me, at, opened):
 
 @exact_helper
 def take_lock(book, table, me, centre):
-    """Take the centre's lock if it is free, or its holder is dead."""
+    """Take the centre's lock if it is free, or its owner is dead."""
     words = book.lock[centre]
-    holder = compare_exchange(words, 0, NOBODY, me + 1)
-    if holder == NOBODY:
+    owner = compare_exchange(words, 0, NOBODY, me + 1)
+    if owner == NOBODY:
         return True
-    if load(table[holder - 1], layout.T_STATE) != layout.DEAD:
+    if load(table[owner - 1], layout.T_STATE) != layout.DEAD:
         return False
-    return compare_exchange(words, 0, holder, me + 1) == holder
+    # of several workers that find the same owner dead only one succeeds
+    return compare_exchange(words, 0, owner, me + 1) == owner
 
 
 @exact_helper
 def bring_to_an_end(book, where, box, live, centre, way):
-    """Do what remains of what a dead holder was at."""
+    """Finish what a dead owner of the lock had begun, as its journal says."""
     journal = book.journal[centre]
     doing, edge, number = (
         journal[centre_edges.J_DOING],
@@ -569,12 +576,12 @@ def bring_to_an_end(book, where, box, live, centre, way):
 
 @exact_kernel
 def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, seconds, spin_ns):
-    """Go on with what is to be done after a block, as far as it goes; see the file's head.
+    """Advance through the phases after a block until the caller has to act; see the file's head.
 
     scratch : float64 [1] or [n] for limits, and int64 [len(out)]
-    opened : as of `is_owed`
+    opened : see `is_owed`
     seconds : of the run's clock
-    spin_ns : how long to wait here before the caller has to
+    spin_ns : how long to wait in this call before the caller has to wait
     """
     limits, way = scratch
     centre = where.groups[me]
@@ -588,6 +595,7 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
                     return FOR_LOCK
                 yield_core()
                 continue
+            # left open by an owner that died, or whose caller went no further (`release`)
             if book.journal[centre, centre_edges.J_DOING] != centre_edges.NOTHING:
                 bring_to_an_end(book, where, box, live, centre, way)
             if phase == FOLD:
@@ -596,7 +604,7 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
                 if terms.adopts == NOT or at[A_ONE_OF] == 0:
                     note_proposals(book, where, table, centre, at)
                 one_of = np.float64(at[A_ONE_OF])
-                # for all or for nobody: else some workers' changes would count more in the long run
+                # for all or for none: else some workers' changes would count more in the long run
                 is_level = where.is_close and terms.difference == 0
                 momentum = 1.0 - 1.0 / one_of if is_level else 0.0
                 who = where.first if live.is_direct else me
@@ -621,7 +629,7 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
                 if has_to_go > 0:
                     at[A_PHASE], at[A_ROUND] = SENT, now
                     if not terms.at_once:
-                        return HAND_OVER
+                        return HAND_OVER  # the caller sends it before it calls again
                     post(box, edge)
                     continue
             at[A_OUT] += 1
@@ -641,7 +649,7 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
                 if at[A_WHY] == FOR_VALUES:
                     why = FOR_VALUES
                 else:
-                    book.passes[me] += at[A_WHY] != ADOPT  # then it has been counted
+                    book.passes[me] += at[A_WHY] != ADOPT  # after ADOPT it has been counted
                     why = GO_ON
             if why == GO_ON and terms.adopts == PYTHON and at[A_WHY] != ADOPT:
                 at[A_WHY] = ADOPT
@@ -666,5 +674,5 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
 
 @exact_kernel
 def release(book, me, centre):
-    """Give the lock back if the worker holds it: its caller goes no further."""
+    """Give the lock back if the worker owns it: its caller goes no further."""
     compare_exchange(book.lock[centre], 0, me + 1, NOBODY)

@@ -1,11 +1,11 @@
 """Folding a worker's private copy into the shared vector, and the shared vector back.
 
-Who writes: each worker its own private arrays; the shared vector, segment by segment, the worker
-that holds the segment's word. Who reads: the same. Order: the word is taken with an acquiring
-compare-exchange and given back with a releasing store, so a segment is never half read. Nobody
-waits: a segment that is taken is left for the next exchange, and nothing is lost, because its
+Writers: each worker writes its own private arrays; the worker that has taken a segment's word
+writes that segment of the shared vector. Readers: the same. Order: the word is taken with an
+acquiring compare-exchange and given back with a releasing store, so a segment is never half read.
+No worker waits: a taken segment is left for the next exchange, and nothing is lost, because its
 change stays in the private copy (copy minus base) and its rows in `pending`. The monitor frees the
-words of a dead worker; what that worker had not folded is gone, and nothing else.
+words of a dead worker; only the changes that it had not folded are lost.
 
 The weight. Near the optimum a coordinate of curvature h contracts by about rho = 1 / (1 + z),
 z = eta h B, in the B rows between two exchanges. P workers that start from the same point e each
@@ -17,26 +17,26 @@ of the proposals has to be multiplied by
 which is 1 for cold coordinates (add: the workers' steps are disjoint), 1 / P for hot ones (average)
 and, for P = 2, exactly (1 + rho) / 2. For more workers the form used is
 1/P + (1 - 1/P) / (1 + P z / 2): the same limits and the same slope at z = 0, without powers.
-What else was tried is in `docs/tried/2026-11/exchange.md`.
+Other forms that were tried are in `docs/tried/2026-11/exchange.md`.
 
-The stretch. A weight below one repairs, after the rows, that every worker has made the others'
-steps too. The rules that remember rows can do better: a worker writes each of its steps P times as
-long into its copy, so that what it sees moves as if the others were doing alike, and folds 1 / P of
-the change: every step is added whole, none twice, and nothing waits (the local problem of CoCoA+,
+The stretch. A weight below one corrects, after the rows, for the steps that the other workers have
+made as well. The rules that remember rows can do better: a worker writes each of its steps P times
+as long into its copy, so the copy moves as if the others did the same, and folds 1 / P of the
+change: every step is added whole, none twice, and nothing waits (the local problem of CoCoA+,
 Ma et al. 2015, with gamma = 1 and sigma' = P). That is sound as long as the longer step does not
 carry a row's prediction beyond its own optimum, so the stretch has a limit
 (`rules.pace.stretch_limit`), and the weight above is applied with P / stretch for P.
 
-The dual rule's vector must remain the sum of the rows' dual variables. There the part that the
-weight holds back stays in the copy, on top of the shared vector, and is offered again at the next
-exchange (`carry`): shared vector plus all copies' changes is always the whole sum, and a worker's
-last flush folds all of its part. SAGA's average must remain the mean of its table, so its changes
-are added whole; the vector itself is bound to nothing. It is folded as above, or, where that is
-stable (`rules.pace.carries`), carried like the dual rule's: where all features are hot, the
-weights, which come from an upper bound of the curvature, drop progress that is worth having. Until
-the last flush, where all workers would fold at once what was to come one exchange after the other:
-there it is dropped. The intercept is carried where SAGA's vector is: its steps are short, and every
-epoch needs all of them. The dual rule's is dropped: carried, it diverged on rows of one direction
+The dual rule's vector must remain the sum of the rows' dual variables. For it, the part that the
+weight withholds stays in the copy, on top of the shared vector, and is offered again at the next
+exchange (`carry`): the shared vector plus all copies' changes is always the whole sum, and a
+worker's last flush folds all of its part. SAGA's average must remain the mean of its table, so its
+changes are added whole; the vector itself has no such constraint. It is folded as above, or, where
+that is stable (`rules.pace.carries`), carried like the dual rule's: where all features are hot, the
+weights, which come from an upper bound of the curvature, drop useful progress. In the last flush
+it is dropped, because all workers would fold at once the parts meant for one exchange after the
+other. The intercept is carried where SAGA's vector is: its steps are short, and every epoch needs
+all of them. The dual rule's intercept is dropped: carried, it diverged on rows of one direction
 with 8 workers.
 """
 
@@ -47,28 +47,28 @@ from hogshare.kernels.jit.atomics import compare_exchange, fetch_add, load, pref
 from hogshare.kernels.jit.decorators import helper, inlined
 from hogshare.kernels.rules.sgd_steps import fold_scale
 
-# How an exchange meets the segments. Of NumPy's, because Numba compiles a large helper anew for
-# each constant of Python's.
+# How an exchange treats taken segments. NumPy integers, because Numba compiles a large helper anew
+# for each Python constant.
 TRY = np.int64(0)
 WAIT = np.int64(1)
 ALL = np.int64(2)
-PART = np.uint64(256)  # coordinates that are folded while the next ones are fetched
+PART = np.uint64(256)  # coordinates folded while the next ones are fetched
 
 
 @inlined
 def exchange_weight(z, n_workers):
-    """Share of a coordinate's change that is folded; see the file's head."""
+    """Return the share of a coordinate's change that is folded; see the file's head."""
     even = 1.0 / n_workers
     return even + (1.0 - even) / (1.0 + 0.5 * n_workers * z)
 
 
 @inlined
 def fetch_next(shared, begin, end):
-    """Ask for the lines that come after the part that begins at `begin`; return where that ends.
+    """Prefetch the lines after the part that begins at `begin`; return the end of that part.
 
-    Another core wrote them last. A line that is read, then written, is fetched from there and then
-    asked for a second time; asked for as one to be written, it comes once, and in good time. Every
-    loop over coordinates has its parts inside: around all of the fold they cost the vectors.
+    Another core wrote them last. A line that is read and then written costs two requests to that
+    core; requested for writing, it comes once, and in good time. Every loop over coordinates has
+    its own loop over parts: one such loop around the whole fold prevented vectorisation.
     """
     stop = min(begin + PART, end)
     following = stop
@@ -82,12 +82,12 @@ def fetch_next(shared, begin, end):
 def fold_segment(
     shared, private, curvature, first, last, n_workers, rows, decay, carry, stretch, after_stretch
 ):
-    """Exchange features ``first:last`` of every column; the segment's word is held.
+    """Exchange features ``first:last`` of every column; the caller has taken the segment's word.
 
-    n_workers : of which this is one proposal, beyond what the stretch has taken account of
+    n_workers : proposals that this is one of, beyond those that the stretch accounts for
     rows : times the stretch
-    carry : 1.0 leaves what is not folded in the copy, to be folded later; 0.0 drops it
-    stretch, after_stretch : of the copy's change, and of what is carried
+    carry : 1.0 leaves the unfolded part in the copy, to be folded later; 0.0 drops it
+    stretch, after_stretch : of the copy's change, and of the carried part
     """
     local = private.local
     w = private.w
@@ -95,7 +95,7 @@ def fold_segment(
     n_columns = np.uint64(local.shape[1])
     kind = w.dtype.type
     even = kind(1.0 / n_workers)
-    rest = kind(1.0 - 1.0 / n_workers)
+    uneven = kind(1.0 - 1.0 / n_workers)
     one = kind(1.0)
     zero = kind(0.0)
     shrink = kind(decay)
@@ -103,7 +103,7 @@ def fold_segment(
     carried = kind(carry * after_stretch / stretch)
     share = kind(1.0 / stretch)
     if n_workers == 1.0 and (carry > 0.0 or stretch > 1.0):
-        # everything is folded; the rules that remember rows have no scale, and no zeros here
+        # everything is folded; the rules that remember rows have no scale, and no exact zeros
         begin, end = np.uint64(first) * n_columns, np.uint64(last) * n_columns
         while begin < end:
             stop = fetch_next(shared, begin, end)
@@ -115,7 +115,7 @@ def fold_segment(
             begin = stop
         return
     if n_columns == 1:
-        # as below, up to rounding, with the column's numbers in registers: so it is vectorised
+        # the loop below, up to rounding, with the column's numbers in registers: it is vectorised
         scale = kind(local[layout.L_SCALE, 0])
         slope = half * kind(local[layout.L_ETA, 0])
         offset = one + slope * shrink
@@ -126,7 +126,7 @@ def fold_segment(
                 before = shared[j]
                 mine = scale * w[j]
                 change = mine - base[j]
-                folded = (even + rest / (slope * kind(curvature[j]) + offset)) * change
+                folded = (even + uneven / (slope * kind(curvature[j]) + offset)) * change
                 after = before + share * folded
                 if mine == zero and carried == zero and abs(before) <= abs(base[j]):
                     after = zero
@@ -140,13 +140,13 @@ def fold_segment(
         for c in range(n_columns):
             j = f * n_columns + c
             # curved * eta is z * n_workers / 2
-            weight = even + rest / (one + curved * kind(local[layout.L_ETA, c]))
+            weight = even + uneven / (one + curved * kind(local[layout.L_ETA, c]))
             before = shared[j]
             mine = kind(local[layout.L_SCALE, c]) * w[j]
             change = mine - base[j]
             after = before + share * (weight * change)
             if mine == zero and carried == zero and abs(before) <= abs(base[j]):
-                # what clipped the base to zero clips anything smaller: l1's zeros stay exact
+                # l1's zeros stay exact: the penalty that clipped the base clips anything smaller
                 after = zero
             shared[j] = after
             w[j] = after + carried * (change - weight * change)
@@ -155,9 +155,9 @@ def fold_segment(
 
 @helper
 def fold_intercept(shared_intercept, dual_mean, private, curvature, n_workers, rows, carry):
-    """Exchange the intercepts and the means of the duals; the first segment's word is held.
+    """Exchange intercepts and means of duals; the caller has taken the first segment's word.
 
-    carry : as of `fold_segment`
+    carry : see `fold_segment`
     """
     local = private.local
     for c in range(local.shape[1]):
@@ -193,12 +193,12 @@ def fold_average(shared, private, first, last):
 
 @inlined
 def proposals(schedule, me):
-    """How many proposals from about one point this push is one of.
+    """Count the proposals from about one point that this push is one of.
 
-    Usually the number of live workers. A worker that was preempted for long pushes a change whose
-    starting point is far behind: `behind` others have pushed since, and it counts as one of that
-    many. Where nobody else has pushed between this worker's last two pulls, the others stand still,
-    and it counts as alone.
+    Usually this is the number of live workers. A worker that was preempted for long pushes a change
+    whose starting point is far behind: `behind` others have pushed since, and it counts as one of
+    that many. If no other worker has pushed between this worker's last two pulls, the others stand
+    still, and it counts as alone.
     """
     table = schedule.table
     behind = load(schedule.control, layout.VERSION) - table[me, layout.T_VERSION]
@@ -226,7 +226,7 @@ def leave_segment(private, first, last, ratio):
 
 @inlined
 def stretch_of(live, n_workers, limit):
-    """What to stretch steps by: the number of live workers, up to the limit; 1 for who is alone."""
+    """Return the stretch of steps: the number of live workers, up to the limit; 1 for one alone."""
     return max(1.0, min(limit, min(np.float64(n_workers), np.float64(live))))
 
 
@@ -234,11 +234,11 @@ def stretch_of(live, n_workers, limit):
 def fold_copy(schedule, vector, memory, private, me, decay, carry, limit, how, proposals_now, live):
     """Fold the worker's copy into the shared vector and the shared vector into the copy.
 
-    carry : see `fold_segment`; of the dual rule, the last flush folds whole what is carried
+    carry : see `fold_segment`; the dual rule's last flush folds the carried part whole
     limit : the largest stretch of the steps until the next exchange
-    how : TRY leaves a segment that another holds for the next time, WAIT waits for it, ALL waits
-        and leaves nothing in the copy that is part of a sum (the last flush of a worker)
-    proposals_now : of which this is one
+    how : TRY leaves a segment that another worker has taken for the next exchange, WAIT waits for
+        it, ALL waits and leaves no part of a sum in the copy (a worker's last flush)
+    proposals_now : the number of proposals that this is one of
     live : workers in the run
     """
     local = private.local
@@ -249,14 +249,14 @@ def fold_copy(schedule, vector, memory, private, me, decay, carry, limit, how, p
     n_workers = np.float64(proposals_now)
     after_stretch = stretch_of(live, n_workers, limit)
     if how == ALL and carry > 0.0 and private.average.shape[0] == 0:
-        n_workers = 1.0
-    rest = max(1.0, n_workers / stretch)
+        n_workers = 1.0  # the dual rule: its vector is a sum, so the last flush withholds nothing
+    unstretched = max(1.0, n_workers / stretch)
     if private.lag.shape[0] > 0:
         fold_scale(private, 0, n_columns)
     size = (n_features + n_segments - 1) // n_segments
-    turn = (me * n_segments) // max(1, schedule.table.shape[0])
-    for s in range(n_segments):
-        segment = (turn + s) % n_segments
+    offset = (me * n_segments) // max(1, schedule.table.shape[0])
+    for s in range(n_segments):  # from a segment of its own on: workers seldom meet at one word
+        segment = (offset + s) % n_segments
         first = segment * size
         last = min(n_features, first + size)
         word = segment * layout.WORD
@@ -265,6 +265,7 @@ def fold_copy(schedule, vector, memory, private, me, decay, carry, limit, how, p
         while how != TRY and not free:
             free = compare_exchange(vector.segments, word, 0, me + 1) == 0
         if free:
+            # all rows since this segment was folded last, skipped exchanges included
             rows = np.float64(private.pending[segment])
             private.pending[segment] = 0
             fold_segment(
@@ -273,7 +274,7 @@ def fold_copy(schedule, vector, memory, private, me, decay, carry, limit, how, p
                 vector.curvature,
                 first,
                 last,
-                rest,
+                unstretched,
                 stretch * rows,
                 decay,
                 carry,
@@ -303,7 +304,7 @@ def fold_copy(schedule, vector, memory, private, me, decay, carry, limit, how, p
 
 @inlined
 def take_in(shared, private, base, first, last):
-    """Add what others have changed since the last exchange to the copy of ``first:last``."""
+    """Add the others' changes since the last exchange to the copy of ``first:last``."""
     for j in range(np.uint64(first), np.uint64(last)):
         now = shared[j]
         private[j] = now + (private[j] - base[j])  # exactly `now` where nothing was carried
@@ -312,10 +313,11 @@ def take_in(shared, private, base, first, last):
 
 @helper
 def pull(schedule, vector, memory, private, me):
-    """Take in what others have pushed since this worker's push, and push nothing.
+    """Take in the others' pushes since this worker's push, and push nothing.
 
-    For whoever has waited at a barrier: after it, the pushes that it waited for are in the copy.
+    For a worker that has waited at a barrier: afterwards the awaited pushes are in the copy.
     """
+    # before the segments: pushes that come while these are read are counted by the next pull
     version = load(schedule.control, layout.VERSION)
     brought = load(schedule.control, layout.BROUGHT)
     state = schedule.table[me]
@@ -345,27 +347,27 @@ def pull(schedule, vector, memory, private, me):
 
 @helper
 def exchange(schedule, vector, memory, private, me, decay, carry, limit, how):
-    """`fold_copy` as one of so many proposals as it turns out to be now."""
+    """Do `fold_copy` with the present numbers of proposals and live workers."""
     live, one_of = load(schedule.control, layout.LIVE), proposals(schedule, me)
     fold_copy(schedule, vector, memory, private, me, decay, carry, limit, how, one_of, live)
 
 
 @inlined
 def decay_of(rule):
-    """Strength of l2, as far as it is part of what contracts a coordinate."""
+    """Return the strength of l2, as far as it contracts a coordinate."""
     return (1.0 - rule.l1_ratio) * rule.alpha if rule.penalty != 0 else 0.0
 
 
 @helper
 def push_private(rule, schedule, vector, memory, private, me, how):
-    """One exchange, counted."""
+    """Do one exchange, and count it."""
     exchange(schedule, vector, memory, private, me, decay_of(rule), rule.carry, rule.stretch, how)
     record_push(schedule, me)
 
 
 @helper
 def push_in_order(rule, schedule, vector, memory, private, me, how, n_workers):
-    """One exchange of an ordered run, counted: `n_workers` all start from about one point."""
+    """Do and count one exchange of an ordered run: `n_workers` all start from about one point."""
     of_rule = decay_of(rule), rule.carry, rule.stretch
     fold_copy(schedule, vector, memory, private, me, *of_rule, how, n_workers, n_workers)
     record_push(schedule, me)
@@ -373,7 +375,7 @@ def push_in_order(rule, schedule, vector, memory, private, me, how, n_workers):
 
 @helper
 def record_push(schedule, me):
-    """Count one push; its staleness is the number of pushes by others since this worker's pull."""
+    """Count one push; its staleness is the number of others' pushes since this worker's pull."""
     table = schedule.table
     version = fetch_add(schedule.control, layout.VERSION, 1)
     staleness = version - table[me, layout.T_VERSION]
@@ -385,7 +387,7 @@ def record_push(schedule, me):
 
 @helper
 def adopt_shared(schedule, vector, memory, private, me, live, limit):
-    """Start from the shared vector: a worker's first pull. Segments may be a few pushes apart.
+    """Copy the shared vector: a worker's first pull. Segments may differ by a few pushes.
 
     live, limit : for the stretch of the steps until the first exchange
     """

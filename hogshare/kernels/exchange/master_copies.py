@@ -1,13 +1,13 @@
-"""A master's model at sites that have no part in its memory: what is new there, and how it comes.
+"""Copies of a master's model at sites outside its memory: listing and writing their news.
 
-A site's vector is the master's as of some version. News are the coordinates that have another value
-by now; they are written as the master writes a version, under the seqlock that workers read behind
-(`master_updates.read_once`), with the counts of messages that are in it. So what a worker reads is
-a state that the master's model has been in.
+A site's vector is some version of the master's. News are the coordinates that have another value by
+now; they are written as the master writes a version, under the seqlock that workers read behind
+(`master_updates.read_once`), with the counts of messages that are in it. So a worker reads a state
+that the master's model has been in.
 
-Who writes: at the master's site `reported`, the thread that is the master; at others the vector,
-VERSION, WRITES, APPLIED and T_APPLIED the thread that talks to the master's site, and nobody else.
-Who frees: nobody in a kernel.
+Writers: at the master's site the thread that is the master writes `reported`; at another site the
+thread that talks to the master's site, alone, writes the vector, VERSION, WRITES, APPLIED and
+T_APPLIED. Nothing is freed in a kernel.
 """
 
 import numpy as np
@@ -19,10 +19,9 @@ from hogshare.kernels.jit.decorators import kernel
 
 @kernel
 def list_news(vector, reported, places, values):
-    """List where the model is not what a site was told, and how many places those are.
+    """List the places where the model differs from the report to a site; return how many.
 
-    Beyond as many as `places` holds they are counted, and not listed. `reported` is brought up to
-    date.
+    Places beyond the length of `places` are counted and not listed. `reported` is updated.
 
     reported : float64, coefficients and then intercepts
     """
@@ -41,11 +40,11 @@ def list_news(vector, reported, places, values):
 
 @kernel
 def take_news(schedule, vector, places, values, version, applied, of_workers, first):
-    """Write news of the master's into a site's vector.
+    """Write the master's news into a site's vector.
 
-    places : int64, of the values; empty: they are all
-    version, applied : of the master's model that they make of it
-    of_workers : int64, T_APPLIED of the workers here, from worker `first` on
+    places : int64, of the values; empty: the values are the whole vector
+    version, applied : of the master's model that results
+    of_workers : int64, T_APPLIED of this site's workers, from worker `first` on
     """
     control = schedule.control
     kind = vector.w.dtype.type
@@ -62,4 +61,5 @@ def take_news(schedule, vector, places, values, version, applied, of_workers, fi
         store(schedule.table[first + k], layout.T_APPLIED, of_workers[k])
     store(control, layout.APPLIED, applied)
     store(control, layout.VERSION, version)
+    # even again, after all else: a reader that saw none of this, or all, finds WRITES unmoved
     store(control, layout.WRITES, load(control, layout.WRITES) + 1)

@@ -3,47 +3,46 @@
     snapshot -> rows, on the worker's copy -> weighted change -> slot -> journal -> model
 
 Source: Lian et al. 2015, AsySG-con, Algorithm 1: the master sums the first M gradients that arrive,
-whoever sends them, and updates the model at once, so that what a worker reads is a state that the
-model has been in. Departures: a message is a change (step size times gradient, penalties on the
-rows' support as in `hogwild_steps`) on the coordinates of a worker's rows; the sum of fewer than M
-that is left at the end of a run is applied, and by default a worker weighs its changes, and a
-message is thousands of rows.
+from any worker, and updates the model at once, so a worker reads a state that the model has been
+in. Departures: a message is a change (step size times gradient, penalties on the rows' support as
+in `hogwild_steps`) on the coordinates of a worker's rows; a sum of fewer than M messages at the end
+of a run is applied; by default a worker weighs its changes, and a message is thousands of rows.
 
-Who writes:
+Writers:
 
-- "The master" below is who has SERVING: the master itself, or a worker that has posted and finds
-  nobody at it (`help_master`). The word is taken by a compare-exchange (acquiring) and given back
-  by a releasing store, so that all that one of them has written the next one sees.
-- The model (`w`, `intercept`), VERSION and the sum: the master alone. WRITES is a seqlock: odd
-  while it writes. A worker reads the coordinates of its rows, or all, and reads again if WRITES has
-  moved.
-- The mailbox, of which edge k is from worker k to the master: as `edge_slots` says. The master
-takes
-  a message after it has added it to the sum: if the message filled that, after the update and as
-  part of it.
-- T_STALENESS, T_PUSHES, T_APPLIED, APPLIED, the histograms of staleness and age: the master.
+- "The master" below is the owner of SERVING: the master itself, or a worker that has posted and
+  finds the master's work free (`help_master`). The word is taken by a compare-exchange (acquiring)
+  and given back by a releasing store, so each owner sees all that the one before has written.
+- The master alone writes the model (`w`, `intercept`), VERSION and the sum. WRITES is a seqlock:
+  odd while the master writes. A worker reads the coordinates of its rows, or all, and reads again
+  if WRITES has moved.
+- The mailbox, whose edge k leads from worker k to the master, is written as `edge_slots` says. The
+  master takes a message after adding it to the sum; if the message filled the sum, after the update
+  and as part of it.
+- The master writes T_STALENESS, T_PUSHES, T_APPLIED, APPLIED, the histograms of staleness and age.
 
-Two counts of how old a message is when it is taken. Its *age* is the paper's tau: the updates of
-the model since its snapshot, whoever sent what was in them; cutoff and damping go by it. Its
-*staleness* is what it is on every plane: pushes of others between its pull and its push, which
-here are those of their messages, none of the dropped, that the master has taken by then and the
-snapshot has not. With M = 1 the two differ where a worker has read before its own last message was
-in the model.
+Two counts say how old a message is when it is taken. Its *age* is the paper's tau: the updates of
+the model since its snapshot, from any worker's messages; cutoff and damping use it. Its *staleness*
+is defined as on every plane: pushes of others between its pull and its push. On this plane these
+are the others' messages, without dropped ones, that the master has taken by then and that the
+snapshot does not contain. With M = 1 the two differ where a worker has read before its own last
+message was in the model.
 
 The weight is that of an exchange, c(z, P) (`copy_exchange.exchange_weight`), with z = step x rows x
 (curvature + l2) of a coordinate, and P messages from about one point (`proposals`); the derivation
-is in `docs/exchange.md`. A worker weighs what it writes into its slot, and whoever takes it adds:
-what the master has added is the weight times what the worker has changed. A coordinate that l1 has
-clipped to zero has place -1 - j, with minus what it was (`clipped`).
+is in `docs/exchange.md`. A worker weighs what it writes into its slot and the master only adds, so
+the model gains the weight times the worker's change. A coordinate that l1 has clipped to zero has
+place -1 - j, with minus its former value (`clipped`).
 
 A message has a place for each value, or is whole (H_WHOLE): a value of the model's dtype for each
-coordinate. A whole one is added by loops over vectors, into the journal at once where it is an
-update by itself.
+coordinate. A whole one is added by loops over vectors, straight into the journal if it is an update
+by itself.
 
-If the master dies: before an update it writes the new values of all coordinates beside, then
-JOURNAL. Who takes over writes them again if there is a journal, which is the same as once, and
-otherwise throws the unfinished sum away: up to M - 1 messages, and nothing else, are lost. Who dies
-with SERVING has it until that has been done (`take_over`); without, nothing is left undone.
+If the master dies: before an update it writes the new values of all coordinates into the journal,
+then JOURNAL. Its successor writes an open journal into the model again, which has the same effect
+as once, and otherwise discards the unfinished sum: up to M - 1 messages, and nothing else, are
+lost. A dead owner has SERVING until that has been done (`take_over`); a worker that dies without
+SERVING leaves nothing half done.
 """
 
 import numpy as np
@@ -59,9 +58,9 @@ from hogshare.kernels.rules.penalties import ELASTICNET, L1
 from hogshare.kernels.rules.sgd_steps import fold_scale
 from hogshare.kernels.schedule.epoch_schedule import MEAN, SUM, WEIGHTED, note_event, workers_left
 
-ATTEMPTS = 64  # to read, before the master is asked to wait
-MOST_ATTEMPTS = 4096  # before the worker lets others run; the master may have died
-COURTESY = 20_000  # looks of the master at readers that it lets go first
+ATTEMPTS = 64  # reads before the worker asks the master to wait
+MOST_ATTEMPTS = 4096  # reads before the worker lets others run: the master may have died
+COURTESY = 20_000  # polls of READERS before the master writes all the same
 OVER = -1  # answer of `serve`
 
 
@@ -75,7 +74,7 @@ def copy_place(vector, private, j):
 
 @helper
 def copy_all(vector, private):
-    """Copy the model, but for the intercepts, as quick as memory is."""
+    """Copy the model, except the intercepts, at the speed of memory."""
     w, base = private.w, private.base
     for j in range(w.shape[0]):
         value = vector.w[j]
@@ -85,7 +84,7 @@ def copy_all(vector, private):
 
 @helper
 def copy_support(rows, order, first, last, vector, private):
-    """Copy the coordinates of some rows from the model, all if those are many; how many numbers."""
+    """Copy some rows' coordinates from the model, all if they are many; count the numbers."""
     n_columns = private.local.shape[1]
     if rows.width > 0 or (last - first) * 8 > private.w.shape[0]:
         copy_all(vector, private)
@@ -106,10 +105,11 @@ def read_once(rows, order, first, last, plan, schedule, vector, mail, private, m
     """Try to copy a state that the model has been in. False: the master wrote meanwhile."""
     control = schedule.control
     state = schedule.table[me]
-    before = load(control, layout.WRITES)
+    before = load(control, layout.WRITES)  # acquiring: all copies below come after it
     if before % 2 != 0:
         return False
     version = load(control, layout.VERSION)
+    # the counts belong to the snapshot, so they are loaded inside the seqlock
     mine = load(state, layout.T_APPLIED)
     pulled = load(control, layout.APPLIED) - mine
     if plan.copied != 0:
@@ -122,7 +122,7 @@ def read_once(rows, order, first, last, plan, schedule, vector, mail, private, m
         local[layout.L_SCALE, c] = 1.0
         local[layout.L_INTERCEPT, c] = vector.intercept[c]
         local[layout.L_INTERCEPT_BASE, c] = vector.intercept[c]
-    fence()  # the copies come before the second look
+    fence()  # the copies come before the second load of WRITES
     if load(control, layout.WRITES) != before:
         return False
     state[layout.T_VERSION] = version
@@ -136,10 +136,10 @@ def read_once(rows, order, first, last, plan, schedule, vector, mail, private, m
 
 @helper
 def read_snapshot(rows, order, first, last, plan, schedule, vector, mail, private, me):
-    """Copy a state that the model has been in; False if that does not come about.
+    """Copy a state that the model has been in; False if no attempt finds one.
 
-    A master that writes without a pause might starve readers, so after some attempts it is asked
-    to let this one go first.
+    A master that writes without a pause might starve readers, so after some attempts the worker
+    asks it to wait (READERS).
     """
     for _ in range(ATTEMPTS):
         if read_once(rows, order, first, last, plan, schedule, vector, mail, private, me):
@@ -156,22 +156,23 @@ def read_snapshot(rows, order, first, last, plan, schedule, vector, mail, privat
 
 @helper
 def taken_since(schedule, worker, pulled):
-    """Messages of others that the master has taken since a worker read so many of them."""
+    """Count the others' messages that the master has taken since a worker had `pulled` of them."""
     control = schedule.control
     taken = load(control, layout.APPLIED) + load(control, layout.GATHERED)
-    # after a master's death the counts may be one off
+    # the maximum: after a master's death the counts may be one off
     return max(0, taken - load(schedule.table[worker], layout.T_PUSHES) - pulled)
 
 
 @helper
 def proposals(plan, schedule, mail, me):
-    """How many messages from about one point the next one of this worker is one of.
+    """Count the messages from about one point that the worker's next message is one of.
 
-    Those that will be in the model and are not in what it has been computed from: of others, taken
-    meanwhile or waiting to be, its own that were under way when it read, and itself; at least as
-    many as there are workers, who each compute one, and as an update sums. Where nobody else has
-    sent anything since this worker's last message either, the others stand still, and it counts as
-    alone. In rounds it is the workers, whatever the moment.
+    These are the messages that will be in the model and are not in the snapshot: messages of others
+    that were taken meanwhile or wait to be taken, own messages that were under way at the read, and
+    the next message itself. The count is at least the number of workers, since each computes a
+    message, and at least the number that an update sums. If no other worker has sent a message
+    since this worker's last one either, the others stand still, and the worker counts as alone. In
+    rounds the count is the number of workers at any moment.
     """
     state = schedule.table[me]
     if state[layout.T_PROPOSALS] > 0:
@@ -197,11 +198,11 @@ def proposals(plan, schedule, mail, me):
 
 @helper
 def write_message(rows, rule, order, first, last, t, plan, schedule, vector, mail, private, me):
-    """Put what has changed in the copy since the snapshot into the worker's next slot.
+    """Write the copy's changes since the snapshot into the worker's next slot.
 
-    A coordinate is written once: then the copy and its base agree. One that is NaN agrees with
-    nothing, and comes again with every row that has it, while a slot has room for every coordinate
-    of the block once. What there is no room for then is lost, in a run that is.
+    A coordinate is written once: then the copy and its base agree. A NaN agrees with nothing and
+    is written again for every row that has it, but a slot has space for every coordinate of the
+    block only once. Changes beyond that space are lost, and so is a run with a NaN.
 
     t : time of the row after the block
     """
@@ -219,7 +220,7 @@ def write_message(rows, rule, order, first, last, t, plan, schedule, vector, mai
         one_of = proposals(plan, schedule, mail, me)
     clips = plan.fold != SUM and (rule.penalty == L1 or rule.penalty == ELASTICNET)
     even = 1.0 / one_of
-    rest = 1.0 - even if plan.fold == WEIGHTED else 0.0
+    uneven = 1.0 - even if plan.fold == WEIGHTED else 0.0
     half = 0.5 * one_of * (last - first)
     decay = decay_of(rule)
     iterates = t - max(rule.first_t, rule.average)
@@ -231,6 +232,7 @@ def write_message(rows, rule, order, first, last, t, plan, schedule, vector, mai
             place = f * np.uint64(n_columns)
             for c in range(n_columns):
                 j = place + np.uint64(c)
+                # the second condition: NaN differs from its base every time
                 if w[j] != base[j] and count < places.shape[0]:
                     places[count] = j
                     change = np.float64(w[j]) - np.float64(base[j])
@@ -239,11 +241,11 @@ def write_message(rows, rule, order, first, last, t, plan, schedule, vector, mai
                             places[count] = -1 - np.int64(j)
                         else:
                             z = half * local[layout.L_ETA, c]
-                            z *= np.float64(vector.curvature[f]) + decay if rest > 0.0 else 1.0
+                            z *= np.float64(vector.curvature[f]) + decay if uneven > 0.0 else 1.0
                             whole = change
-                            change *= even + rest / (1.0 + z)
+                            change *= even + uneven / (1.0 + z)
                             if averaging:
-                                # iterates of the block are the copy's, later ones the model's
+                                # the block's iterates are the copy's, later ones the model's
                                 private.lag[j] += iterates * (whole - change)
                     changes[count] = change
                     base[j] = w[j]
@@ -258,7 +260,7 @@ def write_message(rows, rule, order, first, last, t, plan, schedule, vector, mai
 
 @helper
 def write_intercepts(plan, vector, mail, private, me, slot, at, one_of, n_rows):
-    """Put what has changed in the intercepts behind a message's values, from `at` on."""
+    """Write the intercepts' changes behind a message's values, from `at` on."""
     local = private.local
     changes = mail.box.values[me, slot]
     for c in range(local.shape[1]):
@@ -273,13 +275,13 @@ def write_intercepts(plan, vector, mail, private, me, slot, at, one_of, n_rows):
 
 @inlined
 def whole_size(vector):
-    """Values of a mailbox that a value of the model's dtype for each coordinate takes."""
+    """Count the mailbox's float64 values that one model value per coordinate occupies."""
     return (vector.w.shape[0] * vector.w.itemsize + 7) // 8
 
 
 @helper
 def write_copy(rule, n_rows, plan, schedule, vector, mail, private, me):
-    """`write_message` of a copy with a scale: of all coordinates, or with l1 of those that differ.
+    """Do `write_message` for a scaled copy: all coordinates, or with l1 those that differ.
 
     n_rows : of the block
     """
@@ -294,7 +296,7 @@ def write_copy(rule, n_rows, plan, schedule, vector, mail, private, me):
     one_of = proposals(plan, schedule, mail, me)
     kind = w.dtype.type
     even = kind(1.0 / one_of)
-    rest = kind(1.0 - 1.0 / one_of) if plan.fold == WEIGHTED else kind(0.0)
+    uneven = kind(1.0 - 1.0 / one_of) if plan.fold == WEIGHTED else kind(0.0)
     half = kind(0.5 * one_of * n_rows)
     decay = kind(decay_of(rule))
     one = kind(1.0)
@@ -314,11 +316,11 @@ def write_copy(rule, n_rows, plan, schedule, vector, mail, private, me):
                     places[count] = -1 - j
                 elif one_of > 1:
                     slope = half * kind(local[layout.L_ETA, c])
-                    curved = slope * (kind(vector.curvature[f]) + decay) if rest > 0.0 else slope
-                    change *= even + rest / (one + curved)
+                    curved = slope * (kind(vector.curvature[f]) + decay) if uneven > 0.0 else slope
+                    change *= even + uneven / (one + curved)
                 changes[count] = np.float64(change)
                 count += 1
-    elif one_of == 1 or rest == 0.0:
+    elif one_of == 1 or uneven == 0.0:
         for c in range(n_columns):
             scale = kind(local[layout.L_SCALE, c])
             for j in range(c, w.shape[0], n_columns):
@@ -328,14 +330,14 @@ def write_copy(rule, n_rows, plan, schedule, vector, mail, private, me):
         slope = half * kind(local[layout.L_ETA, 0])
         offset = one + slope * decay
         for j in range(w.shape[0]):
-            weight = even + rest / (slope * kind(vector.curvature[j]) + offset)
+            weight = even + uneven / (slope * kind(vector.curvature[j]) + offset)
             whole[j] = weight * (scale * w[j] - base[j])
     else:
         for f in range(np.uint64(vector.curvature.shape[0])):
             curved = half * (kind(vector.curvature[f]) + decay)
             for c in range(n_columns):
                 j = f * np.uint64(n_columns) + np.uint64(c)
-                weight = even + rest / (one + curved * kind(local[layout.L_ETA, c]))
+                weight = even + uneven / (one + curved * kind(local[layout.L_ETA, c]))
                 whole[j] = weight * (kind(local[layout.L_SCALE, c]) * w[j] - base[j])
     write_intercepts(plan, vector, mail, private, me, slot, at, one_of, n_rows)
     head = box.heads[me, slot]
@@ -347,7 +349,7 @@ def write_copy(rule, n_rows, plan, schedule, vector, mail, private, me):
 
 @helper
 def address(schedule, mail, me, ticket):
-    """Say of the message in the worker's next slot what it was computed from, and for."""
+    """Write the snapshot's version and the block's ticket into the head of the next message."""
     state = schedule.table[me]
     head = mail.box.heads[me, next_slot(mail.box, me)]
     head[layout.H_VERSION] = state[layout.T_VERSION]
@@ -375,7 +377,7 @@ def is_dropped(plan, age):
 
 @helper
 def share_of(plan, schedule, mail, worker, slot):
-    """What a message that is taken is multiplied by; negative: it is dropped. Counts it."""
+    """Return the factor of a message that is taken, negative if it is dropped; count it."""
     state = schedule.table[worker]
     age = count_age(schedule, mail, worker, mail.box.heads[worker, slot])
     if is_dropped(plan, age):
@@ -387,23 +389,23 @@ def share_of(plan, schedule, mail, worker, slot):
 
 @inlined
 def clipped(before, change, share, one_of):
-    """What a coordinate that a worker has clipped to zero, from minus `change`, is changed by.
+    """Return the model's change of a coordinate that a worker clipped to zero, from minus `change`.
 
-    l1's zeros stay exact: what clipped the worker's base to zero clips anything smaller.
+    l1's zeros stay exact: the penalty that clipped the worker's base clips any smaller value.
     """
     return -before if abs(before) <= abs(change) else share * change / one_of
 
 
 @inlined
 def intercepts_at(mail, vector):
-    """Where a message's changes of the intercepts begin among its values."""
+    """Return the index of a message's first intercept change among its values."""
     capacity = mail.box.places.shape[2]
     return capacity if capacity > 0 else whole_size(vector)
 
 
 @helper
 def gather(vector, schedule, mail, worker, slot, share):
-    """Add a message to the sum."""
+    """Add a message to the sum, whose entries are valid where marked, or all with ALL_PLACES."""
     control = schedule.control
     head = mail.box.heads[worker, slot]
     total = mail.gathered
@@ -445,9 +447,9 @@ def gather(vector, schedule, mail, worker, slot, share):
 
 @helper
 def write_journal(schedule, vector, mail, worker, number):
-    """Write the values of the next version beside the model's, and then that they are there.
+    """Write the values of the next version into the journal, then open it.
 
-    worker, number : the message that filled the sum; -1 where none did
+    worker, number : the message that filled the sum; -1 if none did
     """
     control = schedule.control
     count = load(control, layout.PLACES)
@@ -467,7 +469,7 @@ def write_journal(schedule, vector, mail, worker, number):
 
 @helper
 def write_journal_of_one(schedule, vector, mail, worker, number, slot, share):
-    """`gather` and `write_journal` of a whole message that is a sum by itself."""
+    """Do `gather` and `write_journal` for a whole message that is a sum by itself."""
     control = schedule.control
     kind = vector.w.dtype.type
     changes = mail.box.values[worker, slot]
@@ -484,19 +486,20 @@ def write_journal_of_one(schedule, vector, mail, worker, number, slot, share):
 
 @helper
 def open_journal(control, worker, number):
-    """Say that the values of the next version are there."""
+    """Declare the journal complete: the values of the next version are in it."""
     store(control, layout.JOURNAL_WORKER, worker)
     store(control, layout.JOURNAL_NUMBER, number)
     messages = load(control, layout.APPLIED) + load(control, layout.GATHERED)
     store(control, layout.JOURNAL_APPLIED, messages)
+    # last, and releasing: a successor that sees JOURNAL sees all that belongs to it
     store(control, layout.JOURNAL, load(control, layout.VERSION) + 2)
 
 
 @helper
 def count_applied(schedule, worker):
-    """Say whose messages are in the model that is being written; readers see it with the model.
+    """Record whose messages are in the model that is being written; readers see both together.
 
-    worker : whose message filled the sum; -1 where none did
+    worker : whose message filled the sum; -1 if none did
     """
     control, table = schedule.control, schedule.table
     if worker >= 0 and load(control, layout.GATHERED) == 1:
@@ -509,11 +512,11 @@ def count_applied(schedule, worker):
 
 @helper
 def write_model(schedule, vector, mail):
-    """Copy the journal into the model; may be begun anew at any point."""
+    """Copy the journal into the model; a successor may begin it anew at any point."""
     control = schedule.control
     kind = vector.w.dtype.type
     writes = load(control, layout.WRITES)
-    if writes % 2 == 0:
+    if writes % 2 == 0:  # odd already if a dead master had begun
         writes += 1
         store(control, layout.WRITES, writes)
     fence()  # WRITES is odd before anything changes
@@ -529,11 +532,11 @@ def write_model(schedule, vector, mail):
     worker = load(control, layout.JOURNAL_WORKER)
     count_applied(schedule, worker)
     store(control, layout.VERSION, load(control, layout.JOURNAL) - 1)
-    store(control, layout.WRITES, writes + 1)
+    store(control, layout.WRITES, writes + 1)  # even: readers may trust their copies again
     if worker >= 0:
         take(mail.box, worker, load(control, layout.JOURNAL_NUMBER))
     forget_sum(schedule, mail)
-    store(control, layout.JOURNAL, 0)
+    store(control, layout.JOURNAL, 0)  # last: until this store a successor does all of it again
 
 
 @helper
@@ -548,7 +551,7 @@ def forget_sum(schedule, mail):
 
 @helper
 def let_readers_go(control):
-    """Wait a moment for who has often read in vain."""
+    """Wait a moment for workers that have read in vain many times."""
     for _ in range(COURTESY):
         if load(control, layout.READERS) <= 0:
             break
@@ -586,7 +589,7 @@ def take_message(plan, schedule, vector, mail, worker):
 
 @helper
 def take_round(plan, schedule, vector, mail):
-    """One message of every worker that has one; returns how many."""
+    """Take one message of every worker that has one; return how many."""
     taken = 0
     for worker in range(schedule.table.shape[0]):
         if take_message(plan, schedule, vector, mail, worker):
@@ -596,9 +599,10 @@ def take_round(plan, schedule, vector, mail):
 
 @helper
 def help_master(plan, schedule, vector, mail, me):
-    """Take a message of each worker if nobody is at it, and count how long that takes.
+    """Take a message of each worker if SERVING is free, and count how long that takes.
 
-    Who has posted, and has the message in its cache, need not wait until a master has a core.
+    A worker that has posted has the message in its cache and need not wait until a master gets a
+    core.
     """
     control = schedule.control
     if schedule.table[me, layout.T_HELPS] == 0:
@@ -623,7 +627,7 @@ def somebody_may_write(schedule):
 
 @helper
 def apply_partial_sum(schedule, vector, mail):
-    """Apply a sum of fewer messages than are wanted."""
+    """Apply a sum of fewer messages than an update asks for."""
     if load(schedule.control, layout.GATHERED) > 0:
         note_event(schedule, layout.NO_WORKER, 0, 0, 0)
         let_readers_go(schedule.control)
@@ -632,41 +636,42 @@ def apply_partial_sum(schedule, vector, mail):
 
 
 @helper
-def wait_for_mail(schedule, mail, looks):
-    """Look so often whether there is mail, or nobody who might write any.
+def wait_for_mail(schedule, mail, polls):
+    """Poll until there is mail, or no worker that might write any, or the polls are used up.
 
-    looks : negative where workers have all cores. A master that only yields would get one for the
-        rest of a time slice, after milliseconds; who has slept gets it at once.
+    polls : how often; negative where workers occupy all cores. A master that only yields would get
+        a core after milliseconds, for the remainder of a time slice; after a sleep it gets one at
+        once.
     """
-    for _ in range(abs(looks)):
+    for _ in range(abs(polls)):
         for worker in range(schedule.table.shape[0]):
             if has_mail(mail.box, worker):
                 return
         if not somebody_may_write(schedule):
             return
-        if looks < 0:
+        if polls < 0:
             sleep_briefly()
         else:
-            yield_core()  # who is to write may have none
+            yield_core()  # the worker that is to write may have no core
 
 
 @kernel
-def serve(plan, schedule, vector, mail, n_rounds, looks):
-    """Be the master for a while: returns how many messages were taken, or OVER.
+def serve(plan, schedule, vector, mail, n_rounds, polls):
+    """Be the master for a while; return how many messages were taken, or OVER.
 
-    Whenever nobody is in the run (it is over, or all rest), what is left of a sum is applied.
+    Whenever no worker is in the run (it is over, or all pause), an unfinished sum is applied.
 
-    looks : how often it looks for the first message, as of `wait_for_mail`
+    polls : for the first message, see `wait_for_mail`
     """
     control = schedule.control
     began = nanoseconds()
-    wait_for_mail(schedule, mail, looks)
+    wait_for_mail(schedule, mail, polls)
     control[layout.MAIL_WAIT] += nanoseconds() - began
     if compare_exchange(control, layout.SERVING, 0, schedule.table.shape[0] + 1) != 0:
         return 0
     taken = 0
     for _ in range(n_rounds):
-        expected = somebody_may_write(schedule)
+        expected = somebody_may_write(schedule)  # before the round: it then takes their last mail
         in_round = take_round(plan, schedule, vector, mail)
         taken += in_round
         if in_round == 0:
@@ -682,22 +687,22 @@ def serve(plan, schedule, vector, mail, n_rounds, looks):
 
 @kernel
 def take_over(schedule, vector, mail, dead):
-    """Put in order what somebody has left who died at the master's work, if that is so.
+    """Finish the master's work that a dead owner of SERVING has left, if it was the owner.
 
-    dead : the worker; the master as the one after the last
+    dead : the worker; the master counts as the one after the last
     """
     control = schedule.control
     if load(control, layout.SERVING) != dead + 1:
-        return  # nothing is half done, or somebody else is at it
+        return  # nothing is half done, or another owner is doing it
     if load(control, layout.JOURNAL) != 0:
         write_model(schedule, vector, mail)
     else:
-        # what is lost with the sum is missing nowhere from now on
+        # though lost, the sum's messages count as applied from now on: no later count misses them
         messages = load(control, layout.APPLIED) + load(control, layout.GATHERED)
         store(control, layout.JOURNAL_APPLIED, messages)
         count_applied(schedule, -1)
         forget_sum(schedule, mail)
-        # marks of the sum that is thrown away must not count for the next
+        # marks of the discarded sum must not count for the next, which has the same version
         for j in range(mail.gathered_marks.shape[0]):
             mail.gathered_marks[j] = 0
     store(control, layout.SERVING, 0)

@@ -1,12 +1,13 @@
 """One reduce of a worker with a model of its own, in one call: post, wait a moment, average.
 
-As `hogshare.planes.replicas.reducer` does it where nothing is out of the ordinary: models are
-sent, acknowledged and averaged, nobody has died or been left out, and the graph is one. Else, and
-where it would have to wait for long, the call says how far it has come, and the rest is done there.
+The call does the usual case of `hogshare.planes.replicas.reducer`: models are sent, acknowledged
+and averaged, no worker has died or been left out, and the graph is one. In every other case, and
+where it would have to wait for long, it returns how far it has come and the reducer does the
+remainder.
 
-Who writes: the worker its own slots, its vector, and TAKEN of the edges that it reads. Who reads:
-an edge's two ends. In which order: that of `hogshare.kernels.mail.edge_slots`; all sends of a round
-come before its waits. Who frees: nobody here.
+Writers: a worker writes its own slots, its vector, and TAKEN of the edges that it reads. Readers:
+an edge's two ends. The order is that of `hogshare.kernels.mail.edge_slots`; all sends of a round
+come before its waits. Nothing is freed in this file.
 """
 
 from typing import NamedTuple
@@ -20,17 +21,17 @@ from hogshare.kernels.jit.decorators import exact_helper, exact_kernel
 from hogshare.kernels.jit.host import nanoseconds, yield_core
 from hogshare.kernels.mail.edge_slots import has_capacity, has_mail, next_slot, post, slot_of, take
 
-DONE, POSTED, NOTHING = range(3)  # of the reduce: all, what had to be sent, or nothing
+DONE, POSTED, NOTHING = range(3)  # part of the reduce that was done: all, the sends, or nothing
 MESSAGE, ACKNOWLEDGEMENT = range(2)  # of `waited`
 WHOLE, SPARSE = range(2)  # of `sent`
 MESSAGES, BYTES = range(2)
 
 
 class Round(NamedTuple):
-    """What a worker does in every round.
+    """The constants of a worker's rounds.
 
-    out, into : int64, edges that it sends along, and that it reads, by their senders
-    shares : float64 [1 + len(into)], weights of its own model and of theirs, whose sum is 1
+    out, into : int64, edges that it sends along, and edges that it reads, ordered by their senders
+    shares : float64 [1 + len(into)], weights of its own model and of the senders'; their sum is 1
     item, header, place_bytes : bytes of a value, a header and a value's place
     """
 
@@ -44,7 +45,11 @@ class Round(NamedTuple):
 
 @exact_helper
 def wait_for(box, edges, is_slot, round_, until):
-    """Wait until all edges have room, or the message of this round; False: it is not to be."""
+    """Wait until all edges have space, or this round's message; False: too late, or another round.
+
+    is_slot : whether to wait for space; otherwise for messages
+    until : the `nanoseconds` at which the wait ends
+    """
     for k in range(edges.shape[0]):
         edge = edges[k]
         while not (has_capacity(box, edge) if is_slot else has_mail(box, edge)):
@@ -82,9 +87,9 @@ def send_model(box, edge, vector, placed, round_):
 
 @exact_kernel
 def reduce(box, what, live, table, suspects, round_, vector, sent, waited, spin_ns):
-    """Reduce in a round, as far as that goes without waiting for long.
+    """Reduce in a round, as far as possible without a long wait.
 
-    suspects : int64 [n_workers], who is not waited for
+    suspects : int64 [n_workers], not 0 for workers that are not waited for
     vector : float64 [n], scratch
     sent : int64 [n_edges, 2, 2]; waited : float64 [at least 2], seconds
 
@@ -94,10 +99,10 @@ def reduce(box, what, live, table, suspects, round_, vector, sent, waited, spin_
         if suspects[k] != 0 or load(table[k], layout.T_STATE) == layout.DEAD:
             return NOTHING
     began = nanoseconds()
-    there = wait_for(box, what.out, True, round_, began + spin_ns)
+    in_time = wait_for(box, what.out, True, round_, began + spin_ns)  # space on all edges
     now = nanoseconds()
     waited[ACKNOWLEDGEMENT] += 1e-9 * (now - began)
-    if not there:
+    if not in_time:
         return NOTHING
     n = vector.shape[0]
     m = n - live.tail.shape[0]
@@ -112,11 +117,11 @@ def reduce(box, what, live, table, suspects, round_, vector, sent, waited, spin_
         sent[what.out[k], SPARSE if placed else WHOLE, MESSAGES] += 1
         sent[what.out[k], SPARSE if placed else WHOLE, BYTES] += size
     began = nanoseconds()
-    there = wait_for(box, what.into, False, round_, began + spin_ns)
+    in_time = wait_for(box, what.into, False, round_, began + spin_ns)
     waited[MESSAGE] += 1e-9 * (nanoseconds() - began)
-    if not there:
+    if not in_time:
         return POSTED
-    average(box, what, vector)
+    average(box, what, vector)  # reads the slots, so they are acknowledged only at the end
     kind = live.w.dtype.type
     w, tail = live.w[:m], live.tail
     for j in range(m):
@@ -133,7 +138,7 @@ def reduce(box, what, live, table, suspects, round_, vector, sent, waited, spin_
 
 @exact_helper
 def average(box, what, total):
-    """Average what is in `total` with the messages that have come, in their order."""
+    """Average `total` with the messages that have come, in the order of `into`."""
     n = total.shape[0]
     for j in range(n):
         total[j] *= what.shares[0]

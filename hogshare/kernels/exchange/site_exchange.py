@@ -1,39 +1,39 @@
-"""Folding what one site's vector has changed into those of all others: by messages.
+"""Folding the changes of one site's vector into the vectors of all other sites, by messages.
 
-A site's workers share one vector, as `copy_exchange` says. Sites do on the next level what workers
-do on theirs, with a message in place of a lock: a site *offers* what its vector has changed, each
-coordinate by a weight, to all others, who add that to theirs beside what their own workers change.
+A site's workers share one vector, as `copy_exchange` says. Sites exchange on the next level as
+workers do on theirs, with a message in place of a lock: a site *offers* the change of its vector,
+each coordinate times a weight, to all other sites, which add it to their own workers' changes.
 
 The weight is that of `copy_exchange`, by the same derivation. The workers of a site together
 contract a coordinate of curvature h by about rho = 1 / (1 + z) between two offers, z = eta h R,
-with R the rows that all of them have done: their own exchange has seen to it that so many rows are
-worth what they are by one worker. M sites that start from the same point each offer -(1 - rho) e.
-So the share is c(z) = 1/M + (1 - 1/M) / (1 + M z / 2) with M sites for P workers and the site's
-rows for a worker's: the longer two offers are apart, the more coordinates are averaged.
+with R the rows that all of them have done: through their own exchange so many rows are worth as
+much as by one worker. M sites that start from the same point each offer -(1 - rho) e. So the share
+is c(z) = 1/M + (1 - 1/M) / (1 + M z / 2), with M sites for P workers and the site's rows for a
+worker's: the longer the time between two offers, the more coordinates are averaged.
 
 A site's account, coordinate by coordinate of the *flat* vector (coefficients, intercepts, means of
 the duals, SAGA's average):
 
-- `base`: what the site's value is counted from. It is the sum of all offers that are here, and of
-  the ghost, as far as that is there still.
-- `ghost`: what the others are presumed to have done while this site did what it has last offered.
-  What the weight holds back of a change, and the rule does not carry, stays in the value for as
-  long as nothing is here in its place: an M-1st part of it goes when another's next offer comes,
-  all of it when the sites meet.
+- `base`: the point from which the site's change is counted. It is the sum of all offers that have
+  come, plus the part of the ghost that remains.
+- `ghost`: the change presumed of the others while this site made its last offer. The part of a
+  change that the weight withholds, and that the rule does not carry, stays in the value until
+  offers replace it: one (M-1)-th of it goes when another site's next offer comes, all of it when
+  the sites synchronise.
 
 The dual rule's coefficients are a sum, of which nothing may be lost, and late changes of hot
-coordinates overshoot. There a site steps as if all M were doing alike (`dual_ascent`), so that its
-vector moves by M times what its rows have done, and offers one M-th: every step is added whole, and
-the others' parts are the ghost.
+coordinates overshoot. With this rule a site steps as if all M sites did the same (`dual_ascent`),
+so its vector moves by M times its rows' steps, and it offers one M-th: every step is added whole,
+and the others' parts are the ghost.
 
-So value - base is what is to be offered, at any time, and an offer that comes moves both alike.
-Where workers have done nothing meanwhile the value is `base` exactly. Sums (the means of the duals,
-SAGA's average, and the coefficients of the dual rule) lose nothing: what rounding for the wire
-leaves of them stays in value - base.
+So value - base is the change to be offered, at any time, and an offer that comes moves both by the
+same amount. If the workers have done nothing meanwhile, the value is `base` exactly. Sums (the
+means of the duals, SAGA's average, and the coefficients of the dual rule) lose nothing: their
+rounding for the wire stays in value - base.
 
-Who writes: the site's vector, under each segment's word, the thread of the site that talks to the
-others, as one more worker; its account that thread alone. On the one vector without locks
-(`hogwild_steps`) it adds, as the workers do. Who frees: nobody in a kernel.
+Writers: the site's thread that talks to the others writes the site's vector, under each segment's
+word, as one more worker; it alone writes the account. On the one vector without locks
+(`hogwild_steps`) it adds, as the workers do. Nothing is freed in a kernel.
 """
 
 from typing import NamedTuple
@@ -48,11 +48,11 @@ from hogshare.kernels.schedule.epoch_criteria import find_criteria, settle_colum
 
 
 class Account(NamedTuple):
-    """What a site has in common with the others; of the flat vector's length, of one dtype.
+    """A site's account with the others; arrays of the flat vector's length, of one dtype.
 
     base, ghost : see the file's head
     offered : the last offer, as it is sent
-    claims : int64, the coordinates that it claims to be zero; of no length where no rule clips
+    claims : int64, the coordinates that it claims to be zero; empty if no rule clips
     """
 
     base: np.ndarray
@@ -62,21 +62,21 @@ class Account(NamedTuple):
 
 
 class OfferTerms(NamedTuple):
-    """What an offer depends on.
+    """The numbers that an offer depends on.
 
-    share : of all rows, that this site has
-    rows : of all workers of this one since the last offer
+    share : this site's share of all rows
+    rows : rows of this site's workers since the last offer
     decay : strength of l2, as far as it contracts a coordinate
-    carry : 1.0 leaves what a weight holds back to be offered later; 0.0 drops it
-    whole : 1 offers everything, whatever the weights: what is a sum
-    stretch : what a change of the site's coefficients is divided by when it is offered
-    stretch_of_means : the same, of SAGA's average
-    zeros : 1 where exact zeros are claimed
-    left : the part of the ghost that is still there
-    haunts : 1 leaves a new ghost; 0 none, where the others' offers are here before anybody goes on
-    locks : 1 where segments have words; 0 on the one vector
-    atomic : 1 where adds to the one vector are atomic
-    me : whoever holds the words
+    carry : 1.0 leaves the withheld part of a change to be offered later; 0.0 drops it
+    whole : 1 offers everything, whatever the weights: for coefficients that are a sum
+    stretch : divisor of a change of the site's coefficients when it is offered
+    stretch_of_means : the same for SAGA's average
+    zeros : 1 if exact zeros are claimed
+    left : the remaining part of the ghost
+    haunts : 1 leaves a new ghost; 0 none, where the others' offers come before any worker goes on
+    locks : 1 if segments have words; 0 on the one vector
+    atomic : 1 if adds to the one vector are atomic
+    me : the number that takes the words
     """
 
     share: float
@@ -96,10 +96,10 @@ class OfferTerms(NamedTuple):
 
 @helper
 def offer_place(account, terms, at, value, weight, carry, stretch):
-    """Settle what is offered of one coordinate; return its value from here on."""
+    """Settle the offer of one coordinate; return its value from now on."""
     change = value - account.base[at]
     account.offered[at] = weight * change / stretch
-    offered = np.float64(account.offered[at])  # as it arrives
+    offered = np.float64(account.offered[at])  # rounded to the array's dtype, as it arrives
     carried = carry * (change - stretch * offered)
     ghost = change - offered - carried
     if terms.haunts != 0 and terms.left == 0.0:
@@ -114,20 +114,20 @@ def offer_place(account, terms, at, value, weight, carry, stretch):
 
 @inlined
 def offer_part(w, curvature, account, terms, eta, first, last):
-    """As `offer_place`, of a part of one column of which no value moves and no zero is claimed.
+    """Do `offer_place` for a part of one column in which no value moves and no zero is claimed.
 
-    Nearly all that is ever offered is offered here: in the vector's own dtype, so that it costs
-    what it reads and writes.
+    Nearly every offer is made by this function, in the vector's own dtype, so it costs no more
+    than its reads and writes.
     """
     kind = account.base.dtype.type
     base, ghost, offered = account.base, account.ghost, account.offered
-    even, rest, one = kind(terms.share), kind(1.0 - terms.share), kind(1.0)
+    even, uneven, one = kind(terms.share), kind(1.0 - terms.share), kind(1.0)
     slope = kind(0.5 / terms.share * terms.rows * eta)
     offset, carry = one + slope * kind(terms.decay), kind(terms.carry)
     share, stretch = kind(1.0 / terms.stretch), kind(terms.stretch)
     if terms.whole != 0:
         for j in range(first, last):
-            value = kind(w[j])  # once: without locks it may be another the next time
+            value = kind(w[j])  # loaded once: without locks a second load may differ
             change = value - base[j]
             part = share * change
             carried = carry * (change - stretch * part)
@@ -138,7 +138,7 @@ def offer_part(w, curvature, account, terms, eta, first, last):
     for j in range(first, last):
         value = kind(w[j])
         change = value - base[j]
-        part = (even + rest / (slope * kind(curvature[j]) + offset)) * share * change
+        part = (even + uneven / (slope * kind(curvature[j]) + offset)) * share * change
         carried = carry * (change - stretch * part)
         offered[j] = part
         ghost[j] = change - part - carried
@@ -147,7 +147,7 @@ def offer_part(w, curvature, account, terms, eta, first, last):
 
 @inlined
 def take_place_in(account, coming, at, value, left):
-    """A coordinate's value with what has come."""
+    """Add the offers that have come to a coordinate's base; return its new value."""
     change = np.float64(coming[at]) - left * account.ghost[at]
     own = value - account.base[at]
     account.base[at] += change
@@ -156,23 +156,23 @@ def take_place_in(account, coming, at, value, left):
 
 @helper
 def take_segment(segments, word, terms):
-    """Take a segment's word."""
+    """Take a segment's word (acquiring), where segments have words."""
     while terms.locks != 0 and compare_exchange(segments, word, 0, terms.me) != 0:
         pass
 
 
 @helper
 def release_segment(segments, word, terms):
-    """Give it back."""
+    """Give a segment's word back (releasing)."""
     if terms.locks != 0:
         store(segments, word, 0)
 
 
 @helper
 def put(array, j, value, now, terms, is_sum):
-    """Set a coordinate that was `value`; on the one vector move it: others write meanwhile.
+    """Set a coordinate that was `value`; on the one vector add to it, as others write meanwhile.
 
-    is_sum : whether nothing of it may ever be lost, however workers add to the vector
+    is_sum : whether no part may be lost, even where workers add to the vector without atomics
     """
     kind = array.dtype.type
     if terms.locks != 0:
@@ -189,7 +189,7 @@ def put(array, j, value, now, terms, is_sum):
 
 @helper
 def offer_intercepts(vector, memory, account, terms, etas):
-    """Offer intercepts and means of duals; the first segment's word is held."""
+    """Offer intercepts and means of duals; the caller has taken the first segment's word."""
     m, n_columns = vector.w.shape[0], vector.intercept.shape[0]
     for c in range(n_columns):
         z = etas[c] * terms.rows * vector.intercept_curvature[0]
@@ -207,7 +207,7 @@ def offer_intercepts(vector, memory, account, terms, etas):
 
 @kernel
 def offer(vector, memory, account, terms, etas):
-    """Write into ``account.offered`` what this site offers; how much of it is not 0, and claims.
+    """Write this site's offer into ``account.offered``; count its nonzero values and its claims.
 
     etas : float64[n_columns], last step sizes
     """
@@ -236,7 +236,7 @@ def offer(vector, memory, account, terms, etas):
                 if terms.zeros != 0 and value == 0.0 and account.base[j] != 0.0:
                     account.claims[n_claims] = j
                     n_claims += 1
-                    account.offered[j] = 0.0  # `claimed` does the rest
+                    account.offered[j] = 0.0  # `claimed` sets the base to 0
                     account.base[j] -= terms.left * account.ghost[j]
                     account.ghost[j] = 0.0
                     continue
@@ -263,7 +263,7 @@ def offer(vector, memory, account, terms, etas):
 
 @kernel
 def claimed(account, claims, values):
-    """Write out what the claims of the last offer were before, and have them be 0."""
+    """Write the claimed coordinates' bases of the last offer into `values`, and set them to 0."""
     for k in range(claims.shape[0]):
         j = claims[k]
         values[k] = account.base[j]
@@ -272,7 +272,7 @@ def claimed(account, claims, values):
 
 @kernel
 def places_of(offered, places, values):
-    """Write out where an offer is not 0, and what it is there."""
+    """Write an offer's nonzero places and values."""
     k = 0
     for at in range(offered.shape[0]):
         if offered[at] != 0.0:
@@ -283,20 +283,20 @@ def places_of(offered, places, values):
 
 @kernel
 def add_places(coming, places, values):
-    """Add an offer of some coordinates to what has come of all."""
+    """Add an offer of some coordinates to the sum of the offers that have come."""
     for k in range(places.shape[0]):
         coming[places[k]] += values[k]
 
 
 @kernel
 def add_claims(account, coming, claims, values, share, left):
-    """Add another's claims to what has come.
+    """Add another site's claims to the sum of the offers that have come.
 
-    A coordinate that a site's l1 has clipped to exactly zero is zero here, too, if it is no larger
-    here: what has clipped the one clips anything smaller. Otherwise it counts as one of so many.
+    A coordinate that the other site's l1 has clipped to exactly zero becomes zero at this site too
+    if it is no larger: the penalty clips anything smaller. Otherwise the claim counts by its share.
 
-    values : float64, what the claimed coordinates were there
-    left : the part of the ghost that is still here, which is no offer of anybody's
+    values : float64, the claimed coordinates' values at the other site
+    left : the remaining part of the ghost, which is no site's offer
     """
     for k in range(claims.shape[0]):
         j = claims[k]
@@ -310,7 +310,7 @@ def add_claims(account, coming, claims, values, share, left):
 
 @inlined
 def take_part_in(w, account, coming, left, first, last):
-    """As `take_place_in`, of a part of coordinates under their segment's word."""
+    """Do `take_place_in` for a range of coordinates, under their segment's word."""
     kind = account.base.dtype.type
     base, ghost, part = account.base, account.ghost, kind(left)
     for j in range(first, last):
@@ -322,7 +322,7 @@ def take_part_in(w, account, coming, left, first, last):
 
 @kernel
 def take_in(vector, memory, account, coming, terms):
-    """Take what has come into the site's vector, in place of ``terms.left`` of the ghost."""
+    """Add the offers that have come to the vector, replacing ``terms.left`` of the ghost."""
     w = vector.w
     n_columns = vector.intercept.shape[0]
     m, n_features = w.shape[0], vector.curvature.shape[0]
@@ -360,10 +360,10 @@ def take_in(vector, memory, account, coming, terms):
 
 @kernel
 def decide(rule, plan, columns, sums, w, divisors, scratch, n_rows, epoch):
-    """What an epoch of all machines makes of step sizes; True if no column learns any more.
+    """Settle step sizes after an epoch of all machines; True if no column learns any more.
 
     sums : float64[3 * n_columns], of all machines
-    scratch : float64[2, n_columns], the second row with the scores on held-out rows, if there are
+    scratch : float64[2, n_columns], the second row with the scores on held-out rows, if any
     """
     criterion, score = scratch[0], scratch[1]
     find_criteria(rule, sums, w, divisors, n_rows, criterion)
