@@ -490,7 +490,7 @@ def test_the_runtime_goes_by_what_the_gradient_holds(seams):
     seams.usable.workers = lambda n: 2
     seams.usable.worthwhile = lambda work: 2
     held = solve(logistic(numpy_gradient), n_workers=-1, stop=2, **RUN)
-    assert held.runtime == "processes" and "may hold the interpreter" in held.notes[0]
+    assert held.runtime == "processes" and "may take the interpreter" in held.notes[0]
     free = solve(logistic(numba_gradient), n_workers=-1, stop=2, **RUN)
     assert free.runtime == "threads" and "releases the interpreter" in free.notes[0]
 

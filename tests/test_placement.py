@@ -125,9 +125,9 @@ def test_who_was_started_by_a_bound_thread_is_not_bound_for_good(usable):
 @linux_only
 def test_who_is_sent_stays_away_from_the_first_ones_core_until_it_is_freed(usable):
     placement, seen = CorePlacement(2), []
-    assert placement.elsewhere(1) == set(), "nobody has a core yet"
+    assert placement.other_cores(1) == set(), "nobody has a core yet"
     assert placement.stay(0)
-    cores = placement.elsewhere(1)
+    cores = placement.other_cores(1)
     assert len(cores) == len(usable) - 1 and cores < usable
 
     def work():
@@ -148,11 +148,11 @@ def test_who_is_sent_stays_away_from_the_first_ones_core_until_it_is_freed(usabl
 def test_nobody_is_sent_anywhere_where_it_cannot_help(usable, seams):
     crowded = CorePlacement(len(usable) + 1)
     crowded.stay(0)
-    assert crowded.elsewhere(1) == set()
+    assert crowded.other_cores(1) == set()
     seams.machine.libc = None
     unknown = CorePlacement(2)
     unknown.stay(0)
-    assert unknown.elsewhere(1) == set()
+    assert unknown.other_cores(1) == set()
 
 
 @linux_only

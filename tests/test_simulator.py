@@ -551,7 +551,7 @@ def test_sums_are_put_in_order_after_a_death(easy, rule, barrier):
 def test_when_nobody_is_left_the_run_ends_and_says_so(problem):
     churn = Churn(deaths={0: 2.0, 1: 3.0})
     report = run(problem, Simulator(churn=churn), n_workers=2)
-    assert report.n_epochs < 3 and any("nobody was left" in note for note in report.notes)
+    assert report.n_epochs < 3 and any("no worker was left" in note for note in report.notes)
     assert report.stop_reason == "the run was cut short"
 
 
@@ -596,10 +596,10 @@ def test_time_does_not_pass_for_who_is_gone(problem):
 
 def test_who_leaves_in_a_rest_leaves_once(problem, monkeypatch):
     live = []
-    loose = virtual.Simulation.let_loose
+    loose = virtual.Simulation.release
     monkeypatch.setattr(
         virtual.Simulation,
-        "let_loose",
+        "release",
         lambda self: (live.append(self.session.word(layout.LIVE)), loose(self)),
     )
     settings = {"stop": Stop(epochs=12, gradient=1e-12), "rule": SAGA(), "step": None}

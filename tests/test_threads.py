@@ -58,7 +58,7 @@ def test_the_calling_thread_is_never_bound_to_a_core(monkeypatch, turns, known):
 
     monkeypatch.setattr(Checks, "act", seen_look)
     if not known:
-        monkeypatch.setattr(core_placement, "_current_core", lambda: core_placement.NOWHERE)
+        monkeypatch.setattr(core_placement, "_current_core", lambda: core_placement.UNKNOWN)
     stop = Stop(epochs=200, gradient=1e-9)
     report = solve(problem_of(), stop=stop, rule=SAGA(), runtime="threads", n_workers=2)
     assert report.converged and len(seen) > 1 and (0, threading.get_ident()) in turns

@@ -1,9 +1,9 @@
-"""The memory of a run that other processes are assigned, and what is the user's, packed for them.
+"""The memory of a run for other processes, and the user's objects, packed for them.
 
-Who writes: the caller allocates and fills, before anybody is handed anything; from then on all
-write as `hogshare.engine.workspace` says. Who frees: the caller closes its handles at the end of
-the run; who is handed the memory drops its mappings with the session; it has no name, so nothing
-stays.
+Writers: the caller allocates and fills before it passes anything on; from then on all processes
+write as `hogshare.engine.workspace` says. Freeing: the caller closes its handles at the end of the
+run, the others drop their mappings with the session. The memory has no name, so nothing stays
+behind.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from hogshare.shm.arena import Arena
 
 
 class Assignment:
-    """What a run's caller hands to processes that run workers of it."""
+    """The memory and objects that a run's caller passes to processes that run its workers."""
 
     def __init__(self) -> None:
         self.arena: Arena | None = None
         self.shared: dict[str, tuple[Arena, int, str, int]] = {}
-        self.parcels: dict[str, Parcel] = {}  # what is the user's
+        self.parcels: dict[str, Parcel] = {}  # the user's objects
 
     def allocate(self, shapes: Shapes, rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """One arena for everything that is not in shared memory already.
+        """Allocate one arena for all arrays that are not in shared memory yet.
 
-        Rows made by `hogshare.share` are used where they are; others are copied.
+        Rows made by `hogshare.share` are used in place; others are copied.
         """
         shapes, copied = dict(shapes), {}
         for name, array in rows.items():
@@ -60,13 +60,13 @@ class Assignment:
         self.shared, self.parcels = {}, {}
 
     def pack(self, session: Session) -> None:
-        """Pack what is the user's; its large arrays are copied once, for all processes."""
+        """Pack the user's objects; their large arrays are copied once, for all processes."""
         users = {what: getattr(session, what) for what in ("barrier", "stragglers", "plane")}
         self.parcels = {what: Parcel(packed(what, thing)) for what, thing in users.items()}
         self.parcels["outside"] = Parcel.of("gradient", session.outside)
 
     def handed(self, session: Session) -> tuple[list[int], dict[str, Any]]:
-        """Descriptors of the memory, and what `session_of` needs besides: plain data."""
+        """Return descriptors of the memory, and the plain data that `session_of` needs."""
         assert self.arena is not None
         fds, shared, seen = [self.arena.fileno()], {}, {}
         for name, (arena, offset, kind, size) in self.shared.items():
@@ -86,10 +86,10 @@ class Assignment:
 
 
 def session_of(fds: Sequence[int], handed: Mapping[str, Any]) -> Session:
-    """The session of a run, in a process that is assigned it.
+    """Return the session of a run, in a process to which the run is assigned.
 
     fds : descriptors; the caller still closes them
-    handed : as `Assignment.handed` answered
+    handed : as returned by `Assignment.handed`
     """
     own = Arena.attach(fds[0], handed["arena"])
     arrays: dict[str, np.ndarray] = {name: own[name] for name in own.names}

@@ -1,8 +1,8 @@
-"""Linear algebra beside several workers: one thread for each of them.
+"""One thread of linear algebra for each of several workers.
 
-NumPy's library starts a thread for every core at every larger product. Workers that each do so
-would have many times more threads than there are cores, which is several times slower than one for
-each worker, and sums in another order.
+NumPy's library starts a thread for every core at every larger product. If each worker did so,
+threads would be many times more than cores, which is several times slower than one thread for each
+worker, and sums in another order.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from hogshare.engine.session import Session
 
 @contextlib.contextmanager
 def one_thread_each(session: Session) -> Iterator[None]:
-    """Have linear algebra use one thread, where several workers take steps outside of kernels."""
+    """Limit linear algebra to one thread if several workers take steps outside of kernels."""
     plan = session.plan
     is_compiled = session.outside is None or plan.grid > 0 or plan.step_rows > 0
     if is_compiled or len(session.local_workers) == 1:
         yield
         return
-    # imported here: it looks at all libraries there are, for a millisecond or two
+    # imported late: it scans all loaded libraries, for a millisecond or two
     from threadpoolctl import threadpool_limits
 
-    torch = sys.modules.get("torch")  # which counts its own
+    torch = sys.modules.get("torch")  # torch has its own count of threads
     before = None if torch is None else torch.get_num_threads()
     with threadpool_limits(limits=1):
         try:

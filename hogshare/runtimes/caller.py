@@ -1,8 +1,8 @@
-"""One worker on the calling thread. Ctrl-C is noticed between turns, a few milliseconds apart.
+"""One worker on the calling thread. Ctrl-C is noticed between quanta, a few milliseconds apart.
 
-A thread keeps the memory of its last small run: to make fifty arrays takes a tenth of such a run.
-Nothing of it is in a report; a run whose caller is told of epochs, and may keep what he is told
-with, has memory of its own.
+A thread caches the memory of its last small run: allocating fifty arrays takes a tenth of such a
+run. No report refers to that memory; a run that reports epochs, whose arguments the caller may
+store, has memory of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Caller(Runtime):
     is_inside = True
 
     def __init__(self) -> None:
-        self._room: RunMemory | None = None
+        self._memory: RunMemory | None = None
 
     def allocate(
         self,
@@ -38,27 +38,27 @@ class Caller(Runtime):
         rows: Mapping[str, np.ndarray],
         assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
-        """Private memory; the rows, and what is handed over, as they are."""
-        room, _spare.room = getattr(_spare, "room", None), None
-        if room is not None and room.fits(shapes, assigned):
-            room.clear()
+        """Return private memory, with the rows and the assigned arrays uncopied."""
+        memory, _spare.memory = getattr(_spare, "memory", None), None
+        if memory is not None and memory.fits(shapes, assigned):
+            memory.clear()
         else:
-            room = RunMemory(shapes, assigned)
-        self._room = room
-        return {**room.arrays(assigned), **rows}
+            memory = RunMemory(shapes, assigned)
+        self._memory = memory
+        return {**memory.arrays(assigned), **rows}
 
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
         """Run to the end."""
         if on_epoch is not None or checks is not None:
-            self._room = None
+            self._memory = None  # its arrays reach the caller: never reuse them
         with EpochHook(session, on_epoch, checks) as hook:
             drive(loop_of(session, 0), hook.poll)
             hook.poll()
         return Outcome([])
 
     def close(self) -> None:
-        """Keep the memory for the next run, if it is little."""
-        if self._room is not None and self._room.is_small:
-            _spare.room = self._room
+        """Cache the memory for the next run, if it is small."""
+        if self._memory is not None and self._memory.is_small:
+            _spare.memory = self._memory

@@ -1,4 +1,4 @@
-"""How many workers, and which runtime: what pays, in a sentence that goes into the report."""
+"""Choose a number of workers and a runtime that pay, with a sentence for the report."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator
 
 RUNTIMES = ("auto", "caller", "threads", "processes")
-# What a worker costs besides its rows is that a thread wakes up, and what is written and read for
-# it before and after. It has to compute for so many times that, as a thread or a process: 1.3 and
-# 4.2 ms by the machine's default constants.
+# A worker costs a thread's waking and the reads and writes for it before and after a run. A worker
+# pays if it computes for that many times this cost, as a thread or a process: 1.3 and 4.2 ms by the
+# machine's default constants.
 THREAD_COSTS, PROCESS_COSTS = 9, 30
 WORKER_NS = 40_000
-# Of computing in all, up to which threads of others that run now are likely to run all the while.
-# On two cores of which another program has one, a fit of 4.3 ms took two threads 6.6; if others
-# have both, 12.
+# Total computing time up to which threads of other programs that run now are likely to run
+# throughout. With another program on one of two cores, a fit of 4.3 ms took two threads 6.6 ms;
+# with others on both, 12.
 MOMENT_NS = 10_000_000
-# Of a step that workers compute together, what each has to compute of it to be worth waiting for
-# the others twice, and for who takes it: networks of MNIST by two threads (80,000 numbers) are
-# level with one at 0.8 ms a step.
+# In a step that workers compute together, the least part of one worker that is worth two waits for
+# the others, and a wait for the worker that takes the step: for networks of MNIST (80,000 numbers),
+# two threads equal one at 0.8 ms a step.
 SHARED_STEP_NS = 450_000
-# The same where a call takes many steps, in which workers wait for each other without Python.
+# The same if a call takes many steps, within which workers wait for each other without Python.
 TEAM_STEP_NS = 40_000
-MOST_JOBS = 1 << 22  # threads and processes that Linux has numbers for
-WORTHWHILE_EXCHANGES = 4  # per worker and epoch, below which copies drift apart
-EXPECTED_EPOCHS = 10  # where only a limit is known
+MOST_JOBS = 1 << 22  # Linux has no more numbers for threads and processes
+WORTHWHILE_EXCHANGES = 4  # per worker and epoch; with fewer, copies diverge
+EXPECTED_EPOCHS = 10  # if only a limit is known
 
 
 def check_jobs(n_jobs: int | None) -> None:
@@ -60,17 +60,17 @@ def check_jobs(n_jobs: int | None) -> None:
 
 
 def usable_workers(n_jobs: int | None) -> int:
-    """Workers that `n_jobs` stands for here.
+    """Return the number of workers that `n_jobs` stands for in this process.
 
-    None is 1 (or what a surrounding joblib context says), -1 all usable cores. In a worker of a
-    parallel joblib call the count is the smaller of joblib's and the limit that joblib put into
-    the environment, because joblib's own answer would start cores times cores workers there.
+    None is 1 (or the value of a surrounding joblib context), -1 all usable cores. In a worker of a
+    parallel joblib call the count is at most the limit that joblib put into the environment:
+    joblib's own count would start cores times cores workers.
 
     Raises ValueError if `n_jobs` is 0.
     """
     check_jobs(n_jobs)
     if multiprocessing.current_process().daemon:
-        return 1  # joblib's answer too, but it would warn of a pool that is not wanted here
+        return 1  # as joblib, which would also warn of an unwanted pool
     count = int(joblib.effective_n_jobs(n_jobs))
     nested = multiprocessing.parent_process() is not None or "LOKY_WORKER" in os.environ
     nested = nested or "Loky" in type(multiprocessing.current_process()).__name__
@@ -80,12 +80,12 @@ def usable_workers(n_jobs: int | None) -> int:
 
 
 def computing_ns(problem: RowProblem, epochs: int) -> float:
-    """Nanoseconds that one worker would compute."""
+    """Nanoseconds of computing by one worker alone."""
     return problem.n_rows * row_nanoseconds(problem) * min(epochs, EXPECTED_EPOCHS)
 
 
 def worthwhile_workers(work: Work) -> int:
-    """Workers that this work keeps busy; 1 if a crew cannot pay."""
+    """Number of workers that pay for this work; 1 if a crew cannot pay."""
     costs = PROCESS_COSTS if work.by_processes else THREAD_COSTS
     by_time = int(work.nanoseconds / (costs * (machine.load().thread_wake_ns + WORKER_NS)))
     by_exchange = int(work.n_rows / max(1, WORTHWHILE_EXCHANGES * max(1, work.interval)))
@@ -98,16 +98,16 @@ def _are_shared(problem: RowProblem) -> bool:
 
 
 class Work(NamedTuple):
-    """What there is to do, and who may do it.
+    """The amount of work of a run, and the runtimes that may do it.
 
-    nanoseconds : that one worker would compute
+    nanoseconds : of computing by one worker alone
     interval : rows between two exchanges; 0 without any
-    n_rows : of an epoch
-    by_processes : why processes should do it and not threads; "" if threads may
-    by_threads : why threads may
-    least_workers : that the plane needs, whether they pay or not
-    step_ns : of one step, where workers compute each together; None: each has steps of its own
-    least_step_ns : of a step that are worth another worker
+    n_rows : rows of an epoch
+    by_processes : why it needs processes and not threads; "" if threads may do it
+    by_threads : why threads may do it
+    least_workers : number of workers that the plane needs, whether they pay or not
+    step_ns : of a step that workers compute together; None: each has steps of its own
+    least_step_ns : of a step, for each worker that pays
     """
 
     nanoseconds: float
@@ -120,7 +120,7 @@ class Work(NamedTuple):
     least_step_ns: float = SHARED_STEP_NS
 
     def shared(self, n_epochs: int, n_rows: int, in_calls: bool) -> Work:
-        """The same, of steps of so many rows that workers compute together.
+        """Return the same work in steps of `n_rows` rows that workers compute together.
 
         in_calls : whether a call takes many steps
         """
@@ -131,9 +131,9 @@ class Work(NamedTuple):
 
 
 def work_of(problem: Problem, stop: Stop, plane: Plane, start: Model | None) -> Work:
-    """What a run on a problem has to do; a gradient of the user's is tried, and timed.
+    """Return the work of a run on a problem; a gradient of the user's is called once, and timed.
 
-    Raises GradientError if it does not work.
+    Raises GradientError if the gradient does not work.
     """
     epochs, interval, least = stop.epochs, plane.interval(problem), plane.least_workers
     if has_rows(problem):
@@ -143,7 +143,7 @@ def work_of(problem: Problem, stop: Stop, plane: Plane, start: Model | None) -> 
     assert by_gradient(problem) and start is not None
     first = start.coef[0]
     of_epoch = 1e9 * problem.seconds_of_a_row(first) * problem.n_rows
-    by_processes, by_threads = "the gradient may hold the interpreter", ""
+    by_processes, by_threads = "the gradient may take the interpreter", ""
     if problem.releases_interpreter:
         by_processes, by_threads = "", "the gradient releases the interpreter"
     nanoseconds = of_epoch * min(epochs, EXPECTED_EPOCHS)
@@ -155,13 +155,13 @@ def choose(
     runtime: str | Runtime | Simulator,
     n_workers: int | None,
 ) -> tuple[int, Runtime, list[str]]:
-    """Settle the number of workers and the runtime.
+    """Choose the number of workers and the runtime, with notes for the report.
 
-    With ``runtime="auto"`` `n_workers` is a ceiling, with a runtime named, exactly so many start.
+    With ``runtime="auto"`` `n_workers` is a ceiling; with a named runtime, it is the exact number.
     """
     check_jobs(n_workers)
     if (crew := sys.modules.get("hogshare.runtimes.crew")) is not None:
-        crew.reap()  # though this run may need no processes
+        crew.reap()  # even if this run needs no processes
     if isinstance(runtime, Runtime):
         return usable_workers(n_workers), runtime, []
     if not isinstance(runtime, str):
@@ -169,14 +169,14 @@ def choose(
     paying = worthwhile_workers(work) if runtime == "auto" else 0
     if paying == 1:
         # counting usable cores reads the system's limits: a fifth of a millisecond
-        return _alone("one worker was asked for" if n_workers == 1 else "more would not pay here")
+        return _alone("one worker was asked for" if n_workers == 1 else "more would not pay")
     ceiling = usable_workers(n_workers)
     if runtime == "auto":
         count = min(ceiling, paying)
         if count == 1:
             asked = n_workers in (None, 1)
-            alone = "one worker was asked for" if asked else "one core is usable here"
-            return _alone(alone if ceiling == 1 else "more would not pay here")
+            alone = "one worker was asked for" if asked else "one core is usable"
+            return _alone(alone if ceiling == 1 else "more would not pay")
         if work.nanoseconds < MOMENT_NS:
             free = machine.cores() - machine.busy_others()
             count = min(count, max(free, work.least_workers))
@@ -202,10 +202,8 @@ def _alone(reason: str) -> tuple[int, Runtime, list[str]]:
 
 
 def _simulated(simulator: Simulator, n_workers: int | None) -> tuple[int, Runtime, list[str]]:
-    """As many workers as one likes: no core has to be there for them.
-
-    Imported here: a fit should not wait for what it does not use.
-    """
+    """Return any number of workers, whatever the number of cores, and a virtual clock."""
+    # imported late: a fit must not wait for an import that it does not use
     from hogshare.runtimes.virtual import Virtual
 
     count = 1 if n_workers is None else int(n_workers)
@@ -217,7 +215,8 @@ def _simulated(simulator: Simulator, n_workers: int | None) -> tuple[int, Runtim
 
 
 def _processes() -> Runtime:
-    """The runtime of processes, imported where it is used: it is the dear one to import."""
+    """Return the runtime of processes."""
+    # imported late: it takes longest to import
     from hogshare.runtimes.processes import Processes
 
     return Processes()

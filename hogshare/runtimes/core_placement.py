@@ -1,16 +1,14 @@
 """A core of its own for each thread of a run, for its first milliseconds.
 
-A thread that has just been started often shares a core with the one that started it until the
-kernel's balancer looks, a few milliseconds later; a fit of 20 ms loses a tenth of its time by that.
-So do two that are woken together. So each worker takes a core of its own when it starts, and is
-bound to one before it rests, and frees itself as soon as it has had the time to settle: a lasting
-binding would lose on a machine that others use too. Who finds itself on a core that nobody of its
-run has taken stays there unbound: to move costs 0.05 ms, in which no other thread of this process
-runs Python, so that the last of 16 would begin a millisecond later.
+A new thread often shares a core with the thread that started it until the kernel's balancer runs, a
+few milliseconds later; a fit of 20 ms loses a tenth of its time to that. Two threads woken together
+do the same. So each worker takes a core of its own when it starts, and is bound to it before a
+pause; it is unbound as soon as it has had time to settle: a lasting binding would lose on a machine
+with other users.
 
-After a pause of some milliseconds a thread wakes up on the core of the one that wakes it, nine
-times in ten, where it waits for its turn, or takes it; so it is kept off that core before, and
-until it has settled or the run is over.
+After a pause of some milliseconds a thread wakes up on its waker's core, nine times in ten, and
+waits for it or takes it. So a thread is bound off that core before it is woken, until it has
+settled or the run is over.
 """
 
 from __future__ import annotations
@@ -23,111 +21,113 @@ import threading
 import time
 
 SETTLED_SECONDS = 0.005
-NOWHERE = -1
-_next_core = itertools.count(os.getpid())  # so that fits side by side do not choose the same cores
+UNKNOWN = -1
+_next_core = itertools.count(os.getpid())  # concurrent fits start at different cores
 
 
 try:
-    _libc: ctypes.CDLL | None = ctypes.PyDLL(None)  # keeps the interpreter: nothing is waited for
+    _libc: ctypes.CDLL | None = ctypes.PyDLL(None)  # unlike CDLL never releases the GIL
 except OSError:
     _libc = None
 
 
 def _current_core() -> int:
-    """Where the calling thread runs now; -1 where that is not known."""
+    """The core on which the calling thread runs now; -1 if unknown."""
     with contextlib.suppress(AttributeError):
         return int(_libc.sched_getcpu())  # type: ignore[union-attr]
-    return NOWHERE
+    return UNKNOWN
 
 
 class CorePlacement:
-    """Cores for the threads of one run; does nothing where it cannot or need not."""
+    """Cores for the threads of one run; does nothing if it cannot or need not."""
 
     def __init__(self, n_workers: int) -> None:
         self._usable: set[int] = set()
-        self._cores: list[int] = []  # of each worker
+        self._cores: list[int] = []  # by worker
         self._left: list[int] = []
-        self._bound: dict[int, tuple[int, float]] = {}  # by worker: which thread, and until when
-        self._sent: set[int] = set()  # workers that were kept off a core
+        self._bound: dict[int, tuple[int, float]] = {}  # by worker: its thread, and until when
+        self._sent: set[int] = set()  # workers that were bound off the caller's core
         if n_workers < 2 or not hasattr(os, "sched_setaffinity"):
             return
         usable = os.sched_getaffinity(0)
         if n_workers <= len(usable):
             self._usable = usable
-            self._cores = [NOWHERE] * n_workers
+            self._cores = [UNKNOWN] * n_workers
             ordered = sorted(usable)
             last = max(itertools.islice(_next_core, n_workers)) % len(ordered)
             self._left = ordered[last:] + ordered[:last]  # taken from the end
 
     def stay(self, worker: int) -> bool:
-        """Take the core on which the calling thread runs, if nobody has it; whether nobody had."""
-        here = _current_core()
+        """Take the core on which the calling thread runs, if it is free; return whether it was."""
+        core = _current_core()
         try:
-            self._left.remove(here)  # one step of the interpreter: no two threads remove the same
+            self._left.remove(core)  # atomic under the GIL: no two threads remove the same core
         except ValueError:
             return False
-        self._cores[worker] = here
+        self._cores[worker] = core
         return True
 
-    def elsewhere(self, worker: int) -> set[int]:
-        """Where to send the worker's thread, which takes its core when it comes there.
+    def other_cores(self, worker: int) -> set[int]:
+        """Return the cores for the worker's thread to wake up on; it takes one of them then.
 
-        Off the calling thread's core, if that is worker 0's; anywhere, which is said by no core at
-        all, if it is not.
+        All but the calling thread's core, if that is worker 0's; otherwise an empty set, which
+        stands for any core.
         """
-        if not self._usable or self._cores[0] == NOWHERE:
+        if not self._usable or self._cores[0] == UNKNOWN:
             return set()
         self._sent.add(worker)
         return self._usable - {self._cores[0]}
 
     def take(self, worker: int) -> None:
-        """Take the core on which the calling thread runs, or move it to one that nobody has."""
+        """Take the core on which the calling thread runs, or move the thread to a free one."""
         if not self._usable:
             return
+        # A thread on a free core stays on it unbound: a move costs 0.05 ms, in which no other
+        # thread of this process runs Python, and the last of 16 would begin a millisecond later.
         if not self._choose(worker):
             self.bind(worker)
         elif worker in self._sent:
             self._note(worker)
-        elif os.sched_getaffinity(0) != self._usable:  # of the thread that has started it
+        elif os.sched_getaffinity(0) != self._usable:  # inherited from its starter
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, self._usable)
 
     def bind(self, worker: int) -> None:
-        """Bind the calling thread to the worker's core; to any that nobody has, if it has none."""
+        """Bind the calling thread to the worker's core; to any free one, if it has none."""
         if not self._usable:
             return
-        if self._cores[worker] == NOWHERE:
+        if self._cores[worker] == UNKNOWN:
             self._choose(worker)
-        self._note(worker)  # first: who was sent is bound already
+        self._note(worker)  # before the call that may fail: a sent thread is bound already
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, {self._cores[worker]})
 
     def _note(self, worker: int) -> None:
-        """Remember that the calling thread is not free to go."""
+        """Note that the calling thread is bound, and until when."""
         self._bound[worker] = threading.get_native_id(), time.perf_counter() + SETTLED_SECONDS
 
     def _choose(self, worker: int) -> bool:
-        """Give the worker a core; whether the calling thread runs there."""
+        """Give the worker a core; return whether the calling thread runs on it."""
         if self.stay(worker):
             return True
         self._cores[worker] = self._left.pop()
         return False
 
     def settle(self, worker: int) -> None:
-        """Let the worker's thread, the calling one, go where it likes if it has had its time."""
+        """Unbind the calling thread, which is the worker's, if it has had time to settle."""
         bound = self._bound.get(worker)
         if bound is not None and time.perf_counter() > bound[1]:
             self._free(worker)
 
     def leave(self, worker: int) -> None:
-        """Let the calling thread, the worker's, go where it likes from now on."""
+        """Unbind the calling thread, which is the worker's."""
         self._bound.pop(worker, None)
         if self._usable:
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, self._usable)
 
     def free(self) -> None:
-        """Let all threads go where they like; may be called more than once."""
+        """Unbind all threads; may be called more than once."""
         for worker in list(self._bound):
             self._free(worker)
 

@@ -1,16 +1,14 @@
-"""The crew: worker processes that start in milliseconds and are kept between fits.
+"""The crew: worker processes that start in milliseconds and stay alive between fits.
 
-Ownership. One crew per process id, made at first use; one lock guards it, its members and its
-helper, held for microseconds (milliseconds while the helper is started), never while waiting for
-a member. A hired member belongs to whoever hired it until it is released; only the crew touches
-idle ones. The caller makes every socket pair, sends one end to the fork helper and closes its own
-copy, so that the member alone holds it and end of file means that the member is gone. Tasks stay
-here until the member says that it is up: a fit that is over before then takes its task back, and
-the member is there for the next one.
+Ownership. Each process id has one crew, made at first use. One lock guards the crew, its members
+and its helper; it is taken for microseconds (milliseconds while the helper is started), never
+during a wait for a member. A hired member belongs to its hirer until it is released; only the crew
+touches idle members. The caller stores tasks until the member reports that it is up: a fit that is
+over before then takes its task back, and the member is available to the next fit.
 
-After a fork of this process by anybody else, the child closes its copies of all these sockets (it
-would hide the caller's death from the members) and makes a crew of its own when it needs one.
-See `hogshare.runtimes.fork_helper` for the other side, and for why pickles are safe here.
+If other code forks this process, the child closes its copies of all these sockets and makes a crew
+of its own when it needs one.
+See `hogshare.runtimes.fork_helper` for the helper's end, and for why pickles are safe between them.
 """
 
 from __future__ import annotations
@@ -40,17 +38,17 @@ BATCH = 100  # members per request to the helper; below the kernel's 253 descrip
 STATUS_WAIT = (
     2.0  # seconds to wait for the report on a death, which takes 1 ms where nobody is busy
 )
-# of variables by which launchers of MPI tell a process that it is a rank
+# prefixes of the environment variables that mark a process as a rank of an MPI launcher
 OF_RANKS = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "HYDRA_", "HYDI_", "I_MPI_")
 HUNG = 5.0  # seconds after its release that a task may still run
 
-_lock = threading.RLock()  # taken for a fork, see `hogshare.system.forks`
+_lock = threading.RLock()  # also taken for a fork, see `hogshare.system.forks`
 _current: Crew | None = None
 
 
 @dataclass(frozen=True)
 class TaskFailed:
-    """Stands among a member's messages for an exception that its task raised."""
+    """A member's message that its task raised an exception."""
 
     summary: str
     traceback: str
@@ -59,8 +57,8 @@ class TaskFailed:
 class Member:
     """One process of the crew, hired to run tasks; usable before it is up.
 
-    Only `poll` reads from the member; the properties say what was known after the last `poll`, so
-    that no news is lost to whoever waits for `fileno`.
+    Only `poll` reads from the member. The properties report the state after the last `poll`, so a
+    thread that waits for `fileno` misses no news.
     """
 
     def __init__(self, number: int, helper: _Helper, sock: socket.socket) -> None:
@@ -80,24 +78,27 @@ class Member:
         self.idle_since = 0.0
 
     def post(self, task: tuple[str, dict[str, Any]], fds: Sequence[int] = ()) -> None:
-        """Give the member a task, without waiting; if it is not up yet, `poll` hands it over.
+        """Give the member a task, without waiting; if it is not up yet, a later `poll` sends it.
 
         task : the member calls ``function(channel, fds, **kwargs)``; tasks run one after another
-        fds : descriptors for the task, which gets duplicates. The caller's stay open, and the
-            member closes its own after the task.
+        fds : descriptors for the task, which gets duplicates. The caller's stay open; the member
+            closes the duplicates after the task.
 
         Raises BufferError if more than 64 MiB wait for the member: data belongs in an arena.
         """
         if len(fds) > fork_helper.MAX_FDS:
-            raise ValueError(f"A task takes at most {fork_helper.MAX_FDS} descriptors.")
+            raise ValueError(
+                f"fds has {len(fds)} descriptors, and a task takes at most {fork_helper.MAX_FDS}; "
+                "pass fewer."
+            )
         with _lock:
             self._open_tasks += 1
             self._send(encode(fork_helper.TASK, task, len(fds)), fds)
 
     def poll(self) -> list[Any]:
-        """Return what the member's tasks have sent since the last call; never waits.
+        """Return the messages of the member's tasks since the last call, without waiting.
 
-        An exception in a task arrives as a `TaskFailed`; the member lives on.
+        An exception in a task arrives as a `TaskFailed`; the member stays alive.
         """
         with _lock:
             self._pump()
@@ -109,14 +110,14 @@ class Member:
         return messages
 
     def fileno(self) -> int:
-        """Return the descriptor that is readable when `poll` has news, also of an end or death."""
+        """Return the descriptor that is readable when `poll` has news, a death included."""
         if self._sock is None:
             raise ValueError("This member was released.")
         return self._sock.fileno()
 
     @property
     def is_sending(self) -> bool:
-        """Whether a part of a task waits until the member, which is up, has read what was sent."""
+        """Whether a part of a task is unsent because the member's socket is full."""
         return self._up and bool(self._outgoing)
 
     @property
@@ -131,10 +132,10 @@ class Member:
 
     @property
     def death(self) -> str | None:
-        """What has become of the process, in words that go on from its name; None while it lives.
+        """How the process ended, as a phrase that follows its name; None while it lives.
 
         "was killed by signal 9 (SIGKILL)", "ended with exit status 3" or "could not be started"...
-        Waits at most two seconds for the helper to tell.
+        Waits at most two seconds for the helper's report.
         """
         if self._death is not None or not self._lost:
             return self._death
@@ -160,7 +161,7 @@ class Member:
 
     def _released(self, idle_seconds: float) -> None:
         self._inbox.clear()
-        told = not self._up and self.idle_since > 0
+        notified = not self._up and self.idle_since > 0
         self.idle_since = time.monotonic()
         if not self._up:
             self._drop_outgoing()
@@ -169,15 +170,16 @@ class Member:
         idle = encode(fork_helper.IDLE, idle_seconds)
         if self._up:
             self._send(idle)
-        elif not told and self._sock is not None:
-            # waits in the socket, so that a member whom nobody polls any more leaves in time
+        elif not notified and self._sock is not None:
+            # the message waits in the socket: a member that comes up and is polled by no thread
+            # must still read its idle limit, and leave in time
             with contextlib.suppress(OSError):
                 self._sock.send(idle)
 
     def _send(self, data: bytes, fds: Sequence[int] = ()) -> None:
         if self._sock is None or self._lost:
-            return  # poll() and death tell
-        if sum(len(rest) for rest, _ in self._outgoing) + len(data) > BACKLOG:
+            return  # poll() and death report it
+        if sum(len(unsent) for unsent, _ in self._outgoing) + len(data) > BACKLOG:
             raise BufferError(
                 f"More than {BACKLOG >> 20} MiB wait for worker process {self.pid}; "
                 "pass large arrays in an arena."
@@ -199,9 +201,9 @@ class Member:
             except (BrokenPipeError, ConnectionResetError):
                 self._drop_outgoing()
                 return
-            # Forgotten before they are closed: an interrupted call must not leave numbers here that
-            # are closed already, and may be somebody else's by the next time. (Interrupted before
-            # that a frame may go twice; but in a run signals wait.)
+            # Drop the descriptors from the queue before closing them: an interrupted call must not
+            # leave closed numbers in it, which may belong to another file by the next call. (An
+            # interrupt before this line may send a frame twice; but a run defers signals.)
             if sent == len(data):
                 self._outgoing.popleft()
             else:
@@ -216,7 +218,7 @@ class Member:
     def _pump(self) -> None:
         if self._sock is None or self._lost:
             return
-        for _ in range(64):  # a member that floods must not keep us here
+        for _ in range(64):  # bounded: a member that floods must not trap the caller
             try:
                 data = self._sock.recv(1 << 16)
             except BlockingIOError:
@@ -265,17 +267,17 @@ class _Helper:
         self._control.setblocking(False)
         self.members: weakref.WeakValueDictionary[int, Member] = weakref.WeakValueDictionary()
         self.last_request = time.monotonic()
-        self.death: str | None = None  # as that of a member
+        self.death: str | None = None  # as `Member.death`
         self._ready = False
         try:
-            with theirs:
+            with theirs:  # close this copy: then end of file means that the helper is gone
                 self._process = _start(theirs.fileno())
         except BaseException:
             self._control.close()
             raise
 
     def request(self, members: Sequence[Member], ends: Sequence[int], idle: float) -> None:
-        """Ask for forks; a member whose request is lost sees end of file."""
+        """Ask for forks; if the request is lost, the members' sockets reach end of file."""
         path = [os.path.abspath(entry) for entry in sys.path]
         packet = pickle.dumps(([m.number for m in members], path, idle))
         self.last_request = time.monotonic()
@@ -283,10 +285,10 @@ class _Helper:
         try:
             socket.send_fds(self._control, [packet], list(ends))
         except (BrokenPipeError, ConnectionResetError):
-            self.read_reports()  # of its end: until then it is a zombie
+            self.read_reports()  # reaps the helper, which is a zombie until then
 
     def read_reports(self) -> None:
-        """Take in what the helper has told, its own end included; never waits for more."""
+        """Read the helper's reports, its own end included, without waiting for more."""
         while self.death is None:
             try:
                 packet = self._control.recv(1 << 16)
@@ -302,21 +304,21 @@ class _Helper:
                 member._reported(*report[1:])
 
     def wait_until(self, condition: Any, seconds: float) -> None:
-        """Read reports until the condition holds, the time is over or the helper is gone."""
+        """Read reports until the condition is true, the time is over or the helper is gone."""
         deadline = time.monotonic() + seconds
         while True:
             with _lock:
                 self.read_reports()
                 if condition() or self.death is not None:
                     return
-            rest = deadline - time.monotonic()
-            if rest <= 0:
+            seconds_left = deadline - time.monotonic()
+            if seconds_left <= 0:
                 return
             with contextlib.suppress(OSError, ValueError):  # closed by another thread
-                select_readable(self._control, min(rest, 0.02))
+                select_readable(self._control, min(seconds_left, 0.02))
 
     def stop(self) -> None:
-        """Let the helper end with its members, or make it; at most about two seconds."""
+        """Let the helper end with its members, or kill it; takes at most about two seconds."""
         self._control.close()
         if not self._ready:
             self._process.kill()  # it has no member yet, and may be importing for a while
@@ -328,7 +330,7 @@ class _Helper:
         self.death = what_became(code)
 
     def abandon(self) -> None:
-        """Forget the helper in a forked child, whose it is not."""
+        """Forget the helper in a forked child: it is the parent's."""
         self._control.close()
         self._process.returncode = 0  # subprocess would warn of a child that still runs
         self.death = "is another process's"
@@ -341,18 +343,18 @@ class Crew:
         self.process = os.getpid()
         self.idle_seconds = 60.0
         self._helper: _Helper | None = None
-        # one whom nobody has any more is gone, and its process leaves: its socket is closed
+        # weak: dropping the last reference to a member closes its socket, and its process leaves
         self._hired: weakref.WeakSet[Member] = weakref.WeakSet()
         self._idle: list[Member] = []
         self._count = 0
 
     def hire(self, n: int) -> list[Member]:
-        """Return n members at once; those that are new start meanwhile.
+        """Return n members at once; new ones start meanwhile.
 
-        n : how many. Idle members come first.
+        n : number of members. Idle members come first.
 
-        They are nobody else's until they are given to `release`, which must not be forgotten:
-        `hired` sees to it.
+        The members belong to the caller until it passes them to `release`; `hired` never forgets
+        that.
         """
         with _lock:
             self.idle_seconds = _idle_seconds()
@@ -360,23 +362,24 @@ class Crew:
             for member in self._idle:
                 member._pump()
             self._drop_stale()
-            # first those who wait, then those about to end a task, then those about to be up
-            kept = sorted(self._idle, key=lambda m: (not m._up, m.busy))[: max(n, 0)]
-            for member in kept:
+            # first the waiting members, then those about to end a task, then those about to be up
+            members = sorted(self._idle, key=lambda m: (not m._up, m.busy))[: max(n, 0)]
+            for member in members:
                 self._idle.remove(member)
-            self._hired.update(kept)  # before forking, which ends a helper that has nobody alive
+            # before forking, which ends a helper that has no member alive
+            self._hired.update(members)
             try:
-                for member in kept:
+                for member in members:
                     member._send(encode(fork_helper.HIRED, None))
-                self._fork(n - len(kept), kept)
+                self._fork(n - len(members), members)
             except BaseException:
-                self.release(kept)
+                self.release(members)
                 raise
-            return kept
+            return members
 
     @contextlib.contextmanager
     def hired(self, n: int) -> Iterator[list[Member]]:
-        """Hire n members for a block, and take them back at its end, whatever has happened."""
+        """Hire n members for a with block, and release them at its end, even after an error."""
         members = self.hire(n)
         try:
             yield members
@@ -384,10 +387,10 @@ class Crew:
             self.release(members)
 
     def release(self, members: Iterable[Member]) -> None:
-        """Take members back: the healthy ones wait for the next hire, the dead are forgotten.
+        """Take members back: healthy ones wait for the next hire, dead ones are forgotten.
 
-        A task that still runs should be about to end: what it sends from now on is dropped, and
-        its member is ended by the first hire that finds it running five seconds later.
+        A task that still runs should be about to end. Its further messages are dropped, and the
+        first hire that finds it running five seconds later ends its member.
         """
         with _lock:
             self.reap()
@@ -400,19 +403,19 @@ class Crew:
                     member._close()
 
     def dismiss(self, members: Iterable[Member]) -> None:
-        """Take members back and end their processes, in the middle of a task too."""
+        """Take members back and end their processes, even in the middle of a task."""
         with _lock:
             self.reap()
             for member in self._taken(members):
                 member._close()
 
     def reap(self) -> None:
-        """Take note of a helper that has ended, which is a zombie until then.
+        """Reap a helper that has ended, which is a zombie until then.
 
-        Whatever uses the crew does so, any run when it begins, and one that has members now and
-        then. A process that does none of these keeps the zombie, which is a line in the system's
-        table: a handler of SIGCHLD is the user's, and with a thread that waits for the helper no
-        fork of theirs would be of a process with one thread.
+        Every use of the crew does this, every run when it begins, and a run with members now and
+        then. In a process that does none of these the zombie stays, as a line in the system's
+        table. The alternatives cost more: the handler of SIGCHLD is the user's, and a thread that
+        waits for the helper would make each fork by the user one of a process with two threads.
         """
         with _lock:
             if self._helper is not None and self._helper.death is None:
@@ -427,7 +430,7 @@ class Crew:
             self._idle.clear()
             helper, self._helper = self._helper, None
             if helper is not None:
-                helper.read_reports()  # is it ready?
+                helper.read_reports()  # it may have become ready
                 if helper.death is None:
                     helper.stop()
 
@@ -440,18 +443,20 @@ class Crew:
         """Close idle members that have left, or may be about to, or hang."""
         now = time.monotonic()
         for member in list(self._idle):
-            rested = now - member.idle_since
-            hangs = member.busy and rested > HUNG
-            if hangs or not member.alive or rested > self.idle_seconds:
+            idle = now - member.idle_since
+            hangs = member.busy and idle > HUNG
+            if hangs or not member.alive or idle > self.idle_seconds:
                 self._idle.remove(member)
                 member._close()
 
     def _fork(self, n: int, hired: list[Member]) -> None:
-        """Have n members forked, and add them to those that are hired, a batch at a time."""
+        """Have n members forked, a batch at a time, and add them to the hired ones."""
         helper = self._ready_helper() if n > 0 else None
         for start in range(0, n, BATCH):
             assert helper is not None
             batch: list[Member] = []
+            # The members' ends are closed in this process: then only the member has its end open,
+            # and end of file means that it is gone.
             with contextlib.ExitStack() as theirs:
                 try:
                     ends = [
@@ -474,13 +479,13 @@ class Crew:
         return end
 
     def _ready_helper(self) -> _Helper:
-        """Return a helper that serves the next request, another one if need be."""
+        """Return a helper that can serve the next request; start a new one if needed."""
         helper = self._helper
         if helper is not None:
             helper.read_reports()
-            rested = time.monotonic() - helper.last_request > self.idle_seconds
-            if helper.death is None and rested and not any(m.alive for m in self._of(helper)):
-                helper.stop()  # it leaves when idle, perhaps while our request is on its way
+            is_idle = time.monotonic() - helper.last_request > self.idle_seconds
+            if helper.death is None and is_idle and not any(m.alive for m in self._of(helper)):
+                helper.stop()  # an idle helper may leave while the request is on its way
             if helper.death is not None:
                 helper = None
         if helper is None:
@@ -491,6 +496,7 @@ class Crew:
         return [m for m in (*self._hired, *self._idle) if m._helper is helper]
 
     def _abandon(self) -> None:
+        # a child's copies of the sockets would hide the parent's death from the members
         for member in (*self._hired, *self._idle):
             member._close()
         if self._helper is not None:
@@ -498,10 +504,11 @@ class Crew:
 
 
 def current_crew() -> Crew:
-    """Return the crew of this process, which threads share."""
+    """Return the crew of this process, which all its threads share."""
     global _current
     with _lock:
-        if _current is not None and _current.process != os.getpid():  # a fork unseen by Python
+        # after a fork that Python's hooks have not seen
+        if _current is not None and _current.process != os.getpid():
             _current._abandon()
             _current = None
         if _current is None:
@@ -510,13 +517,16 @@ def current_crew() -> Crew:
 
 
 def reap() -> None:
-    """As `Crew.reap`, of the crew that there is, if there is one."""
+    """Call `Crew.reap` on this process's crew, if it has one."""
     if _current is not None and _current.process == os.getpid():
         _current.reap()
 
 
 def describe_exit(code: int) -> str:
-    """Say in words how a process ended, given its exit code as subprocess has it."""
+    """Describe how a process ended.
+
+    code : its exit code, as `subprocess` reports it
+    """
     if code >= 0:
         return f"exit status {code}"
     with contextlib.suppress(ValueError):
@@ -525,20 +535,20 @@ def describe_exit(code: int) -> str:
 
 
 def what_became(code: int) -> str:
-    """The same in words that go on from a name: "worker 2 ..."."""
+    """Describe an exit as a phrase that follows a name: "worker 2 ..."."""
     return f"{'ended with' if code >= 0 else 'was killed by'} {describe_exit(code)}"
 
 
 def _start(fd: int) -> subprocess.Popen[bytes]:
     """Start the helper without waiting for it.
 
-    It gets the caller's module path (-P: and nothing before it), its own session, so that the
-    terminal's signals pass it by, and one thread for the numerical libraries, because the crew
+    It gets the caller's module path (-P: with nothing before it); its own session, which the
+    terminal's signals do not reach; and one thread for the numerical libraries, because the crew
     has a process per core and a forking process must have one thread.
     """
     own_path = os.environ.get("PYTHONPATH")
     environment = {
-        # without a rank's: a child that began MPI with it would take the rank's place
+        # without a rank's variables: a child that began MPI with them would take the rank's place
         **{name: text for name, text in os.environ.items() if not name.startswith(OF_RANKS)},
         "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),
         "OMP_NUM_THREADS": "1",
@@ -566,7 +576,7 @@ def _idle_seconds() -> float:
             raise ValueError
     except ValueError:
         raise ValueError(
-            f"HOGSHARE_IDLE_SECONDS is {text!r}; set it to a number of seconds, 0 or more."
+            f"HOGSHARE_IDLE_SECONDS is {text!r}; set it to a number of seconds, at least 0."
         ) from None
     return seconds
 
@@ -588,7 +598,7 @@ def _close_all(fds: Iterable[int]) -> None:
 
 
 def forget_crew() -> None:
-    """In a forked child, whose parent's the crew is (`hogshare.system.forks`)."""
+    """Forget the parent's crew in a forked child (`hogshare.system.forks`)."""
     global _current
     crew, _current = _current, None
     if crew is not None:
@@ -596,7 +606,7 @@ def forget_crew() -> None:
 
 
 def _at_exit() -> None:
-    interpreter_exit.end_runs()  # while they have members still
+    interpreter_exit.end_runs()  # before the members are gone
     if _current is not None and _current.process == os.getpid():
         _current.shutdown()
 

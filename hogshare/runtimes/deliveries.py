@@ -1,6 +1,6 @@
-"""What brings messages on a virtual clock: workers' to the master, and those between homes.
+"""Delivery of messages on a virtual clock: from workers to the master, and between homes.
 
-Who writes, in the one thread of the simulation: `Courier.send` and `arrive` the mailbox's words.
+Writers: `Courier.send` and `arrive` write the mailbox's words, in the simulation's one thread.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from hogshare.shm.mailbox import AT_ONCE, mail_bytes
 
 
 class VirtualMaster:
-    """The master of a simulated run: when it takes which message.
+    """The master of a simulated run, which takes each message at its virtual time.
 
-    Where writing takes no time it is the master's loop, which takes a message when it is posted.
-    Where it takes time, messages stand in line in the order in which they were posted, and each is
-    in the model when it has been written, one after the other.
+    If writing takes no time, the master's loop takes a message when it is posted. Otherwise
+    messages queue in the order of their posting; the master writes one after another, and each is
+    in the model when its writing ends.
 
     write_seconds : virtual seconds of writing a message
     push : ``push(seconds, 0)`` puts the end of the present writing into the queue
@@ -42,16 +42,16 @@ class VirtualMaster:
         self._reply: object = None
         self._over = False
         self._line: deque[int] = deque()
-        # messages of each, those in line among them
+        # messages of each worker, queued ones included
         self._posted = [0] * session.settings.n_workers
 
     @property
     def is_writing(self) -> bool:
-        """Whether messages are in line."""
+        """Whether messages are queued."""
         return bool(self._line)
 
     def notice(self, me: int, now: float) -> bool:
-        """See whether a worker has posted anything; True if it has been taken at once."""
+        """Check whether a worker has posted a message; True if it has been taken at once."""
         mailed = int(self._counters[me, layout.M_POSTED])
         if mailed == self._posted[me]:
             return False
@@ -66,7 +66,7 @@ class VirtualMaster:
         return False
 
     def has_written(self, now: float) -> int:
-        """Take the message that has been written, and begin with the next; whose it was."""
+        """Take the written message, and begin with the next one; return its worker."""
         worker = self._line.popleft()
         s = self._session
         replay.take_again(s.plan, s.schedule, s.vector, s.mail, worker)
@@ -89,8 +89,8 @@ class VirtualMaster:
 class Courier:
     """A transport (`hogshare.shm.mailbox.Transport`) by the links of a network, or of the plane.
 
-    Messages of an edge arrive in the order in which they were sent: one departs when those before
-    it have, at the link's bandwidth, and arrives a latency later.
+    An edge's messages arrive in the order in which they were sent: each departs after those before
+    it, at the link's bandwidth, and arrives a latency later.
 
     now : the virtual seconds
     push : ``push(seconds, edge)`` puts an arrival into the queue
@@ -109,34 +109,35 @@ class Courier:
         self._lines = [Line(network.link, now) for _ in self._ends]
         self._of_plane = homes.links
         self._last = [0.0] * len(self._ends)  # when an edge's last message arrives
-        # of edges that are boards: what is under way
+        # by edge: messages under way to a register
         self._shown: list[deque[tuple[int, np.ndarray, np.ndarray]]] = [deque() for _ in self._ends]
         self._value_bytes = homes.session.vector.w.dtype.itemsize
         homes.carry_by(self)
 
     def send(self, box: Mailbox, edge: int) -> None:
-        """Let the message that has been written into the edge's next slot go on its way."""
+        """Send the message that has been written into the edge's next slot."""
         edge_slots.send_next(box, edge)
         head = box.heads[edge, slot_of(box, box.counters[edge, layout.M_POSTED])]
         count, dense = int(head[layout.H_COUNT]), int(head[layout.H_DENSE])
-        if self._is_there(edge, count, dense):
+        if self._has_arrived(edge, count, dense):
             edge_slots.deliver_next(box, edge)
 
     def show(
         self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
     ) -> None:
-        """The same with a message that is written over the last when it arrives."""
+        """Send a message that overwrites the edge's last one when it arrives."""
         self._shown[edge].append((round, places.copy(), values.copy()))
         count = len(places)
-        if self._is_there(edge, count, 0 if count else len(values)):
+        if self._has_arrived(edge, count, 0 if count else len(values)):
             self.arrive(edge)
 
-    def _is_there(self, edge: int, count: int, dense: int) -> bool:
-        """Send it on its way; whether it has arrived."""
+    def _has_arrived(self, edge: int, count: int, dense: int) -> bool:
+        """Send a message over the edge's link; return whether it arrives at once."""
         n_bytes = mail_bytes(count, dense, self._value_bytes)
         now, line = self._now(), self._lines[edge]
         of_plane = self._of_plane
         line.link = of_plane[edge] if of_plane else self._network.between(*self._homes.ends(edge))
+        # max: a faster link, set meanwhile, must not let a message overtake the last
         self._last[edge] = max(now + line.send(n_bytes), self._last[edge])
         if self._last[edge] <= now:
             return True
@@ -144,7 +145,7 @@ class Courier:
         return False
 
     def arrive(self, edge: int) -> int:
-        """Deliver the edge's next message; to whom."""
+        """Deliver the edge's next message; return the home that receives it."""
         box = self._homes.session.mail.box
         if self._shown[edge]:
             register.write(box, edge, *self._shown[edge].popleft())
@@ -152,6 +153,6 @@ class Courier:
             edge_slots.deliver_next(box, edge)
         return self._homes.ends(edge)[1]
 
-    def let_loose(self) -> None:
-        """The run is over: break the circle that leads back here."""
+    def release(self) -> None:
+        """Break the reference cycle through this object, when the run is over."""
         self._homes.carry_by(AT_ONCE)

@@ -13,24 +13,25 @@ from hogshare.kernels.schedule.epoch_schedule import MASTER
 from hogshare.system.machine import usable_cores
 
 YIELDS = 64  # attempts before the first sleep
-IDLE_POLLS = 50  # of turns that find no block: half a millisecond, if nobody else wants the core
-BLOCK_POLLS = 500  # of turns that wait for others at every block: a third of a millisecond
-STEP_POLLS = 5000  # of turns that wait for a step of all, which Python takes: some milliseconds
+# polls inside a quantum, before it returns to Python:
+IDLE_POLLS = 50  # that finds no block: half a millisecond, if no other thread wants the core
+BLOCK_POLLS = 500  # that waits for others at every block: a third of a millisecond
+STEP_POLLS = 5000  # that waits for a common step, taken in Python: some milliseconds
 LONGEST_SLEEP = 0.002
-SLICE = 0.02  # of a straggler's sleep, after which it looks whether the run is over
+SLICE = 0.02  # seconds of a straggler's sleep between two checks whether the run is over
 
 
 def is_crowded(session: Session) -> bool:
-    """Whether workers are more than the cores that the calling thread may use."""
+    """Whether there are more workers than cores that the calling thread may use."""
     return len(session.local_workers) > usable_cores()
 
 
 def polls_of(session: Session) -> int:
-    """How often turns look again for what somebody else has to do first, before they say so.
+    """How often a quantum retries what depends on other workers, before it returns to Python.
 
-    Behind a barrier, and with a master, that is at every block, and to say so takes the
-    interpreter, which those that are waited for need to go on: a round of eight threads took 4 ms
-    on two cores, and now 0.1.
+    With a barrier or a master that happens at every block, and the return takes the interpreter,
+    which the others need to go on: a round of eight threads took 4 ms on two cores, and takes 0.1
+    with these polls.
     """
     if len(session.local_workers) == 1:
         return 0
@@ -42,12 +43,12 @@ def polls_of(session: Session) -> int:
 
 
 def yields_of(session: Session) -> int:
-    """How often who waits yields before it sleeps.
+    """How often a waiting worker yields before it sleeps.
 
-    Not at all where neither a barrier nor a master makes workers wait, and they are more than
-    cores, or have looked in their turn for long. What they wait for then is a block of one that has
-    no core, or is slow, and each look of theirs takes a core, or the interpreter, from one that is
-    about to go on.
+    Not at all if neither a barrier nor a master makes workers wait, and there are more workers than
+    cores, or their quanta have polled already. They then wait for the block of a worker that is
+    slow or has no core, and each poll takes a core, or the interpreter, from one that is about to
+    go on.
     """
     plan = session.plan
     if plan.barrier != FREE or plan.private == MASTER:
@@ -56,10 +57,10 @@ def yields_of(session: Session) -> int:
 
 
 def back_off(attempts: int, yields: int = YIELDS) -> int:
-    """Wait a little, longer the more often nothing has come of it; return nanoseconds.
+    """Wait a little, longer with every failed attempt; return nanoseconds.
 
-    A sleep of zero takes a timer's 0.1 ms. Whoever waits for less has taken the interpreter again
-    before one that has work to do, and waits for it, wakes up (see `docs/exchange.md`).
+    A sleep of zero takes a timer's 0.1 ms. A thread that waits for less takes the interpreter again
+    before another one that waits for it, and has work to do, wakes up (see `docs/exchange.md`).
     """
     start = time.perf_counter_ns()
     if attempts < yields:
@@ -70,12 +71,12 @@ def back_off(attempts: int, yields: int = YIELDS) -> int:
 
 
 def nap(wish: Pause) -> int:
-    """Sleep for as long as the rest has taken so far, about; return nanoseconds."""
+    """Sleep for about as long as the pause has taken so far; return nanoseconds."""
     return back_off(wish.attempts, yields=0)
 
 
 def wait_at_plane(wish: PlaneWait) -> int:
-    """Wait a little where a plane says so, as behind a barrier; return nanoseconds."""
+    """Wait a little at a plane, as behind a barrier; return nanoseconds."""
     if wish.seconds is not None and wish.seconds < LONGEST_SLEEP and wish.attempts >= YIELDS:
         start = time.perf_counter_ns()
         time.sleep(wish.seconds)
@@ -99,15 +100,15 @@ def drive(
     loop: Generator[Wish, Any, None],
     on_ended: Callable[[], None] | None = None,
     yields: int = YIELDS,
-    rest: Callable[[Pause], int] = nap,
+    pause: Callable[[Pause], int] = nap,
     on_quantum: Callable[[], None] | None = None,
 ) -> None:
     """Run a worker's loop to its end in the calling thread.
 
     on_ended : called when an epoch has ended
-    yields : how often it yields where it waits, before it sleeps
-    rest : lets a rest pass, or part of it; returns nanoseconds
-    on_quantum : called after every turn, whatever has come of it, and while it sleeps or is held
+    yields : how often a wait yields before it sleeps
+    pause : waits for a pause, or part of it; returns nanoseconds
+    on_quantum : called after every quantum, even an empty one, and during sleeps and waits
     """
     reply: Any = None
     while True:
@@ -125,7 +126,7 @@ def drive(
             look = wish.look
             reply = back_off(wish.attempts, yields) if look is None else sleep(look, on_quantum)
         elif isinstance(wish, Pause):
-            reply = rest(wish)
+            reply = pause(wish)
         elif isinstance(wish, PlaneWait):
             reply = wait_at_plane(wish)
             if on_quantum is not None:

@@ -1,8 +1,9 @@
-"""Events that Ctrl-C leaves whole, and one that can be waited for beside sockets.
+"""Events that Ctrl-C cannot break, one of which can be waited for together with sockets.
 
-Who writes: any thread sets it, after it has changed what it tells about. Who reads: the one thread
-that waits; it clears it and then looks, so that no news is lost. Who frees: the descriptor goes
-with the object, which a thread that may still set it holds.
+Writers: any thread sets the event, after it has changed the state that the event announces.
+Reader: the one thread that waits; it clears the event and then reads the state, and so misses no
+change. Freeing: the descriptor is closed with the object, to which every thread that may still set
+it has a reference.
 """
 
 from __future__ import annotations
@@ -23,51 +24,54 @@ class News:
         if not hasattr(os, "eventfd"):
             raise OSError(
                 errno.ENOTSUP,
-                "This system is not Linux, on which workers in processes depend; use "
+                "Worker processes need Linux (os.eventfd), which this system is not; use "
                 'runtime="threads"',
             )
         self._file = Descriptor(os.eventfd, 0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._fd = self._file.number
 
     def set(self) -> None:
-        """Wake whoever waits, now or next."""
+        """Wake the thread that waits, now or next."""
         os.eventfd_write(self._fd, 1)
 
     def clear(self) -> None:
-        """Take note: from here on `wait` waits for what comes next. Look afterwards, not before."""
+        """Reset: from now on `wait` waits for the next `set`. Read the state after this call."""
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._fd)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it is set, or that long; return whether it is."""
+        """Wait until it is set, at most that many seconds; return whether it is set."""
         return bool(wait([self._fd], seconds))
 
     def fileno(self) -> int:
-        """Return the descriptor, to wait for it beside others."""
+        """Return the descriptor, to wait for it together with others."""
         return self._fd
 
 
 class Bell:
-    """As `threading.Event`, whose lock stays taken where Ctrl-C comes just after it was.
+    """As `threading.Event`, but whole after a Ctrl-C at any moment.
 
-    Who sets it would wait for ever. Here the lock is what is told: it is free while the bell has
-    been rung and nobody has taken note. Not `queue.SimpleQueue`: where a thread is held up within a
-    wait of half a millisecond, that waits on without an end, as of CPython 3.11.
+    The lock of a `threading.Event` stays taken if Ctrl-C comes just after the lock was taken; the
+    next `set` would wait for ever. The lock of a bell is its state: free after `set`, taken after
+    `clear`.
     """
+
+    # Not queue.SimpleQueue: if a thread is delayed within a wait of half a millisecond, its wait
+    # never ends (CPython 3.11).
 
     def __init__(self) -> None:
         self._silence = threading.Lock()
         self._silence.acquire()
 
     def set(self) -> None:
-        """Wake whoever waits, now or next."""
-        with contextlib.suppress(RuntimeError):  # it has been rung already
+        """Wake the thread that waits, now or next."""
+        with contextlib.suppress(RuntimeError):  # it is set already
             self._silence.release()
 
     def clear(self) -> None:
-        """Take note: from here on `wait` waits for what comes next. Look afterwards, not before."""
+        """Reset: from now on `wait` waits for the next `set`. Read the state after this call."""
         self._silence.acquire(blocking=False)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it is set, or that long; return whether it was. Whoever waits takes note."""
+        """Wait until it is set, at most that many seconds; return whether it was, and clear it."""
         return self._silence.acquire(timeout=-1 if seconds is None else max(0.0, seconds))

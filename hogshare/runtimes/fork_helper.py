@@ -1,4 +1,4 @@
-"""The process that forks the crew's members, and what a member runs.
+"""The process that forks the crew's members, and a member's own loop.
 
 ::
 
@@ -7,18 +7,18 @@
     caller  <== a stream per member ==>  member      frames, see `encode`
 
 The helper imports the kernels once and then forks: a member is up in milliseconds. It has one
-thread whenever it forks, never imports the user's ``__main__``, and ignores Ctrl-C, about which
-the caller decides.
+thread whenever it forks, never imports the user's ``__main__``, and ignores Ctrl-C, which the
+caller handles.
 
-Ownership. The caller makes each member's socket pair before the member exists, and so needs to
-wait for nobody. The helper owns the other end only until it has forked; after
-that the member alone has it, hence end of file means death in both directions: a member whose
-caller is gone leaves at once, in the middle of a task too. A member does not need the helper and
-outlives it. The helper alone reaps members, and leaves when the caller does, or when it has had
-no member for as long as members may be idle.
+Ownership. The caller makes each member's socket pair before the member exists, and so never waits
+for the helper. The helper owns the other end only until it has forked; after that the member alone
+has it. Hence end of file means death in both directions: a member whose caller is gone leaves at
+once, even in the middle of a task. A member does not need the helper and outlives it. The helper
+alone reaps members. It leaves when the caller does, or when it has had no member for as long as
+members may be idle.
 
-Frames carry pickles. Both ends of a socket are processes that the caller started, of one user,
-and nobody else can connect to an unnamed socket pair.
+Frames contain pickles. Both ends of a socket are processes of one user, started by the caller, and
+no other process can connect to an unnamed socket pair.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ IDLE = b"i"  # seconds: leave if no frame comes for so long
 HIRED = b"h"  # None: wait for a task without limit
 # member -> caller
 UP = b"u"  # process id
-MESSAGE = b"m"  # what the task sent
+MESSAGE = b"m"  # an object sent by the task
 ENDED = b"e"  # None: the task returned
 FAILED = b"f"  # (one line, traceback): it raised
 
 HEADER = struct.Struct("=cHQ")  # kind, number of descriptors, bytes that follow
 MAX_FDS = 253  # the kernel's limit for one message
-GRACE = 2.0  # seconds that an idle process stays longer than the caller counts on
+GRACE = 2.0  # seconds that an idle process stays beyond its limit: the caller may be hiring it
 EXIT_GRACE = 1.0  # seconds that members have to leave after the caller
 
-MEMBERS_WORK = "hogshare.runtimes.processes"  # by name: this file is imported by it
+MEMBERS_WORK = "hogshare.runtimes.processes"  # by name: that module imports this one
 
 HANG_UP = getattr(select, "POLLRDHUP", 0) | getattr(select, "POLLHUP", 0)
 
@@ -73,7 +73,7 @@ class Frames:
         self._bytes = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Add what was received."""
+        """Add received bytes."""
         self._bytes += data
 
     def __iter__(self) -> Iterator[tuple[bytes, int, bytes]]:
@@ -88,7 +88,7 @@ class Frames:
 
 
 class TaskChannel:
-    """A task's way to its caller."""
+    """A task's connection to its caller."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -99,8 +99,8 @@ class TaskChannel:
     def send(self, message: Any) -> None:
         """Post a picklable object to the caller, from any thread.
 
-        Waits while the socket is full, that is, while the caller does not poll. Ends the process
-        if the caller is gone.
+        Waits while the socket is full, because the caller does not poll. Ends the process if the
+        caller is gone.
         """
         self.post(MESSAGE, message)
 
@@ -114,7 +114,7 @@ class TaskChannel:
             leave(0)
 
     def receive(self, timeout: float | None) -> tuple[bytes, bytes, list[int]] | None:
-        """Return the next frame's kind, pickle and descriptors; None if time or caller ran out."""
+        """Return the next frame's kind, pickle and descriptors; None: time over or caller gone."""
         while True:
             for kind, n_fds, body in self._frames:
                 fds, self._fds = self._fds[:n_fds], self._fds[n_fds:]
@@ -134,14 +134,17 @@ class TaskChannel:
 
 
 def select_readable(sock: Any, timeout: float | None) -> bool:
-    """Wait until a socket, or what has its `fileno`, has something to read; None: for ever."""
+    """Wait until a socket, or an object with a `fileno`, has data to read.
+
+    timeout : seconds; None: for ever
+    """
     poller = select.poll()
     poller.register(sock, select.POLLIN)
     return bool(poller.poll(None if timeout is None else 1000 * timeout))
 
 
 def leave(status: int) -> NoReturn:
-    """End this process now, without the interpreter's clean-up: it belongs to the helper."""
+    """End this process now, without the interpreter's clean-up, which is the helper's."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
@@ -151,7 +154,7 @@ def leave(status: int) -> NoReturn:
 def leave_when_hung_up(sock: socket.socket, cancel: socket.socket | None = None) -> None:
     """End this process as soon as the other end is closed; return when `cancel` has data.
 
-    Kernels release the GIL, so a thread that runs this gets its turn while they work.
+    Kernels release the GIL, so a thread in this function runs while they work.
     """
     poller = select.poll()
     poller.register(sock, HANG_UP)
@@ -159,11 +162,11 @@ def leave_when_hung_up(sock: socket.socket, cancel: socket.socket | None = None)
         poller.register(cancel, select.POLLIN)
     ready = {fd for fd, _ in poller.poll()}
     if sock.fileno() in ready:
-        os._exit(0)  # not leave(): a stream's lock may be held by the thread at work
+        os._exit(0)  # not leave(): the thread at work may have taken a stream's lock
 
 
 def member(sock: socket.socket) -> None:
-    """Run tasks until the caller is gone, or has left this member idle for too long."""
+    """Run tasks until the caller is gone, or this member has been idle for too long."""
     channel = TaskChannel(sock)
     threading.Thread(target=leave_when_hung_up, args=(sock,), daemon=True).start()
     channel.post(UP, os.getpid())
@@ -172,7 +175,7 @@ def member(sock: socket.socket) -> None:
         kind, body, fds = frame
         if kind == TASK:
             channel.post(*_run(channel, body, fds))
-            gc.collect()  # a cycle must not keep the task's arena; all older objects are frozen
+            gc.collect()  # a cycle must not retain the task's arena; all older objects are frozen
         else:
             timeout = pickle.loads(body) + GRACE if kind == IDLE else None
 
@@ -182,7 +185,7 @@ def _run(channel: TaskChannel, body: bytes, fds: list[int]) -> tuple[bytes, Any]
         name, kwargs = pickle.loads(body)
         module, _, function = name.partition(":")
         getattr(importlib.import_module(module), function)(channel, fds, **kwargs)
-    except BaseException as error:  # SystemExit too: a task does not decide about its member
+    except BaseException as error:  # SystemExit too: a task must not end its member
         return FAILED, (f"{type(error).__name__}: {error}", traceback.format_exc())
     finally:
         for fd in fds:
@@ -205,7 +208,7 @@ class ForkServer:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def serve(self) -> None:
-        """Fork and reap until the caller closes its end, or nobody needs this helper."""
+        """Fork and reap until the caller closes its end, or the helper is idle for too long."""
         poller = select.poll()
         poller.register(self._control, select.POLLIN)
         poller.register(self._wake, select.POLLIN)
@@ -223,10 +226,10 @@ class ForkServer:
                 return
 
     def bury(self) -> None:
-        """Reap the members, who leave with the caller; end those that cannot."""
+        """Reap the members, which leave with the caller; kill those that cannot."""
         deadline = time.monotonic() + EXIT_GRACE
-        while self._children and (rest := deadline - time.monotonic()) > 0:
-            select_readable(self._wake, rest)
+        while self._children and (seconds := deadline - time.monotonic()) > 0:
+            select_readable(self._wake, seconds)
             with contextlib.suppress(BlockingIOError):
                 self._wake.recv(1 << 12)
             self._reap()
@@ -266,7 +269,7 @@ class ForkServer:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            # whoever holds another's socket end would hide that one's death
+            # an open copy of another member's socket end would hide that member's death
             for sock in (self._control, self._wake, self._wake_end, *ends):
                 if sock is not end:
                     sock.close()
@@ -290,38 +293,38 @@ class ForkServer:
                     self._report((number, pid, os.waitstatus_to_exitcode(status)))
 
     def _report(self, what: Any) -> None:
-        # Never wait for the caller: one that reads no reports gets none, and may still ask.
+        # Never wait for the caller: if it reads no reports it misses them, but may still ask.
         with contextlib.suppress(OSError):
             self._control.send(pickle.dumps(what), socket.MSG_DONTWAIT)
 
 
 def _name_process(name: str) -> None:
-    """Show this name in process lists; 15 characters at most."""
+    """Set the name that process lists show; at most 15 characters."""
     with contextlib.suppress(OSError), open("/proc/self/comm", "w") as file:
         file.write(name)
 
 
 @contextlib.contextmanager
 def _guarded(control: socket.socket) -> Iterator[None]:
-    """Leave at once if the caller does, also in the middle of the imports within."""
+    """Leave as soon as the caller does, even in the middle of the imports of the with block."""
     stop, stop_end = socket.socketpair()
     with stop, stop_end:
         guard = threading.Thread(target=leave_when_hung_up, args=(control, stop), daemon=True)
         guard.start()
         yield
         stop_end.send(b"x")
-        guard.join()  # from here on there is one thread, so that forking is safe
+        guard.join()  # from now on this process has one thread, and may fork
 
 
 def _preload(kernels: Sequence[str]) -> None:
-    """Import what members need, once for all of them, and load the kernels of these names.
+    """Import the members' modules, once for all of them, and load the kernels of these names.
 
-    A caller that has compiled no kernel has no run either that they could work for. (With the JIT
-    off it never has, and each member imports what it needs by itself.)
+    A caller that has compiled no kernel has no run for members yet. (With the JIT off it never
+    compiles one, and each member imports its modules itself.)
     """
     if not kernels:
         return
-    # What cannot be loaded fails again in the task that needs it, and is reported there.
+    # A failing import fails again in the task that needs it, which reports it.
     with contextlib.suppress(Exception):
         importlib.import_module(MEMBERS_WORK)
         importlib.import_module("hogshare.kernels.preload").preload(kernels)
@@ -334,7 +337,7 @@ def main(arguments: Sequence[str]) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # may be inherited from the caller's thread
-    # this process was started with the caller's sys.path there: give members the user's own
+    # this process was started with the caller's sys.path in it: give members the user's own
     os.environ.pop("PYTHONPATH", None)
     if len(arguments) > 2:
         os.environ["PYTHONPATH"] = arguments[2]
@@ -346,7 +349,7 @@ def main(arguments: Sequence[str]) -> None:
     with _guarded(control):
         _preload(arguments[1].split(",") if arguments[1] else [])
     gc.collect()
-    gc.freeze()  # members' collections then leave these objects, and so their pages, alone
+    gc.freeze()  # members' collections then never write to these objects' pages, which stay shared
     helper = ForkServer(control)
     helper.serve()
     control.close()
@@ -355,5 +358,5 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    # by its real name, so that there is one copy of this module in the members
+    # by its real name: otherwise members would have two copies of this module
     importlib.import_module("hogshare.runtimes.fork_helper").main(sys.argv[1:])

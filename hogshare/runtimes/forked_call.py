@@ -1,12 +1,12 @@
-"""A call that no signal can interrupt, made in a fork of this process, which Ctrl-C ends.
+"""Uninterruptible calls in a fork of this process, which Ctrl-C ends.
 
-Python answers a signal between two steps of the interpreter, and a factorisation in LAPACK is one
-step, which may take minutes. No helper thread would do: much of SciPy's LAPACK keeps the
-interpreter's lock, and a process that ends waits for threads of BLAS. A fork has the rows already,
-without a copy, and returns what is much smaller.
+Python handles a signal between two steps of the interpreter, and a factorisation in LAPACK is one
+step, which may take minutes. A helper thread would not help: much of SciPy's LAPACK does not
+release the GIL, and a process that ends waits for threads of BLAS. A fork has the rows already,
+without a copy, and returns a much smaller result.
 
-The fork writes to its own end of a pipe, once; the caller reads that, and then has the fork ended
-and reaped, whatever has come. It ends with the caller, too (on Linux, by the kernel).
+The fork writes once to its end of a pipe. The caller reads the result, and then ends and reaps the
+fork in any case. The fork also ends with the caller (on Linux, by the kernel).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ T = TypeVar("T")
 
 SET_PARENT_DEATH_SIGNAL = 1  # of Linux's prctl
 KILLED = "the solver's process was killed: most likely memory ran out."
-# of BLAS, as threadpoolctl calls them
+# threading layers of BLAS, named as in threadpoolctl
 THREADS_THAT_SURVIVE = {"pthreads", "intel", "tbb", "sequential", "disabled"}
 
 
 class CallOutcome(NamedTuple):
-    """What has come of a call."""
+    """The result, warnings and error of a call."""
 
     result: Any
     warned: list[tuple[str, type[Warning]]]
@@ -44,25 +44,25 @@ class CallOutcome(NamedTuple):
 
 
 def forked(function: Callable[[], T]) -> T:
-    """Call a function in a fork, and return its result: nothing else of what it does is seen.
+    """Call a function in a fork, and return its result: it has no other effect on this process.
 
-    Its warnings and errors are the caller's. In another thread than the main one, to which no
-    signals come, and where nothing can be forked or BLAS would not survive it, it is a plain call.
+    Its warnings and errors become the caller's. It is a plain call in a thread other than the main
+    one, which gets no signals, and if forks are impossible or BLAS would not survive one.
 
     Raises
     ------
     MemoryError
-        If the fork was killed, as the system does where memory runs out.
+        If the fork was killed: most likely by the system, when memory ran out.
     """
     if not may_fork():
         return function()
     reader, writer = os.pipe()
     pid = -1
     try:
-        with DeferredSignals():  # or a fork would be nobody's
+        with DeferredSignals():  # a signal in this block would lose the fork
             try:
                 pid = _fork()
-            except OSError:  # no memory is left for one, or no number
+            except OSError:  # no memory, or no process number, is left
                 pid = -1
             if pid == 0:
                 _serve(function, writer)
@@ -71,8 +71,8 @@ def forked(function: Callable[[], T]) -> T:
             return function()
         try:
             with open(reader, "rb", closefd=False) as pipe:
-                # a signal's handler ends this by raising; and an answer is known by its own end,
-                # since a fork that another thread has made meanwhile may have the pipe open
+                # A signal's handler ends this read by raising. The pickle has an end of its own:
+                # end of file may not come, if another thread's fork has the pipe open.
                 outcome = CallOutcome(*pickle.load(pipe))
         except (EOFError, pickle.UnpicklingError):
             raise MemoryError(KILLED) from None
@@ -89,7 +89,7 @@ def forked(function: Callable[[], T]) -> T:
 
 
 def changed_by_fork(instance: object, call: Callable[[], object]) -> None:
-    """Make a call that fits an estimator in a fork, and have its attributes set in this process.
+    """Call an estimator's fit in a fork, and set the attributes that it changed in this process.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def changed_by_fork(instance: object, call: Callable[[], object]) -> None:
         before = dict(vars(instance))
         call()
         after = vars(instance)
-        # a fitted array, of which each name ends with _, may have been written in its place
+        # by name too: a fitted array (its name ends with _) may have been changed in place
         changed = {
             name: x
             for name, x in after.items()
@@ -111,18 +111,18 @@ def changed_by_fork(instance: object, call: Callable[[], object]) -> None:
 
     changed, gone = forked(changes)
     vars(instance).update(changed)
-    for name in gone:  # such as names of features, of a fit before
+    for name in gone:  # such as the feature names of an earlier fit
         vars(instance).pop(name, None)
 
 
 def may_fork() -> bool:
-    """Whether a call of `forked` is made in a fork, unless the system has none to give."""
+    """Whether `forked` makes its call in a fork, unless the system cannot fork."""
     is_main = threading.current_thread() is threading.main_thread()
     return sys.platform == "linux" and is_main and _blas_survives_forks()
 
 
 def _blas_survives_forks() -> bool:
-    """Whether BLAS starts its threads anew in a fork: by GNU's OpenMP it would wait for the old."""
+    """Whether BLAS restarts its threads in a fork: with GNU's OpenMP it would wait for the old."""
     found = threadpool_info()
     return all(
         library["user_api"] != "blas" or library.get("threading_layer") in THREADS_THAT_SURVIVE
@@ -132,16 +132,16 @@ def _blas_survives_forks() -> bool:
 
 def _fork() -> int:
     with warnings.catch_warnings():
-        # Python 3.12 warns of other threads: ours are seen to by `hogshare.system.forks`, BLAS's
-        # by BLAS, and the fork calls nothing else that has any
+        # Python 3.12 warns of other threads: `hogshare.system.forks` handles ours, BLAS its own,
+        # and the fork calls no other code with threads
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
 
 
 def _serve(function: Callable[[], Any], writer: int) -> NoReturn:
-    """What the fork does; it never returns, and runs nothing of an interpreter's end."""
+    """Run the call in the fork; never returns, and skips the interpreter's exit handlers."""
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the caller acts
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's: the caller handles it
         end_with_parent()
         with open(writer, "wb") as pipe:
             pipe.write(_outcome(function))
@@ -161,7 +161,7 @@ def _outcome(function: Callable[[], Any]) -> bytes:
     try:
         return pickle.dumps(tuple(CallOutcome(result, warned, error)))
     except Exception as unfit:
-        sentence = RuntimeError(f"what the solver found cannot be sent: {unfit}")
+        sentence = RuntimeError(f"the solver's result or error cannot be sent: {unfit}")
         return pickle.dumps(tuple(CallOutcome(None, warned, sentence)))
 
 
@@ -175,6 +175,6 @@ def _end(pid: int) -> None:
 
 
 def end_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent ends, in the middle of a call too."""
-    with contextlib.suppress(OSError, AttributeError):  # not Linux, where the call's end is its end
+    """Ask the kernel to kill this process when its parent ends, even in the middle of a call."""
+    with contextlib.suppress(OSError, AttributeError):  # not Linux: it ends after the call
         ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, int(signal.SIGKILL))

@@ -1,9 +1,7 @@
 """Threads of the pool that help the calling one with a pass over rows before a run.
 
-They come as soon as they can, and nobody waits for one that comes too late: its core is busy with
-something else, and a pass takes a millisecond. As long as some have not come none are sent for, or
-they would pile up, and with them the rows that each holds. Who shares what, and who waits for what,
-is told in `hogshare.kernels.rows.shared_passes`.
+A helper begins as soon as it can, and no thread waits for a late one: its core is busy, and a pass
+takes a millisecond. Shared data and waits are described in `hogshare.kernels.rows.shared_passes`.
 """
 
 from __future__ import annotations
@@ -20,17 +18,17 @@ from hogshare.runtimes.pool import ThreadPool, pool
 from hogshare.system.interrupts import DeferredSignals
 from hogshare.system.machine import usable_cores
 
-# For each thread: a third of a millisecond, which it takes to find a thread and to wake it while
-# nothing of that is in the caches. Looked over by two after another process had computed, 0.4 to
-# 0.9 million values took 1.4 to 1.6 times as long as by one, 1.1 and 1.7 million as long, 3.4
-# million 0.9 times.
+# Least values for each thread: they take a third of a millisecond to read, as long as it takes to
+# find and wake a thread with cold caches. After another process had computed, two threads took 1.4
+# to 1.6 times as long as one for 0.4 to 0.9 million values, as long for 1.1 and 1.7 million, and
+# 0.9 times as long for 3.4 million.
 LEAST_VALUES = 1 << 20
-# Helpers of all calls, and whose they are; what two callers miss of each other does no harm.
+# Helpers of all calls with their pools. Unlocked: if two callers miss each other's, no harm done.
 _out: list[tuple[ThreadPool, Future[None]]] = []
 
 
 def helpers_for(n_values: int, n_jobs: int | None) -> Helpers:
-    """Threads besides this one for a pass over so many values, before anybody knows what pays.
+    """Return threads that help with a pass over so many values, before the run's are chosen.
 
     Raises ValueError if `n_jobs` is 0.
     """
@@ -53,10 +51,12 @@ def _call(function: Callable[[int], None], count: int) -> None:
         finally:
             placement.leave(me)
 
-    threads = pool()  # after a fork another one
+    threads = pool()  # a fork has another one
+    # Helpers that have not begun count against `count`: otherwise they would pile up, with the rows
+    # to which each refers.
     _out[:] = [(owner, task) for owner, task in _out if owner is threads and not task.done()]
-    # where the system starts no thread nobody helps
+    # if the system starts no thread, the pass has no helpers
     with DeferredSignals(), contextlib.suppress(RuntimeError):
         for me in range(1, count + 1 - len(_out)):
-            task = threads.submit_to(placement.elsewhere(me), help_out, me)
+            task = threads.submit_to(placement.other_cores(me), help_out, me)
             _out.append((threads, task))

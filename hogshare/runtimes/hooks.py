@@ -1,4 +1,4 @@
-"""Tells the caller about finished epochs, one by one and in its own thread; looks at the model."""
+"""Reports finished epochs to the caller, in order and in its own thread; evaluates the model."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ from hogshare.system.interrupts import DeferredSignals
 
 
 class EpochHook:
-    """Calls ``on_epoch(epoch, snapshot)`` once per epoch, in order; stops the run if it says so.
+    """Calls ``on_epoch(epoch, snapshot)`` for each epoch in order; stops the run on True.
 
-    With `checks` the run rests at the epochs that they name. When every worker has left, the model
-    is looked at here, in the caller's thread, and either the run ends or the limit is raised. What
-    of that can be done side by side, `each` does; what nobody has to wait for is done in a thread
-    while the workers go on, and waited for before the next look and when the block is left.
+    With `checks` the run pauses at the epochs that they name. When every worker has left, the
+    caller's thread evaluates the model, and either ends the run or raises the limit. `each` runs
+    the parts of an evaluation that can be parallel. Work that no worker waits for runs in a thread
+    while the workers go on; the next evaluation, and the end of the with block, wait for it.
 
-    With `deferred`, signals wait for the owner of that; here, at every `poll`, they are let
-    through, and may interrupt ``on_epoch`` wherever it is. There are other workers then: in a child
-    that code of the user's has forked, and in which it returns, the run does not go on without
-    them.
+    `deferred` are the deferred signals of a run with other workers. Every `poll` lets them through,
+    and they may interrupt ``on_epoch`` anywhere. If code of the user's forks, and returns in the
+    child, the child does not go on with the run, as it lacks the other workers.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class EpochHook:
         self.deferred = deferred or DeferredSignals()
         self.process = os.getpid()
         self.is_alone = deferred is None
-        self.seen = session.word(layout.EPOCHS)  # of a run that goes on, those before are told
+        self.seen = session.word(layout.EPOCHS)  # a resumed run has reported the epochs before
         self._meanwhile: Future[None] | None = None
 
     def __enter__(self) -> EpochHook:
@@ -58,22 +57,22 @@ class EpochHook:
         try:
             if kind is None:
                 self._wait()
-        finally:  # a checkpoint in the making is worth it; not its error, now
+        finally:  # wait for an unfinished checkpoint, but do not replace the error under way
             wait_for([self._meanwhile], to_the_end=True)
 
     def poll(self) -> None:
-        """Report the epochs that have ended since the last call; look, if the run rests for it."""
+        """Report the epochs that have ended since the last call; evaluate the model in a pause."""
         self.deferred.deliver()
-        self._stay()
+        self._stay_in_parent()
         self._report()
         if self.checks is not None and self.session.is_paused():
-            self._look(self.checks)
+            self._evaluate(self.checks)
 
-    def _stay(self) -> None:
+    def _stay_in_parent(self) -> None:
         if not self.is_alone:
             forks.stay(self.process)
 
-    def _look(self, checks: AtPause) -> None:
+    def _evaluate(self, checks: AtPause) -> None:
         session = self.session
         if not session.restore_at_pause():  # a worker that died may have left the sums wrong
             return
@@ -82,7 +81,7 @@ class EpochHook:
         if again is None:
             session.stop(layout.STOPPED_BY_CRITERION)
         else:
-            # once: from here on an epoch's end may lower it again
+            # call it once: after it the end of an epoch may lower the limit again
             session.raise_limit(again)
             work = checks.meanwhile()
             self._meanwhile = None if work is None else pool().submit(work)
@@ -98,18 +97,18 @@ class EpochHook:
                 return
             self.seen += 1
             is_over = self.deferred.outside(self.on_epoch, self.seen, self.session.snapshot)
-            self._stay()
+            self._stay_in_parent()
             if is_over:
                 self.session.stop()
-                self.on_epoch = None  # epochs that end before all have stopped are not reported
+                self.on_epoch = None  # epochs that end while workers stop are not reported
                 return
 
 
 def call_parts(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
     """Call a function with every part, in threads if there are several.
 
-    This one takes a part itself: a thread that is woken by one that goes on finds another core,
-    where two that are woken often share one until the system looks again.
+    The calling thread takes a part itself: a thread woken by one that goes on finds another core,
+    whereas two woken threads often share one until the system balances them again.
     """
     first, *others = parts
     tasks: list[Future[Any]] = []

@@ -1,20 +1,19 @@
 """Idle threads of other libraries that spin on the cores which a run needs.
 
-After a threaded call OpenBLAS's threads wait for the next one awake, for 2^26 to 2^28 ticks (some
-30 to 100 ms), and those of OpenMP for 1 to 200 ms: after a matrix product, a `predict` or a k-means
-a run's workers share a core with somebody who does nothing. How long is settled when the library is
-loaded, so nobody can be sent to sleep sooner; but idle threads can be ended, and the library starts
-them again at its next threaded call (0.1 ms for one).
+After a threaded call OpenBLAS's threads spin until the next one, for 2^26 to 2^28 ticks (some 30 to
+100 ms), and those of OpenMP for 1 to 200 ms: after a matrix product, a `predict` or a k-means a
+run's workers share cores with idle threads. That time is fixed when the library is loaded, so
+threads cannot be sent to sleep sooner. But idle threads can be ended, and the library starts them
+again at its next threaded call (0.1 ms for one).
 
-Who ends them: `end_spinning`, on the thread that begins a run, before its workers start.
+`end_spinning` ends them, on the thread that begins a run, before its workers start.
 
-- OpenBLAS has a function for it, which it calls itself before each fork. A call of another thread
-  that computes meanwhile would never return; so all other threads of Python's have to sleep, at
-  one and the same time: of two that call, one sleeps while it waits until the other is done.
-  They are polled, and the function is called, without letting go of the interpreter, without which
-  none of them can begin a call.
-- OpenMP (5.0) has omp_pause_resource_all. GNU's ends the idle threads of the thread that calls it;
-  LLVM's and Intel's, which MKL's are, those of the process, and only for a "hard" pause, which
+- OpenBLAS has a function for this, which it calls itself before each fork. Another thread's call
+  that computes meanwhile would never return. So all other Python threads must be asleep at one
+  moment: of two threads in calls, one sleeps until the other is done. They are polled, and the
+  function is called, without releasing the GIL, so that none of them can begin a call.
+- OpenMP (5.0) has omp_pause_resource_all. GNU's ends the idle threads of the calling thread.
+  LLVM's and Intel's (also MKL's) ends those of the process, and only with a "hard" pause, which
   forgets the number of threads: it is set again.
 """
 
@@ -32,26 +31,26 @@ from threadpoolctl import ThreadpoolController
 from hogshare.system import machine
 
 TASKS = "/proc/self/task"
-LINE = 512  # bytes in which a thread's state stands
-STATUS = 8192  # bytes in which its state and how often it has gone to sleep stand
+LINE = 512  # bytes of a thread's stat file that contain its state
+STATUS = 8192  # bytes of its status file that contain its state and count of sleeps
 PAUSE_HARD = 2  # OpenMP's omp_pause_hard
 
-# Who looks for libraries has the C library's lock on all that are loaded: taken for a fork, see
-# `hogshare.system.forks`.
+# A scan for libraries takes the C library's lock on the list of them: a fork takes this lock first,
+# see `hogshare.system.forks`.
 _stopping = threading.RLock()
-_libraries: list[Any] = []  # threadpoolctl's; looking for them takes some 4 ms
-_modules = 0  # that were imported when they were looked for
+_libraries: list[Any] = []  # threadpoolctl's; a scan for them takes some 4 ms
+_modules = 0  # number of imported modules at the last scan
 
 
 def end_spinning(n_workers: int) -> list[str]:
-    """End other libraries' idle threads if so many workers would share a core with them.
+    """End other libraries' idle threads if `n_workers` workers would share a core with them.
 
-    Does nothing where enough cores are free, where another thread of Python's runs, which may be in
-    a call of such a library, and where the system does not tell.
+    Does nothing if enough cores are free; if another Python thread runs, which may be in a call of
+    such a library; or if the system does not report the states of threads.
 
-    Returns what was ended, for the report.
+    Returns notes on the ended threads, for the report.
     """
-    # one look: more would wait for those that run, and threads are asked themselves next
+    # one reading: more would wait for those that run, and the threads themselves are read next
     if machine.busy_others(more=0) + n_workers <= machine.usable_cores():
         return []
     notes = []
@@ -59,7 +58,7 @@ def end_spinning(n_workers: int) -> list[str]:
         spinning = _strangers_awake()
         libraries = _known() if spinning else []
         if spinning > sum(max(0, library.num_threads - 1) for library in libraries):
-            return []  # somebody besides Python calls them
+            return []  # threads that are not Python's call the libraries
         for library in libraries:
             if not spinning or not _end(library):
                 continue
@@ -82,7 +81,7 @@ def _known() -> list[Any]:
 
 
 def _ender(library: Any) -> tuple[str, tuple[int, ...]] | None:
-    """Name and arguments of the library's function that ends its idle threads."""
+    """Return name and arguments of the library's function that ends its idle threads."""
     known: tuple[str, tuple[int, ...]]
     if library.internal_api == "openmp":
         known = "omp_pause_resource_all", (PAUSE_HARD,)
@@ -94,9 +93,9 @@ def _ender(library: Any) -> tuple[str, tuple[int, ...]] | None:
 
 
 def _end(library: Any) -> bool:
-    """End the library's idle threads, unless another thread of Python's runs."""
+    """End the library's idle threads, unless another Python thread runs."""
     name, args = _ender(library)  # type: ignore[misc]
-    # of kinds that keep the interpreter in a call
+    # PyDLL does not release the GIL in a call
     function = getattr(ctypes.PyDLL(None, handle=library.dynlib._handle), name)
     pread = ctypes.PyDLL(None).pread
     with contextlib.ExitStack() as stack:
@@ -115,8 +114,8 @@ def _end(library: Any) -> bool:
                 found.append(_asleep(page.raw[: max(0, length)]))
             return found
 
-        # From here on nobody else gets the interpreter. A thread that was asleep in two polls, and
-        # has not gone to sleep in between, slept when the first one ended.
+        # From now on no other thread gets the GIL. A thread that was asleep in two polls, and has
+        # not gone to sleep in between, was asleep when the first poll ended.
         first = poll()
         if None in first or poll() != first:
             return False
@@ -127,9 +126,9 @@ def _end(library: Any) -> bool:
 
 
 def _asleep(status: bytes) -> bytes | None:
-    """How often a thread that sleeps has gone to sleep, by its status; None if it is awake.
+    """Return a sleeping thread's count of sleeps, by its status; None if it is awake.
 
-    Of one that has ended there is no status, and it sleeps for good.
+    A thread that has ended has an empty status, and counts as asleep for good.
     """
     if not status:
         return b""
@@ -139,7 +138,7 @@ def _asleep(status: bytes) -> bytes | None:
 
 
 def _strangers_awake() -> int:
-    """Threads of this process that are not Python's and run, or wait for a core."""
+    """Number of this process's threads that are not Python's and run, or wait for a core."""
     ours = {str(thread.native_id) for thread in threading.enumerate()}
     awake = 0
     for task in os.listdir(TASKS):
@@ -150,5 +149,5 @@ def _strangers_awake() -> int:
 
 
 def _state(line: bytes) -> bytes:
-    """Of a thread, by its line; the name before it may hold brackets."""
+    """Return a thread's state from its stat line; the name before it may contain brackets."""
     return line.rpartition(b") ")[2][:1]

@@ -1,17 +1,17 @@
-"""Runs that go on when the interpreter ends: those of daemon threads, for which nobody waits.
+"""Runs that go on when the interpreter ends: those of daemon threads.
 
-Their workers are threads and processes that end with the interpreter, so runs are told to stop, and
-get a moment to do so. The thread whose run has been cut short ends there: it must not go on with
-half a model.
+The interpreter does not wait for daemon threads, and their runs' workers end with it. So at its end
+such runs are stopped, and get a moment to end. The thread whose run has been cut short raises: it
+must not go on with half a model.
 
-A thread of ours that is in code of the user's may be stuck there, and nobody can end it. It is left
-behind: the interpreter ends daemon threads that wait for it. But one in a kernel does not wait, and
-its code would be gone under its feet. So who comes back from the user's code when it has been left
-behind goes no further: either it sees that, or whoever leaves sees that it has come back.
+A pool thread in code of the user's may be stuck in it, and cannot be ended. It is left behind: the
+interpreter ends daemon threads that wait for the GIL. But a thread in a kernel does not wait for
+it, and the kernel's code would be gone. So a thread that returns from the user's code after it was
+left behind goes no further.
 
-Who writes: a thread that begins a run adds it to `_running`, and takes it out at its end; each in
-one step of the interpreter, so that no lock is needed. Who frees: nobody needs to; the entries keep
-no run. A thread notes itself in `_outside`; only the end of the process writes `_left_behind`.
+Writers: a thread that begins a run adds it to `_running`, and removes it at its end; each is one
+step of the interpreter, and needs no lock. The entries are weak and need no freeing. A thread
+registers itself in `_outside`; only the end of the process writes `_left_behind`.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SECONDS = 1.0  # a run that does not end within is stuck in code of the user's
+SECONDS = 1.0  # a run that takes longer to end is stuck in code of the user's
 
 _running: dict[int, tuple[weakref.ref[Session], threading.Thread]] = {}
 _ending = False
-_outside: dict[int, str] = {}  # threads in code of the user's, and in which
+_outside: dict[int, str] = {}  # threads in code of the user's -> its name
 _left_behind = False
 
 
 @contextlib.contextmanager
 def known(session: Session) -> Iterator[None]:
-    """Have a run told when the interpreter ends.
+    """Register a run, which is stopped when the interpreter ends.
 
-    Raises SystemExit in another than the main thread, if it does: the run is not begun, or has been
-    cut short.
+    Raises SystemExit in a thread other than the main one if the interpreter ends: the run is not
+    begun, or has been cut short.
     """
     key, me = id(session), threading.current_thread()
     _running[key] = weakref.ref(session, lambda _: _running.pop(key, None)), me
@@ -54,7 +54,7 @@ def known(session: Session) -> Iterator[None]:
 
 
 def end_runs() -> None:
-    """Stop the runs of other threads, and wait a moment for them; at the interpreter's end."""
+    """Stop the runs of other threads at the interpreter's end, and wait a moment for them."""
     global _ending
     _ending = True
     deadline = time.monotonic() + SECONDS
@@ -65,7 +65,7 @@ def end_runs() -> None:
 
 
 def noted(function: Callable[..., T]) -> Callable[..., T]:
-    """A function of the user's, by which a thread is known to be in it while it is."""
+    """Wrap a function of the user's: a thread is registered while it is in the function."""
     name = getattr(function, "__qualname__", None) or repr(function)
 
     def ask(*args: Any) -> T:
@@ -74,6 +74,8 @@ def noted(function: Callable[..., T]) -> Callable[..., T]:
         try:
             return function(*args)
         finally:
+            # In this order, against `leave_behind`, which sets the flag and then reads `_outside`:
+            # either this thread sees the flag, or the other sees that this one has come back.
             _outside.pop(me, None)
             while _left_behind:
                 time.sleep(0.01)
@@ -83,12 +85,12 @@ def noted(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def are_outside(threads: Collection[int]) -> bool:
-    """Whether there are threads, all of which are in code of the user's now."""
+    """Whether all of these threads, at least one, are in code of the user's now."""
     return bool(threads) and all(thread in _outside for thread in threads)
 
 
 def leave_behind(threads: Collection[int | None], tasks: Collection[Any]) -> list[str]:
-    """Leave threads behind, if all that have a task are in code of the user's; says in which."""
+    """Leave threads behind if all with a task are in code of the user's; return its names."""
     global _left_behind
     _left_behind = True
     inside = [name for thread, name in list(_outside.items()) if thread in threads]
@@ -97,7 +99,7 @@ def leave_behind(threads: Collection[int | None], tasks: Collection[Any]) -> lis
 
 
 def forget_threads() -> None:
-    """In a forked child, which has none of them."""
+    """Forget the parent's threads in a forked child, which has none of them."""
     _outside.clear()
 
 

@@ -1,8 +1,8 @@
-"""What a joint runtime is: several processes make the same call, and all get what comes of it.
+"""The joint runtime: several processes make the same call, and all get its result.
 
-A runtime runs the workers of one call of `solve`. A joint one stands before that: it settles with
-the others what is solved, has one of them make the call, with a runtime of its own, and the others
-run workers of that run.
+A runtime runs the workers of one call of `solve`. A joint one comes before that: the processes
+agree on the problem, one of them makes the call with a runtime of its own, and the others run
+workers of that run.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class ProcessParts(NamedTuple):
-    """What of a session is neither an array of the run nor a number: a process's own.
+    """The parts of a session that are neither arrays of the run nor numbers: a process's own.
 
     rows : arrays by name, read only
     barrier : one of the user's, or None
-    stragglers, outside, plane : as of `hogshare.engine.session.Session`
+    stragglers, outside, plane : as in `hogshare.engine.session.Session`
     """
 
     rows: Mapping[str, np.ndarray]
@@ -39,68 +39,68 @@ class ProcessParts(NamedTuple):
 
 
 class Making(Protocol):
-    """A call that is about to be made, as a joint runtime knows it."""
+    """A call that is about to be made, as a joint runtime sees it."""
 
     @property
     def problem(self) -> Problem:
-        """What is solved."""
+        """The problem to solve."""
         ...
 
     @property
     def validation(self) -> np.ndarray | None:
-        """Which rows are held out, if any."""
+        """The mask of held-out rows, if any."""
         ...
 
     @property
     def n_workers(self) -> int | None:
-        """As it was given."""
+        """The call's argument, unchanged."""
         ...
 
     def said(self) -> dict[str, Any]:
-        """What it was called with, the problem apart, by the arguments' names."""
+        """The call's arguments by name, without the problem."""
         ...
 
     @property
     def files(self) -> Mapping[str, Any]:
-        """Files that it writes and reads, by the arguments' names."""
+        """The files that the call writes and reads, by the arguments' names."""
         ...
 
     def with_files(self, files: Mapping[str, Any]) -> Making:
-        """The same call with other files."""
+        """Return the same call with other files."""
         ...
 
     def of(self, problem: Problem, validation: np.ndarray | None) -> Making:
-        """The same call of another problem."""
+        """Return the same call of another problem."""
         ...
 
     def by(self, runtime: Runtime | str, n_workers: int | None) -> Any:
-        """Make it, by a runtime; its report."""
+        """Make the call with a runtime; return its report."""
         ...
 
     def parts(self) -> ProcessParts:
-        """What a process has of it that runs workers for another one."""
+        """Return the parts of a process that runs workers for another one."""
         ...
 
 
 class Led(Protocol):
-    """Something that one process makes with the workers of all, out of what each has."""
+    """A result that one process makes with the workers of all, out of the shards of all."""
 
     @property
     def what(self) -> str:
-        """What it is, at the beginning of a sentence."""
+        """A phrase for the result, at the beginning of a sentence."""
         ...
 
     @property
     def n_workers(self) -> int | None:
-        """Of this process, as it was given."""
+        """The argument of this process, unchanged."""
         ...
 
     def said(self) -> dict[str, Any]:
-        """What it is made by, which has to be the same in all processes."""
+        """Return the settings, which must be the same in all processes."""
         ...
 
     def shard(self, place: int, of: int) -> Shard:
-        """What this process has, which is in this place of so many."""
+        """Return the shard of this process, number `place` of `of` processes."""
         ...
 
     def made(
@@ -110,26 +110,30 @@ class Led(Protocol):
         facts: Sequence[Mapping[str, Any]],
         arrays: Mapping[str, np.ndarray],
     ) -> Any:
-        """Make it, of the facts of all shards and their arrays end to end; plain data."""
+        """Return the result, as plain data.
+
+        facts : the facts of all shards
+        arrays : the shards' arrays, end to end
+        """
         ...
 
     def along(self, runtime: Any, has_all_rows: bool) -> tuple[Any, Mapping[str, Any]]:
-        """Make it in each process, where none leads.
+        """Make the result in each process, with none leading.
 
-        runtime : a joint one, by which calls of `solve` within are joint; ``gathered(content)``
-            and ``added(array)`` are for what else all have to know
+        runtime : a joint one, with which calls of `solve` are joint; ``gathered(content)`` and
+            ``added(array)`` exchange other data
         has_all_rows : whether each process has all rows, or rows of its own
 
-        Returns plain data, and what has to be the same in all processes, by name.
+        Returns plain data, and values by name that must be the same in all processes.
         """
         ...
 
     def received(self, made: Any) -> Any:
-        """Unpack what was made; raises while all processes can still be notified."""
+        """Unpack the result; raises while all processes can still be notified."""
         ...
 
     def take(self, received: Any) -> Any:
-        """Become what was made, once all have received it; what the call returns."""
+        """Take over the result, once all processes have it; return the call's return value."""
         ...
 
 
@@ -137,22 +141,22 @@ class Joint(Runtime):
     """A runtime of several processes that make the same call."""
 
     def check(self) -> None:
-        """Nothing: it has no run of its own."""
+        """Check nothing: a joint runtime has no run of its own."""
 
     def make(self, making: Callable[[], Making]) -> Any:
-        """Make a call together with the other processes; its report, the same in all of them.
+        """Make a call together with the other processes; return its report, the same in all.
 
-        making : states the call; within it, so that all processes raise what one raises
+        making : builds the call. Its errors count as the call's: all processes raise them
         """
         raise NotImplementedError
 
     def place(self) -> tuple[int, int]:
-        """Which of the processes this one is, and how many there are."""
+        """Return the number of this process, and the number of processes."""
         raise NotImplementedError
 
     def lead(self, making: Callable[[], Led]) -> Any:
-        """Have one process make something with the workers of all; in all, what came of it.
+        """Have one process make a result with the workers of all; return it in all of them.
 
-        making : states it; within the call, so that all processes raise what one raises
+        making : builds the task. Its errors count as the call's: all processes raise them
         """
         raise NotImplementedError

@@ -1,11 +1,11 @@
 """Measure the machine's constants: about a second, once the loops are compiled.
 
-Every number is a median over repeats, so that a moment in which the machine does something else
-does not count; what is busy all the time is measured busy. Waking a thread is measured between all
-others and told by its lower quartile: the cores of a virtual machine are slow for up to two seconds
-on end, in which it takes two or three times as long. Threads that measure together are bound to a
-core each, meet at a barrier, and share what they only read; each has a vector of its own to write.
-Word and vector of a hand-over have one writer at a time: whoever's turn the word says it is.
+Every number is a median over repeats: brief other work of the machine does not count, permanent
+work does. The waking of a thread is measured between all others and given by its lower quartile:
+the cores of a virtual machine are slow for up to two seconds at a stretch, and waking takes two or
+three times as long then. Threads that measure together are bound to a core each, start at a
+barrier, and share only data that they read; each writes a vector of its own. The word and vector of
+a hand-over have one writer at a time: the thread whose number the word has.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from hogshare.system.machine import Machine
 REPEATS = 31
 FEATURES = 47_236  # rcv1's
 WIDTH = 67  # nonzeros of its rows
-INDICES = WIDTH << 12  # drawn; rows are streamed, so that the same may come again
+INDICES = WIDTH << 12  # drawn; repeats do no harm, as rows are streamed
 LINE_VALUES = 16  # float32 values in a cache line
-BIG_BYTES = 1 << 26  # no core's own cache holds that
-MOST_BYTES = 1 << 28  # that many threads stream through together
-EPOCH_VALUES = 1 << 22  # that are read in a millisecond, a short epoch
+BIG_BYTES = 1 << 26  # more than any core's own cache
+MOST_BYTES = 1 << 28  # streamed by many threads together
+EPOCH_VALUES = 1 << 22  # read in a millisecond, a short epoch
 DENSE_FEATURES = 54  # covtype's
 DENSE_ROWS = 1 << 16
 CHASE_STEPS = 20_000
@@ -50,7 +50,7 @@ def probe(repeats: int = REPEATS) -> Machine:
 
     repeats : how often each loop runs
 
-    What needs a second core has its default where there is one usable core.
+    With one usable core, constants that need a second one have their defaults.
     """
     _prepare()
     n_threads = usable_workers(-1)
@@ -119,7 +119,7 @@ def _sparse_value_ns(columns: np.ndarray, values: np.ndarray, repeats: int) -> f
 
 
 def _miss_ns(rng: np.random.Generator, repeats: int) -> float:
-    """Follow a path that visits the lines of 64 MB in random order, on and on."""
+    """Follow a closed path that visits the cache lines of 64 MB in random order."""
     step = 8  # int64 values in a cache line
     n_lines = BIG_BYTES // 64
     order = step * rng.permutation(n_lines)
@@ -135,10 +135,10 @@ def _miss_ns(rng: np.random.Generator, repeats: int) -> float:
 
 
 def _thread_wakes_ns(values: np.ndarray, repeats: int) -> list[int]:
-    """Until a thread of the pool begins, on another core, while this one computes before and after.
+    """Times until a thread of the pool begins on another core, while this one computes.
 
-    As a run wakes its workers. A core that has slept for long takes twice as long, but so does
-    everything else then.
+    Runs wake their workers like this. A core that has slept for long takes twice as long, but so
+    does everything else then.
     """
     placement = CorePlacement(2)
 
@@ -148,7 +148,7 @@ def _thread_wakes_ns(values: np.ndarray, repeats: int) -> list[int]:
         for _ in range(repeats):
             total(values)
             begin = time.perf_counter_ns()
-            task = pool().submit_to(placement.elsewhere(1), time.perf_counter_ns)
+            task = pool().submit_to(placement.other_cores(1), time.perf_counter_ns)
             total(values)
             times.append(task.result() - begin)
         pool().submit(placement.leave, 1).result()
@@ -159,7 +159,7 @@ def _thread_wakes_ns(values: np.ndarray, repeats: int) -> list[int]:
 
 
 def _all_at_once_ns(n_threads: int, columns: np.ndarray, big: np.ndarray, repeats: int) -> float:
-    """What each of many threads needs while the others do the same."""
+    """Nanoseconds for a sparse value in each of many threads that read at the same time."""
     size = columns.size // n_threads
 
     def descend(me: int) -> float:
@@ -172,11 +172,11 @@ def _all_at_once_ns(n_threads: int, columns: np.ndarray, big: np.ndarray, repeat
 def _hand_over_ns(repeats: int) -> float:
     words = [_word() for _ in range(repeats)]
 
-    def take_turns(me: int) -> list[int]:
-        turns = iter(words)
-        return _times(lambda: loops.hand_over(next(turns), me, 2, HAND_OVERS), repeats)
+    def alternate(me: int) -> list[int]:
+        fresh = iter(words)
+        return _times(lambda: loops.hand_over(next(fresh), me, 2, HAND_OVERS), repeats)
 
-    first, _ = _together(2, take_turns)
+    first, _ = _together(2, alternate)
     return statistics.median(first) / (2 * HAND_OVERS)
 
 
@@ -185,18 +185,18 @@ def _line_transfer_ns(repeats: int) -> float:
     vector = np.zeros(FEATURES, np.float32)
     word = _word()
 
-    def pass_on(turn: int) -> None:
-        loops.hand_over(word, turn, 1, 1)
+    def pass_on(step: int) -> None:
+        loops.hand_over(word, step, 1, 1)
 
     def write_or_read(me: int) -> list[int]:
         times = []
-        for turn in range(2 * me, 4 * repeats, 4):
-            pass_on(turn)
+        for step in range(2 * me, 4 * repeats, 4):
+            pass_on(step)
             if me == 0:
                 loops.overwrite(vector, 1.0)
             else:
                 times += _times(lambda: total(vector), 1)
-            pass_on(turn + 1)
+            pass_on(step + 1)
         return times
 
     _, times = _together(2, write_or_read)
@@ -217,5 +217,5 @@ def _together(n_threads: int, work: Callable[[int], T]) -> list[T]:
 
 
 def _word() -> np.ndarray:
-    """A word for two threads that shares its cache line with nothing else."""
+    """Return a word for two threads that has its cache line to itself."""
     return np.zeros(24, np.int64)[8:16]

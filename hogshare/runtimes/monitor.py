@@ -1,9 +1,9 @@
-"""Keeps a run going when workers die: their words are freed, their block is put back, and what
-they left half done in the sums over the rows that some rules keep is summed anew.
+"""Repairs a run when workers die: frees their words, puts their blocks back, repairs sums.
 
-Runs in the caller's main thread. Writes into shared words only through
-`hogshare.kernels.schedule.repair`. A dead worker loses what it had not yet folded into the shared
-vector, and nothing else.
+Sums are those over the rows that some rules store: a dead worker may have left them half written,
+and they are summed anew. Runs in the caller's main thread. Writes into shared words only through
+`hogshare.kernels.schedule.repair`. A dead worker's changes that were not yet folded into the shared
+vector are lost, and nothing else is.
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ from hogshare.kernels.schedule import repair
 
 
 class Monitor:
-    """Watches the progress table of one session on behalf of dead workers."""
+    """Repairs one session after the deaths of workers."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self._dead: list[int] = []
-        self._owed: dict[int, int] = {}  # dead worker -> block it held
+        self._owed: dict[int, int] = {}  # dead worker -> its unfinished block
         self._stalled = 0
 
     @property
     def watches(self) -> bool:
-        """Whether anybody has died."""
+        """Whether any worker has died."""
         return bool(self._dead)
 
     def bury(self, worker: int) -> None:
-        """Take note of a death."""
+        """Register a worker's death and release what it had taken."""
         s = self.session.schedule
         repair.bury(s.control, s.table[worker])
         if int(s.control[layout.PREPARER]) == worker + 1:
-            # it may have died between the two stores of a swap: start from a whole permutation
+            # it may have died between the two stores of a swap, which duplicates one entry: start
+            # again from a whole permutation
             s.permutation[:] = np.arange(len(s.permutation))
         repair.release_words(self.session.vector.segments, s.control, worker)
         if self.session.has_master:
@@ -49,7 +50,7 @@ class Monitor:
             self._owed[worker] = block
 
     def tick(self) -> None:
-        """Put blocks back, see to repairs, and end an epoch whose last worker died in between."""
+        """Put blocks back, run repairs, and end an epoch whose last worker died before it did."""
         if not self._dead:
             return
         repair.open_repair(self.session.schedule.table, self.session.schedule.control)
@@ -68,12 +69,12 @@ class Monitor:
             return
         live = [k for k in range(len(s.table)) if s.table[k, layout.T_STATE] < layout.DONE]
         if any(s.table[k, layout.T_BLOCK] == block for k in live):
-            return  # somebody else has it in hand, or is just failing to take it: look again
+            return  # another worker has the block, or is just failing to take it: retry later
         if repair.put_back(s.returned, s.control, worker, block):
             del self._owed[worker]
 
     def _unstall(self) -> None:
-        """A worker may die after its block is counted and before the epoch's end is declared."""
+        """End the epoch of a worker that died between counting its block and declaring the end."""
         s = self.session.schedule
         epoch = self.session.word(layout.EPOCHS)
         states = s.table[:, layout.T_STATE]

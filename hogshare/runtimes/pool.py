@@ -1,19 +1,21 @@
-"""Threads kept between runs: waking two takes 0.06 ms, starting them 0.4 ms.
+"""Threads that stay alive between runs: waking two takes 0.06 ms, starting them 0.4 ms.
 
-Who writes: whoever submits takes a thread from the list of spare ones, or starts one, and hands it
-the task; a thread adds itself back when a task is done, just before it says so. Both in one step of
-the interpreter, so that threads are never fewer than tasks: none waits for another that runs, and
-who has waited for a task before it submits the next one starts no thread. There is no lock: a
-signal's handler may submit a task while its thread is about to, and a fork finds nothing taken
-(`concurrent.futures.ThreadPoolExecutor` loses count from Python 3.12 on where a task comes while
-another ends: it starts a thread too many every hundred runs, and keeps all of them). Which thread
-will do a task is known before it wakes up, so that it can be kept off a core (`submit_to`). Who
-frees: nobody; idle threads end with the process, which tells runs to stop, closes the pool and
-waits for those that are in a kernel, whose code would be gone. (For those in code of the
-user's it waits two seconds; see `hogshare.runtimes.interpreter_exit`.)
+Writers: `submit` takes a thread from the list of spare ones, or starts one, and gives it the task;
+a thread adds itself back when a task is done, just before it reports the result. Each is one step
+of the interpreter, so threads are never fewer than tasks: no task waits for another one's thread,
+and a caller that waits for each task before the next starts no second thread. There is no lock: a
+signal's handler may submit a task in the middle of its thread's own `submit`, and a fork finds no
+lock taken.
+(`concurrent.futures.ThreadPoolExecutor` miscounts from Python 3.12 on if a task comes while another
+ends: it starts a thread too many every hundred runs, and never ends it.) A task's thread is known
+before it wakes up, and can be bound off a core (`submit_to`).
 
-`call_in_queue`: a thread takes parts from an iterator under a lock and writes a part's result to
-its own place of a list; whoever called reads the list when all threads are through.
+Freeing: idle threads end with the process, which stops runs, closes the pool and waits for threads
+in a kernel, whose code would be gone. (For threads in code of the user's it waits two seconds; see
+`hogshare.runtimes.interpreter_exit`.)
+
+`call_in_queue`: a thread takes parts from an iterator under a lock and writes each part's result to
+its own place of a list; the caller reads the list when all threads have finished.
 """
 
 from __future__ import annotations
@@ -36,14 +38,14 @@ from hogshare.system import forks
 from hogshare.system.callers import users_line
 from hogshare.system.interrupts import DeferredSignals
 
-POLL_SECONDS = 0.5  # between two looks whether somebody insists
-STUCK_SECONDS = 2.0  # that the end of the process waits for code of the user's
+POLL_SECONDS = 0.5  # between two checks whether the user insists
+STUCK_SECONDS = 2.0  # for which the end of the process waits for code of the user's
 
 Task = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
 
 
 class _Promise(Future[Any]):
-    """A task's result, in the process that has the thread."""
+    """A task's result, with the id of the process that has its thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,14 +55,14 @@ class _Promise(Future[Any]):
 class _Server:
     def __init__(self, serve: Callable[[_Server], None], name: str) -> None:
         self.tasks: SimpleQueue[Task] = SimpleQueue()
-        self.sent = False  # to some cores, for a task that it has not ended yet
+        self.sent = False  # bound to some cores, for a task that it has not ended yet
         self.thread = threading.Thread(target=serve, args=(self,), name=name, daemon=True)
         self.thread.start()
 
     def go_to(self, cores: Collection[int]) -> None:
-        """Have it wake up on one of these cores; without, where the calling thread may be.
+        """Have the thread wake up on one of these cores; if empty, on any of the calling thread's.
 
-        An interrupted call may have sent it somewhere and handed it nothing.
+        An interrupted call may have bound the thread without giving it a task.
         """
         thread = self.thread.native_id
         if thread is None or not (cores or self.sent):
@@ -72,11 +74,11 @@ class _Server:
 
 
 class ThreadPool:
-    """As many threads as there ever were tasks at one time."""
+    """A pool of as many threads as it ever had tasks at one time."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        self._spare: list[_Server] = []  # the last one first: its core is awake still
+        self._spare: list[_Server] = []  # last in, first out: the last one's core is still awake
         self._servers: list[_Server] = []
         self._started = itertools.count()
         self._unfinished: set[Future[Any]] = set()
@@ -95,10 +97,10 @@ class ThreadPool:
     ) -> Future[Any]:
         """Call ``function(*args)`` in a thread that is bound to these cores before it wakes up.
 
-        The function sees to it that the thread is bound no longer. Without `cores` as `submit`.
+        The function must unbind the thread. With no `cores`, the same as `submit`.
         """
         future = _Promise()
-        with DeferredSignals():  # or a thread would be nobody's
+        with DeferredSignals():  # a signal in this block would lose a thread
             self._unfinished.add(future)  # first: the end of the process waits for what runs
             try:
                 if self._closed:
@@ -107,7 +109,7 @@ class ThreadPool:
                 server.go_to(cores)
                 server.tasks.put((future, function, args))
             except BaseException:
-                if future.cancel():  # none has begun it, and none will
+                if future.cancel():  # no thread has begun it, and none will
                     self._unfinished.discard(future)
                 raise
         return future
@@ -127,11 +129,11 @@ class ThreadPool:
                 result = function(*args) if runs else None
             except BaseException as raised:
                 error = raised
-            if os.getpid() != self.process:  # in a child, of which this is the only thread
+            if os.getpid() != self.process:  # in a child, whose only thread this is
                 if error is not None:
                     raise error
                 return
-            # before its caller is told, who may submit at once: another thread would be started
+            # before the result is set: its caller may submit at once, and would start a new thread
             self._unfinished.discard(future)
             server.sent = False
             self._spare.append(server)
@@ -139,12 +141,12 @@ class ThreadPool:
                 future.set_exception(error)
             elif runs:
                 future.set_result(result)
-            del future, function, args, result, error  # an idle thread keeps no run's arrays
+            del future, function, args, result, error  # an idle thread refers to no run's arrays
 
     def close(self) -> None:
-        """Take no more tasks, and wait until those that were taken are finished.
+        """Take no more tasks, and wait until the accepted ones are finished.
 
-        But not for what is stuck in code of the user's: after two seconds that is a warning.
+        Tasks stuck in code of the user's are left with a warning after two seconds.
         """
         self._closed = True
         deadline, stuck = time.monotonic() + STUCK_SECONDS, list[str]()
@@ -170,9 +172,9 @@ _pool = ThreadPool()
 
 
 def pool() -> ThreadPool:
-    """Return the threads of this process."""
+    """Return the thread pool of this process."""
     global _pool
-    if _pool.process != os.getpid():  # a fork, which has none of its parent's threads
+    if _pool.process != os.getpid():  # a fork has none of its parent's threads
         _pool = ThreadPool()
     return _pool
 
@@ -192,20 +194,20 @@ def wait_for(
 ) -> None:
     """Wait until tasks are done; signals come through meanwhile, and leave the tasks whole.
 
-    With `to_the_end` they wait as well, unless somebody insists: tasks that have been told to end
-    are about to. `is_enough` is asked now and then. A child of the process whose tasks they are
-    does not wait.
+    With `to_the_end` signals are deferred too, unless the user insists: the tasks have been asked
+    to end. `is_enough` is polled, and ends the wait by returning True. A child of the process that
+    has the tasks does not wait.
     """
     bell, process = Bell(), os.getpid()
-    with DeferredSignals(bell) as held:
-        has_enough = held.patience()
+    with DeferredSignals(bell) as deferred:
+        has_enough = deferred.patience()
         tasks = [task for task in tasks if getattr(task, "process", process) == process]
         for task in tasks:
             task.add_done_callback(lambda _: bell.set())
         while not all(task.done() for task in tasks):
             bell.wait(POLL_SECONDS)
             if not to_the_end:
-                held.deliver()
+                deferred.deliver()
                 forks.stay(process)
             elif has_enough():
                 return
@@ -216,10 +218,10 @@ def wait_for(
 def call_in_queue(
     function: Callable[[Any, Callable[[], bool]], Any], parts: Sequence[Any], n_threads: int
 ) -> list[Any]:
-    """Call ``function(part, is_over)`` with every part, so many at a time, each as soon as it can.
+    """Call ``function(part, is_over)`` with every part, `n_threads` of them at a time.
 
-    ``is_over()`` turns True when the results are not wanted any more: after Ctrl-C, or when another
-    part has failed. A function that takes long looks at it now and then, and returns.
+    ``is_over()`` becomes True when the results are no longer needed: after Ctrl-C, or when another
+    part has failed. A slow function should poll it, and return.
 
     Returns the results, in the order of the parts.
     """
@@ -256,7 +258,7 @@ def call_in_queue(
 
 
 def each_by(n_threads: int) -> Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]:
-    """What calls a function for each of some parts, and lists its results, by so many threads."""
+    """Return a function that maps a function over parts by `n_threads` threads, into a list."""
 
     def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
         parts = list(parts)

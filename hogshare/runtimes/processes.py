@@ -1,13 +1,13 @@
 """Workers as processes of the crew, over one arena; worker 0 is a thread of the caller.
 
-Nobody waits for a process to start: worker 0 begins once the others have been handed their task,
-they join while it works, and a run that is over before they arrive is closed to them. The calling
-thread watches the members' sockets and the progress table. A member that dies is a warning that
-names it and its signal; the run finishes on the rest.
+No thread waits for a process to start: worker 0 begins when the others' tasks have been sent, the
+others join while it works, and a run that is over before they join is closed to them. The calling
+thread watches the members' sockets and the progress table. If a member dies, a warning names it and
+its signal, and the run finishes on the others.
 
-Who writes: see `hogshare.engine.session`. Who frees: the caller closes its handle of the arena at
-the end of the run; a member drops its mapping when its task returns; the memory has no name, so
-nothing can be left behind.
+Writers: see `hogshare.engine.session`. Freeing: the caller closes its handle of the arena at the
+end of the run; a member drops its mapping when its task returns. The memory has no name, so it
+cannot be left behind.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hogshare.engine.convergence_checks import AtPause
 from hogshare.engine.loop import loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
-from hogshare.kernels.schedule import repair
+from hogshare.kernels.schedule import repair, worker_life
 from hogshare.runtimes.assignment import Assignment, session_of
 from hogshare.runtimes.blas import one_thread_each
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
@@ -41,8 +41,8 @@ from hogshare.system.callers import users_line
 from hogshare.system.interrupts import DeferredSignals
 
 TICK_SECONDS = 0.02
-SENDING_SECONDS = 0.001  # where a member has not read all of its task, which its socket is full of
-POLL_SECONDS = 0.005  # where workers rest until they are told to go on
+SENDING_SECONDS = 0.001  # while a member's socket is full, with a part of its task unsent
+POLL_SECONDS = 0.005  # in runs whose workers pause for evaluations
 GRACE_SECONDS = 0.3  # for members to see the stop word after Ctrl-C
 
 
@@ -55,7 +55,7 @@ class Processes(Runtime):
 
     name = "processes"
     has_teams = True
-    is_private = False  # the arena is used again
+    is_private = False  # the model must be copied out of the arena
 
     def __init__(self) -> None:
         self.assignment = Assignment()
@@ -66,7 +66,7 @@ class Processes(Runtime):
         rows: Mapping[str, np.ndarray],
         assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
-        """As `Assignment.allocate`; what is handed over is copied, too."""
+        """Allocate as `Assignment.allocate`; assigned arrays are copied, too."""
         return self.assignment.allocate(shapes, rows)
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class Processes(Runtime):
         self.assignment.close()
 
     def prepare(self, session: Session) -> None:
-        """Pack what is the user's, before the run's time begins."""
+        """Pack the user's objects, before the run's time begins."""
         if session.outside is not None:
             session.outside.travels = True
         self.assignment.pack(session)
@@ -87,15 +87,15 @@ class Processes(Runtime):
         wanted = session.settings.n_workers - 1 + session.has_master  # the last is the master
         news, process = News(), os.getpid()
         with (
-            DeferredSignals(news) as held,
-            EpochHook(session, on_epoch, checks, deferred=held) as hook,
+            DeferredSignals(news) as deferred,
+            EpochHook(session, on_epoch, checks, deferred=deferred) as hook,
         ):
             with crew.hired(wanted) as hired:
                 members = dict(enumerate(hired, start=1))
                 watch = Watch(session, members, news)
                 threads = ThreadCrew(session, range(1), news)
                 try:
-                    # first the others: worker 0 may take the core that this thread would post from
+                    # post first: worker 0 may then take this thread's core
                     for me, member in members.items():
                         self._post(session, member, me)
                     threads.start()
@@ -105,17 +105,17 @@ class Processes(Runtime):
                         hook.poll()
                         threads.wake()
                         if not threads.running:
-                            watch.refuse_late()  # before asking who works: nobody joins any more
+                            watch.refuse_late()  # first: no member may join after the check
                             if not watch.anyone_working() and session.master_is_idle():
                                 break
                 except BaseException:
                     if os.getpid() != process:
-                        raise  # in a child: the memory is its parent's, too, whose run goes on
+                        raise  # in a child: the parent's run goes on in the same memory
                     session.stop()
                     watch.refuse_late()
                     watch.give_grace(GRACE_SECONDS)
                     # worker 0 may wait for a segment of a member that died
-                    is_in_vain = threads.patience(held)
+                    is_in_vain = threads.patience(deferred)
                     while threads.running and not is_in_vain():
                         watch.poll(TICK_SECONDS / 4)
                     crew.dismiss(watch.left_behind(threads.running))
@@ -132,7 +132,7 @@ class Processes(Runtime):
 
 
 class Watch:
-    """Follows the members of one run: who joined, who died, who failed; and worker 0's news."""
+    """Tracks one run's members (joined, dead or failed), and worker 0's news."""
 
     def __init__(self, session: Session, members: Mapping[int, Member], news: News) -> None:
         self.session = session
@@ -148,7 +148,7 @@ class Watch:
         return int(self.session.schedule.table[worker, layout.T_STATE])
 
     def at_work(self) -> list[Member]:
-        """Members that have joined and not left, but the master."""
+        """Return the members, except the master, that have joined and not left."""
         workers = ((k, member) for k, member in self.members.items() if k != self.master)
         return [member for k, member in workers if self._state(k) in IN_RUN]
 
@@ -157,11 +157,11 @@ class Watch:
         return bool(self.at_work())
 
     def left_behind(self, is_zero: bool) -> list[Member]:
-        """Members that do not leave a run which is broken off: they are in code of the user's.
+        """Return the members that do not leave an interrupted run: they are in code of the user's.
 
         They count as dead from now on, and so does worker 0 if it is one of them (`is_zero`): a
-        master waits until all workers are done or dead. If it is a member it goes with them, or it
-        would wait for ever where one of them writes into its row once more before it ends.
+        master waits until all workers are done or dead. A master that is a member is left behind
+        with them: it would wait for ever if one of them wrote into its row again before it ends.
         """
         workers = self.at_work()
         for worker in [k for k, member in self.members.items() if member in workers]:
@@ -172,7 +172,7 @@ class Watch:
         return [*workers, *masters] if workers or is_zero else []
 
     def _replace_master(self, member: Member) -> None:
-        """Be the master in a thread of the caller, as the process that was it is gone."""
+        """Run the master in a thread of the caller, as the master's process is gone."""
         self.session.master().take_over()
         self.deputy = ThreadCrew(self.session, range(self.master, self.master + 1), self.news)
         self.deputy.start()
@@ -188,21 +188,21 @@ class Watch:
             self.deputy.finish()
 
     def poll(self, seconds: float) -> None:
-        """Wait for news from members or from worker 0, or that long, and act on them."""
+        """Wait for news from members or worker 0, at most that many seconds, and handle it."""
         alive = {m.fileno(): k for k, m in self.members.items() if m.alive}
         if any(member.is_sending for member in self.members.values()):
             seconds = min(seconds, SENDING_SECONDS)
         wait_for([*alive, self.news.fileno()], seconds)
         self.news.clear()
         for k in alive.values():
-            self._hear(k)
+            self._read_news(k)
         self.monitor.tick()
 
-    def _hear(self, k: int) -> None:
+    def _read_news(self, k: int) -> None:
         member = self.members[k]
         for message in member.poll():
             if isinstance(message, TaskFailed):
-                # the process lives on, but its worker does not: nobody must wait for it
+                # the process stays alive, but its worker does not: no other may wait for it
                 self.failures.append(message)
                 self.session.stop()
                 if k != self.master and self._state(k) != layout.DONE:
@@ -217,10 +217,10 @@ class Watch:
             return
         running = self.session.word(layout.STOP) == layout.RUNNING
         if self._state(k) in (layout.DONE, layout.RESTING) and not running:
-            # while the run goes on, a worker that has left only rests; but a master waits for it
-            self.session.schedule.table[k, layout.T_STATE] = layout.DONE
+            # a master waits for a worker that has only paused (in a running run it would resume)
+            worker_life.apply(self.session.schedule.table[k], worker_life.CLOSE)
             return
-        self.monitor.bury(k)  # before asking how it died, which may take a moment: others may wait
+        self.monitor.bury(k)  # first: others may wait, and the next line may take a moment
         came, what = _fate(f"worker {k}", member)
         lost = ", and only steps that it had not exchanged yet are lost" if came else ""
         sentence = f"{what}; the fit goes on without it{lost}"
@@ -234,28 +234,28 @@ class Watch:
                 repair.refuse(self.session.schedule.table[k])
 
     def give_grace(self, seconds: float) -> None:
-        """After an interruption: let members see the stop word, but not for long."""
+        """After an interruption, give members some seconds to see the stop word."""
         deadline = time.monotonic() + seconds
         while self.anyone_working() and time.monotonic() < deadline:
             self.poll(TICK_SECONDS / 4)
 
     def raise_failures(self) -> None:
-        """Raise what a member's task raised."""
+        """Raise an exception of a member's task again."""
         if self.failures:
             failure = self.failures[0]
             raise RuntimeError(f"A worker process failed: {failure.summary}\n{failure.traceback}")
 
 
-def _fate(who: str, member: Member) -> tuple[bool, str]:
-    """Whether a member that is gone was ever there, and what has become of it, as a sentence."""
-    death = member.death  # before its number: who died early is known by the report on that
+def _fate(name: str, member: Member) -> tuple[bool, str]:
+    """Whether a member that is gone had come up, and a sentence about its end."""
+    death = member.death  # before `pid`, which the report on an early death sets
     if member.pid is None:
-        return False, f"{who} {death}"
-    return True, f"{who} (process {member.pid}) {death}"
+        return False, f"{name} {death}"
+    return True, f"{name} (process {member.pid}) {death}"
 
 
 def work(channel: Any, fds: list[int], *, handed: dict[str, Any], me: int) -> None:
-    """Be worker `me` of a run; called in a member of the crew."""
+    """Run worker `me` of a run; called in a member of the crew."""
     session = session_of(fds, handed)
     with one_thread_each(session):
         drive(loop_of(session, me), yields=yields_of(session))

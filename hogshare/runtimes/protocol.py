@@ -1,13 +1,13 @@
-"""What a runtime is: who runs the workers of a run, and in whose memory.
+"""The protocol of runtimes, which allocate the memory of a run and run its workers.
 
-This is all that `solve` asks of one. A run goes
+This is all that `solve` requires of one. It calls
 
     settle -> allocate -> prepare -> run, once or more -> close
 
-and `close` comes whatever happens after `allocate`. A worker is a generator
-(`hogshare.engine.loop.loop_of`), which yields its wishes: call this, let time pass, an epoch is
-over. A runtime drives all of them to their ends, each by one thread at a time, and nothing else:
-what they do, where they stop and who may go on is theirs.
+and calls `close` after `allocate` even if there was an error. A worker is a generator
+(`hogshare.engine.loop.loop_of`) that yields its wishes: call a function, let time pass, an epoch is
+over. A runtime only drives all workers to their ends, each by one thread at a time: the workers
+decide on their work, their stops and their waits.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """How a run went, besides what stands in the session.
+    """The outcome of a run, besides the content of its session.
 
     Attributes
     ----------
     notes : list of str
-        For the report: what has happened that nobody would expect.
+        Unexpected events, for the report.
     seconds : float or None
         By the runtime's own clock, if it has one.
     traffic : dict or None
-        What the runtime itself has sent since it was called, as the report has it.
+        The messages of the runtime itself during the call, in the form of the report.
     why : str or None
-        Why the run has ended, if the runtime has ended it.
+        The reason for the end of the run, if the runtime has ended it.
     """
 
     notes: list[str]
@@ -52,24 +52,24 @@ class Outcome(NamedTuple):
 
 
 class Runtime:
-    """Who runs the workers; one of one's own derives from it, and writes `run`.
+    """Base class of runtimes; a subclass of the user's defines `name` and `run`.
 
     Attributes
     ----------
     name : str
-        For the report.
+        Name for the report.
     is_private : bool, default=True
-        Whether the memory that it allocates stays as long as anybody has it, so that the model need
-        not be copied out.
+        Whether its memory stays valid while any reference to it exists, so that the model need not
+        be copied out.
     is_inside : bool, default=False
-        Whether the only worker runs in the calling thread, which is then told of an epoch's end at
-        that end, before the next begins.
+        Whether the only worker runs in the calling thread, which then reports each epoch's end
+        before the next epoch begins.
     has_clock : bool, default=False
-        Whether time is its own: workers then come to it with every block, between its claim and its
-        computing.
+        Whether it has a clock of its own: workers then yield at every block, between its claim and
+        its computing.
     has_teams : bool, default=False
-        Whether all workers run at the same time, each in a thread or a process of its own, and in
-        one memory, so that one may wait within a block for what another computes of it.
+        Whether all workers run at the same time, each in a thread or a process of its own, in one
+        memory. Then a worker may wait within a block for another one's part of it.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Runtime:
     has_teams: ClassVar[bool] = False
 
     def check(self) -> None:
-        """Refuse one that lacks something.
+        """Refuse a runtime without a name or a `run`.
 
         Raises
         ------
@@ -87,26 +87,29 @@ class Runtime:
         """
         kind = type(self).__name__
         if not isinstance(getattr(self, "name", None), str):
-            raise TypeError(f"{kind} has no name: give it one, for the report.")
+            raise TypeError(f"{kind} has no name: set {kind}.name to a str, for the report.")
         if getattr(self.run, "__func__", None) is Runtime.run:
             raise TypeError(f"{kind} has no run: write run(self, session, on_epoch, checks=None).")
 
     @property
     def is_orderly(self) -> bool:
-        """Whether all workers are there from the beginning, so that `BSP` may keep their order."""
+        """Whether all workers are present from the beginning, so that `BSP` may order them."""
         return True
 
     @property
     def files(self) -> OneFile:
-        """Who reads and writes checkpoints."""
+        """The reader and writer of checkpoints."""
         return OneFile()
 
     def everywhere(self, n_workers: int) -> int:
-        """Workers of one plane with homes, of whom so many are here: machines have others."""
+        """Return the number of workers on all machines, for a plane with homes.
+
+        n_workers : number of workers of this process
+        """
         return n_workers
 
     def settle(self, barrier: Barrier, n_workers: int) -> None:
-        """Refuse what does not fit, before anything is allocated.
+        """Refuse a barrier or number of workers that does not fit, before any allocation.
 
         Raises
         ------
@@ -114,11 +117,11 @@ class Runtime:
         """
 
     def local_problem(self, problem: Problem) -> Problem:
-        """The problem that the workers of this process solve: what it has of a larger one."""
+        """Return the problem of this process's workers: its part of a larger one."""
         return problem
 
     def settled(self, choices: Choices) -> Choices:
-        """The choices of the run here; refuse what does not fit, before anything is allocated.
+        """Return the choices of this process's run, or refuse them before any allocation.
 
         Raises
         ------
@@ -127,11 +130,11 @@ class Runtime:
         return choices
 
     def counts_mail(self, session: Session) -> bool:
-        """Whether its `Outcome.traffic` has what workers have sent by the run's mailboxes."""
+        """Whether `Outcome.traffic` counts the messages of the run's mailboxes."""
         return False
 
     def parts(self, plane: Plane) -> int:
-        """With a clock of its own: moments of reading the one vector; 0 where there is none."""
+        """Return the number of moments of reading the one vector, on a clock of its own; or 0."""
         return 0
 
     def allocate(
@@ -140,37 +143,37 @@ class Runtime:
         rows: Mapping[str, np.ndarray],
         assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
-        """Memory of a run, which all workers see: zeros. By default of this process.
+        """Return the memory of a run, which all workers see: zeros. By default this process's.
 
         Parameters
         ----------
         shapes : dict
             Shape and dtype of every array by name.
         rows : mapping of str to ndarray
-            What is read only: it may be used where it is.
+            Read-only arrays, which may be used in place.
         assigned : mapping of str to ndarray
-            Arrays of the caller's among `shapes`, which may be used as they are.
+            Arrays of the caller's among `shapes`, which may be used in place.
         """
         return {**private_memory(shapes, assigned), **rows}
 
     def prepare(self, session: Session) -> None:
-        """Do what belongs before the run's time begins. By default nothing."""
+        """Do work that must not count in the run's time. By default nothing."""
 
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
         """Run every worker of a session to its end, and the master if the session has one.
 
-        In a block of `hogshare.runtimes.hooks.EpochHook(session, on_epoch, checks)`, whose `poll`
-        is to be called in the calling thread now and then and when all have ended: it tells of
-        epochs, and looks at the model where all rest. If anything is raised meanwhile,
-        ``session.stop()`` has the workers leave, and they are waited for before it is raised on.
+        Do so in a with block of `hogshare.runtimes.hooks.EpochHook(session, on_epoch, checks)`.
+        Call its `poll` in the calling thread now and then, and when all workers have ended: it
+        reports epochs, and evaluates the model when all workers pause. After an exception, call
+        ``session.stop()``, wait for the workers to leave, and raise it again.
         """
         raise NotImplementedError
 
     def close(self) -> None:
-        """Free the memory. By default nothing: what is this process's own is freed by itself."""
+        """Free the memory. By default nothing: this process's own memory needs no freeing."""
 
     def facts(self) -> dict[str, Any]:
-        """What the report's settings say of it, besides its name."""
+        """Return entries for the report's settings, besides the name."""
         return {}

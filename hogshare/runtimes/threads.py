@@ -1,14 +1,13 @@
 """Workers as threads of this process, on the caller's own arrays: kernels release the GIL.
 
-The calling thread is worker 0: it need not be woken to begin, nor at the end, and has a core of its
-own already. Ctrl-C comes through between its turns (`hogshare.system.interrupts`). Where it has
-epochs to report it only waits: they may end elsewhere while it is in a turn, and a callback may
-take long, in which it would hold others. A look at the model is done by all workers, who rest then,
-where two threads that are woken for it share one core half of the time.
+The calling thread is worker 0: it need not be woken at the beginning or the end, and has a core of
+its own already. Ctrl-C comes through between its quanta (`hogshare.system.interrupts`). If it has
+epochs to report it only waits: an epoch may end in another thread while it is in a quantum, and a
+long callback would delay the others. All workers pause for an evaluation of the model and share it:
+two threads woken for that alone share one core half of the time.
 
-Who writes: the caller puts parts of a look into `_parts`, and whoever rests takes them out, the
-caller too; all under `_changed`, which tells of either. Who frees: nobody needs to; the arrays are
-ordinary.
+Writers: the caller puts parts of an evaluation into `_parts`; paused workers and the caller take
+them out; both under `_changed`, which signals either. The arrays are ordinary and need no freeing.
 """
 
 from __future__ import annotations
@@ -38,21 +37,21 @@ from hogshare.system import interrupts
 from hogshare.system.interrupts import DeferredSignals
 
 POLL_SECONDS = 0.05
-PAUSE_SECONDS = 0.005  # after which who rests looks unasked: a run may be stopped without a word
+PAUSE_SECONDS = 0.005  # between two polls of a paused worker: a run may stop without a wake
 
 
 class ThreadCrew:
-    """Threads that run workers of one session, and an event that tells of their news.
+    """Threads that run workers of one session, and an event that announces their news.
 
-    With `leads` worker 0, which is not among them, is the calling thread. It is never bound to a
+    With `leads` the calling thread is worker 0, which is not in `workers`. It is never bound to a
     core: threads that a library of the caller's starts meanwhile would be bound with it for good.
-    `loop` is what a thread drives for a worker's number, if not that worker's own loop.
+    `loop` returns what a thread drives for a worker's number; the default is the worker's own loop.
 
-    The event is set after an epoch that is to be reported has ended, and after the last thread has:
-    who waits for it takes the interpreter from those that still work.
+    The event is set only after the end of an epoch that is to be reported, and after the end of the
+    last thread: a thread that wakes for it takes the interpreter from those that still work.
 
-    A worker counts as running from `start` on. It claims its place when its thread gets to it; once
-    a start has been called off, because the system starts no thread more, nobody does; nor in a
+    A worker counts as running from `start` on, and claims its place when its thread begins. After a
+    failed start, because the system starts no more threads, no worker claims one; nor does any in a
     child of this process, which has none of the threads.
     """
 
@@ -72,29 +71,29 @@ class ThreadCrew:
         self._placement = CorePlacement(len(workers) + leads)
         self._leads = leads
         session.call_users_by(interpreter_exit.noted)
-        self._yields = yields_of(session)  # now: a bound thread has but one core
+        self._yields = yields_of(session)  # now: a thread bound later counts only one core
         self._workers = workers
         self._tasks: list[Future[None]] = []
         self._all_sent = threading.Event()
         self._off = False
         self._to_come = 0
-        self._inside: set[int] = set()  # threads that work
+        self._inside: set[int] = set()  # threads at work
         self._n_paused = 0
         self._parts: deque[Callable[[], None]] = deque()
         self._changed = threading.Condition()
-        if workers.start < session.settings.n_workers:  # and not the master alone
+        if workers.start < session.settings.n_workers:  # False for a crew of the master alone
             session.on_limit = self.wake
 
     def _place(self, me: int) -> int:
-        """A worker's number among this crew's: others may have the first ones of the run."""
+        """Return a worker's number in this crew: the run's first ones may belong to another."""
         return me - self._workers.start + self._leads
 
     def start(self) -> None:
-        """Start the workers; none does a row before all have been sent for.
+        """Start the workers; none processes a row before all have been submitted.
 
-        One that computes takes the core that this thread needs in order to start the others. But
-        nobody waits for the others to come: each needs the interpreter for a tenth of a
-        millisecond or two, one after the other.
+        A worker that computes takes the core that this thread needs to start the others. But
+        no worker waits for the others to begin: each needs the interpreter for 0.1 or 0.2 ms, one
+        after another.
         """
         if self._leads:
             self._placement.stay(0)  # before the others choose theirs
@@ -109,29 +108,29 @@ class ThreadCrew:
             self._all_sent.set()
 
     def _send(self, me: int) -> Future[None]:
-        """Start a worker off the caller's core; a master takes none, and goes where it likes."""
+        """Start a worker off the caller's core; a master takes no core and is bound to none."""
         takes = self._leads and me < self.session.settings.n_workers
-        cores = self._placement.elsewhere(self._place(me)) if takes else set()
+        cores = self._placement.other_cores(self._place(me)) if takes else set()
         return pool().submit_to(cores, self._work, me)
 
     def lead(self, hook: EpochHook) -> None:
-        """Be worker 0 until it has left the run, and serve the caller's hook between its turns."""
+        """Run worker 0 to its end, and serve the caller's hook between its quanta."""
 
-        def rest(wish: Pause) -> int:
+        def pause(wish: Pause) -> int:
             start = time.perf_counter_ns()
             if not self.session.is_paused():
-                self.wait(PAUSE_SECONDS)  # for the last one to rest
+                self.wait(PAUSE_SECONDS)  # for the last worker to pause
             hook.poll()
             self.wake()
             return time.perf_counter_ns() - start
 
         self.session.call_users_by(hook.deferred.let_through)
-        drive(loop_of(self.session, 0), None, self._yields, rest, hook.poll)
+        drive(loop_of(self.session, 0), None, self._yields, pause, hook.poll)
 
-    def _rest(self, me: int, wish: Pause) -> int:
-        """Do a part of the caller's look, or wait for it to be over; called until it is.
+    def _pause(self, me: int, wish: Pause) -> int:
+        """Do a part of the caller's evaluation, or wait for its end; called until then.
 
-        Bound before it waits: two that were woken on one core shared it for more than a
+        The thread is bound before it waits: two threads woken on one core shared it for more than a
         millisecond.
         """
         start = time.perf_counter_ns()
@@ -147,7 +146,7 @@ class ThreadCrew:
         return time.perf_counter_ns() - start
 
     def each(self, function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
-        """Call a function with every part, in the threads that rest and in this one."""
+        """Call a function with every part, in the paused threads and in this one."""
         parts = list(parts)
         if len(parts) == 1:
             return [function(parts[0])]
@@ -159,7 +158,7 @@ class ThreadCrew:
             except BaseException as error:
                 result.set_exception(error)
                 if not isinstance(error, Exception):
-                    raise  # Ctrl-C, in a part that the caller does
+                    raise  # Ctrl-C, in a part done by the caller
 
         with self._changed:
             self._parts.extend(map(functools.partial, itertools.repeat(do), results, parts))
@@ -173,7 +172,7 @@ class ThreadCrew:
                 self._parts.clear()
 
     def _do_part(self) -> bool:
-        """Do a part of a look that nobody has taken; False if there is none."""
+        """Do a part of an evaluation that no thread has taken; False if there is none."""
         with self._changed:
             part = self._parts.popleft() if self._parts else None
         if part is None:
@@ -182,7 +181,7 @@ class ThreadCrew:
         return True
 
     def wake(self) -> None:
-        """Let those that rest see whether they still have to."""
+        """Let paused workers check whether the pause is over."""
         with self._changed:
             self._changed.notify_all()
 
@@ -197,14 +196,14 @@ class ThreadCrew:
             self._all_sent.wait()
             if me < self.session.settings.n_workers:
                 self._placement.take(self._place(me))
-            loop, rest = self._loop(me), functools.partial(self._rest, me)
+            loop, pause = self._loop(me), functools.partial(self._pause, me)
             settle = functools.partial(self._placement.settle, self._place(me))
-            drive(loop, self.news.set, self._yields, rest, settle)
+            drive(loop, self.news.set, self._yields, pause, settle)
         except BaseException as error:
             self.errors.append(error)
             self.session.stop()
             if me < self.session.settings.n_workers:
-                self.session.give_up(me)  # or a master would wait for what it may still write
+                self.session.give_up(me)  # or a master would wait for its mail
         finally:
             with self._changed:
                 self._inside.discard(threading.get_ident())
@@ -214,17 +213,18 @@ class ThreadCrew:
 
     @property
     def running(self) -> bool:
-        """Whether any thread still works, or is to come."""
+        """Whether any thread still works, or has yet to begin."""
         if os.getpid() != self._process:
             return False
-        with self._changed:  # or who comes meanwhile is neither to come nor inside
+        with self._changed:  # a thread that begins must not be missing from both counts
             return bool(self._inside) or (self._to_come > 0 and not self._off)
 
     def patience(self, deferred: DeferredSignals) -> Callable[[], bool]:
-        """What says, from some seconds after this call on, whether to wait on is in vain.
+        """Return a function that says whether to give up waiting for the threads.
 
-        It is if somebody insists, or if all that still work are in code of the user's: the run has
-        been stopped, and who comes back from there sees it.
+        It returns True if the user insists, or if, some seconds after this call, all threads that
+        still work are in code of the user's: the run has been stopped, and a thread that returns
+        from that code sees it.
         """
         has_enough, end = deferred.patience(), time.monotonic() + interrupts.PATIENCE_SECONDS
 
@@ -237,23 +237,23 @@ class ThreadCrew:
         return is_in_vain
 
     def wait(self, seconds: float) -> None:
-        """Wait for news, or that long."""
+        """Wait for news, at most that many seconds."""
         self.news.wait(seconds)
         self.news.clear()
 
     def join(self, has_enough: Callable[[], bool] = lambda: False) -> None:
-        """Wait for the threads, or until whoever waits has enough of it: they may be stuck."""
+        """Wait for the threads, or until `has_enough` returns True: they may be stuck."""
         if os.getpid() != self._process:
-            return  # they are there, and are still bound to cores
+            return  # the threads are the parent's, and still bound to cores
         try:
             while self.running:
                 if has_enough():
                     return
                 self.wait(POLL_SECONDS)
-            wait(self._tasks)  # and threads may be used again: the next run would start others
+            wait(self._tasks)  # the threads must be spare again, or the next run would start others
         finally:
-            self._placement.free()  # they are the pool's
-            self.session.on_limit = None  # a cycle would keep the run's memory till it is collected
+            self._placement.free()  # the threads belong to the pool
+            self.session.on_limit = None  # breaks a cycle, which would retain the run's memory
 
     def finish(self) -> None:
         """Wait for the threads and raise what one of them raised."""
@@ -276,8 +276,8 @@ class Threads(Runtime):
         workers = range(int(leads), session.settings.n_workers + session.has_master)
         crew = ThreadCrew(session, workers, news := Bell(), leads)
         with (
-            DeferredSignals(news) as held,
-            EpochHook(session, on_epoch, checks, crew.each, held) as hook,
+            DeferredSignals(news) as deferred,
+            EpochHook(session, on_epoch, checks, crew.each, deferred) as hook,
         ):
             try:
                 crew.start()
@@ -291,7 +291,7 @@ class Threads(Runtime):
                 session.stop(layout.STOPPED_BY_CALLER)
                 if leads:
                     session.give_up(0)
-                crew.join(crew.patience(held))
+                crew.join(crew.patience(deferred))
                 raise
             crew.finish()
             hook.poll()

@@ -1,16 +1,16 @@
-"""Objects of the user's on their way to worker processes: barriers, laws of stragglers, gradients.
+"""Pickling of the user's objects for worker processes: barriers, laws of stragglers, gradients.
 
-A member of the crew knows nothing of the user's `__main__`, of a notebook's cells or of a function
-within a function, and may have imported an older state of a module. So what the user has defined
-travels with its code (cloudpickle, by value), and what is ours or the standard library's by name.
+A member of the crew lacks the user's `__main__`, the cells of a notebook and nested functions, and
+may have imported an older state of a module. So the user's definitions travel with their code
+(cloudpickle, by value), and ours or the standard library's by name.
 
-Large arrays that such an object refers to do not travel with it: they are handed out beside it, to
-be put into shared memory once.
+Large arrays of such an object do not travel with it: they are returned separately, to be put into
+shared memory once.
 
-Who writes: cloudpickle's list of the modules whose content it takes by value is the whole
-process's, and the user may have entered some. `_lock` is held while ours are on it, or a second
-thread's pickle would find them gone; `_entered` says which they are. Who frees: whoever entered
-takes out, whatever has happened, and a forked child what its parent's other threads had entered.
+Writers: cloudpickle's list of the modules that it pickles by value belongs to the whole process,
+and the user may have added some. `_lock` is taken while ours are on it, or a second thread's pickle
+would miss them; `_entered` lists ours. The thread that added modules removes them in any case, and
+a forked child removes those of its parent's other threads.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from hogshare.barriers import name_of
 from hogshare.shm.arena import Arena
 from hogshare.system.interrupts import DeferredSignals
 
-LARGE = 1 << 16  # bytes of an array that is worth memory of its own: a socket takes some 200,000
-_lock = threading.RLock()  # again by the same thread: to pickle may be to fit, and a handler may
+LARGE = 1 << 16  # bytes of an array that gets memory of its own: a socket takes some 200,000
+# reentrant: a signal's handler, or an object's own pickling, may fit and so pickle again
+_lock = threading.RLock()
 _entered: list[ModuleType] = []
 
 
@@ -45,16 +46,16 @@ def packed(
 ) -> bytes:
     """Pickle an object of the user's with the code of its function or class.
 
-    what : what it is, for the error: "barrier"
-    thing : `None`, and instances of our own classes, need no code; unless those name what is the
-        user's in them (`users`)
-    large : where the bytes of large arrays go, in the order in which `pickle.loads` wants them
-    remedy : what needs no sending, as the caller of this would write it
+    what : name of the object in the error: "barrier"
+    thing : the object. `None`, and instances of our own classes, need no code, unless they list
+        objects of the user's in them (`users`)
+    large : list for the bytes of large arrays, in the order that `pickle.loads` requires
+    remedy : for the error: an argument of the caller's with which nothing needs to be sent
 
-    Raises ValueError if that cannot be done.
+    Raises ValueError if the object cannot be pickled.
     """
     users = [one for one in getattr(thing, "users", (thing,)) if one is not None]
-    # a list, and no generator: one that an interrupt closes complains of it
+    # a list, not a generator: a generator closed by an interrupt prints a complaint
     foreign = [one for one in users if not _is_ours(type(one).__module__)]
 
     def is_small(buffer: pickle.PickleBuffer) -> bool:
@@ -70,26 +71,26 @@ def packed(
 
     modules = [module for one in users for module in _modules_of(one)]
     try:
-        with DeferredSignals() as held, _lock:
+        with DeferredSignals() as deferred, _lock:
             before = len(_entered)
             try:
                 _enter(modules)
-                content: bytes = held.outside(cloudpickle.dumps, thing, 5, is_small)
+                content: bytes = deferred.outside(cloudpickle.dumps, thing, 5, is_small)
             finally:
-                _take_out(before)
+                _remove_since(before)
     except Exception as error:
         raise ValueError(
-            f"The {what} {name_of(users[0])} cannot be sent to worker processes ({error}); do "
-            f"without open files, locks or the like in it, or use {remedy}."
+            f"The {what} {name_of(users[0])} cannot be sent to worker processes ({error}); remove "
+            f"open files, locks and the like from it, or use {remedy}."
         ) from error
     return content
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A pickle on its way, and the layout of the shared memory with its large arrays, if any.
+    """A pickle to send, and the layout of the shared memory with its large arrays, if any.
 
-    Who frees the memory: the caller, who has the arena; descriptors travel beside the parcel.
+    The caller has the arena, and frees it; descriptors travel next to the parcel.
     """
 
     content: bytes
@@ -98,7 +99,7 @@ class Parcel:
 
     @classmethod
     def of(cls, what: str, thing: Any, **how: str) -> Parcel:
-        """Pack as `packed`; large arrays are copied once, for all processes."""
+        """Pack as `packed` does; large arrays are copied once, for all processes."""
         large: list[memoryview] = []
         content = packed(what, thing, large, **how)
         if not large:
@@ -109,9 +110,9 @@ class Parcel:
         return cls(content, arena.describe(), arena)
 
     def opened(self, files: Iterator[int]) -> Any:
-        """What is in it; takes the next of the descriptors, if it has a layout.
+        """Return the unpickled object; takes the next descriptor if the parcel has a layout.
 
-        Large arrays stay in shared memory, and are read-only: others read them, too.
+        Large arrays stay in shared memory, and are read-only: other processes read them, too.
         """
         buffers: list[memoryview] = []
         if self.layout is not None:
@@ -130,11 +131,11 @@ def _enter(modules: list[ModuleType]) -> None:
     known = cloudpickle.list_registry_pickle_by_value()
     for module in modules:
         if module.__name__ not in known:
-            _entered.append(module)  # first: what is not on the list is taken out in vain
+            _entered.append(module)  # first: removing a module that is not on the list is harmless
             cloudpickle.register_pickle_by_value(module)
 
 
-def _take_out(before: int) -> None:
+def _remove_since(before: int) -> None:
     import cloudpickle
 
     while len(_entered) > before:
@@ -144,7 +145,7 @@ def _take_out(before: int) -> None:
 
 
 def _modules_of(thing: Any) -> Iterator[ModuleType]:
-    """The user's modules in which its function or class, and that one's bases, are defined."""
+    """Yield the user's modules that define an object's function or class, and its bases."""
     while isinstance(thing, functools.partial):
         thing = thing.func
     bound = getattr(thing, "__self__", None)
@@ -162,7 +163,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _is_everywhere(name: str) -> bool:
-    """Whether a member of the crew imports the same: what is ours, Python's own, or installed."""
+    """Whether members of the crew import the same module: it is ours, Python's, or installed."""
     top = name.partition(".")[0]
     if _is_ours(name) or top in sys.stdlib_module_names:
         return True
@@ -172,13 +173,13 @@ def _is_everywhere(name: str) -> bool:
 
 @functools.cache
 def _installed() -> tuple[str, ...]:
-    """Folders of installed packages, which nobody edits between two fits."""
+    """Return the folders of installed packages, which do not change between two fits."""
     return tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
 
 
 def forget_packing() -> None:
-    """In a forked child, where nobody else packs."""
+    """Reset the lock and the list of modules in a forked child, whose only thread calls this."""
     global _lock
-    _lock = threading.RLock()  # another thread's, perhaps, which is not here
+    _lock = threading.RLock()  # the old one may be taken by a thread that the child lacks
     if _entered:
-        _take_out(0)
+        _remove_since(0)

@@ -1,12 +1,12 @@
-"""Workers one after the other on a virtual clock: the loop's wishes are events in a queue.
+"""Workers on a virtual clock, one at a time: the loop's wishes are events in a queue.
 
-A worker's loop runs on until it wishes to sleep or to wait. To sleep is an event at a later time;
-where workers wait is `hogshare.runtimes.virtual_waits`, and when a master takes their mail, and
-homes that of each other, `hogshare.runtimes.deliveries`.
+A worker's loop runs until it wishes to sleep or to wait. A sleep is an event at a later time;
+`hogshare.runtimes.virtual_waits` has the waits, and `hogshare.runtimes.deliveries` the mail to a
+master and between homes.
 
-Order: by time; at one time first who comes and goes, then who watches, messages that arrive, blocks
-that end, the master, and looks at barriers; of one kind by worker. So a run repeats bit for bit.
-The calling thread does everything: nothing is shared, and the arrays are ordinary.
+Events are ordered by time, then by kind: workers that come and go, the watch function, messages
+that arrive, blocks that end, the master, polls of barriers; then by worker. So a run repeats bit
+for bit. The calling thread does everything: nothing is shared, and the arrays are ordinary.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hogshare.engine.convergence_checks import AtPause
 from hogshare.engine.loop import STUCK_NS, Compute, Pause, PlaneWait, Sleep, Wait, Wish, loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
-from hogshare.kernels.schedule import barrier_codes, epoch_schedule, repair
+from hogshare.kernels.schedule import barrier_codes, epoch_schedule, repair, worker_life
 from hogshare.links.link import Link
 from hogshare.links.run_links import CONTROL_BYTES, message_bytes
 from hogshare.links.traffic import MODEL, OTHERS, Traffic
@@ -35,14 +35,13 @@ from hogshare.runtimes.virtual_waits import Parking
 from hogshare.simulation.churn import DIE, JOIN, LEAVE
 from hogshare.simulation.simulator import SimulationError, Simulator
 
-# kinds of events, in the order in which they count at one time
-COME, GO, FALL, WATCH, ARRIVE, ON, MASTER, POLL = range(8)
-CHURN = {JOIN: COME, LEAVE: GO, DIE: FALL}
-# looks one after the other, while nothing else is to come: then nobody will pass
-VAIN_POLLS = 100_000
-PATIENCE_POLLS = 1000  # of a user's barrier that lets nobody pass while nobody computes
+# kinds of events, in their order at one time
+COME, GO, DEATH, WATCH, ARRIVE, ON, MASTER, POLL = range(8)
+CHURN = {JOIN: COME, LEAVE: GO, DIE: DEATH}
+VAIN_POLLS = 100_000  # failed polls in a row, with no other event to come: no worker will pass
+PATIENCE_POLLS = 1000  # of a user's barrier that lets no worker pass while none computes
 NS = 1e9
-LATEST = 9e9  # virtual seconds: in 64 bits of nanoseconds
+LATEST = 9e9  # virtual seconds: the clock has 64 bits of nanoseconds
 
 
 class Virtual(Runtime):
@@ -57,7 +56,7 @@ class Virtual(Runtime):
 
     @property
     def is_orderly(self) -> bool:
-        """Whether all workers are there from the beginning."""
+        """Whether all workers are present from the beginning."""
         return self.simulator.is_orderly
 
     def facts(self) -> dict[str, Any]:
@@ -65,16 +64,16 @@ class Virtual(Runtime):
         return {"simulator": self.simulator.to_dict()}
 
     def settle(self, barrier: Barrier, n_workers: int) -> None:
-        """Refuse what does not fit, and find out what a look at the barrier costs."""
+        """Refuse a barrier that does not fit, and compute the cost of polling it."""
         self.simulator.check(barrier, n_workers)
         self.poll_cost = self.simulator.cost_of_poll(barrier, n_workers)
 
     def counts_mail(self, session: Session) -> bool:
-        """Of a model that all read, whose messages are modelled; homes send what they say."""
+        """Whether messages are modelled, not mailed: so if all workers read one model."""
         return session.homes is None
 
     def parts(self, plane: Plane) -> int:
-        """Moments of reading the one vector; 0 where there is none."""
+        """Number of moments at which a worker reads the one vector; 0 if the plane has none."""
         return self.simulator.parts_of(plane.is_lock_free)
 
     def run(
@@ -89,17 +88,17 @@ class Virtual(Runtime):
                 ended = why if run.reached_limit else None
                 return Outcome(run.notes, run.now, run.traffic.as_dict(), ended)
             finally:
-                run.let_loose()
+                run.release()
 
 
 class Simulation:
     """One run's queue of events, and what each of them does.
 
-    look : control messages of a look at the barrier, and seconds until it is answered
+    poll_cost : control messages of one poll of the barrier, and seconds until it is answered
     """
 
     def __init__(
-        self, session: Session, simulator: Simulator, hook: EpochHook, look: tuple[int, float]
+        self, session: Session, simulator: Simulator, hook: EpochHook, poll_cost: tuple[int, float]
     ) -> None:
         plan, settings = session.plan, session.settings
         self.session, self.simulator, self.hook = session, simulator, hook
@@ -111,21 +110,21 @@ class Simulation:
         self._table = session.schedule.table
         self._monitor = Monitor(session)
         self._queue: list[tuple[float, int, int]] = []
-        self._to_come = 0  # events besides looks and who watches
-        self._joins = 0  # of them workers that have yet to come
+        self._to_come = 0  # events besides polls and watches
+        self._joins = 0  # those of them that are workers' arrivals
         self._loops: dict[int, Generator[Wish, Any, None]] = {}
         self._asleep: dict[int, float] = {}  # since when
         self._sending: dict[int, float] = {}  # seconds of writing, before an update is sent
-        self._lost: set[int] = set()  # asleep for ever: what they wait for never arrives
+        self._lost: set[int] = set()  # asleep for ever: their message never arrives
         self._leaving: set[int] = set()
         self._vain_polls = 0
-        self._table_before: Any = None  # when all were called because nothing happened
+        self._table_before: Any = None  # at the last call of all workers because no event was left
         self._is_stopping = False
         self._times_shown = 0
-        self._line_free = 0.0  # when the model's end has time for the next message
-        self._poll_messages, self._retry_seconds = look
+        self._line_free = 0.0  # when the model's end is free for the next message
+        self._poll_messages, self._retry_seconds = poll_cost
         poll = self._poll_seconds()
-        # a look of a user's barrier is an event here, however far apart two of them are
+        # each poll of a user's barrier is an event, so its interval scales the patience
         session.patience_ns = max(STUCK_NS, round(PATIENCE_POLLS * poll * NS))
         self._parking = Parking(session, poll, self._push_of(POLL), self._count_polls)
         self._master: VirtualMaster | None = None
@@ -142,7 +141,7 @@ class Simulation:
             values = session.rows.data.size / max(1, len(session.rows.y)) * plan.block_rows
             pairs = math.ceil(values) * settings.n_columns * (itemsize + 4)
         self._model_bytes = message_bytes(size * itemsize, settings.n_columns)
-        # the values of an average block's rows with their places, or the vector, if that is shorter
+        # an average block's values with their places, or the vector, if that is shorter
         self._update_bytes = message_bytes(int(min(size * itemsize, pairs)), settings.n_columns)
 
     def _poll_seconds(self) -> float:
@@ -179,9 +178,9 @@ class Simulation:
                 if not self._is_void(seconds, kind, worker):
                     if seconds > LATEST:
                         raise SimulationError(
-                            f"At {self.now:g} virtual seconds the next thing happens at "
+                            f"At {self.now:g} virtual seconds the next event is due at "
                             f"{seconds:g}, and the clock counts nanoseconds up to {LATEST:g} "
-                            "seconds: take another unit of time."
+                            "seconds: give the Simulator its times in a larger unit."
                         )
                     self.now = seconds
                     self._happen(kind, worker)
@@ -191,18 +190,18 @@ class Simulation:
                 self.notes.append(self._deadlock())
                 self._stop_at(limit)
         for row in self._table:
-            repair.refuse(row)  # who has not come
+            repair.refuse(row)  # a worker that has not come
         if self._master is not None and not (self.reached_limit and self._master.is_writing):
-            self._master.serve()  # what is left of a sum
+            self._master.serve()  # applies the rest of a sum
         self.hook.poll()
         if not self._is_over():
-            self.notes.append("nobody was left: all workers had gone or died before the run's end")
+            self.notes.append("no worker was left: all had gone or died before the run's end")
 
-    def let_loose(self) -> None:
-        """Break the circles that lead back here, so that memory is free when the run is over."""
+    def release(self) -> None:
+        """Break the reference cycles through this object: they would retain the run's memory."""
         self.session.clock = time.perf_counter_ns
         if self._courier is not None:
-            self._courier.let_loose()
+            self._courier.release()
         for loop in self._loops.values():
             loop.close()
         vars(self).clear()
@@ -222,14 +221,14 @@ class Simulation:
         return event
 
     def _is_void(self, seconds: float, kind: int, worker: int) -> bool:
-        """Whether an event has nobody to happen to any more; then no time passes either."""
+        """Whether an event's worker has gone on without it; then no time passes either."""
         if kind == ON:
             return worker not in self._asleep
         if kind == POLL:
             return not self._parking.is_due(worker, seconds)
         if kind == COME:
             return self._is_over()
-        if kind in (GO, FALL):
+        if kind in (GO, DEATH):
             return worker not in self._loops
         return kind == WATCH and not self._loops and self._times_shown > 0
 
@@ -239,14 +238,14 @@ class Simulation:
         return self._is_over() or not self._joins
 
     def _is_over(self) -> bool:
-        """Whether the run has been stopped, for whatever reason; workers may still be leaving."""
+        """Whether the run has been stopped, for any reason; workers may still be leaving."""
         return self.session.word(layout.STOP) != layout.RUNNING
 
     def _happen(self, kind: int, worker: int) -> None:
         if kind == ON:
             self._go_on(worker)
         elif kind == POLL:
-            self._look(worker)
+            self._poll(worker)
         elif kind == ARRIVE:
             assert self._courier is not None
             self._parking.notice(self._courier.arrive(worker), self.now)
@@ -261,7 +260,7 @@ class Simulation:
         elif kind == GO:
             self._let_go(worker)
         else:
-            self._fall(worker)
+            self._die(worker)
 
     def _show(self) -> None:
         assert self.simulator.watch is not None
@@ -271,7 +270,7 @@ class Simulation:
             self._push(self._times_shown * self.simulator.watch_seconds, WATCH, 0)
 
     def _stop_at(self, limit: float) -> None:
-        """The time is over: who computes drops its block, and all leave."""
+        """End the run at its time limit: workers drop unfinished blocks, and all leave."""
         self.now, self.reached_limit = limit, True
         if not self._is_over():
             self.notes.append(f"stopped after {limit:g} virtual seconds, as the Simulator says")
@@ -282,7 +281,7 @@ class Simulation:
         self._parking.call_everybody(limit)
 
     def _wake_sleepers(self) -> None:
-        """Who sleeps when the run is stopped wakes, as it does in real time."""
+        """Wake all sleeping workers when the run is stopped, as in real time."""
         self._is_stopping = True
         self._lost.clear()
         for me in self._asleep:
@@ -290,7 +289,7 @@ class Simulation:
             self._push(self.now, ON, me)
 
     def _call_everybody(self) -> bool:
-        """Nothing will happen by itself: let all who wait look once more. False: they just have."""
+        """Let all waiting workers poll once more, as no event is left; False if they just have."""
         table = self._table.tobytes()
         if table == self._table_before:
             return False
@@ -311,12 +310,12 @@ class Simulation:
                 "link a finite latency and some bandwidth, or let the worker die (Churn), so that "
                 "others do its block"
             )
-        elif held := self._parking.parked:
-            named = ", ".join(map(str, held[:5])) + (", ..." if len(held) > 5 else "")
+        elif parked := self._parking.parked:
+            named = ", ".join(map(str, parked[:5])) + (", ..." if len(parked) > 5 else "")
             words.append(
                 f", and the plane {type(self.session.plane).__name__} has worker {named} wait for "
-                "what nobody will do: workers that are done, dead or resting must not be waited "
-                "for (home.table.gone)"
+                "what no other worker will do: do not wait for workers that are done, dead or "
+                "paused (home.table.gone)"
             )
         elif self._parking.has_barrier_queue:
             words.append(" at the barrier, which lets none of them pass")
@@ -354,14 +353,14 @@ class Simulation:
         self._notice(me)
 
     def _see_to_pause(self) -> None:
-        """A worker rests. If all do, what is left of a sum is applied, and the caller looks."""
+        """Note a worker's pause: if all pause, apply the rest of a sum and evaluate the model."""
         master = self._master
         if master is not None and not master.is_writing and self.session.word(layout.GATHERED):
             master.serve()
         self.hook.poll()
 
     def _sleep(self, me: int, late: float) -> None:
-        """Begin what a block does next; `late` is by how much a straggler is."""
+        """Begin the next part of a block; `late` is a straggler's delay."""
         sim, plan = self.simulator, self.session.plan
         self._asleep[me] = self.now
         if self._is_stopping:
@@ -381,7 +380,7 @@ class Simulation:
             seconds *= sim.slowness[me]
         self._parking.passes(me)
         down = 0.0
-        if self.session.homes is None:  # else the model is where the worker is
+        if self.session.homes is None:  # otherwise the model is at the worker
             self.traffic.add("model", MODEL, me, self._model_bytes)
             down = self._transfer(sim.network.down(me), self._model_bytes)
         self._sending[me] = write
@@ -390,7 +389,7 @@ class Simulation:
         self._push(self.now + (self._retry_seconds + down + read + seconds + late), ON, me)
 
     def _transfer(self, link: Link, n_bytes: int) -> float:
-        """Seconds until a message arrives that is sent now; all share the model's end."""
+        """Seconds until a message sent now arrives; all messages share the model's end."""
         ceiling = self.simulator.network.ceiling
         if ceiling == math.inf or not link.delivers:
             return link.seconds(n_bytes)
@@ -398,7 +397,7 @@ class Simulation:
         return self._line_free - self.now + link.seconds(n_bytes)
 
     def _go_on(self, me: int) -> None:
-        """Computing is over, and the update goes on its way; or it has arrived."""
+        """Send the update when computing is over; go on with the loop when it has arrived."""
         write = self._sending.pop(me, None)
         if write is not None:
             under_way = write
@@ -412,10 +411,10 @@ class Simulation:
                 self._push(self.now + under_way, ON, me)
                 return
         slept = self.now - self._asleep.pop(me)
-        # a block that is dropped counts for nothing, so that the mean time of blocks is right
+        # 0 for a dropped block, which must not count in the mean time of blocks
         self._advance(me, 0 if self._is_stopping else round(slept * NS))
 
-    def _look(self, me: int) -> None:
+    def _poll(self, me: int) -> None:
         if self._parking.poll(me, self.now):
             self._wake(me)
         self._vain_polls = self._vain_polls + 1 if me in self._parking.since else 0
@@ -440,13 +439,13 @@ class Simulation:
         messages = count * self._poll_messages
         self.traffic.add("control", me, OTHERS, CONTROL_BYTES * messages, messages)
 
-    # -- who goes
+    # -- workers that leave or die
 
     def _has_no_block(self, me: int) -> bool:
         return bool(self._table[me, layout.T_BLOCK] == layout.NO_BLOCK)
 
     def _let_go(self, me: int) -> None:
-        """A worker wishes to leave: when the block in hand is done."""
+        """Let a worker leave as soon as its present block is done."""
         self._leaving.add(me)
         if me in self._parking.since and self._has_no_block(me):
             self._stop_waiting(me)
@@ -457,7 +456,7 @@ class Simulation:
         self._loops.pop(me).close()
         row = self._table[me]
         if row[layout.T_STATE] in (layout.RESTING, layout.STARTING):  # it has left already
-            row[layout.T_STATE] = layout.DONE
+            worker_life.apply(row, worker_life.CLOSE)
         else:
             self.session.worker(me).leave()
 
@@ -466,8 +465,8 @@ class Simulation:
             waited = self._parking.leave(me, self.now)
             self._table[me, layout.T_WAITING] += round(waited * NS)
 
-    def _fall(self, me: int) -> None:
-        """A worker dies: what it had not pushed is lost, and its block is done by others."""
+    def _die(self, me: int) -> None:
+        """Let a worker die: its unpushed step is lost, and others do its block."""
         self._loops.pop(me).close()
         self._stop_waiting(me)
         self._asleep.pop(me, None)

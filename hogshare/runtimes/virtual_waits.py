@@ -1,21 +1,20 @@
-"""Where workers of a simulated run wait, and who is called when something has happened.
+"""The waiting workers of a simulated run, and the events that wake them.
 
-A worker that waits is *parked* with what it waits for, and *called*, which puts a look of its into
-the queue, when that may have come about:
+A waiting worker is *parked* under the reason for its wait. It is *called* (a poll of its is put
+into the queue) when that reason may have gone:
 
-- a barrier that looks at everybody's clock (BSP, SSP, fraction): workers stand in bins by their own
-  clock, counts tell which clocks pass, and nobody looks in vain;
-- throttled release: when somebody has released them, or fewer are left;
-- the same of workers in groups: when those of their own group have come near, looked at one by one;
-- a barrier that draws samples, or is the user's: at its next look, a poll later;
-- its turn in an ordered run: when the section is its own, or a round is over;
-- the master: when that has taken its message;
-- where a plane of the user's says so: when what it waits for holds after another worker's doing, or
-  its time is over;
-- a block to claim, the caller, or a repair of sums after a death: when the words that tell of it
-  have changed.
+- a barrier on all clocks (BSP, SSP, fraction): workers are stored in bins by their own clock, and
+  counts decide which clocks pass, so no poll fails;
+- the same barrier with groups: members are polled one by one after each quantum;
+- throttled release: after a release, or when fewer workers are left;
+- a sampled barrier, or one of the user's: at the worker's next poll;
+- an ordered run: when the section is the worker's own, or a round is over;
+- the master: when it has taken the worker's message;
+- a plane of the user's: when its condition is true after another worker's quantum, or its time is
+  over;
+- a block to claim, the caller, or a repair of sums after a death: when one of `WORDS` has changed.
 
-With a poll, workers at a barrier look at whole numbers of polls after they have come there.
+If the barrier has a poll interval, a worker polls at whole multiples of it after its arrival.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from hogshare.kernels.schedule import barrier_codes
 from hogshare.kernels.schedule.barrier_codes import enough, within
 from hogshare.shm.table import IN_RUN
 
-# words of which one changes when a worker that finds nothing to do may find something
+# an idle worker may find something to do only after one of these words has changed
 WORDS = (
     *(layout.EPOCHS, layout.READY, layout.RETURNED, layout.LIMIT, layout.STOP),
     *(layout.REPAIR_WANTED, layout.SUMMER, layout.REPAIRED),
@@ -41,11 +40,11 @@ ABSENT = -1  # in place of a clock
 
 
 class Parking:
-    """Workers that wait, by what they wait for.
+    """Waiting workers, by the reason for their wait.
 
-    poll : virtual seconds between two looks at the barrier; 0: at the moment at which it lets pass
-    push : ``push(seconds, worker)`` puts a look into the queue
-    count_looks : ``count_looks(worker, n)`` is told of looks at the barrier
+    poll : virtual seconds between two polls of the barrier; 0: at the moment when it lets pass
+    push : ``push(seconds, worker)`` puts a poll into the queue
+    count_polls : ``count_polls(worker, n)`` is called for every n polls of the barrier
     """
 
     def __init__(
@@ -53,20 +52,20 @@ class Parking:
         session: Session,
         poll: float,
         push: Callable[[float, int], None],
-        count_looks: Callable[[int, int], None],
+        count_polls: Callable[[int, int], None],
     ) -> None:
         plan = session.plan
         self.since: dict[int, float] = {}
         self._session, self._plan = session, plan
         self._table, self._control = session.schedule.table, session.schedule.control
-        self._poll, self._push, self._count_polls = poll, push, count_looks
+        self._poll, self._push, self._count_polls = poll, push, count_polls
         self._clocks = LeastClock(self._table)
-        self._due: dict[int, float] = {}  # when a parked worker looks next; others are void
+        self._due: dict[int, float] = {}  # a parked worker's next poll; other queued ones are void
         self._bins: dict[int, list[int]] = {}
         self._at_release: set[int] = set()
         self._polled: set[int] = set()
         self._for_master: set[int] = set()
-        self._parked: dict[int, Callable[[], bool]] = {}  # by a plane, until this says True
+        self._parked: dict[int, Callable[[], bool]] = {}  # at a plane, until this returns True
         self._idle: set[int] = set()
         self._has_polled: set[int] = set()  # at the barrier, since their last block
         self._section = -1
@@ -74,7 +73,7 @@ class Parking:
         self._words = self._poll_words()
         lag = plan.barrier == barrier_codes.LAG
         groups = self._table[:, layout.T_GROUP]
-        self._grouped: set[int] = set()  # at a barrier that looks at those of their own group
+        self._grouped: set[int] = set()  # at a barrier on the clocks of their own group
         self._has_groups = bool((groups != groups[0]).any())
         self._by_clock = lag and plan.sample == barrier_codes.EVERYBODY
         self._throttled = plan.barrier == barrier_codes.THROTTLED
@@ -82,7 +81,7 @@ class Parking:
     # -- one worker
 
     def park(self, me: int, now: float) -> None:
-        """Note what a worker waits for."""
+        """Park a worker under the reason for its wait."""
         self.since[me] = now
         plan, row = self._plan, self._table[me]
         if row[layout.T_STATE] == layout.RESTING or self._repairs():
@@ -100,22 +99,22 @@ class Parking:
                 self._at_release.add(me)
             else:
                 self._polled.add(me)
-                self._look_at(now + self._poll, me)
+                self._poll_at(now + self._poll, me)
         elif self._is_unanswered(me):
             self._for_master.add(me)
         else:
             self._idle.add(me)
 
     def wait_at_plane(self, me: int, now: float, wish: PlaneWait) -> None:
-        """Note that a plane lets a worker wait."""
+        """Park a worker that a plane has wait."""
         self.since[me] = now
         self._parked[me] = wish.holds
         if wish.seconds is not None:
-            # the clock of a worker counts nanoseconds: the next moment there is, if that is as soon
-            self._look_at(max(now + wish.seconds, math.nextafter(now, math.inf)), me)
+            # nextafter: a wait shorter than the clock's resolution must still let time advance
+            self._poll_at(max(now + wish.seconds, math.nextafter(now, math.inf)), me)
 
     def leave(self, me: int, now: float) -> float:
-        """Take a worker from where it is parked; how long it has waited."""
+        """Remove a worker from the parking; return the seconds that it has waited."""
         waited = now - self.since.pop(me)
         self._due.pop(me, None)
         at_barrier = me in self._has_polled and me not in self._polled
@@ -127,15 +126,15 @@ class Parking:
         return waited
 
     def _places(self) -> tuple[set[int], ...]:
-        """Where workers are parked that nothing else is known of."""
+        """Return the sets that store parked workers without a clock or a condition."""
         return self._polled, self._at_release, self._grouped, self._for_master, self._idle
 
     def is_due(self, me: int, now: float) -> bool:
-        """Whether a look in the queue still stands."""
+        """Whether a poll in the queue is still valid."""
         return self._due.get(me) == now
 
     def poll(self, me: int, now: float) -> bool:
-        """A parked worker looks; whether it is worth a turn of its loop."""
+        """Poll for a parked worker; return whether its loop should go on."""
         del self._due[me]
         if (
             me not in self._polled
@@ -146,11 +145,11 @@ class Parking:
         self._count_polls(me, 1)
         if barrier_codes.poll(self._plan, self._table, self._control, me):
             return True
-        self._look_at(now + self._poll, me)
+        self._poll_at(now + self._poll, me)
         return False
 
     def passes(self, me: int) -> None:
-        """A worker begins a block: its look is counted, if it has not been."""
+        """Count the poll of a worker that begins a block, unless it has been counted."""
         if me in self._has_polled:
             self._has_polled.remove(me)
         elif self._plan.barrier != barrier_codes.FREE and self._table[me, layout.T_BLOCKS]:
@@ -159,7 +158,7 @@ class Parking:
     # -- all
 
     def notice(self, me: int, now: float) -> None:
-        """See what a worker's turn has changed, and call those who have waited for that."""
+        """Call the workers whose wait may be over after worker `me`'s quantum."""
         if self._clocks.update(me) and self._bins:
             self._call_bins(now)
         for other in sorted(self._grouped):
@@ -172,7 +171,7 @@ class Parking:
                 self._call_all(self._at_release, now)
         for other in sorted(self._parked):
             if self._due.get(other, math.inf) > now and self._parked[other]():
-                self._look_at(now, other)
+                self._poll_at(now, other)
         words = self._poll_words()
         if words != self._words:
             self._words = words
@@ -188,18 +187,18 @@ class Parking:
             self._call(me, now)
 
     def call_everybody(self, now: float) -> None:
-        """Have all look now, whatever they wait for."""
+        """Have all waiting workers poll now, whatever the reason for their wait."""
         for me in sorted(self.since):
-            self._look_at(now, me)
+            self._poll_at(now, me)
 
     @property
     def has_barrier_queue(self) -> bool:
-        """Whether anybody waits at the barrier."""
+        """Whether any worker waits at the barrier."""
         return bool(self._polled or self._at_release or self._grouped or any(self._bins.values()))
 
     @property
     def parked(self) -> list[int]:
-        """Whom a plane lets wait."""
+        """The workers that wait at a plane."""
         return sorted(self._parked)
 
     def _is_at_barrier(self, me: int) -> bool:
@@ -207,7 +206,7 @@ class Parking:
         return not (me in self._idle or me in self._for_master or me in self._parked)
 
     def _must_poll_rounds(self) -> bool:
-        """Whether all have to go on at once: the run is over, or sums are to be repaired."""
+        """Whether all must go on at once: the run is over, or sums are to be repaired."""
         return self._session.word(layout.STOP) != layout.RUNNING or self._repairs()
 
     def _repairs(self) -> bool:
@@ -216,7 +215,7 @@ class Parking:
     def _poll_words(self) -> list[int]:
         return [int(self._control[word]) for word in WORDS]
 
-    def _look_at(self, when: float, me: int) -> None:
+    def _poll_at(self, when: float, me: int) -> None:
         self._due[me] = when
         self._push(when, me)
 
@@ -225,7 +224,7 @@ class Parking:
             self._call(other, now)
 
     def _call(self, me: int, now: float) -> None:
-        """Have a parked worker look: now, or when it would look at the barrier next."""
+        """Have a parked worker poll: now, or at its next poll of the barrier."""
         if me not in self.since or (me in self._parked and not self._must_poll_rounds()):
             return
         when = now
@@ -233,7 +232,7 @@ class Parking:
             since = self.since[me]
             when = max(when, since + self._poll * math.ceil((when - since) / self._poll))
         if me not in self._due or when < self._due[me]:
-            self._look_at(when, me)
+            self._poll_at(when, me)
 
     def _call_bins(self, now: float) -> None:
         plan = self._plan
@@ -244,9 +243,9 @@ class Parking:
                 self._call(other, now)
 
     def _call_section(self, me: int, now: float) -> None:
-        """Call the worker whose section it is, and all when a round is over.
+        """Call the worker that owns the section, and all workers when a round is over.
 
-        Who has just looked in vain at its own section waits for others to have computed.
+        A worker whose poll of its own section has just failed waits until others have computed.
         """
         n = len(self._table)
         section, before = self._session.word(layout.SECTION), self._section
@@ -265,10 +264,10 @@ class Parking:
 
 
 class LeastClock:
-    """How many workers in the run stand at each clock, and the least: O(1) for each block.
+    """Number of the run's workers at each clock, and the least clock: O(1) for each block.
 
     table : ndarray of shape (n_workers, layout.N_TABLE), int64; the progress table, of which
-        `update` looks at a row at a time
+        `update` reads one row
     """
 
     def __init__(self, table: np.ndarray) -> None:
@@ -279,7 +278,7 @@ class LeastClock:
         self.least = 0
 
     def update(self, worker: int) -> bool:
-        """Look at a worker's row; whether its clock, or its being in the run, has changed."""
+        """Read a worker's row; return whether its clock or its membership has changed."""
         row, before = self._table[worker], self._known[worker]
         now = int(row[layout.T_CLOCK]) if row[layout.T_STATE] in IN_RUN else ABSENT
         if now == before:
@@ -295,15 +294,16 @@ class LeastClock:
             self.least = min(self.least, now) if self.in_run else now
             self.in_run += 1
             counts[now] = counts.get(now, 0) + 1
+        # O(1) amortised: a clock rises by one for each block
         while self.in_run and self.least not in counts:
             self.least += 1
         return True
 
     def lets_pass(self, clock: int, staleness: int, share: float) -> bool:
-        """Whether a worker of the run that waits with this clock has enough of the others near."""
+        """Whether enough other workers are near enough for one that waits at this clock."""
         if not self.in_run or within(clock, self.least, staleness):
             return True
         if share == 1.0:
             return False
         near = sum(n for reached, n in self._counts.items() if within(clock, reached, staleness))
-        return bool(enough(near - 1, self.in_run - 1, share))  # itself is near itself, no other
+        return bool(enough(near - 1, self.in_run - 1, share))  # -1: the worker itself
