@@ -1,7 +1,7 @@
-"""Whose line a warning belongs to: the user's, however many of ours lie between.
+"""Warnings at the user's line, whatever the number of our frames below it.
 
-Python 3.12 has ``skip_file_prefixes`` for that; decorators, scikit-learn's wrappers and threads'
-hooks would make a number of frames that is written down wrong again and again.
+Python 3.12 has ``skip_file_prefixes`` for this. A fixed number of frames would be wrong again and
+again, because of decorators, scikit-learn's wrappers and the hooks of threads.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ BETWEEN = sys.stdlib_module_names | {"hogshare", "joblib", "numba", "numpy", "sc
 
 
 def users_line() -> int:
-    """What `warnings.warn` takes as ``stacklevel`` to point to the user's line.
+    """Return the ``stacklevel`` with which `warnings.warn` points to the user's line.
 
-    For the function that calls both. That is the nearest one outside of this package and of the
-    libraries that call it, or that it calls; where there is none, as for the command, the caller's.
+    The function that calls this must call `warnings.warn` itself. The user's line is the nearest
+    one outside this package and the libraries that call it, or that it calls; if there is none, as
+    for the command, it is the caller's line.
     """
     frame, level = sys._getframe(1), 1
     while frame.f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
@@ -28,7 +29,7 @@ def users_line() -> int:
 
 
 def warn(text: str, kind: type[Warning] = UserWarning) -> None:
-    """Warn of something at the user's line.
+    """Warn at the user's line.
 
     Examples
     --------
@@ -43,6 +44,6 @@ def warn(text: str, kind: type[Warning] = UserWarning) -> None:
 
 
 def users_place() -> str:
-    """The file's name and the number of the user's line: the same in all processes of a program."""
+    """Return file name and number of the user's line: the same in all processes of a program."""
     frame = sys._getframe(users_line() - 1)
     return f"{PurePath(frame.f_code.co_filename).name}:{frame.f_lineno}"

@@ -1,4 +1,4 @@
-"""The one door to `dask` and `distributed`: collections, the client that is there, this worker."""
+"""The only module that imports `dask` and `distributed`: collections, client, and worker."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ import numpy as np
 
 from hogshare.system import extras
 
-MEMBERS_SECONDS = 0.25  # between two questions who is there
-LOOP_PASSES = 3  # until what was asked of a loop has been done, and what that asks
+MEMBERS_SECONDS = 0.25  # between two queries for the cluster's workers
+LOOP_PASSES = 3  # of the client's loop, until a request and the requests it causes are done
 NO_LIBRARY = (
-    "X is a Dask collection, and dask.distributed, which would fit it where it is, cannot be "
-    "imported: {how}. What fits in this machine's memory may be handed over as X.compute()."
+    "X is a Dask collection, which is fitted on its cluster, and dask.distributed cannot be "
+    "imported: {how}. If X fits in this machine's memory, pass X.compute() instead."
 )
 NO_CLIENT = (
-    "X is a Dask collection, and no client of a cluster is there. Make one before fit: from "
-    "dask.distributed import Client; client = Client(). What fits in this machine's memory may be "
-    "handed over as X.compute()."
+    "X is a Dask collection, and this process has no client of a cluster. Make one before fit: "
+    "from dask.distributed import Client; client = Client(). If X fits in this machine's memory, "
+    "pass X.compute() instead."
 )
 
 
 def is_collection(thing: Any) -> bool:
-    """Whether something is a Dask array, data frame or series; asked without Dask."""
+    """Return whether something is a Dask array, data frame or series, without importing Dask."""
     return hasattr(thing, "__dask_graph__") and hasattr(thing, "to_delayed")
 
 
 def local_client() -> Any:
-    """The client that Dask itself would use.
+    """Return the client that Dask itself would use.
 
     Raises
     ------
@@ -58,16 +58,14 @@ def local_client() -> Any:
 
 
 def threads_of(client: Any) -> dict[str, int]:
-    """Workers that are there, by address, with their threads.
-
-    Not by ``client.scheduler_info``, whose answer the client's own refresh, which asks for none of
-    the workers, may overwrite before it is read.
-    """
+    """Return the number of threads of each present worker, by address."""
+    # Not by ``client.scheduler_info``: the client's own refresh, which requests no workers, may
+    # overwrite its result before it is read.
     return {address: int(count) for address, count in client.nthreads().items()}
 
 
 def memory_of(client: Any) -> dict[str, int]:
-    """Bytes that each worker may have, by address; 0 where nobody limits it."""
+    """Return the memory limit of each worker in bytes, by address; 0: no limit."""
     limits = client.run(_memory_limit, on_error="ignore")
     return {address: int(limit or 0) for address, limit in limits.items()}
 
@@ -77,21 +75,21 @@ def _memory_limit(dask_worker: Any) -> Any:
 
 
 def this_worker() -> Any:
-    """The worker that runs the task."""
+    """Return the worker that runs the current task."""
     from distributed import get_worker
 
     return get_worker()
 
 
 def delayed(function: Callable[..., Any], *args: Any) -> Any:
-    """A call that the cluster makes when it is asked to."""
+    """Return a delayed call for the cluster."""
     from dask.delayed import delayed as call
 
     return call(function, pure=False)(*args)
 
 
 def row_blocks(name: str, thing: Any) -> list[Any]:
-    """The blocks of rows of a collection, as delayed things; each has all columns.
+    """Return the blocks of rows of a collection as delayed objects; each has all columns.
 
     Raises
     ------
@@ -100,32 +98,35 @@ def row_blocks(name: str, thing: Any) -> list[Any]:
     """
     if not is_collection(thing):
         raise TypeError(
-            f"{name} must be a Dask collection as X is, or an array beside a Dask array whose "
-            f"chunks are known; got {type(thing).__name__}."
+            f"{name} must be a Dask collection as X is, or, if X is a Dask array with known "
+            f"chunks, an array; got {type(thing).__name__}."
         )
     if hasattr(thing, "numblocks") and getattr(thing, "ndim", 1) == 2 and thing.numblocks[1] > 1:
         thing = thing.rechunk({1: -1})
-    # an array's tasks under their own names: what is fused here for X alone, and there for X[:5] or
-    # for y, has one name for unlike tasks, and loads each chunk once for X and once for y
+    # An array's tasks must have their own names. Dask gives tasks that it fuses differently, for X
+    # alone and for X[:5] or y, the same name, and would load each chunk once for X and once for y.
     found = thing.to_delayed(optimize_graph=not hasattr(thing, "numblocks"))
     return list(found.ravel() if hasattr(found, "ravel") else found)
 
 
 def pieces(X: Any, **others: Any) -> dict[str, list[Any]]:
-    """The blocks of X, and of what has one entry per row of it, cut where X is cut.
+    """Return the blocks of X, and of others with one entry per row of X, cut at the same rows.
 
-    Raises ValueError or TypeError if they are not cut alike.
+    Raises ValueError or TypeError if they are cut at different rows.
     """
     found = {"X": row_blocks("X", X)}
     found |= {name: row_blocks(name, cut_alike(name, one, X)) for name, one in others.items()}
     if len(set(map(len, found.values()))) > 1:
         counts = " and ".join(str(len(part)) for part in found.values())
-        raise ValueError(f"X, y and weights are in {counts} partitions: cut them alike.")
+        raise ValueError(
+            f"X, y and weights have {counts} partitions: cut them at the same rows, e.g. by "
+            "repartition or rechunk."
+        )
     return found
 
 
 def cut_alike(name: str, thing: Any, X: Any) -> Any:
-    """Something with one entry per row of X, cut where X is cut, as far as that can be told here.
+    """Cut something with one entry per row of X where X is cut, if the chunks of both are known.
 
     Raises
     ------
@@ -141,19 +142,20 @@ def cut_alike(name: str, thing: Any, X: Any) -> Any:
 
         thing = array.from_array(np.asarray(thing), chunks=-1)  # type: ignore[no-untyped-call]
     if not known or not hasattr(thing, "chunks") or any(map(isnan, thing.chunks[0])):
-        return thing  # by partitions; each tells its length on its worker
+        return thing  # by partitions, whose lengths the workers check
     if sum(thing.chunks[0]) != sum(chunks):
         raise ValueError(
-            f"X has {sum(chunks)} rows, and {name} {sum(thing.chunks[0])}: they need as many."
+            f"X has {sum(chunks)} rows and {name} has {sum(thing.chunks[0])}: the numbers must be "
+            "equal."
         )
     return thing if thing.chunks[0] == chunks else thing.rechunk({0: chunks})
 
 
 def rows_of(parts: list[Any], X: Any, like: np.ndarray) -> Any:
-    """A Dask array of what each block of a collection's rows comes to, one below the other.
+    """Return a Dask array of the results for the blocks of a collection, one below the other.
 
     parts : delayed arrays, with a row for each row of the blocks of X
-    like : without rows, of their shape and dtype
+    like : an array without rows, of their shape and dtype
     """
     from dask import array
 
@@ -168,11 +170,11 @@ def rows_of(parts: list[Any], X: Any, like: np.ndarray) -> Any:
 
 
 def fetch(client: Any, future: Any) -> Future[Any]:
-    """Begin to fetch what a future of the cluster comes to, and return what will have it.
+    """Begin to fetch the result of a cluster's future, and return a local future of it.
 
-    Nobody waits, unlike in ``future.result()``, which waits for ever where the outcome is lost with
-    its worker and nobody can compute it again. It is not to be cancelled: fetches of several
-    futures travel together, and all would be.
+    This does not wait, unlike ``future.result()``, which waits for ever if the result is lost with
+    its worker and cannot be computed again. Do not cancel it: fetches of several futures travel
+    together, and all would be cancelled.
     """
 
     async def fetched() -> Any:
@@ -183,11 +185,11 @@ def fetch(client: Any, future: Any) -> Future[Any]:
 
 
 def settle_releases() -> None:
-    """Have releases of futures told before whatever is submitted next, if there is a client.
+    """Have the scheduler receive releases of futures before the next submission, if any client.
 
-    A release goes twice through the client's loop and a graph once, which can so overtake it. The
-    scheduler then finds tasks of a collection as another graph has fused them, and gives up the new
-    graph, or the worker that has the task (https://github.com/dask/dask/issues/9888).
+    A release passes through the client's loop twice and a graph once, so a graph can overtake it.
+    The scheduler then finds tasks of a collection as another graph has fused them, and gives up the
+    new graph, or the worker that has the task (https://github.com/dask/dask/issues/9888).
     """
 
     async def settled() -> None:
@@ -206,7 +208,7 @@ def settle_releases() -> None:
 
 @contextmanager
 def large_graphs() -> Iterator[None]:
-    """Without the warning that arrays travel with the graph: that is how they outlive workers."""
+    """Silence the warning about arrays in the graph: they travel with it to outlive workers."""
     import dask
 
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):

@@ -1,4 +1,4 @@
-"""Docstrings: what many of them would say is written once, and filled into each."""
+"""Docstrings whose shared parts are written once and filled into each."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ ORDER = ("", "Parameters", "Attributes", "Returns", "Raises", "Warns", "See Also
 
 
 def complete(thing: type | Callable[..., Any], shared: Iterable[str | None]) -> None:
-    """Have a docstring say all, with what it leaves out from the first of others that has it.
+    """Complete a docstring; each missing part comes from the first shared docstring that has it.
 
-    Parameters are described in the order of the signature, and attributes after those of its own;
-    its notes go on with those of the others. With -OO there are no docstrings, and all is left.
+    Parameters follow the order of the signature, shared attributes follow the docstring's own, and
+    shared notes are appended. With -OO there are no docstrings, and this does nothing.
     """
     if thing.__doc__ is None:
         return
@@ -52,14 +52,14 @@ def with_properties(kind: Kind) -> Kind:
 
 
 def _sections(docstring: str) -> dict[str, str]:
-    """The text under each heading, with one line's end; "" has what comes before them."""
+    """Return the text under each heading, ending in one newline; "" is the text before them."""
     summary, *parts = HEADING.split(inspect.cleandoc(docstring))
     found = {"": summary, **dict(zip(parts[::2], parts[1::2], strict=True))}
     return dict.fromkeys(ORDER, "") | {name: text.strip() + "\n" for name, text in found.items()}
 
 
 def _entries(documented: list[dict[str, str]], section: str) -> dict[str, str]:
-    """What is said of each name, by the first that has it; one entry may be of several names."""
+    """Return each name's entry, from the first docstring that has it; names may share an entry."""
     found: dict[str, str] = {}
     for sections in documented:
         for entry in ENTRY.findall(sections[section]):

@@ -1,4 +1,4 @@
-"""Optional parts of the package: which extra brings a library, and what to type for it."""
+"""Optional parts of the package: the extra that brings a library, and the command for it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ EXTRAS = {
 
 
 def command_for(library: str, *besides: str) -> str:
-    """What to type to have an optional library.
+    """Return the command that installs an optional library.
 
-    By the extra, which knows the versions that will do. Pip takes the package that is installed
-    for it and looks nowhere else. Where none is, as with a checkout on the path, the library is
-    named alone: pip would look for this package in an index, and take whatever has its name.
+    It names the extra, which fixes suitable versions; pip then uses the installed package and
+    searches no index for it. If the package is not installed, as with a checkout on the path, the
+    command names the library alone: pip would otherwise search an index for this package, and
+    install whatever has its name.
 
-    A library is one of `EXTRAS`, or one that pip knows by this name, as those that races are
-    against; what comes with no extra is named `besides`.
+    A library is one of `EXTRAS`, or one with this name in pip, as the libraries of the races;
+    libraries without an extra are given as `besides`.
     """
     by_extra = library in EXTRAS and _is_installed()
     wanted = f"'hogshare[{EXTRAS[library]}]'" if by_extra else library
@@ -33,7 +34,7 @@ def command_for(library: str, *besides: str) -> str:
 
 @functools.cache
 def _is_installed() -> bool:
-    """Whether pip knows of the package."""
+    """Return whether pip has installed the package."""
     try:
         metadata.distribution("hogshare")
     except metadata.PackageNotFoundError:

@@ -1,10 +1,10 @@
 """Files that are replaced as a whole or not at all.
 
-The content is written under another name in the same folder, brought to the disk, and renamed.
-Whoever reads sees the old file or the new one. The other name holds the number of the process that
-writes, so that what a killed one has left can be told from a file in the making. A link stays: what
-it points to is replaced. What is no file (a device, a pipe), or somebody's open file under another
-name (``/dev/stdout``), is not replaced, but written to.
+The content is written under another name in the same folder, synced to disk, and renamed. A reader
+sees the old file or the new one. The other name contains the writing process's number, which
+distinguishes an unfinished file from one that a killed process has left. A link is preserved: its
+target is replaced. A device, a pipe, or an open file under another name (``/dev/stdout``) is
+written to, not replaced.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import BinaryIO
 
 from hogshare.system.interrupts import DeferredSignals
 
-LONG = 64  # bytes of a name that are written out in other names of the file
-PIECE = 1 << 24  # bytes that are written between two looks for signals
-LINKS = 40  # that follow each other, at most, as the kernel has it
+LONG = 64  # bytes: a longer name is replaced by its digest in the draft's name
+PIECE = 1 << 24  # bytes that are written between two checks for signals
+LINKS = 40  # links in a row, at most, as in the kernel
 
 
 def check(path: str | Path) -> None:
-    """Find out before the work whether a file can be written when it is done.
+    """Check, before the work, that a file can be written after it.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def check(path: str | Path) -> None:
     """
     name, path = os.fspath(path), Path(path)
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-        os.stat(name)  # which says that a name is too long, or a link leads to itself
+        os.stat(name)  # raises if the name is too long, or a link leads to itself
     if not name or name.endswith(os.sep) or path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", name)
     if not _is_file(path):
@@ -47,7 +47,7 @@ def check(path: str | Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "this is a file and no folder", str(folder))
     may = _may(folder, os.W_OK | os.X_OK)
-    if not folder.is_dir():  # asked last: it may be gone since a moment
+    if not folder.is_dir():  # checked last: another process may have removed it just now
         missing = "there is no such folder; make it first"
         raise FileNotFoundError(errno.ENOENT, missing, str(folder))
     if not may:
@@ -55,7 +55,7 @@ def check(path: str | Path) -> None:
 
 
 def real(path: str | Path) -> Path:
-    """The path from the root, links followed.
+    """Return the path from the root, with links followed.
 
     Raises
     ------
@@ -64,51 +64,51 @@ def real(path: str | Path) -> Path:
     """
     try:
         return Path(os.path.realpath(path))
-    except FileNotFoundError:  # of `os.getcwd`, which names nothing
+    except FileNotFoundError:  # from `os.getcwd`, without a file name
         gone = "the working directory has been removed; change to another, or name the whole path"
         raise FileNotFoundError(errno.ENOENT, gone, str(path)) from None
 
 
 def overwrite_each_other(one: str | Path, other: str | Path) -> bool:
-    """Whether two outputs are one file, of which the second would replace the first.
+    """Return whether two outputs are the same file, so that the second would replace the first.
 
-    Names of one file (hard links) are two, since a name is what is replaced; devices and pipes take
-    what comes.
+    Hard links to one file count as two, since it is the name that is replaced. Devices and pipes
+    accept several outputs.
     """
     one, other = Path(one), Path(other)
     return real(one) == real(other) and _is_file(one)
 
 
 def replace(path: Path, content: bytes | memoryview, private: bool = False) -> None:
-    """Put content in a file's place so that nobody ever sees half of it.
+    """Replace a file's content in one step; no reader sees half of it.
 
-    If it is `private` nobody else may read it. Otherwise it has the permissions of the file that
-    it replaces, or those that a new file would get.
+    With `private` only this user may read it. Otherwise it has the permissions of the file that it
+    replaces, or those of a new file.
 
     Raises
     ------
     OSError
-        If it cannot be written (a full disk, no permission). The old file is as it was; to a pipe
-        or a device some of the content may have gone.
+        If it cannot be written (a full disk, no permission). The old file is unchanged; a pipe or a
+        device may have received some of the content.
     """
     check(path)
     if not _is_file(path):
         with _naming(path), open(path, "ab") as stream:
             stream.write(content)
         return
-    # held, or a signal would leave a descriptor, or the file beside
-    with _naming(path), DeferredSignals() as held, _draft(real(path), private) as file:
+    # deferred, or a signal might leave an open descriptor, or the draft
+    with _naming(path), DeferredSignals() as deferred, _draft(real(path), private) as file:
         for start in range(0, len(content), PIECE):
             file.write(content[start : start + PIECE])
-            held.deliver()
+            deferred.deliver()
 
 
 @contextlib.contextmanager
 def replacing(path: Path, private: bool = False) -> Iterator[BinaryIO]:
-    """A stream whose content takes a file's place at the end of the ``with`` block.
+    """Open a stream whose content replaces a file at the end of the ``with`` block.
 
-    As `replace`, for content that comes in pieces, and signals at any moment. The old file stays
-    after an error in the block.
+    Like `replace`, but for content in pieces, and signals are not deferred in the block. After an
+    error in the block the old file is unchanged.
     """
     check(path)
     if not _is_file(path):
@@ -121,7 +121,7 @@ def replacing(path: Path, private: bool = False) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Have what the system refuses told of this file, by the name that it was given."""
+    """Have the system's errors name this file, as the caller wrote it."""
     try:
         yield
     except BrokenPipeError:
@@ -135,14 +135,11 @@ def _naming(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _draft(path: Path, private: bool) -> Iterator[BinaryIO]:
-    """A file that is not there, brought to the disk with its permissions, and renamed at the end.
-
-    In this order: a crash could leave the new name with nothing behind it. The name is known before
-    the file is there, so that an interruption at any line finds it.
-    """
+    """Open a new file that is synced to disk with its permissions, and renamed at the end."""
+    # the name is known before the file exists, so after an interrupt at any line it is removed
     temporary = path.parent / f"{_start(path)}{os.getpid()}.{secrets.token_hex(4)}.tmp"
     mode = None if private else _mode(path)
-    # a new file that is not private is made with the permissions that the system gives one
+    # a new file that is not private gets the system's default permissions
     opener = _as_new if mode is None and not private else _owner_only
     try:
         with open(temporary, "xb", opener=opener) as file:
@@ -151,6 +148,7 @@ def _draft(path: Path, private: bool) -> Iterator[BinaryIO]:
                 file.flush()
                 if mode is not None:
                     os.chmod(temporary, mode)
+                # before the rename: a crash could otherwise leave the new name without content
                 os.fsync(file.fileno())
         with DeferredSignals():
             os.replace(temporary, path)
@@ -166,9 +164,9 @@ def _remove(path: Path) -> None:
 
 
 def sweep(path: Path) -> None:
-    """Remove what processes that were killed while they wrote this file have left beside it."""
+    """Remove the drafts of this file that killed processes have left in its folder."""
     if not os.path.isdir("/proc/self"):
-        return  # who is alive cannot be told here, and a file in the making must stay
+        return  # without /proc a live process cannot be recognised: leave all drafts
     path = real(path)
     start = _start(path)
     for name in os.listdir(path.parent):
@@ -179,7 +177,7 @@ def sweep(path: Path) -> None:
 
 
 def _start(path: Path) -> str:
-    """How other names of a file in the making begin: by its name, or by a digest of a long one."""
+    """Return the prefix of a draft's name: the file's name, or the digest of a long one."""
     name = path.name
     if len(os.fsencode(name)) > LONG:
         name = hashlib.blake2b(os.fsencode(name), digest_size=16).hexdigest()
@@ -187,8 +185,8 @@ def _start(path: Path) -> str:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether it is a file, or nothing yet: no device, no pipe, and not open under this name."""
-    real(path)  # which there is, or an error that names it
+    """Return whether it is a file or nothing yet: not a device, a pipe, or an open descriptor."""
+    real(path)  # raises, with the path in the message, if the working directory is gone
     link = path
     for _ in range(LINKS):
         if str(real(link.parent)).startswith("/proc/"):
@@ -212,7 +210,7 @@ def _as_new(path: str, flags: int) -> int:
 
 
 def _mode(path: Path) -> int | None:
-    """Permissions of the file that is replaced; None if there is none."""
+    """Return the permissions of the file to replace; None if there is none."""
     try:
         return path.stat().st_mode & 0o777
     except OSError:
@@ -220,7 +218,7 @@ def _mode(path: Path) -> int | None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the new name to the disk; where folders cannot be opened (Windows), the system does."""
+    """Sync the new name to disk; if folders cannot be opened (Windows), the system does it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

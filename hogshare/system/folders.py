@@ -1,15 +1,13 @@
-"""Folders that nobody else can change, nor put another in the place of: for files that are run.
+"""Folders that no other user can change or replace: for files that are run.
 
-A path is walked from the root. Each level is looked at only when those above it are known to be
-out of others' reach: what it is then, it stays, and nothing needs to be held open against a change
-between the look and the use. A level is safe if it belongs to this user or to root, and nobody else
-may write to it. Above the folders of ours, two more are: one that is sticky, as ``/tmp``, where
-others can neither remove nor rename what is not theirs; and one of whoever owns the root folder,
-which in a container without root may be nobody. A link that is this user's or root's is followed,
-and where it leads is looked at in the same way.
+A path is checked level by level from the root. A level is safe if it belongs to this user or to
+root, and no other user may write to it. Above our own folders, two more kinds of levels are safe: a
+sticky one, such as ``/tmp``, where others can neither remove nor rename this user's entries; and
+one that belongs to the owner of the root folder, which in a container without root may be nobody. A
+link of this user's or root's is followed, and its target is checked in the same way.
 
-Nothing is mended: what is not safe is refused, with the level's name. Where owners and modes are
-not POSIX's, on Windows, nothing is looked at.
+Nothing is repaired: a level that is not safe is refused, with its name. On Windows, whose owners
+and modes are not those of POSIX, nothing is checked.
 """
 
 import contextlib
@@ -21,22 +19,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 POSIX = os.name == "posix"
-READ = os.O_RDONLY  # no link, and of a pipe nobody waits for the other end
+READ = os.O_RDONLY  # and below: refuse a link, and do not wait for the other end of a pipe
 for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
     READ |= getattr(os, _flag, 0)
-LINKS = 40  # that follow each other, at most, as the kernel has it
-ABOVE, OURS, MADE = range(3)  # a level's kind; one that we alone make is never a link
+LINKS = 40  # links in a row, at most, as in the kernel
+ABOVE, OURS, MADE = range(3)  # a level's kind; a `MADE` one, which only we make, is never a link
 
 
 class Unsafe(OSError):
-    """Others might change what is there, or have; or it is a link where there must be none."""
+    """Others may change a path, or may have changed it; or it is a link and must not be one."""
 
     def __init__(self, reason: str, path: str) -> None:
         super().__init__(errno.EPERM, reason, path)
 
 
 def cache_root() -> Path:
-    """The user's folder of kernels, one folder per version, and of the machine's constants.
+    """Return the user's folder of kernels, by version, and of the machine's constants.
 
     Raises
     ------
@@ -55,17 +53,17 @@ def cache_root() -> Path:
 
 
 def require(folder: Path, made: bool = False, make: bool = False) -> None:
-    """Find out that a folder of ours is safe.
+    """Raise unless a folder of ours is safe.
 
-    It is `made` by us alone, in another one of ours, or else one that the user may have put there,
-    or have named. With `make`, what is missing is made: folders of ours for this user alone.
+    With `made` only hogshare makes the folder, within another one of ours; otherwise the user may
+    have made or named it. With `make` missing levels are made: ours for this user alone.
 
     Raises
     ------
     Unsafe
-        If it is not; its `filename` is the level.
+        If it is not safe; its `filename` is the level.
     OSError
-        If it is not there, or cannot be made.
+        If it does not exist, or cannot be made.
     """
     if not POSIX:
         if make:
@@ -77,6 +75,8 @@ def require(folder: Path, made: bool = False, make: bool = False) -> None:
     root = os.lstat(level)
     owners = {0, os.geteuid()}
     _examine(level, root, ABOVE, owners | {root.st_uid})
+    # From the root down: once all levels above are safe, no other user can change this one, so
+    # nothing must be open to prevent a change between the check and the use.
     while left:
         name, kind = left.pop()
         level = os.path.dirname(level) if name == ".." else os.path.join(level, name)
@@ -94,14 +94,14 @@ def require(folder: Path, made: bool = False, make: bool = False) -> None:
 
 
 def read(path: Path, made: bool = False) -> bytes:
-    """Return what a file in a folder of ours holds.
+    """Return the content of a file in a folder of ours.
 
     Raises
     ------
     Unsafe
-        If its folder or the file itself may be somebody else's, or is a link, or no file.
+        If another user may have written the file or its folder, or it is a link, or no file.
     OSError
-        If there is none, or it cannot be read.
+        If it does not exist, or cannot be read.
     """
     require(path.parent, made)
     try:
@@ -123,7 +123,7 @@ def read(path: Path, made: bool = False) -> bytes:
 
 
 def distrust(status: os.stat_result, path: str) -> str:
-    """Say why what is there may be somebody else's; nothing if it is this user's or root's."""
+    """Return why a file may be another user's; "" if it is this user's or root's."""
     if not POSIX:
         return ""
     if status.st_uid not in (0, os.geteuid()):
@@ -134,7 +134,7 @@ def distrust(status: os.stat_result, path: str) -> str:
 
 
 def _levels(names: Sequence[str], kinds: list[int]) -> list[tuple[str, int]]:
-    """Names with their kinds, the next one last; the kinds are those of the last ones."""
+    """Return names with their kinds, the next one last; `kinds` are those of the last names."""
     names = list(names)
     kinds = [ABOVE] * (len(names) - len(kinds)) + kinds[max(0, len(kinds) - len(names)) :]
     return list(zip(names, kinds, strict=True))[::-1]
@@ -146,7 +146,7 @@ def _status(level: str, kind: int, make: bool) -> os.stat_result:
     except FileNotFoundError:
         if not make:
             raise
-    with contextlib.suppress(FileExistsError):  # somebody has: it is looked at as any other
+    with contextlib.suppress(FileExistsError):  # made meanwhile: it is examined like any other
         os.mkdir(level, 0o755 if kind == ABOVE else 0o700)
     return os.lstat(level)
 
@@ -172,9 +172,9 @@ def _others_may_write(status: os.stat_result, path: str) -> bool:
 
 
 def _is_private(status: os.stat_result, path: str) -> bool:
-    """Whether a group has this user alone, and no list says more of who may write.
+    """Return whether this user alone is in the group, and no access list lets others write.
 
-    Many systems give each user such a group, and have new folders writable for it.
+    Many systems give each user such a group, and make new folders writable for it.
     """
     me = os.geteuid()
     if status.st_uid != me:

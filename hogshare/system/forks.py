@@ -1,26 +1,22 @@
-"""What a fork finds in other threads' hands: every lock that there is, in one place.
+"""Locks of other threads at a fork: one table of all of them, and the hooks that take them.
 
-The child of a fork has one thread, the one that forked, and memory as it was in that moment. A lock
-that another thread held stays taken in it, what that thread was about to change stays half changed,
-and a module that it was importing never comes. So, of all locks that a fit meets and that Python
-does not see to itself:
+The child of a fork has only the thread that forked, and memory as it was at that moment. A lock
+that another thread had taken stays taken, the data that it was changing stays half changed, and a
+module that it was importing never arrives. The locks that a fit needs, and that Python does not
+handle itself, are of three kinds:
 
-- `TAKEN`: the thread that forks takes them before, so that what they guard is whole, and gives them
-  back in both processes. That waits for whoever has one: for a kernel that is being compiled, some
-  seconds, since half of LLVM's state is of no use to anybody.
-- `RENEWED`: made anew in the child, where what they guard is good at any moment.
-- Imports, which are a lock for each module: the fork waits for those that a fit may need.
+- `TAKEN`: the forking thread takes them before the fork, when their data is consistent, and
+  releases them in both processes. It waits for the threads that have them: some seconds while a
+  kernel is being compiled, since a half-changed state of LLVM is of no use.
+- `RENEWED`: made anew in the child, because their data is consistent at any moment.
+- Import locks, one for each module: the fork waits for the modules that a fit may need.
 
-It never waits with any of them in its hands, so that it does not matter in which order others take
-them; and a thread may take again what it has, so that a fork in the middle of a compilation, by the
-handler of a signal for example, does not wait for itself. Who has waited for `PATIENCE_SECONDS`
-forks all the same, and to compile is an error in the child: nothing waits without an end.
+A fork that cannot have everything in `PATIENCE_SECONDS` goes ahead, and compiling is then an error
+in the child, so no wait is endless. Signals are deferred meanwhile, since an exception of a handler
+in a hook is lost; the parent sends them again after the fork.
 
-Signals are taken meanwhile as in any `DeferredSignals`, since what a handler raises in a hook is
-lost. They are sent again in the parent when it has forked.
-
-Nothing is imported for this: what has not been loaded has no lock. Who writes: the thread that
-forks, to what is its own (`_mine`). Who frees: the hooks after the fork, in both processes.
+Nothing is imported for this: a module that is not loaded has no lock. The forking thread writes
+only its own data (`_mine`); the hooks after the fork free it in both processes.
 """
 
 from __future__ import annotations
@@ -31,7 +27,7 @@ import collections
 import contextlib
 import importlib
 import itertools
-import logging  # noqa: F401  # its hook, which is to run after ours, is there now
+import logging  # noqa: F401  # registers its hook before ours: before a fork, ours then runs first
 import operator
 import os
 import signal
@@ -49,13 +45,13 @@ POLL_SECONDS = 0.001
 
 
 class Lock(Protocol):
-    """One that a thread may take again while it has it."""
+    """A reentrant lock: a fork during a compilation, by a signal handler, must not deadlock."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take it."""
+        """Take the lock."""
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
 
 
 class TakenLock(NamedTuple):
@@ -63,34 +59,34 @@ class TakenLock(NamedTuple):
 
     module: str
     find: Callable[[Any], Lock]
-    lose: Callable[[Any], None]  # what the child does if it could not be had
+    lose: Callable[[Any], None]  # called in the child if the lock could not be taken
 
 
 class Renewed(NamedTuple):
-    """What a child makes anew."""
+    """Data of a module that a child makes anew."""
 
     module: str
     renew: Callable[[Any], None]
 
 
 def _new(name: str, make: Callable[[], Any]) -> Callable[[Any], None]:
-    """Another lock, not the same one made free: who forks may be about to give it back."""
+    """Make another lock; the same one, made free, may be released by the forking thread later."""
     return lambda module: setattr(module, name, make())
 
 
 class _Lost:
-    """Stands for a lock that another thread had at the fork, and has for ever."""
+    """Replaces a lock that another thread had at the fork, and that nothing can release."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Say that it cannot be had."""
+        """Raise: the lock cannot be taken."""
         raise RuntimeError(
-            "this process was forked while another thread of its parent compiled, and went on to "
-            f"do so for {PATIENCE_SECONDS:g} seconds: it can neither compile nor load kernels. "
+            "this process was forked while another thread of its parent was compiling, for more "
+            f"than {PATIENCE_SECONDS:g} seconds: it can neither compile nor load kernels. "
             'Fork earlier, or start processes by "spawn" or "forkserver".'
         )
 
     def release(self) -> None:
-        """Do nothing: nobody has taken it."""
+        """Do nothing: the lock is never taken."""
 
     def _is_owned(self) -> bool:
         return False
@@ -107,24 +103,24 @@ def _context_lock(name: str) -> Callable[[Any], Lock]:
 
 def _renew_numpys(module: Any) -> None:
     lock = module._rand._bit_generator.lock
-    is_owned = getattr(lock, "_is_owned", None)  # NumPy 1 has a plain one
+    is_owned = getattr(lock, "_is_owned", None)  # NumPy 1 has a plain lock, without this method
     if is_owned is None or not is_owned():
         lock._at_fork_reinit()
 
 
 TAKEN = (
-    # Who hires a member, or asks one, is halfway between its socket and what is known of it.
+    # A thread that starts or calls a crew member changes its socket and its entry together.
     TakenLock("hogshare.runtimes.crew", lambda m: m._lock, _new("_lock", threading.RLock)),
-    # Who looks for libraries has the C library's lock on all that are loaded.
+    # A thread that lists libraries has the C library's lock on all that are loaded.
     TakenLock(
         "hogshare.runtimes.idle_threads", lambda m: m._stopping, _new("_stopping", threading.RLock)
     ),
-    # Types, templates and code in the making. Within this one Numba takes that of its call stack,
-    # and kernels are shown to it (`hogshare.kernels.jit.decorators`), loaded and kept.
+    # Types, templates and unfinished code. While it has this lock, Numba takes that of its call
+    # stack, and kernels are registered (`hogshare.kernels.jit.decorators`), loaded and cached.
     TakenLock("numba.core.compiler_lock", lambda m: m.global_compiler_lock._lock, _lose_compiler),
-    # LLVM, which is called without the lock above where its objects are freed.
+    # LLVM, which frees its objects without the lock above.
     TakenLock("llvmlite.binding.ffi", lambda m: m.lib._lock._lock, _lose_compiler),
-    # Numba's contexts, which are made at its first use by anybody.
+    # Numba's contexts, which are made at its first use.
     TakenLock("numba.core.registry", _context_lock("_toplevel_target_context"), _lose_compiler),
     TakenLock("numba.core.registry", _context_lock("_toplevel_typing_context"), _lose_compiler),
 )
@@ -132,23 +128,23 @@ TAKEN = (
 RENEWED = (
     Renewed("hogshare.system.interrupts", lambda m: m.forget_deferral()),
     Renewed("hogshare.runtimes.crew", lambda m: m.forget_crew()),
-    # Who packs has modules of the user's on cloudpickle's list, and runs code of the user's, which
-    # is not waited for.
-    Renewed("hogshare.runtimes.user_objects", lambda m: m.forget_luggage()),
+    # Pickling puts the user's modules on cloudpickle's list and runs the user's code, for which
+    # the fork does not wait.
+    Renewed("hogshare.runtimes.user_objects", lambda m: m.forget_packing()),
     Renewed("hogshare.runtimes.interpreter_exit", lambda m: m.forget_threads()),
-    # NumPy's own generator: numbers that are half drawn are as random as others, and who draws many
-    # is not waited for.
+    # NumPy's global generator: half-drawn numbers are as random as any, and a fork does not wait
+    # for a long draw.
     Renewed("numpy.random.mtrand", _renew_numpys),
-    # Classes that are sent by value: two tables, of which one may lack what is in the other, and
-    # then gets it at the next look.
+    # Classes that are sent by value, in two tables: an entry that one of them lacks is added at
+    # the next use.
     *(
         Renewed(module, _new("_DYNAMIC_CLASS_TRACKER_LOCK", threading.Lock))
         for module in ("cloudpickle.cloudpickle", "numba.cloudpickle.cloudpickle")
     ),
 )
 
-# What a fit may import while it runs. A module of the user's may take any time, or wait for the
-# thread that forks.
+# Packages that a fit may import while it runs. The user's modules are not among them: importing one
+# may take any time, or wait for the thread that forks.
 IMPORTED = sys.stdlib_module_names | {
     "cloudpickle",
     "hogshare",
@@ -163,16 +159,16 @@ IMPORTED = sys.stdlib_module_names | {
 
 
 class _Fork:
-    """What a thread has taken for a fork."""
+    """The locks that a thread has taken for a fork."""
 
     def __init__(self) -> None:
         self.signals = DeferredSignals()
         self.taken: list[Lock] = []
         self.lost: list[TakenLock] = []
-        self.holds_imports = False
+        self.has_import_lock = False
 
     def take(self) -> None:
-        """Take everything, or, when patience is over, what can be had."""
+        """Take all locks, or, after `PATIENCE_SECONDS`, all that are free."""
         end = time.monotonic() + PATIENCE_SECONDS
         first: Lock | None = None
         while time.monotonic() < end:
@@ -182,8 +178,9 @@ class _Fork:
                 first = busy
                 continue
             self.taken = locks
-            _imp.acquire_lock()  # nobody begins to import any more; Python takes it next, anyway
-            self.holds_imports = True
+            # no thread can begin an import now; Python itself takes this lock next anyway
+            _imp.acquire_lock()
+            self.has_import_lock = True
             if not _others_import() and locks == [lock for _, lock in _found()]:
                 return
             self.give_back()
@@ -195,25 +192,28 @@ class _Fork:
                 self.lost.append(one)
 
     def give_back(self) -> None:
-        """Give all of it back."""
+        """Release all locks that were taken."""
         taken, self.taken = self.taken, []
         _release(taken)
-        if self.holds_imports:
-            self.holds_imports = False
+        if self.has_import_lock:
+            self.has_import_lock = False
             _imp.release_lock()
 
 
 def _found() -> list[tuple[TakenLock, Lock]]:
-    """The locks of what has been loaded."""
+    """Return the locks of all loaded modules."""
     found = []
     for one in TAKEN:
-        with contextlib.suppress(AttributeError, KeyError):  # also another version's
+        with contextlib.suppress(AttributeError, KeyError):  # another version may lack a lock
             found.append((one, one.find(sys.modules[one.module])))
     return found
 
 
 def _take(locks: Sequence[Lock], first: Lock | None, end: float) -> Lock | None:
-    """Take all of them, waiting for the first; or none, and return one that somebody else has."""
+    """Take all locks, waiting for `first` only; or none, and return one that is taken.
+
+    It never waits while it has a lock, so the order in which other threads take them is irrelevant.
+    """
     taken: list[Lock] = []
     for lock in sorted(locks, key=lambda lock: lock is not first):
         seconds = max(0.0, end - time.monotonic()) if lock is first else 0.0
@@ -230,15 +230,15 @@ def _release(locks: Sequence[Lock]) -> None:
 
 
 def _others_import() -> bool:
-    """Whether another thread is about to import what a fit may need."""
+    """Return whether another thread is importing a module that a fit may need."""
     me, modules = threading.get_ident(), getattr(importlib._bootstrap, "_module_locks", {})
-    for name, there in list(modules.items()):
-        lock = there()
+    for name, reference in list(modules.items()):
+        lock = reference()
         if lock is None or name.partition(".")[0] not in IMPORTED:
             continue
         if getattr(lock, "owner", None) not in (None, me):
             return True
-        inner = getattr(lock, "lock", None)  # which it takes for the moment of a change
+        inner = getattr(lock, "lock", None)  # taken only while the module's lock changes
         if inner is not None:
             if not inner.acquire(blocking=False):
                 return True
@@ -247,7 +247,7 @@ def _others_import() -> bool:
 
 
 def stay(process: int) -> None:
-    """Refuse to go on in a child of the process in which something began with others' help.
+    """Refuse to continue an operation in a fork of the process that began it with workers.
 
     Raises
     ------
@@ -256,16 +256,16 @@ def stay(process: int) -> None:
     """
     if os.getpid() != process:
         raise RuntimeError(
-            "this process was forked in the middle of a fit, which is its parent's, with all its "
-            "workers: leave the child by os._exit() or an exception, or fit anew in it."
+            "this process was forked in the middle of a fit, which belongs to its parent with all "
+            "its workers: leave the child by os._exit() or an exception, or fit anew in it."
         )
 
 
-_mine = threading.local()  # forks that a thread is about, of which each is within the one before
+_mine = threading.local()  # a thread's unfinished forks, each nested in the one before
 
-# Signals that came meanwhile. No step of the interpreter may come between sending them and the end
-# of the hook, which would handle them there: the hook is built in, from end to end. It takes as
-# many numbers as there are signals and leaves one in the place of each that has no handler.
+# Signals that came meanwhile. The interpreter must not run between sending them and the end of the
+# hook, or it would handle them inside the hook: the hook is made of built-in functions only. It
+# takes as many numbers as there are signals, and puts back one without a handler for each.
 _NO_SIGNAL = int(getattr(signal, "SIGKILL", 0))
 _came = collections.deque([_NO_SIGNAL] * len(SIGNALS), len(SIGNALS))
 _taken_out = zip(
@@ -276,9 +276,9 @@ _send = partial(next, zip(*[_sent] * len(SIGNALS), strict=True))
 
 
 def _before() -> None:
-    """Take what is held; first of all hooks, which run in the reverse order before a fork.
+    """Take all locks. This must be the first hook; before a fork, hooks run in reverse order.
 
-    That of `logging` takes a lock for which one may wait who compiles.
+    The hook of `logging` takes a lock for which a thread that compiles may wait.
     """
     fork = _Fork()
     fork.signals.__enter__()
@@ -311,7 +311,8 @@ def _in_child() -> None:
 
 def _under_way() -> _Fork:
     forks = _mine.__dict__.get("forks")
-    return forks.pop() if forks else _Fork()  # a signal's handler has raised before anything else
+    # without an entry a signal's handler raised before `_before` had done anything
+    return forks.pop() if forks else _Fork()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,17 +1,14 @@
-"""Ctrl-C and other signals, let through only where nothing is left half done.
+"""Ctrl-C and other signals, delivered only at points where nothing is half done.
 
-Python calls the handlers of signals in the main thread, between any two steps of it, and one that
-raises ends whatever was there: a lock that had just been taken stays taken, a thread that had just
-been sent for is nobody's. So the main thread does with others' locks what it does while a
-`DeferredSignals` is there, which takes the signals in the handlers' stead; where it waits, it waits
-for a bell that they ring; and it lets them through at points of its own choosing. Code of the
-user's is called through `DeferredSignals.outside`, where handlers are called at once, as ever.
+Python calls signal handlers in the main thread, between any two of its steps. A handler that raises
+ends the current operation: a lock that was just taken stays taken, and a thread that was just
+requested has no owner. So the main thread takes shared locks only inside a `DeferredSignals` block,
+which receives the signals in place of the handlers. When the main thread waits, it waits for a bell
+that signals ring, and it delivers them at points of its own choosing. User code is called through
+`DeferredSignals.outside`, where handlers run at once, as usual.
 
-Who writes: the main thread alone, for handlers run nowhere else. `_deferring` says who takes
-signals now; it changes in one step of the interpreter, after which no handler can raise, or any
-can. What stands in for a handler is harmless without a holder, since it calls the handler: so it
-does not matter if an interrupt leaves it in place. Who frees: the block's end puts the handlers
-back.
+Only the main thread writes, since handlers run in no other. The end of the block restores the
+handlers.
 """
 
 from __future__ import annotations
@@ -24,14 +21,14 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Protocol, TypeVar
 
-try:  # what `signal` wraps: its own take ten times as long, and each run asks twenty times
+try:  # the functions that `signal` wraps: the wrappers take ten times as long, twenty times a run
     from _signal import getsignal  # type: ignore[import-not-found]
     from _signal import signal as set_signal
 except ImportError:
     from signal import getsignal
     from signal import signal as set_signal
 
-PATIENCE_SECONDS = 2.0  # after which who interrupts again need not wait for what is stuck
+PATIENCE_SECONDS = 2.0  # a second interrupt after this time does not wait for a stuck operation
 NAMES = ["INT", "TERM", "ALRM", "HUP", "USR1", "USR2", "QUIT", "VTALRM", "PROF", "CHLD", "BREAK"]
 SIGNALS = [int(getattr(signal, f"SIG{name}")) for name in NAMES if hasattr(signal, f"SIG{name}")]
 
@@ -39,50 +36,56 @@ Handler = Callable[[int, FrameType | None], Any]
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+# The block that receives signals now. It changes in one step of the interpreter: before the step
+# any handler may raise and after it none, or the other way round.
 _deferring: DeferredSignals | None = None
 
 
 class Rings(Protocol):
-    """What an interrupt sets: a `hogshare.runtimes.events.Bell` or `News`."""
+    """An event that an interrupt sets: a `hogshare.runtimes.events.Bell` or `News`."""
 
     def set(self) -> None:
-        """Wake whoever waits."""
+        """Wake the threads that wait for it."""
 
 
 class _StandIn:
-    """Takes a handler's signals for the holder, if there is one."""
+    """Receives a handler's signals for the active block, and calls the handler without one.
+
+    So it is harmless if an interrupt leaves it in place.
+    """
 
     def __init__(self, handler: Handler, owner: DeferredSignals) -> None:
         self.handler = handler
         self.owner = owner
 
     def __call__(self, number: int, frame: FrameType | None) -> Any:
-        holder = _deferring
-        if holder is None:
+        active = _deferring
+        if active is None:
             return self.handler(number, frame)
-        holder.came[number] = self.handler, frame
-        for bell in holder.bells:
+        active.came[number] = self.handler, frame
+        for bell in active.bells:
             bell.set()
         return None
 
 
 class DeferredSignals:
-    """A block in which handlers of signals wait until it says so, or ends.
+    """A block that defers signal handlers until it delivers them, or ends.
 
-    Does nothing in another thread than the main one, and, but for its bell, within another's block,
-    whose end they wait for. Of several signals of one number one is remembered, as the system does.
+    It does nothing outside the main thread. Inside another block it only adds its bell, and the
+    handlers wait for the end of the outer block. Of several signals with the same number one is
+    remembered, as the system does.
 
     Parameters
     ----------
     bell : Rings, optional
-        What a signal rings: whoever waits in the block waits for that.
+        Set by every signal; code that waits in the block waits for it.
     """
 
     def __init__(self, bell: Rings | None = None) -> None:
         self.came: dict[int, tuple[Handler, FrameType | None]] = {}
         self.bells: list[Rings] = [] if bell is None else [bell]
-        self.is_there = False
-        self._holder: DeferredSignals | None = None  # who takes signals in this block
+        self.is_open = False
+        self._active: DeferredSignals | None = None  # the block that receives this block's signals
         self._stand_ins: list[tuple[int, _StandIn]] = []
 
     def __enter__(self) -> DeferredSignals:
@@ -90,63 +93,65 @@ class DeferredSignals:
         if threading.current_thread() is not threading.main_thread():
             return self
         if _deferring is not None:
-            self._holder = _deferring
+            self._active = _deferring
             _deferring.bells += self.bells
             return self
         try:
-            self.is_there = True
+            self.is_open = True
             self._stand_in()
         except BaseException:  # interrupted, before anything has begun
-            self.is_there = False
+            self.is_open = False
             self._give_back()
             raise
-        self._holder = _deferring = self  # from here on nothing raises
+        # Left to right: only the store to `_deferring` begins the deferral, and from it on no
+        # handler raises.
+        self._active = _deferring = self
         return self
 
     def __exit__(self, *_: object) -> None:
         global _deferring
-        if self._holder is not self:
-            if self._holder is not None:
+        if self._active is not self:
+            if self._active is not None:
                 for bell in self.bells:
-                    self._holder.bells.remove(bell)
+                    self._active.bells.remove(bell)
             return
-        self.is_there = False
+        self.is_open = False
         _deferring = None
         try:
             self._give_back()
-        except BaseException:  # a signal that need not wait any more
+        except BaseException:  # from a signal, which is no longer deferred
             self._give_back()
             raise
         finally:
-            self._holder = None  # itself, with its bell, till that is collected
+            self._active = None  # breaks the cycle with itself: the bell is freed now
             self._call()
 
     def deliver(self) -> None:
-        """Call the handlers of what has come, if anything has: a point where one may raise."""
-        if self._holder is not None and self._holder.came:
+        """Call the handlers of the signals received so far; this is a point where one may raise."""
+        if self._active is not None and self._active.came:
             self.outside(_nothing)
 
     def patience(self) -> Callable[[], bool]:
-        """What says, from some seconds after this call on, whether a signal waits."""
-        holder, end = self._holder, time.monotonic() + PATIENCE_SECONDS
-        return lambda: holder is not None and bool(holder.came) and time.monotonic() > end
+        """Return a function that, some seconds from now, reports whether a signal waits."""
+        active, end = self._active, time.monotonic() + PATIENCE_SECONDS
+        return lambda: active is not None and bool(active.came) and time.monotonic() > end
 
     def outside(self, function: Callable[..., T], *args: Any) -> T:
-        """Call a function of the user's, which a signal may interrupt at once."""
+        """Call a user's function, which a signal may interrupt at once."""
         global _deferring
-        holder = self._holder
-        if holder is None or _deferring is not holder:
+        active = self._active
+        if active is None or _deferring is not active:
             return function(*args)
         try:
             _deferring = None
-            holder._call()
+            active._call()
             return function(*args)
         finally:
-            _deferring = holder  # one step after the call: no signal comes in between
-            holder._stand_in()  # for what the function may have put in its place
+            _deferring = active  # one step after the call: no signal comes in between
+            active._stand_in()  # for handlers that the function may have installed
 
     def let_through(self, function: Callable[..., T]) -> Callable[..., T]:
-        """A function of the user's that several threads call: as `outside` in the calling one."""
+        """Wrap a user's function for several threads: in this thread it is called `outside`."""
         me = threading.get_ident()
 
         def call(*args: Any) -> T:
@@ -158,7 +163,7 @@ class DeferredSignals:
         return call
 
     def _call(self) -> None:
-        """Call the handlers of what has come, all of them; raise the gravest of what they raise."""
+        """Call the handlers of all received signals; raise the gravest of their exceptions."""
         error: BaseException | None = None
         while self.came:
             number, (handler, frame) = self.came.popitem()
@@ -171,14 +176,15 @@ class DeferredSignals:
             if error is not None:
                 raise error
         finally:
-            del error  # it holds this frame, and with it the run's memory till that is collected
+            # its traceback refers to this frame, and so to the run's memory until it is collected
+            del error
 
     def _stand_in(self) -> None:
-        """Stand in for every handler of Python's for which nobody does."""
+        """Install a stand-in for every Python handler that has none."""
         for number in SIGNALS:
             handler = getsignal(number)
-            while isinstance(handler, _StandIn) and not handler.owner.is_there:
-                handler = handler.handler  # an interrupt left it in place
+            while isinstance(handler, _StandIn) and not handler.owner.is_open:
+                handler = handler.handler  # a stand-in that an interrupt left in place
             if callable(handler) and not isinstance(handler, _StandIn):
                 stand_in = _StandIn(handler, self)
                 self._stand_ins.append((number, stand_in))
@@ -186,46 +192,46 @@ class DeferredSignals:
 
     def _give_back(self) -> None:
         for number, stand_in in self._stand_ins:
-            if getsignal(number) is stand_in:  # and not one that the user has set meanwhile
+            if getsignal(number) is stand_in:  # leave a handler that the user has set meanwhile
                 set_signal(number, stand_in.handler)
         self._stand_ins.clear()
 
 
 class errstate:
-    """NumPy's `errstate`, which an interrupt leaves changed for good where it comes at its ends.
+    """NumPy's `errstate` with signals deferred: at its ends they would leave the state changed.
 
-    Signals wait in the block. So it is for what ends soon; what may take long is called through
-    `outside`, where they do not.
+    The block defers signals, so it is for short operations; longer ones are called through
+    `outside`, which does not.
     """
 
     def __init__(self, **kinds: Any) -> None:
-        import numpy as np  # not above: forks import this module, and `hogshare --help` them
+        import numpy as np  # not at the top: `hogshare --help` imports this module, through `forks`
 
-        self._held = DeferredSignals()
+        self._deferred = DeferredSignals()
         self._state = np.errstate(**kinds)
 
     def __enter__(self) -> DeferredSignals:
-        self._held.__enter__()
+        self._deferred.__enter__()
         try:
             self._state.__enter__()
         except BaseException:
-            self._held.__exit__()
+            self._deferred.__exit__()
             raise
-        return self._held
+        return self._deferred
 
     def __exit__(self, *error: Any) -> None:
         try:
             self._state.__exit__(*error)
         finally:
-            self._held.__exit__()
+            self._deferred.__exit__()
 
 
 def leaves_numpy(function: Function) -> Function:
-    """Have NumPy warn of what it warned of before, where an exception leaves the function.
+    """Decorate a function to restore NumPy's error state when an exception leaves it.
 
     NumPy's seeding, scikit-learn's checks and SciPy's solvers enter `numpy.errstate`, and an
-    interrupt at its ends leaves it changed for good. So the functions that a user calls put it
-    back; what is called by ourselves is better called within `errstate`.
+    interrupt at its ends leaves the state changed for good. So public functions restore it; our own
+    calls are better made within `errstate`.
     """
     import numpy as np
 
@@ -237,7 +243,7 @@ def leaves_numpy(function: Function) -> Function:
         except BaseException:
             try:
                 np.seterr(**before)
-            except BaseException:  # a second signal, which would leave it changed after all
+            except BaseException:  # from a second signal: restore the state before it propagates
                 np.seterr(**before)
                 raise
             raise
@@ -246,12 +252,12 @@ def leaves_numpy(function: Function) -> Function:
 
 
 def _nothing() -> None:
-    """What lies between two steps of a run."""
+    """Do nothing: `outside` delivers the signals."""
 
 
 def forget_deferral() -> None:
-    """In a forked child, whose main thread is the one that forked: have handlers called again."""
+    """End the deferral in a forked child, whose main thread is the thread that forked."""
     global _deferring
-    holder, _deferring = _deferring, None
-    if holder is not None:
-        holder._give_back()
+    active, _deferring = _deferring, None
+    if active is not None:
+        active._give_back()

@@ -1,4 +1,4 @@
-"""An attribute that is computed when somebody first asks for it."""
+"""An attribute that is computed at its first use."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ T = TypeVar("T")
 
 
 class once(Generic[T]):
-    """As `functools.cached_property` is from Python 3.12 on: without a lock.
+    """A `functools.cached_property` without a lock, as in Python 3.12 and later.
 
-    Python 3.11 holds one while the value is computed, of all instances of the class together: two
-    fits would wait for each other, and a forked child for a thread that it does not have. With this
-    two threads that ask at the same time compute it twice.
+    Python 3.11 takes a lock of all instances of the class while it computes the value: two fits
+    would wait for each other, and a forked child for a thread that it does not have. With this
+    class, two threads that read the attribute at the same time compute it twice.
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:
@@ -33,6 +33,6 @@ class once(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> once[T] | T:
         if instance is None:
             return self
-        # not called again: what an instance has itself comes before what its class has
+        # not called again: the instance's own attribute takes precedence over its class's
         value = instance.__dict__[self.name] = self.function(instance)
         return value

@@ -18,10 +18,10 @@ def names(
     package : str
         Its full name.
     modules : mapping of str to str
-        Public names, with blanks between, by the module within the package that has them. A name
-        that is the module's own means the module itself.
+        Public names, separated by blanks, by the module within the package that defines them. A
+        name equal to the module's name means the module itself.
     within : str, default=None
-        The package within which modules are named, if it is another.
+        The package that contains the modules, if it is another.
     """
     places = {name: module for module, those in modules.items() for name in those.split()}
 

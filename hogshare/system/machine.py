@@ -1,9 +1,9 @@
-"""What this machine's memory and threads cost, measured or assumed.
+"""Costs of this machine's memory and threads, measured or assumed.
 
-`hogshare info --probe` measures (`hogshare.runtimes.machine_probe`) and stores; the automatic
-choices load. A file is good for one processor, one number of cores and one minor version of
-hogshare; whatever else is found is as good as nothing, and the defaults hold. The environment's
-``HOGSHARE_MACHINE`` names another file than the one in the cache folder.
+`hogshare info --probe` measures (`hogshare.runtimes.machine_probe`) and stores them; the automatic
+choices load them. A file is valid for one processor, one number of cores and one minor version of
+hogshare; with any other file the defaults apply. The environment variable ``HOGSHARE_MACHINE``
+names another file than the one in the cache folder.
 """
 
 from __future__ import annotations
@@ -25,44 +25,45 @@ from hogshare.system import files, folders
 from hogshare.system.folders import cache_root
 from hogshare.system.interrupts import DeferredSignals
 
-CHECKS = 3  # more, at what others do
-LARGEST = 1e12  # a constant beyond is no measurement
+CHECKS = 3  # further reads of the number of running threads
+LARGEST = 1e12  # a larger constant is not a measurement
 
 
 @dataclass(frozen=True)
 class Machine:
     """Constants of a machine; the defaults are rounded from a server's (2 cores, Sapphire Rapids).
 
-    All but `measured` are nanoseconds, or as their names say.
+    All but `measured` are in nanoseconds, unless their names give another unit.
     """
 
-    # One value of a sparse row of 67 among 47,236 features (rcv1's): dot product and update, of
-    # rows that are streamed from memory in order; by one thread, and by each of as many threads as
-    # there are usable cores, with a vector each.
+    # One value of a sparse row with 67 of 47,236 features (rcv1's): dot product and update, for
+    # rows that are streamed from memory in order; with one thread, and for each of as many threads
+    # as there are usable cores, with a vector each.
     sparse_value_ns: float = 1.4
     sparse_value_many_ns: float = 1.4
     stream_gb_per_second: float = 24.0  # reading 64 MB in order
-    dense_value_ns: float = 0.45  # one of a dense row of 54 (covtype's): dot product and update
+    # one value of a dense row of 54 (covtype's): dot product and update
+    dense_value_ns: float = 0.45
     miss_ns: float = 160.0  # latency of a random cache line out of 64 MB
-    line_transfer_ns: float = 5.0  # a line that another core has just written, in a row of many
-    hand_over_ns: float = 80.0  # from a store by one core to another's that has waited for it
-    # until a thread that sleeps begins, on another core, while the one that wakes it goes on
+    line_transfer_ns: float = 5.0  # a line that another core has just written, one of many in a row
+    hand_over_ns: float = 80.0  # from one core's store to the store of another that waited for it
+    # from the wake-up of a sleeping thread to its start on another core; the waker runs on
     thread_wake_ns: float = 100_000.0
-    row_ns: float = 25.0  # of a row besides its values; not measured
-    column_value_ns: float = 1.2  # of a value for each further column of the model; not measured
-    measured: tuple[str, ...] = ()  # which of these have been
+    row_ns: float = 25.0  # a row, without its values; not measured
+    column_value_ns: float = 1.2  # a value, for each further column of the model; not measured
+    measured: tuple[str, ...] = ()  # names of the constants that were measured
 
     def constants(self) -> dict[str, float]:
-        """All of them by name."""
+        """Return all constants by name."""
         return {name: getattr(self, name) for name in NAMES}
 
     def floor_ns(self, n_threads: int) -> float:
-        """Least time per nonzero that SGD can take on sparse float32 rows.
+        """Return the least time per nonzero that SGD can take on sparse float32 rows.
 
-        The nonzero is streamed and its coordinate read for the margin; then, when all of the row
-        are known, it is changed and written. Rows come in order, and there is no loss, no schedule
-        and nobody else. For one thread, or for as many as there are usable cores: then per nonzero
-        of all threads.
+        A nonzero is streamed, and its coordinate is read for the margin; once the row's margin is
+        known, the coordinate is changed and written. Rows come in order; losses, schedules and
+        other load are not counted. For one thread, or for as many as there are usable cores; then
+        the time is per nonzero of all threads.
         """
         return self.sparse_value_ns if n_threads == 1 else self.sparse_value_many_ns / n_threads
 
@@ -72,7 +73,7 @@ NAMES = tuple(field.name for field in fields(Machine) if field.name != "measured
 
 @functools.cache
 def load() -> Machine:
-    """The constants of this machine as stored, else the defaults; read once per process."""
+    """Return this machine's stored constants, or else the defaults; read once per process."""
     try:
         content = json.loads(_read())
     except (OSError, ValueError, RuntimeError):  # RuntimeError: no home, or nested too deeply
@@ -86,15 +87,15 @@ def load() -> Machine:
 
 
 def store(machine: Machine) -> None:
-    """Keep what has been measured, for this user only; from now on `load` returns it.
+    """Store the measured constants, for this user only; from now on `load` returns them.
 
     Raises
     ------
     OSError
-        If it cannot be written.
+        If they cannot be written.
     """
-    kept = {name: getattr(machine, name) for name in machine.measured}
-    content = json.dumps({"key": key(), "constants": kept}, indent=2)
+    measured = {name: getattr(machine, name) for name in machine.measured}
+    content = json.dumps({"key": key(), "constants": measured}, indent=2)
     try:
         if (path := _chosen()) is None:
             path = _path()
@@ -111,7 +112,7 @@ def store(machine: Machine) -> None:
 
 
 def key() -> dict[str, Any]:
-    """What a stored file has to agree with."""
+    """Return the key that a stored file must have to be valid."""
     return {
         "hogshare": ".".join(__version__.split(".")[:2]),
         "machine": platform.machine(),
@@ -122,23 +123,23 @@ def key() -> dict[str, Any]:
 
 @functools.cache
 def cores() -> int:
-    """Cores of the whole machine; counted once, which reads a file."""
+    """Return the number of the machine's cores; counted once, since counting reads a file."""
     return os.cpu_count() or 1
 
 
 def usable_cores() -> int:
-    """Cores that the system lets the calling thread run on."""
+    """Return the number of cores on which the system lets the calling thread run."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return cores()
 
 
 def busy_others(more: int = CHECKS) -> int:
-    """Threads that run, or wait for a core, besides the calling one; 0 where nobody knows.
+    """Return the number of other threads that run, or wait for a core; 0 if unknown.
 
-    Of the whole machine, also from inside of a container. The least of some looks, 6 microseconds
-    each, or 90 after a pause: a thread of this process that has just done its part ends it when the
-    first one lets the interpreter go.
+    It counts threads of the whole machine, also inside a container. It is the least of some reads,
+    6 microseconds each, or 90 after a pause: a thread of this process that has just finished its
+    part ends only when the calling thread releases the interpreter.
     """
     with DeferredSignals(), contextlib.suppress(OSError, ValueError, IndexError):
         file = os.open("/proc/loadavg", os.O_RDONLY)
@@ -166,13 +167,13 @@ def _is_constant(item: tuple[str, Any]) -> bool:
 
 
 def _chosen() -> Path | None:
-    """The file that the user has named, wherever that is."""
+    """Return the file that the user has named, if any."""
     chosen = os.environ.get("HOGSHARE_MACHINE")
     return Path(chosen) if chosen else None
 
 
 def _read() -> bytes:
-    """What has been stored; from the cache folder only what nobody else can have put there."""
+    """Return the stored file's content; from the cache folder only if no other user wrote it."""
     if (chosen := _chosen()) is not None:
         return chosen.read_bytes()
     with DeferredSignals():  # or an interrupt may leave the file open
@@ -180,13 +181,13 @@ def _read() -> bytes:
 
 
 def _path() -> Path:
-    """The cache folder's file for this kind of machine: a home may be shared by several."""
+    """Return the cache folder's file for this machine: several may share a home folder."""
     digest = hashlib.sha256(json.dumps(key()).encode()).hexdigest()[:16]
     return cache_root() / f"machine-{digest}.json"
 
 
 def _processor() -> str:
-    """Model name of the processor; on Linux `platform` does not know it."""
+    """Return the model name of the processor, which `platform` does not know on Linux."""
     with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as lines:
         # the first processor's part only: with many cores the file is slow to read
         for line in islice(lines, 32):

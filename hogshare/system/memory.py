@@ -1,7 +1,7 @@
-"""How much memory there is for what somebody is about to allocate, and errors that say so.
+"""Free memory, and errors for allocations that exceed it.
 
-Linux grants memory that it does not have, and kills a process that then uses it. So who is about to
-use much asks here first.
+Linux grants memory that it does not have, and kills a process that then uses it. So code that is
+about to use much memory checks it first.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-PLENTY = 1 << 28  # bytes that any file may ask for, if they are there
-LITTLE = 1 << 26  # bytes that are not looked for, which takes up to half a millisecond
-FOLD = 500  # times its size that a file may ask for beyond
+PLENTY = 1 << 28  # bytes that a file of any size may need
+LITTLE = 1 << 26  # bytes below which memory is not checked: a check takes up to 0.5 ms
+FOLD = 500  # a file that needs more than `PLENTY` may need this many times its size
 
 
 def free(*, swap: bool = True, private: bool = True) -> int | None:
-    """Bytes that can still be used, as Linux tells; None where nobody tells.
+    """Return the bytes that can still be used, as Linux reports them; None if unknown.
 
-    What the machine has (with `swap`, pages may be swapped out for it), what the control groups of
-    this process (of either version) allow, and what its limits do, of which the one on data does
-    not count what is shared and not `private`.
+    This is the least of what the machine has (with `swap`, pages may be swapped out), what the
+    process's control groups (of either version) allow, and what its limits allow. The limit on data
+    counts only for `private` memory, not for shared memory.
     """
     offers = [*_of_the_machine(swap), *_of_the_groups(), *_of_the_limits(private)]
     return max(0, min(offers)) if offers else None
 
 
 def require(nbytes: int, what: str) -> None:
-    """Raise MemoryError rather than allocate more than there is; little is not checked.
+    """Raise MemoryError if more memory is needed than is free; small amounts are not checked.
 
-    `what` needs it: the beginning of the error's sentence.
+    `what` needs it: the subject of the error's sentence.
     """
     if nbytes < LITTLE:
         return
@@ -40,16 +40,16 @@ def require(nbytes: int, what: str) -> None:
 
 
 def require_for_file(nbytes: int, size: int, what: str) -> None:
-    """Refuse what a file asks for if it is more than there is, or if no file of its size needs it.
+    """Refuse a file that needs more memory than is free, or than any file of its size can need.
 
-    `size` is the file's, in bytes; `what` needs it, with the file's name.
+    `size` is the file's, in bytes; `what` needs the memory, with the file's name.
 
     Raises
     ------
     ValueError
-        If it is much, and more than `FOLD` times the file's size.
+        If it needs more than `PLENTY`, and more than `FOLD` times the file's size.
     MemoryError
-        If it is more than there is.
+        If it needs more than is free.
     """
     if nbytes > max(PLENTY, FOLD * size):
         raise ValueError(
@@ -60,7 +60,7 @@ def require_for_file(nbytes: int, size: int, what: str) -> None:
 
 
 def amount(nbytes: int) -> str:
-    """A number of bytes in words."""
+    """Format a number of bytes with its unit."""
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if nbytes >= size:
             return f"{nbytes / size:,.2f} {unit}"
@@ -70,7 +70,7 @@ def amount(nbytes: int) -> str:
 def _of_the_machine(swap: bool) -> list[int]:
     with contextlib.suppress(OSError, ValueError, KeyError):
         lines = Path("/proc/meminfo").read_text().splitlines()
-        kib = {name: int(rest.split()[0]) for name, rest in (x.split(":", 1) for x in lines)}
+        kib = {name: int(value.split()[0]) for name, value in (x.split(":", 1) for x in lines)}
         return [1024 * (kib["MemAvailable"] + (kib["SwapFree"] if swap else 0))]
     return []
 
@@ -99,7 +99,7 @@ def _of_the_groups() -> list[int]:
 def _capacity(group: Path, limit: str, usage: str) -> int | None:
     """Return the bytes left under a control group's limit, its droppable file cache included."""
     try:
-        top = int((group / limit).read_text())  # "max" is no number: no limit
+        top = int((group / limit).read_text())  # "max" is not a number: no limit
         used = int((group / usage).read_text())
         stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
     except (OSError, ValueError):
@@ -108,7 +108,7 @@ def _capacity(group: Path, limit: str, usage: str) -> int | None:
 
 
 def _of_the_limits(private: bool) -> list[int]:
-    """What `ulimit -v` and `ulimit -d` leave; of the second only what is this process's own."""
+    """Return what `ulimit -v` and `ulimit -d` leave; the second counts only for private memory."""
     try:
         import resource  # Unix only
     except ImportError:

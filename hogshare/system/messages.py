@@ -1,12 +1,12 @@
-"""Words of messages: what there is beside what was written, and what a caller calls things.
+"""Names in messages: suggestions for a misspelt name, and the caller's names of arguments.
 
-An error speaks of the arguments of `hogshare.solve`. Who calls it for somebody else, as estimators
-do, says what those are called there, and the sentence then names what its reader has written::
+Errors name the arguments of `hogshare.solve`. A caller with other names for them, such as an
+estimator, declares these, and the message then names what its reader has written::
 
     with speaking({"n_workers": "n_jobs"}):
         solve(problem, n_workers=estimator.n_jobs, ...)
 
-That holds for the thread, and not for threads that it starts.
+This applies to the calling thread, not to threads that it starts.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _said: ContextVar[Mapping[str, str]] = ContextVar("hogshare_words", default=_NOB
 
 
 def own(word: str, phrase: str | None = None) -> str:
-    """What the caller calls a thing; the word itself, or a phrase for it, if nothing else."""
+    """Return the caller's name of a thing; without one the word itself, or a phrase for it."""
     return _said.get().get(word, word if phrase is None else phrase)
 
 
 @contextmanager
 def speaking(words: Mapping[str, str]) -> Iterator[None]:
-    """Have messages call things as somebody else does."""
+    """Have messages use the caller's names."""
     before = _said.set(words)
     try:
         yield
@@ -35,25 +35,25 @@ def speaking(words: Mapping[str, str]) -> Iterator[None]:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names as a sentence has them: 'sgd', 'sdca' or 'saga'."""
+    """Join names for a sentence: 'sgd', 'sdca' or 'saga'."""
     *most, last = map(repr, names)
     return f"{', '.join(most)} or {last}" if most else last
 
 
 def counted(number: int, thing: str) -> str:
-    """So many of a thing: 1 row, 2,000 rows."""
+    """Format a number of things: 1 row, 2,000 rows."""
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
 def escaped(text: str) -> str:
-    """A name on one line: what would break it, or move a terminal's cursor, as Python writes it."""
+    """Write a name on one line: line breaks and control characters as Python escapes them."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def nearest(text: object, names: Iterable[object]) -> str:
-    """A question that names what was probably meant; nothing where no name is near.
+    """Return a question that suggests a similar name; "" if no name is similar.
 
-    Of anything but words, given or known, nothing is near. Of saag, `` Did you mean 'saga'?``
+    Only strings are compared. For saag it is `` Did you mean 'saga'?``
     """
     from difflib import get_close_matches  # for errors only
 
@@ -68,6 +68,6 @@ def nearest(text: object, names: Iterable[object]) -> str:
 
 
 def sentence(error: Exception) -> str:
-    """What an error says, with a full stop."""
+    """Return an error's text with a full stop."""
     text = str(error)
     return text if text.endswith((".", "?")) else f"{text}."

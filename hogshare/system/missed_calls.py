@@ -1,12 +1,12 @@
-"""Calls by several processes that one of them has missed, because it raised before they began.
+"""Joint calls of several processes that one process has missed, because it raised before them.
 
-All processes of a joint runtime make the same calls. What a call needs is stated before it: where
-that raises in one process and is caught, this process goes on to its next call, while the others
-wait in this one. So a statement that raises counts as a call that has failed in this process; its
-next call reports that to the others (`hogshare.runtimes.mpi.sequence`), and both go on in step.
+All processes of a joint runtime make the same calls. A call's problem and options are stated before
+it. If such a statement raises in one process, and the error is caught, this process goes on to its
+next call while the others wait in the present one. So a statement that raises counts as a call that
+has failed in this process. Its next call reports the failure to the others
+(`hogshare.runtimes.mpi.sequence`), and all go on in step.
 
-Who writes: the thread that states or calls. An error is stored without its traceback, which would
-keep the rows alive, and of many that nobody reports only the last.
+The thread that states or calls writes. Of several unreported errors only the last is stored.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-SETTLED = "_hogshare_settled"  # of an error that is reported already
+SETTLED = "_hogshare_settled"  # attribute of an error that has been reported
 
 _count = 0
 _last: BaseException | None = None
 
 
 def counted(function: Function) -> Function:
-    """Have a function that raises count as a call that this process has missed."""
+    """Decorate a function: if it raises, this process has missed a call."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -39,7 +39,7 @@ def counted(function: Function) -> Function:
 
 
 def note(error: BaseException) -> None:
-    """Count an error, unless it is reported already."""
+    """Count an error, unless it has been reported."""
     global _count, _last
     if getattr(error, SETTLED, False):
         return
@@ -48,11 +48,12 @@ def note(error: BaseException) -> None:
         _last = copy.copy(error)
     except Exception:
         _last = RuntimeError(f"{type(error).__name__}: {error}")
+    # without its traceback, whose frames refer to the rows
     _last.__traceback__ = _last.__cause__ = _last.__context__ = None
 
 
 def taken() -> list[BaseException]:
-    """The errors of this process since the last time, one for each call that was missed."""
+    """Return this process's errors since the last time, one for each missed call; clear them."""
     global _count, _last
     errors = [] if _last is None else [_last] * _count
     _count, _last = 0, None

@@ -1,4 +1,4 @@
-"""Refuse numbers that a formula or a setting has no meaning for: by name, with what was given."""
+"""Checks that refuse numbers out of range; the message names the argument and its value."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from hogshare.system.messages import own
 
-LARGEST = 1 << 60  # whole number: kernels multiply and add what they are given, in 64 bits
-LONGEST = 1e6  # seconds of one thing, of a clock that counts nanoseconds in 64 bits
+LARGEST = 1 << 60  # whole number: kernels multiply and add such numbers in 64 bits
+LONGEST = 1e6  # seconds of one duration: clocks count nanoseconds in 64 bits
 
 
 def _check(accepts: Callable[[float], bool], what: str) -> Callable[..., None]:
-    """Make a check of values by name, which are to be numbers of that kind."""
+    """Make a check that named values are numbers that `accepts` accepts."""
 
     def check(**values: float) -> None:
         for name, value in values.items():
@@ -34,7 +34,7 @@ finite = _check(math.isfinite, "a finite number")
 
 
 def whole(least: int = 0, /, **values: int) -> None:
-    """Raise ValueError unless every value is a whole number, of whatever type, from `least` on."""
+    """Raise ValueError unless every value is a whole number, of any type, from `least` on."""
     for name, value in values.items():
         _check_whole(name, value, least, is_number(value) and isinstance(value, Integral))
 
@@ -57,12 +57,12 @@ def _check_whole(name: str, value: Any, least: int, fits: bool, meant: str = "")
 
 
 def store_rows(thing: object, name: str) -> None:
-    """Make an attribute an int, of a frozen object too, unless it is the word "auto".
+    """Make an attribute an int, also of a frozen object, unless it is the string "auto".
 
     Raises
     ------
     ValueError
-        If it is no number of rows, from 1 on.
+        If it is not a number of rows, from 1 on.
     """
     value = getattr(thing, name)
     if isinstance(value, str) and value == "auto":
@@ -73,7 +73,7 @@ def store_rows(thing: object, name: str) -> None:
 
 
 def store_whole(least: int, thing: object, *names: str) -> None:
-    """Make attributes ints, of frozen objects too, if they are whole numbers of whatever type.
+    """Make attributes ints, also of frozen objects, if they are whole numbers of any type.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def store_whole(least: int, thing: object, *names: str) -> None:
 
 
 def seconds(**values: float) -> None:
-    """Raise ValueError unless every value is at least zero, and no longer than clocks count."""
+    """Raise ValueError unless every value is between 0 and `LONGEST` seconds."""
     not_negative(**values)
     for name, value in values.items():
         if value > LONGEST:
@@ -94,16 +94,16 @@ def seconds(**values: float) -> None:
 
 
 def numbers(**values: Any) -> tuple[float, ...]:
-    """The one value as a tuple of floats; raise ValueError unless it is a sequence of numbers."""
-    kept = several(**values)
-    if not all(map(is_number, kept)):
+    """Return the only value as floats; raise ValueError unless it is a sequence of numbers."""
+    found = several(**values)
+    if not all(map(is_number, found)):
         ((name, value),) = values.items()
         raise ValueError(f"{own(name)} must be a sequence of numbers; got {value!r}.")
-    return tuple(map(float, kept))
+    return tuple(map(float, found))
 
 
 def several(**values: Any) -> tuple[Any, ...]:
-    """The one value as a tuple; raise ValueError unless it is a sequence, and no text."""
+    """Return the only value as a tuple; raise ValueError unless it is a sequence, not a string."""
     ((name, value),) = values.items()
     try:
         if not isinstance(value, str | bytes | dict):
@@ -122,7 +122,7 @@ def flag(**values: bool) -> None:
 
 @contextmanager
 def meaning(what: str) -> Iterator[None]:
-    """Have errors of what is no number, or too large for one, begin with what is meant."""
+    """Prefix errors about a value that is not a number, or is too large, with its meaning."""
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
@@ -130,32 +130,32 @@ def meaning(what: str) -> Iterator[None]:
 
 
 def is_worker(value: object, n_workers: int) -> bool:
-    """Whether this is the number of one of so many workers, of whatever integer type."""
+    """Return whether this is a worker's number in a run of `n_workers`, of any integer type."""
     return is_integer(value) and 0 <= int(value) < n_workers  # type: ignore[call-overload]
 
 
 def of_run(whose: str, workers: Iterable[object], n_workers: int) -> None:
-    """Raise ValueError unless all are numbers of workers that the run has."""
+    """Raise ValueError unless all are numbers of workers of the run."""
     for worker in workers:
         if not is_worker(worker, n_workers):
             raise ValueError(
-                f"{whose} names worker {worker!r}, and the run has {n_workers}: 0 to "
+                f"{whose} names worker {worker!r}, and the run's {n_workers} workers are 0 to "
                 f"{n_workers - 1}."
             )
 
 
 def is_integer(value: object) -> bool:
-    """Whether this is a whole number, of whatever integer type, and no bool."""
+    """Return whether this is a whole number, of any integer type, but not a bool."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_count(value: object) -> bool:
-    """Whether this is an int, and no bool."""
+    """Return whether this is an int, but not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> bool:
-    """Whether this is a real number, of whatever type, as large as a float may be, and no bool."""
+    """Return whether this is a real number, of any type, that fits a float, but not a bool."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
