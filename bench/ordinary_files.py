@@ -39,7 +39,7 @@ from hogshare.cli.main import main
 
 WITHIN = 0.01
 SPLITS = 5  # of the rows of each file, into those that are fitted and those that are predicted
-SCALE = "--scale makes columns alike"  # ends the sentence of a file that is fitted, and not well
+SCALE = "--scale gives columns equal scales"  # ends the message on a poor fit
 Frame = pd.DataFrame
 
 

@@ -565,7 +565,7 @@ def warmed(tmp_path, seams, monkeypatch):
 @compiles
 def test_a_rule_for_gradients_is_not_warmed(capsys):
     code, _, err = run(capsys, "warm", "--rule", "adam")
-    assert code == 2 and "take sgd, sdca, saga or auto" in err
+    assert code == 2 and "use sgd, sdca, saga or auto" in err
 
 
 def test_a_second_warm_up_has_nothing_to_do(capsys, seams, warmed):
@@ -1355,7 +1355,10 @@ def test_predict_begins_where_the_models_file_did(capsys, tmp_path, zero_based, 
     assert accuracy(err) > 0.8
     code, _, err = run(capsys, "predict", model, from_1)
     assert code == 0
-    assert "(indices begin at 0 as in the model's file; --one-based, if not in this one)" in err
+    assert (
+        "(indices begin at 0 as in the model's file; use --one-based if they begin at 1 in this one)"
+        in err
+    )
     code, _, err = run(capsys, "predict", model, from_1, "--one-based")
     assert code == 0 and "left out" not in err and accuracy(err) > 0.8
 
@@ -1387,7 +1390,7 @@ def test_a_guess_where_indices_begin_is_told(capsys, tmp_path, zero_based):
     rows.write_text("1 2:1\n-1 2:-1 4:1\n" * 10)
     told = f"{rows}: indices were taken to begin at 1, which is a guess (the smallest is 2); "
     code, _, err = run(capsys, "fit", rows, "--model", model)
-    assert code == 0 and f"{told}--one-based or --zero-based says it\n" in err
+    assert code == 0 and f"{told}set --one-based or --zero-based\n" in err
     for option in ("--one-based", "--zero-based"):
         code, _, err = run(capsys, "fit", rows, "--model", model, option)
         assert code == 0 and "is a guess" not in err
@@ -1541,7 +1544,7 @@ def test_a_plot_of_a_kind_that_nobody_draws_is_refused(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     plot = tmp_path / "plot.foo"
     code, _, err = run(capsys, "simulate", "psp", "--figure", "4", "--plot", plot)
-    assert code == 2 and "nothing draws .foo; choose from" in err and ".png" in err
+    assert code == 2 and ".foo is not supported; choose from" in err and ".png" in err
 
 
 def test_fit_prints_json_alone(capsys, tmp_path, rows_file):

@@ -127,7 +127,10 @@ def test_rows_of_libsvm_text_are_evaluated_by_the_same_indices(capsys):
     [
         (lambda table: table.drop(columns="label"), "scored on labels, and there are none"),
         (lambda table: table.assign(label=[None, *table["label"][1:]]), "and some are missing"),
-        (lambda table: table.assign(label="word"), "the labels are words, and numbers are fitted"),
+        (
+            lambda table: table.assign(label="word"),
+            "the labels are words, but those of the fit are numbers",
+        ),
         (lambda table: table.drop(columns="a"), "no column is called 'a'"),
     ],
 )
@@ -154,7 +157,7 @@ def test_labels_of_two_kinds_in_a_long_file_are_refused(tmp_path, monkeypatch, c
     monkeypatch.setattr(evaluation.command_rows, "iterate", lambda *_: iter(PARTS))
     args = argparse.Namespace(eval="e.csv", verbose=False)
     loaded = evaluation.command_rows.Loaded(np.zeros((4, 1)), np.array(["1", "x"] * 2), None)
-    with pytest.raises(ValueError, match=r"e\.csv: labels of some rows are numbers"):
+    with pytest.raises(ValueError, match=r"e\.csv: some labels are numbers"):
         evaluation.Evaluation(args, "classification", loaded, loaded.y)
     PARTS[1] = (np.zeros((2, 1)), np.array([1.0, np.nan]))
     with pytest.raises(ValueError, match="some are missing"):

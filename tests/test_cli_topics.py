@@ -74,11 +74,11 @@ def test_topics_of_what_counts_nothing_are_refused(capsys, tmp_path, negative, c
     model, data = tmp_path / "m.npz", stored(counted[:, :3], tmp_path / "words.svm")
     asked = "--model", model, "--estimator", "topics", "--n-topics", 2, "--epochs", 1
     code, _, err = run(capsys, "fit", negative, *asked)
-    assert code == 1 and f"{negative} has negative values, and topics are of counts" in err
+    assert code == 1 and f"{negative} has negative values, and topics need counts" in err
     assert not model.exists()
     assert run(capsys, "fit", data, *asked)[0] == 0
     code, _, err = run(capsys, "predict", model, negative)
-    assert code == 1 and f"{negative} has negative values, and topics are of counts" in err
+    assert code == 1 and f"{negative} has negative values, and topics need counts" in err
 
 
 def test_topics_of_a_file_with_a_column_of_labels(capsys, tmp_path, counted):

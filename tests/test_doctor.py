@@ -77,8 +77,8 @@ def test_kernels_that_nobody_can_keep_are_wrong(monkeypatch, seams, tmp_path):
     [
         (16, 16, 16, "", "16 of 16 can be used; "),
         (16, 4, 4, "", "bound to them; start it without taskset"),
-        (16, 16, 2, "", "a control group allows no more"),
-        (16, 16, 2, "2", "LOKY_MAX_CPU_COUNT says so; unset it"),
+        (16, 16, 2, "", "limited by a control group"),
+        (16, 16, 2, "2", "limited by LOKY_MAX_CPU_COUNT; unset it"),
     ],
 )
 def test_cores_that_are_taken_away(monkeypatch, seams, there, bound, usable, chosen, words):
@@ -168,7 +168,7 @@ def test_what_an_mpi_can_is_told(monkeypatch):
     found = asked(monkeypatch, threads=False, knows_deaths=False, memory="permission denied")
     assert found["threads of MPI"][0] == NOTE and "halted" in found["threads of MPI"][1]
     assert found["memory of ranks"][0] == WRONG
-    assert "permission denied; start ranks as one user" in found["memory of ranks"][1]
+    assert "permission denied; start all ranks as one user" in found["memory of ranks"][1]
     assert found["a rank that dies"][0] == NOTE and "resume=" in found["a rank that dies"][1]
 
 

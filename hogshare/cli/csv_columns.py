@@ -1,4 +1,4 @@
-"""Which columns of CSV have the rows and which has the labels: by the command line or the model."""
+"""Choose the columns of CSV for rows and for labels, from the command line or the model."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from hogshare.system.messages import counted, nearest
 if TYPE_CHECKING:
     from hogshare.io.encoding import TableEncoder
 
-RANGE = re.compile(r"(\d+)-(\d+)")  # of columns by their numbers
-# what a column of labels may be called, in small letters, to be known as one without being named
+RANGE = re.compile(r"(\d+)-(\d+)")  # of column numbers
+# lower-case names that mark a column as the labels' without --label-column
 LABELS = ("label", "labels", "target", "class", "y")
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a model expects of the rows that it is to predict, by the file that it was fitted to."""
+    """A model's expectations of rows to predict, from the file it was fitted to."""
 
     n_features: int
-    zero_based: bool | None  # whether indices began at 0 in it; None if nobody knows
-    name: str  # of the model's own file
-    names: tuple[str, ...] | None = None  # of columns, if there were any
+    zero_based: bool | None  # whether the file's indices began at 0; None if unknown
+    name: str  # of the model file
+    names: tuple[str, ...] | None = None  # of the columns, if they had names
     label: str | int | None = None  # the labels' column, by its name or its place from 1
-    encoder: TableEncoder | None = None  # that makes the model's rows of such columns
+    encoder: TableEncoder | None = None  # makes the model's rows from these columns
 
 
 def to_fit(args: Any, name: str, labelled: bool = True) -> Choose:
-    """Choose the columns that the command line names, or all, but that of the labels.
+    """Choose the columns that the command line names, or all, except the labels' column.
 
-    The labels are in the one that is named, or that is plain. Unless there have to be labels
-    (`labelled`), there may be no such column.
+    The labels' column is the named one, or the only one with a name in `LABELS`. It may be missing
+    if labels are not required (`labelled`).
     """
 
     def choose(names: tuple[str, ...] | None, width: int) -> ColumnChoice:
@@ -49,25 +49,25 @@ def to_fit(args: Any, name: str, labelled: bool = True) -> Choose:
             if len(plain) != 1 and not labelled:
                 return ColumnChoice(used, None)
             if names is None or len(plain) != 1:
-                there = listed(names) if names else f"1 is the first and -1 the last of {width}"
+                known = listed(names) if names else f"1 is the first and -1 the last of {width}"
                 raise ValueError(
-                    f"{name}: which column has the labels? --label-column "
-                    f"{'NAME' if names else 'NUMBER'} says it ({there})"
+                    f"{name}: which column has the labels? Set --label-column "
+                    f"{'NAME' if names else 'NUMBER'} ({known})"
                 )
             label = names.index(plain[0])
             console.note(f"{name}: the labels are column {label + 1} ({plain[0]!r}), by its name")
         if width == 1:
-            raise ValueError(f"{name}: one column, which has the labels; there are no others")
+            raise ValueError(f"{name}: the only column has the labels; rows need others")
         used = [k for k in used if k != label]
         if not used:
-            raise ValueError(f"{name}: --columns and --drop leave no column but that of the labels")
+            raise ValueError(f"{name}: --columns and --drop leave only the labels' column")
         return ColumnChoice(used, label)
 
     return choose
 
 
 def to_predict(args: Any, name: str, expected: Expected) -> Choose:
-    """Choose the model's columns: by name, if both have names, else in their order."""
+    """Choose the model's columns: by name if model and file have names, else in order."""
 
     def choose(names: tuple[str, ...] | None, width: int) -> ColumnChoice:
         if expected.names is not None and names is not None:
@@ -82,7 +82,7 @@ def to_predict(args: Any, name: str, expected: Expected) -> Choose:
 
 
 def names_of(found: Rows) -> tuple[tuple[str, ...] | None, str | int | None]:
-    """Names of the rows' columns, if they have any, and the name or the place of the labels'."""
+    """Return the names of the rows' columns, if any, and the labels' column (name or place)."""
     if found.table is None:
         return None, None
     names, (columns, label) = found.table.names, found.table.choice
@@ -96,7 +96,7 @@ def _by_name(args: Any, name: str, expected: Expected, names: tuple[str, ...]) -
     used = {names[k] for k in _used(args, names, len(names), name)}
     missing = [n for n in wanted if n not in used]
     if missing:
-        more = f" (nor are {len(missing) - 1} more there)" if len(missing) > 1 else ""
+        more = f" ({len(missing) - 1} more are missing)" if len(missing) > 1 else ""
         meant = nearest(missing[0], [n for n in names if n not in wanted])
         raise ValueError(
             f"{name}: no column is called {missing[0]!r}{more}, and {expected.name} was fitted to "
@@ -117,7 +117,7 @@ def _by_name(args: Any, name: str, expected: Expected, names: tuple[str, ...]) -
         label = names.index(str(expected.label))
     others = [n for k, n in enumerate(names) if k not in columns and k != label]
     if others:
-        console.say(f"{name}: columns that the model does not have left out: {listed(others)}")
+        console.say(f"{name}: left out columns that the model does not have: {listed(others)}")
     return ColumnChoice(columns, label)
 
 
@@ -146,7 +146,7 @@ def _by_order(
 
 
 def _used(args: Any, names: tuple[str, ...] | None, width: int, name: str) -> list[int]:
-    """Places of the columns that ``--columns`` and ``--drop`` leave."""
+    """Return the places of the columns that ``--columns`` and ``--drop`` select."""
     found = set(range(width))
     if (wanted := getattr(args, "columns", None)) is not None:
         found = _places(wanted, names, width, name, "--columns")
@@ -158,7 +158,7 @@ def _used(args: Any, names: tuple[str, ...] | None, width: int, name: str) -> li
 def _places(
     wanted: list[str], names: tuple[str, ...] | None, width: int, name: str, flag: str
 ) -> set[int]:
-    """Places of columns by their names, their numbers from 1, or ranges of these."""
+    """Return the places of columns given by names, numbers from 1, or ranges of numbers."""
     found: set[int] = set()
     for part in wanted:
         ends = RANGE.fullmatch(part)
@@ -179,14 +179,14 @@ def _place(
     name: str,
     flag: str = "--label-column",
 ) -> int:
-    """The place, from 0, of a column by its name or its number from 1 (-1: the last)."""
+    """Return the place, from 0, of a column given by name or number from 1 (-1: the last)."""
     if names is not None and column in names:
         return names.index(column)
     try:
         number = int(column)
     except ValueError:
         known = (
-            f"there are {listed(names)}" if names else "its first line has no names; take a number"
+            f"there are {listed(names)}" if names else "its first line has no names; give a number"
         )
         meant = nearest(column, names or ())
         raise ValueError(

@@ -1,4 +1,4 @@
-"""``hogshare doctor``: what of this machine stands in a fit's way, and what to do about it."""
+"""``hogshare doctor``: find what on this machine slows or stops fits, and advise."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "doctor",
-        help="look for what slows fits or stops them, and say what to do",
-        description="Look at cores, memory, threads of BLAS, the folder of kernels, shared memory, "
-        "processes, MPI and optional parts, as a fit meets them. Exit code 1 if something is "
+        help="find what slows or stops fits on this machine, and advise",
+        description="Check cores, memory, BLAS threads, the folder of kernels, shared memory, "
+        "processes, MPI and optional packages, as a fit uses them. Exit code 1 if something is "
         "wrong; notes are for your information.",
         epilog="examples:\n  hogshare doctor\n  mpiexec -n 2 hogshare doctor --json",
     )
@@ -24,7 +24,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: Any) -> int:
-    """Print the findings as a table or as JSON; 1 if one of them is wrong."""
+    """Print the findings as a table or as JSON; return 1 if one of them is wrong."""
     from hogshare.cli import checkup
 
     findings = list(checkup.examine())

@@ -1,4 +1,4 @@
-"""Tables as the command's options ask for them: encoded where they have more than numbers."""
+"""Tables as specified by the command's options: encoded if they have more than numbers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from hogshare.io.sources import Source
     from hogshare.io.table_parts import NotEncoded
 
-SHOWN = 12  # columns of which something is said one by one
-# by their names in the parsed command line, and what they are if nobody names them
+SHOWN = 12  # columns that are reported individually
+# options by their names in the parsed command line, with their defaults
 OPTIONS = {"columns": None, "drop": None, "scale": None, "missing": None, "categories": None}
-PLAIN = "error"  # refuse what is no number
+PLAIN = "error"  # refuse values that are not numbers
 
 
 def check(args: Any, are_rows: bool, are_counts: bool) -> None:
-    """Refuse options of tables where there are none, and those that counts have no use for."""
+    """Refuse options of tables for other rows, and those that do not apply to counts."""
     for name in () if are_rows and not are_counts else OPTIONS:
         of_rows = name not in ("columns", "drop")
         if getattr(args, name) not in (None, False) and (of_rows or not are_rows):
@@ -37,7 +37,7 @@ def check(args: Any, are_rows: bool, are_counts: bool) -> None:
 
 
 def encoder_of(args: Any) -> TableEncoder | None:
-    """What makes rows of columns; None if these have to be finite numbers, and are not scaled."""
+    """Return the encoder of columns; None if they must be finite numbers and are not scaled."""
     from hogshare.io.encoding import TableEncoder
 
     said = {name: getattr(args, name, PLAIN) for name in ("missing", "categories")}
@@ -50,10 +50,9 @@ def encoder_of(args: Any) -> TableEncoder | None:
 
 
 def load(args: Any, source: Source, wanted: Wanted) -> tuple[Rows, TableEncoder | None]:
-    """Rows of a table to fit, and their encoder, if they have one; say what was done.
+    """Load rows of a table to fit, with their encoder, if any; report what was done.
 
-    CSV is taken for numbers first, which is the quickest way to read it, and what is not is read
-    again.
+    CSV is first read as numbers, which is fastest; a file with other values is read again.
     """
     from hogshare.io import assembly, readers
     from hogshare.io.table_parts import NotEncoded
@@ -79,7 +78,7 @@ def load(args: Any, source: Source, wanted: Wanted) -> tuple[Rows, TableEncoder 
 
 
 def scaled(args: Any, X: Any) -> tuple[Any, TableEncoder | None]:
-    """Rows of another file, scaled if that is asked for, and their encoder."""
+    """Return rows of a file other than a table, scaled if requested, and their encoder."""
     if not getattr(args, "scale", False):
         return X, None
     from hogshare.io.encoding import TableEncoder
@@ -91,7 +90,7 @@ def scaled(args: Any, X: Any) -> tuple[Any, TableEncoder | None]:
 
 
 def say_assembled(name: str, made: Assembled) -> None:
-    """Say what was filled in, made of text, and left out."""
+    """Report values filled in, columns made from text, and rows and columns left out."""
     from hogshare.system import memory
 
     learner = made.learner
@@ -109,21 +108,21 @@ def say_assembled(name: str, made: Assembled) -> None:
         if kind == "category"
     ]
     if sizes:
-        more = f" and {len(sizes) - SHOWN} columns more" if len(sizes) > SHOWN else ""
+        more = f" and {len(sizes) - SHOWN} more columns" if len(sizes) > SHOWN else ""
         console.note(f"{name}: categories: {', '.join(sizes[:SHOWN])}{more}")
     empty = [_called(profile.column) for profile, kind in columns if kind == "empty"]
     if empty:
-        console.say(f"{name}: columns without any value left out: {', '.join(empty[:SHOWN])}")
+        console.say(f"{name}: left out columns without any value: {', '.join(empty[:SHOWN])}")
     for number, what in ((made.unlabelled, "a label"), (made.incomplete, "a value")):
         if number:
-            console.say(f"{name}: {counted(number, 'row')} without {what} left out")
+            console.say(f"{name}: left out {counted(number, 'row')} without {what}")
     if made.strange:
         names = ", ".join(f"{_called(name)} ({where})" for name, where in made.strange.items())
-        console.say(f"{name}: names that the first lines do not have left out: {names}")
+        console.say(f"{name}: left out names that the first lines do not have: {names}")
     if made.on_disk:
         console.note(
             f"{name}: {memory.amount(made.on_disk)} of rows do not fit into memory; they are in a "
-            "temporary file, which ends with the command"
+            "temporary file, which the command removes at its end"
         )
     for profile in learner.profiles:
         if profile.is_like_an_id:
@@ -131,7 +130,7 @@ def say_assembled(name: str, made: Assembled) -> None:
 
 
 def say_ids(name: str, found: Rows) -> None:
-    """Advise to leave out columns of plain numbers that are like ids."""
+    """Advise to leave out columns of plain numbers that resemble ids."""
     from hogshare.io.profiles import is_named_id, rise
 
     table = found.table
@@ -144,18 +143,18 @@ def say_ids(name: str, found: Rows) -> None:
 
 def _advise_against(name: str, column: str | int) -> None:
     console.say(
-        f"{name}: {_called(column)} rises from row to row, as an id does, from which nothing is "
-        f"learnt: --drop {column} leaves it out"
+        f"{name}: {_called(column)} rises from row to row like an id, which a model cannot learn "
+        f"from: --drop {column} leaves it out"
     )
 
 
 def say_tally(name: str, tally: Tally, encoder: TableEncoder) -> None:
-    """Say what was out of the ordinary in rows to predict."""
+    """Report missing values and unknown categories in rows to predict."""
     for line in tally.unseen_in_words(encoder):
         console.say(f"{name}: {line}")
     filled = []
     for k, number in sorted(tally.missing.items()):
-        what = "in whose place is no category"
+        what = "encoded as no category"
         if encoder.kinds_[k] == "number":
             what = f"filled with the mean {encoder.means_[k]:.6g} of the fit"
         elif encoder.with_missing_[k]:
@@ -176,11 +175,11 @@ def _called(column: str | int) -> str:
 
 
 def advice(error: NotEncoded) -> str:
-    """What options do about a column that is refused: the end of a sentence."""
+    """Return the end of a sentence on options for a refused column."""
     flag = f"--drop {error.column} leaves the column out"
     if error.why == "missing":
         return (
-            "; --missing mean fills in the column's mean, --missing indicator also says where, "
+            "; --missing mean fills in the column's mean, --missing indicator also marks where, "
             "--missing drop leaves such rows out"
         )
     if error.why == "comma":
@@ -196,7 +195,7 @@ def advice(error: NotEncoded) -> str:
 
 
 def made_names(encoder: TableEncoder | None, names: tuple[str, ...] | None) -> Any:
-    """Names of the columns that an estimator gets."""
+    """Return the names of the columns of an estimator's rows."""
     if encoder is None:
         return names
     made: np.ndarray = encoder.get_feature_names_out()

@@ -1,8 +1,8 @@
-"""``--eval``: the score on rows that are not fitted, after a fit and each of its epochs.
+"""``--eval``: score models on rows outside the fit, after the fit and after each epoch.
 
-A fit in epochs ends when the score has not gained `tol` for as many epochs as its estimator has for
-`n_iter_no_change`, and its model is that of the best epoch, as with ``early_stopping`` of
-scikit-learn, whose rows are a part of those that are given.
+A fit in epochs ends when the score has not gained `tol` for `n_iter_no_change` epochs, and returns
+the best epoch's model, as with scikit-learn's ``early_stopping``. The rows are a separate file,
+where scikit-learn splits off a part of the training rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hogshare.cli.console import ProgressMeter
 
 SCORES = {"classification": "eval accuracy", "regression": "eval R2"}
-IN_EPOCHS = ("sgd", "mlp")  # estimators whose models of all epochs are at hand
+IN_EPOCHS = ("sgd", "mlp")  # estimators that give the model of each epoch
 
 
 class Evaluation:
@@ -26,7 +26,7 @@ class Evaluation:
     Raises
     ------
     ValueError
-        If they have no labels, some of which are missing, or others than those that are fitted.
+        If labels are missing, or are of another kind than the labels of the fit.
     """
 
     def __init__(self, args: Any, task: str, loaded: command_rows.Loaded, y: Any) -> None:
@@ -47,21 +47,21 @@ class Evaluation:
         kinds = ("words", "numbers")
         fitted, own = (kinds[values.dtype.kind in "iufb"] for values in (y, self.y))
         if fitted != own:
-            raise ValueError(f"{name}: the labels are {own}, and {fitted} are fitted")
+            raise ValueError(f"{name}: the labels are {own}, but those of the fit are {fitted}")
 
     def score(self, estimator: Any) -> float:
-        """Of a fitted estimator."""
+        """Score a fitted estimator."""
         return float(estimator.score(self.X, self.y))
 
     def epoch(self, estimator: Any) -> bool:
-        """Score the model of an epoch; whether the fit is to end."""
+        """Score the model of an epoch; return whether the fit should end."""
         from hogshare.estimators import fitted_attributes
 
         score = self.score(estimator)
         self.scores.append(score)
         if self.is_verbose:
             console.say(f"epoch {len(self.scores)}: {self}")
-        # the gain that counts is from the best so far, as in scikit-learn's networks
+        # gain over the best score so far, as in scikit-learn's networks
         gains = score > self._best_score + (getattr(estimator, "tol", None) or 0.0)
         self._waited = 0 if gains else self._waited + 1
         if score > self._best_score:
@@ -70,9 +70,9 @@ class Evaluation:
         return self._waited >= estimator.n_iter_no_change
 
     def finish(self, estimator: Any) -> None:
-        """Give an estimator the best epoch's model, and score it for good."""
+        """Give an estimator the best epoch's model, and compute its final score."""
         for name, value in self._best.items():
-            if name != "n_iter_":  # of all epochs
+            if name != "n_iter_":  # counts all epochs, not only those up to the best
                 setattr(estimator, name, value)
         self.final = self.score(estimator)
 
@@ -80,7 +80,7 @@ class Evaluation:
         return f"{self.name} {self.scores[-1]:.4f}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the scores as data for JSON."""
         return {
             "score": self.name.removeprefix("eval "),
             "final": self.final,
@@ -99,20 +99,20 @@ class EpochProgress:
         """Prepare nothing."""
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Clean up nothing."""
+        """Do nothing; scikit-learn's callbacks require the method."""
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Wait for the end of the epoch."""
+        """Do nothing; an epoch counts at its end."""
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
-        """Count an epoch; never ask to stop."""
+        """Count an epoch; never request a stop."""
         if context.parent is not None:
             self.progress.advance()
         return False
 
 
 class Epochs(EpochProgress):
-    """The same, which scores each epoch's model and may end the fit."""
+    """A scikit-learn callback that also scores each epoch's model and may end the fit."""
 
     def __init__(self, progress: ProgressMeter, evaluation: Evaluation) -> None:
         super().__init__(progress)
@@ -121,20 +121,20 @@ class Epochs(EpochProgress):
     def on_fit_task_end(
         self, estimator: Any, context: Any, *, fitted_estimator: Any = None
     ) -> bool:
-        """Count and score an epoch; whether the fit is to end (scikit-learn's callbacks)."""
+        """Count and score an epoch; return whether the fit should end."""
         if context.parent is None or fitted_estimator is None:
             return False
         return self.heard(fitted_estimator)
 
     def heard(self, estimator: Any) -> bool:
-        """As above, of an estimator with the epoch's model."""
+        """As `on_fit_task_end`, with an estimator that has the epoch's model."""
         ends = self.evaluation.epoch(estimator)
         self.progress.advance(str(self.evaluation))
         return ends
 
 
 def _read(args: Any, loaded: command_rows.Loaded) -> tuple[Any, Any]:
-    """All rows of the file, in the columns of those that are fitted, and their labels."""
+    """Read all rows of the file, in the columns of the fit, and their labels."""
     import numpy as np
     import scipy.sparse as sp
 
@@ -154,10 +154,10 @@ def _read(args: Any, loaded: command_rows.Loaded) -> tuple[Any, Any]:
     if any(label_tasks.missing(part).size for part in y):
         raise ValueError(f"{args.eval}: a model is scored on labels, and some are missing")
     if len({part.dtype.kind in "iufb" for part in y}) > 1:
-        # parts are read one by one, and 1 is no word to the one that has no others
+        # a part that has only numbers as labels reads "1" as a number, another part as text
         raise ValueError(
-            f"{args.eval}: labels of some rows are numbers, and of others words: mix the rows, or "
-            "write all labels as words"
+            f"{args.eval}: some labels are numbers and others are text: shuffle the rows, or write "
+            "all labels as text"
         )
     found = np.concatenate(y)
     whole = sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.concatenate(X)

@@ -23,7 +23,7 @@ from hogshare.cli import (
 from hogshare.io.tables import cell
 
 CHECKPOINT_SECONDS = 1.0
-SOON_FITTED = (kinds.AUTO, "sgd", "logistic")  # where rows are few, see `estimators.few_rows`
+SOON_FITTED = (kinds.AUTO, "sgd", "logistic")  # fast on few rows, see `estimators.few_rows`
 PENALISED = (kinds.AUTO, "logistic", "ridge")  # estimators with a penalty by the l2 norm
 SCORES = {
     "classification": "training accuracy",
@@ -35,23 +35,23 @@ DESCRIPTION = """\
 Train a model on every usable core and store it.
 
 estimators:
-  auto           logistic for classes, ridge for numbers; sgd where an option is named that
-                 only it has, such as --loss or --learning-rate
+  auto           logistic for classes, ridge for numbers; sgd if an option is given that only
+                 sgd has, such as --loss or --learning-rate
   sgd            SGDClassifier or SGDRegressor: any loss, a rough model in a few epochs
   logistic       LogisticRegression: classes with probabilities, to a tolerance
   ridge          RidgeClassifier or Ridge: least squares with an l2 penalty
   lasso          Lasso: least squares with an l1 penalty
   elastic-net    ElasticNet: least squares with both
   mlp            MLPClassifier or MLPRegressor: a network of a few layers, by Adam
-  topics         LatentDirichletAllocation: topics of documents, whose words are counted; no labels
-  factorisation  MatrixFactorization: who will like what; DATA has a line of user, item and rating
+  topics         LatentDirichletAllocation: topics of documents from word counts; no labels
+  factorisation  MatrixFactorization: recommendations; a line of DATA is user, item and rating
 
-What is not named has the default of that estimator, which is scikit-learn's. Topics are fitted with
-learning_method="online".
+Options that are not given have the estimator's defaults, which are scikit-learn's. Topics are
+fitted with learning_method="online".
 
-Labels that are words or few different whole numbers are classes; fractions are numbers; of many
-whole numbers --task says which they are. CSV may have names of columns in its first line: the model
-keeps them, and predict finds its columns by them."""
+Labels that are text or few different whole numbers are classes; fractions are numbers; for many
+different whole numbers, --task decides. CSV may have column names in its first line: the model
+stores them, and predict finds its columns by them."""
 
 
 EXAMPLES = """\
@@ -81,7 +81,7 @@ def add_parser(commands: Any) -> None:
         "--task",
         choices=("auto", "classification", "regression"),
         default="auto",
-        help="auto goes by the labels (default: %(default)s)",
+        help="auto decides by the labels (default: %(default)s)",
     )
     add_estimator_options(parser)
     parser.add_argument(
@@ -93,17 +93,17 @@ def add_parser(commands: Any) -> None:
         "--runtime",
         choices=options.RUNTIMES,
         default="auto",
-        help="who runs the workers; auto also leaves to scikit-learn what it does better; mpi: "
-        "ranks that mpiexec starts, each of which reads its part of a plain file of LIBSVM text "
+        help="the workers' runtime; auto also passes to scikit-learn what it does better; mpi: "
+        "ranks started by mpiexec, each of which reads its part of a plain file of LIBSVM text "
         "(default: %(default)s)",
     )
     parser.add_argument(
         "--barrier",
         type=options.barrier,
         default=None,
-        help="when a worker may go on: asp (nobody waits), bsp, ssp:STALENESS, pbsp:SAMPLE, "
-        "pssp:SAMPLE,STALENESS, fraction:SHARE,STALENESS, throttled:AVAILABLE; a last word hold, "
-        "as in pbsp:SAMPLE,hold, keeps a sample until it lets the worker pass "
+        help="when a worker may go on: asp (without waiting), bsp, ssp:STALENESS, pbsp:SAMPLE, "
+        "pssp:SAMPLE,STALENESS, fraction:SHARE,STALENESS, throttled:AVAILABLE; with a final hold, "
+        "as in pbsp:SAMPLE,hold, a worker retains its sample until it may pass "
         "(default: bsp for networks, whose workers compute each mini-batch together, else asp)",
     )
     parser.add_argument(
@@ -112,20 +112,20 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--checkpoint",
         metavar="FILE",
-        help="sgd: save the run there on its way, about once a second and at its end",
+        help="sgd: file to save the run to, about once a second and at its end",
     )
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="go on with the run in the file of --checkpoint, if it is there; --epochs counts "
-        "those before",
+        help="continue the run in the file of --checkpoint, if it exists; --epochs includes the "
+        "epochs before",
     )
     parser.add_argument(
         "--eval",
         metavar="FILE",
-        help="rows with labels, as DATA has them, that are not fitted: the model is scored on "
-        "them; sgd and mlp after every epoch, end when that has not gained --tol for five (mlp: "
-        "ten) epochs, and have the best epoch's model",
+        help="rows with labels, in DATA's format, that are not fitted: the model is scored on "
+        "them. sgd and mlp are scored after every epoch, end when the score has not gained --tol "
+        "for five (mlp: ten) epochs, and return the best epoch's model",
     )
     parser.add_argument(
         "--json", metavar="FILE", help="write the report of the run as JSON; -: print it"
@@ -137,7 +137,7 @@ def add_parser(commands: Any) -> None:
 
 
 def add_estimator_options(parser: Any) -> None:
-    """Add the estimators' parameters; those that are not named are not in the result."""
+    """Add the estimators' parameters; those not given are absent from the result."""
     losses = options.LOSSES["classification"]
 
     def add(*names: str, **settings: Any) -> None:
@@ -149,7 +149,7 @@ def add_estimator_options(parser: Any) -> None:
         metavar="LOSS",
         help=f"sgd: {', '.join(losses)} (default: hinge for classes, squared_error for numbers); "
         f"factorisation: {', '.join(options.RATINGS_LOSSES)} (default: squared_error): "
-        "logistic for ratings from 0 to 1 or pairs alone, bpr for pairs",
+        "logistic for ratings from 0 to 1 or pairs only, bpr for pairs",
     )
     add("--penalty", choices=("l2", "l1", "elasticnet", "none"), help="sgd (default: l2)")
     add(
@@ -158,7 +158,7 @@ def add_estimator_options(parser: Any) -> None:
         help="strength of the penalty: sgd (default: 1e-4), ridge, lasso, elastic-net (default: "
         "1), mlp (default: 1e-4), factorisation (default: by the ratings' number and spread)",
     )
-    add("--C", type=options.positive, help="logistic: inverse of that strength (default: 1)")
+    add("--C", type=options.positive, help="logistic: inverse penalty strength (default: 1)")
     add(
         "--l1-ratio",
         type=options.share,
@@ -170,13 +170,13 @@ def add_estimator_options(parser: Any) -> None:
         "--max-iter",
         dest="epochs",
         type=options.positive_int,
-        help="at most (default: 1000, mlp 200, logistic 100, factorisation 20); topics: just so "
-        "many (default: 10)",
+        help="at most (default: 1000, mlp 200, logistic 100, factorisation 20); topics: exactly "
+        "that many (default: 10)",
     )
     add(
         "--n-factors",
         type=options.positive_int,
-        help="factorisation: numbers of each user and each item (default: 8)",
+        help="factorisation: factors of each user and each item (default: 8)",
     )
     add(
         "--tol",
@@ -187,25 +187,25 @@ def add_estimator_options(parser: Any) -> None:
     add(
         "--learning-rate",
         choices=options.LEARNING_RATES,
-        help="sgd; auto: nothing to tune; the others are scikit-learn's schedules with its first "
-        "steps (default: optimal for classes, invscaling for numbers)",
+        help="sgd; auto: needs no tuning; the others are scikit-learn's schedules with its initial "
+        "step sizes (default: optimal for classes, invscaling for numbers)",
     )
     add("--average", action="store_true", help="sgd: average the model over all steps")
     add(
         "--class-weight",
         choices=("balanced",),
-        help="sgd, logistic, ridge: weigh classes by how rare they are (default: all alike)",
+        help="sgd, logistic, ridge: weight classes by their rarity (default: equal weights)",
     )
     add(
         "--hidden",
         type=options.layers,
         metavar="N[,N...]",
-        help="mlp: units of its hidden layers, from the first on (default: 100)",
+        help="mlp: units of each hidden layer, in order (default: 100)",
     )
     add(
         "--activation",
         choices=("relu", "tanh", "logistic", "identity"),
-        help="mlp: of its hidden layers (default: relu)",
+        help="mlp: activation of the hidden layers (default: relu)",
     )
     add("--n-topics", type=options.positive_int, help="topics: how many (default: 10)")
     add(
@@ -216,26 +216,26 @@ def add_estimator_options(parser: Any) -> None:
 
 
 def run(args: Any) -> int:
-    """Fit, store the model, print what came out; with others, if there are ranks of MPI."""
+    """Fit, store the model and print a summary; with MPI, together with the other ranks."""
     kinds.check(args)
     if args.runtime != options.RANKS:
         return fit(args)
     if args.data == command_rows.STDIN:
         raise options.WrongCommandLine(
-            "--runtime mpi reads no standard input, which its launcher keeps: name a file"
+            "--runtime mpi cannot read standard input, which its launcher uses: name a file"
         )
     return rank_command.run(args, fit, section)
 
 
 def section(args: Any, place: int, of: int) -> Any:
-    """Rows of a rank's section of the file, where it has any (`cli.command_rows.section`)."""
+    """Return the rows of a rank's section of the file, or None (`cli.command_rows.section`)."""
     if args.estimator == rating_files.ESTIMATOR:
         return None
     return command_rows.section(args, kinds.KINDS[args.estimator].labelled, place, of)
 
 
 def fit(args: Any, gathered: Any = None) -> int:
-    """As `run`, in this process; rows of LIBSVM text may have been `gathered`."""
+    """Run the command in this process; `gathered` are LIBSVM rows that were read before."""
     import numpy as np
 
     from hogshare.io.models import encoders, model_file, save_load
@@ -258,19 +258,19 @@ def fit(args: Any, gathered: Any = None) -> int:
     began = time.perf_counter()
     estimator = fitted(task, args, *given, scored=scored or None)
     seconds = time.perf_counter() - began
-    if not hasattr(estimator, "report_"):  # networks' fits end at Ctrl-C without an error
+    if not hasattr(estimator, "report_"):  # fits of networks end at Ctrl-C without an error
         raise KeyboardInterrupt
     saved = save_load.to_saved(estimator, loaded.zero_based)
     saved.label_column = loaded.label
     if loaded.encoder is not None:
         if loaded.names and not hasattr(loaded.encoder, "feature_names_in_"):
-            # not before: a matrix that it scales has none, which it would warn of
+            # only now: names before would raise a warning on scaling a matrix without names
             loaded.encoder.feature_names_in_ = np.array(loaded.names, dtype=object)
         saved.encoding = encoders.to_saved(loaded.encoder)
     elif loaded.names:
-        # not before: the rows in memory have none, which a score would warn of
+        # only now: names before would raise a warning on scoring rows without names
         saved.attributes["feature_names_in_"] = np.array(loaded.names, dtype=object)
-    outputs.check_distinct({**read, **written})  # of which one may be a link to another by now
+    outputs.check_distinct({**read, **written})  # again: one may have become a link to another
     model_file.save(args.model, saved)
     if args.json:
         found = report_of(estimator)
@@ -293,7 +293,7 @@ def fit(args: Any, gathered: Any = None) -> int:
 
 
 def checked(args: Any, loaded: command_rows.Loaded) -> tuple[str, Any, Any]:
-    """The task, and rows and labels that are for it, if the model fits into memory.
+    """Return the task with its rows and labels, checked, also for a model that fits into memory.
 
     Raises
     ------
@@ -318,11 +318,11 @@ def checked(args: Any, loaded: command_rows.Loaded) -> tuple[str, Any, Any]:
 
 
 def of_small_numbers(args: Any, task: str, loaded: command_rows.Loaded) -> str:
-    """What to call columns of which the penalty would take most; empty if there are none."""
+    """Describe the columns whose coefficients the penalty would shrink most; empty if none."""
     if args.estimator not in PENALISED or args.scale or hasattr(loaded.X, "indptr"):
         return ""
     given = kinds.given(args)
-    # the second derivative of log_loss is a quarter at most
+    # the second derivative of log_loss is at most a quarter
     is_logistic = args.estimator == "logistic" or (
         args.estimator == kinds.AUTO and task == "classification"
     )
@@ -336,16 +336,16 @@ def of_small_numbers(args: Any, task: str, loaded: command_rows.Loaded) -> str:
 
 
 def scaled(args: Any, small: str) -> command_rows.Loaded | None:
-    """The rows again, scaled, if it is left to the command and they can be read a second time."""
+    """Load the rows again, scaled, if no option decides and they can be read a second time."""
     path = command_rows.located(args)
     files = [path, *([args.labels] if args.labels else [])]
     again = args.runtime != options.RANKS and all(map(os.path.isfile, filter(None, files)))
     again = again and path is not None
     if args.estimator != kinds.AUTO or args.scale is not None or not again:
         return None
-    console.note(f"{args.data}: {small}: columns are scaled, which --no-scale leaves out")
+    console.note(f"{args.data}: {small}: columns are scaled; --no-scale fits them as they are")
     args.scale = True
-    console.be_quiet(True)  # all of them has been said
+    console.be_quiet(True)  # the first reading has reported all facts
     try:
         return command_rows.load(args, args.data)
     finally:
@@ -353,36 +353,36 @@ def scaled(args: Any, small: str) -> command_rows.Loaded | None:
 
 
 def say_what(args: Any, task: str, loaded: command_rows.Loaded, small: str) -> None:
-    """Say which estimator was chosen, and if the rows do not suit its steps or its penalty."""
+    """Report the chosen estimator, and rows that do not suit its steps or its penalty."""
     name = kinds.KINDS[args.estimator].classes[task]
     if args.estimator == kinds.AUTO:
         what = "classes" if task == "classification" else "numbers"
-        console.note(f"the labels are {what}: fitting {name}; --estimator names another")
+        console.note(f"the labels are {what}: fitting {name}; --estimator chooses another")
     if small and not args.scale:
         console.say(
-            f"{args.data}: {small}: the penalty takes most of what they say, since it weighs "
-            "coefficients, which are large there; --scale makes columns alike"
+            f"{args.data}: {small}: the penalty removes most of their effect, because they need "
+            "large coefficients; --scale gives columns equal scales"
         )
     if args.estimator != "sgd" or kinds.given(args).get("learning_rate") == "auto":
         return
     from hogshare.estimators.column_scales import UnlikeColumns, unlike
 
     if (found := unlike(loaded.X)) is not None:
-        # in the command's words instead of the estimator's
+        # the command's own message replaces the estimator's warning
         warnings.simplefilter("ignore", UnlikeColumns)
         ratio, *places = found
         names = encoded_tables.made_names(loaded.encoder, loaded.names)
         larger, smaller = (repr(names[k]) if names else k + 1 for k in places)
         other = "logistic" if task == "classification" else "ridge"
         console.say(
-            f"columns {larger} and {smaller} differ {ratio:,.0f} times in scale, which steps of "
-            f"one size do not suit: --scale makes them alike; or take --learning-rate auto, or "
+            f"columns {larger} and {smaller} differ {ratio:,.0f} times in scale, too much for one "
+            f"step size: use --scale to give them equal scales; or --learning-rate auto, or "
             f"{other}"
         )
 
 
 def check_memory(data: str, n_features: int, n_vectors: int, called: str = "classes") -> None:
-    """Refuse a model that does not fit into memory, whoever is to fit it."""
+    """Refuse a model that does not fit into memory, for any estimator."""
     from hogshare.io import libsvm
     from hogshare.system import memory
 
@@ -395,7 +395,7 @@ def check_memory(data: str, n_features: int, n_vectors: int, called: str = "clas
 
 
 def fitted(task: str, args: Any, *given: Any, scored: evaluation.Evaluation | None = None) -> Any:
-    """Fit with progress on standard error; models of epochs are `scored`, and the last one is."""
+    """Fit with progress on standard error; score the model of each epoch and the final one."""
     import hogshare
     import hogshare.barriers
     from hogshare.estimators import few_rows
@@ -418,7 +418,7 @@ def fitted(task: str, args: Any, *given: Any, scored: evaluation.Evaluation | No
             else:
                 estimator._on_epoch = lambda epoch, snapshot: epochs.heard(estimator)
         elif args.estimator in SOON_FITTED and few_rows.are_few(given[0]):
-            pass  # who hears of epochs has workers fit them, which may compile first
+            pass  # with callbacks workers fit each epoch, and may compile first
         elif hasattr(estimator, "set_callbacks"):
             estimator.set_callbacks(evaluation.EpochProgress(progress))
         else:
@@ -430,7 +430,7 @@ def fitted(task: str, args: Any, *given: Any, scored: evaluation.Evaluation | No
 
 
 def save_on_the_way(estimator: Any, path: str, resume: bool) -> None:
-    """Have a fit saved on its way, and go on where the file says."""
+    """Save a fit to a checkpoint file, and continue from the file with `resume`."""
     import hogshare
 
     estimator._checkpoint = hogshare.Checkpoint(path, seconds=CHECKPOINT_SECONDS)
@@ -447,7 +447,7 @@ def reports_of(estimator: Any) -> list[Any]:
 
 
 def report_of(estimator: Any) -> Any:
-    """Return the report of the run as JSON knows it; a list where there are several."""
+    """Return the report of the run as data for JSON; a list if there are several."""
     reports = reports_of(estimator)
     for report in reports:
         if not report.workers:
@@ -457,7 +457,7 @@ def report_of(estimator: Any) -> Any:
 
 
 def summary(estimator: Any, task: str, seconds: float, given: list[Any]) -> list[tuple[str, str]]:
-    """Return what to report of a fit, by name."""
+    """Return the facts of a fit to print, by name."""
     reports = reports_of(estimator)
     name = type(estimator).__name__
     if name == rating_files.CLASS:
@@ -481,6 +481,6 @@ def summary(estimator: Any, task: str, seconds: float, given: list[Any]) -> list
         facts += [("no workers", "; ".join(report.headline() for report in reports))]
     facts += [("seconds", cell(seconds))]
     if name == rating_files.CLASS and (given[2] is None or estimator.loss == "bpr"):
-        return facts  # lists of the best have no score of pairs
+        return facts  # recommendations from pairs have no score per rating
     score = estimator.bound_ if task == "topics" else estimator.score(*given)
     return [*facts, (SCORES[task], cell(float(score)))]

@@ -1,4 +1,4 @@
-"""``hogshare info``: versions, the machine, what of it can be used and what its memory costs."""
+"""``hogshare info``: show versions, the machine, its usable part and its memory's speed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("numpy", "numba", "llvmlite", "scipy", "scikit-learn", "joblib")
 OPTIONAL = ("rich", "matplotlib", "mpi4py", "psutil")
-# of 67 values, among 47,236 features: what no SGD of ours can be faster than
+# of 67 values, among 47,236 features: a lower bound on the time of every SGD kernel
 FLOOR = "floor of sparse float32 rows, ns per nonzero"
 
 
@@ -27,13 +27,13 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--probe",
         action="store_true",
-        help="measure the machine's constants (a second) and keep them for the automatic choices",
+        help="measure the machine's constants (a second) and store them for automatic choices",
     )
     parser.set_defaults(run=run)
 
 
 def run(args: Any) -> int:
-    """Print the facts as a table or as JSON; store what has been measured."""
+    """Print the facts as a table or as JSON; store measured constants."""
     measured = probe() if args.probe else None
     facts = gather()
     if measured:
@@ -54,7 +54,7 @@ def probe() -> Machine:
 
 
 def gather() -> dict[str, Any]:
-    """Collect everything there is to tell, as plain data."""
+    """Collect all facts, as plain data."""
     import joblib
 
     from hogshare.kernels.jit import decorators
@@ -80,7 +80,7 @@ def gather() -> dict[str, Any]:
 
 
 def describe(machine: Machine, cores: int) -> dict[str, Any]:
-    """The constants, each with where it is from, and the floor that follows from them."""
+    """Return the constants with their origins, and the floor that follows from them."""
     sources = {True: "measured", False: "default"}
     return {
         "constants": {
@@ -92,7 +92,7 @@ def describe(machine: Machine, cores: int) -> dict[str, Any]:
 
 
 def version_of(name: str) -> str | None:
-    """Return the version of an installed distribution, or None; imports nothing of it."""
+    """Return the version of an installed distribution, or None, without importing it."""
     from importlib import metadata
 
     try:
@@ -102,7 +102,7 @@ def version_of(name: str) -> str | None:
 
 
 def _rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The facts as lines of two cells; what has parts has a line for each."""
+    """Yield the facts as lines of two cells; a fact with parts has a line for each."""
     for name, value in facts.items():
         if isinstance(value, dict):
             yield from ((f"{name}: {part}", _text(v)) for part, v in value.items())

@@ -1,4 +1,4 @@
-"""What ``hogshare fit`` can fit: estimators by name, and the options that each of them has."""
+"""The estimators of ``hogshare fit`` by name, and the options of each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from hogshare.cli import encoded_tables, options
 
-# option of the command -> parameter of the estimators, where the two differ
+# option of the command -> parameter of the estimators, if the names differ
 PARAMETERS = {
     "epochs": "max_iter",
     "n_topics": "n_components",
@@ -17,13 +17,13 @@ PARAMETERS = {
 
 @dataclass(frozen=True)
 class Kind:
-    """An estimator, or one for each task."""
+    """An estimator of the command, or one estimator for each task."""
 
     classes: dict[str, str]  # names of public classes by task
-    options: tuple[str, ...]  # that make sense for it, by their names in the parsed command line
+    options: tuple[str, ...]  # its options, by their names in the parsed command line
     labelled: bool = True  # whether it learns from labels
     always: dict[str, Any] = field(default_factory=dict)  # parameters that the command sets
-    losses: tuple[str, ...] = ()  # of --loss, if not those of the task
+    losses: tuple[str, ...] = ()  # values of --loss, if they differ from the task's
 
 
 AUTO = "auto"
@@ -64,25 +64,25 @@ KINDS = {
         losses=options.RATINGS_LOSSES,
     ),
 }
-# what to take instead of an option that an estimator does not have
+# advice for an option that an estimator does not have
 SQUARED = "its loss is the squared error; --estimator sgd has others"
 INSTEAD = {
-    ("sgd", "C"): "take --alpha, which is 1 / (C * rows)",
-    ("logistic", "alpha"): "take --C, which is 1 / (alpha * rows)",
-    ("logistic", "penalty"): "--l1-ratio 1 is an l1 penalty there, and l2 needs no option",
+    ("sgd", "C"): "use --alpha, which is 1 / (C * rows)",
+    ("logistic", "alpha"): "use --C, which is 1 / (alpha * rows)",
+    ("logistic", "penalty"): "--l1-ratio 1 is its l1 penalty, and l2 needs no option",
     ("logistic", "loss"): "its loss is log_loss; --estimator sgd has others",
     ("ridge", "C"): "take --alpha",
     ("ridge", "loss"): SQUARED,
-    ("ridge", "penalty"): "its penalty is l2; for l1 take --estimator lasso, or logistic for "
+    ("ridge", "penalty"): "its penalty is l2; for l1 use --estimator lasso, or logistic for "
     "classes with --l1-ratio 1",
     ("ridge", "l1_ratio"): "its penalty is l2; --estimator elastic-net has both",
     ("lasso", "C"): "take --alpha",
     ("lasso", "loss"): SQUARED,
-    ("lasso", "penalty"): "its penalty is l1; for l2 take --estimator ridge, for both elastic-net",
+    ("lasso", "penalty"): "its penalty is l1; for l2 use --estimator ridge, for both elastic-net",
     ("lasso", "l1_ratio"): "its penalty is l1; --estimator elastic-net has both",
     ("elastic-net", "C"): "take --alpha",
     ("elastic-net", "loss"): SQUARED,
-    ("elastic-net", "penalty"): "take --l1-ratio: 1 is l1, 0 is l2",
+    ("elastic-net", "penalty"): "use --l1-ratio: 1 is l1, 0 is l2",
     ("topics", "tol"): "it makes --epochs passes over the documents",
     ("mlp", "loss"): "it is log_loss for classes and the squared error for numbers",
     ("mlp", "penalty"): "its penalty is l2",
@@ -93,15 +93,15 @@ INSTEAD = {
 
 
 def given(args: Any) -> dict[str, Any]:
-    """Return the options of estimators that the command line names; the others are left out."""
+    """Return the estimator options given on the command line."""
     every = {name for kind in KINDS.values() for name in kind.options}
     return {name: value for name, value in vars(args).items() if name in every}
 
 
 def settled(args: Any, named: dict[str, Any]) -> str:
-    """The estimator of a command line: that of auto is sgd, if an option is named that only it has.
+    """Return the estimator of a command line; auto is sgd if an option is given that only sgd has.
 
-    What else auto is depends on the labels: logistic for classes, ridge for numbers.
+    Otherwise auto depends on the labels: logistic for classes, ridge for numbers.
     """
     own, of_sgd = KINDS[AUTO].options, KINDS["sgd"].options
     needs_sgd = any(name in of_sgd and name not in own for name in named)
@@ -110,7 +110,7 @@ def settled(args: Any, named: dict[str, Any]) -> str:
 
 
 def check(args: Any) -> None:
-    """Refuse a command line that makes no sense, whatever the rows are."""
+    """Refuse a command line whose options contradict each other, before rows are read."""
     named = given(args)
     args.estimator = settled(args, named)
     kind = KINDS[args.estimator]
@@ -132,19 +132,19 @@ def check(args: Any) -> None:
             raise options.WrongCommandLine(f"--l1-ratio needs --penalty elasticnet, not {penalty}")
     if args.checkpoint and args.estimator != "sgd":
         raise options.WrongCommandLine(
-            f"--checkpoint is for --estimator sgd; {args.estimator} is not saved on its way"
+            f"--checkpoint is for --estimator sgd; {args.estimator} cannot save a run"
         )
     if args.resume and not args.checkpoint:
         raise options.WrongCommandLine("--resume needs --checkpoint, which names the file")
     if args.task != "auto" and args.task not in kind.classes:
         others = [other for other, k in KINDS.items() if args.task in k.classes]
         raise options.WrongCommandLine(
-            f"--estimator {args.estimator} is not for {args.task}; take {', '.join(others)}"
+            f"--estimator {args.estimator} is not for {args.task}; use {', '.join(others)}"
         )
     if args.runtime == "caller" and args.n_jobs not in (None, 1):
         raise options.WrongCommandLine(
-            f"--runtime caller runs one worker, and --n-jobs {args.n_jobs} asks for others; "
-            "threads and processes run several"
+            f"--runtime caller runs one worker, but --n-jobs is {args.n_jobs}; use --runtime "
+            "threads or processes for several"
         )
     _check_tasks(args)
     encoded_tables.check(args, args.estimator != options.FACTORISATION, not kind.labelled)
@@ -155,19 +155,19 @@ def check(args: Any) -> None:
     if args.eval and (not kind.labelled or args.estimator == options.FACTORISATION):
         raise options.WrongCommandLine(
             f"--eval is not for --estimator {args.estimator}, whose epochs have no score of rows; "
-            "hogshare predict scores a model"
+            "score the model with hogshare predict"
         )
     if args.labels and args.missing == "drop":
         raise options.WrongCommandLine(
-            "--missing drop is not for --labels, which has a label for each row: have the labels "
-            "in a column, or take --missing mean or indicator"
+            "--missing drop is not for --labels, whose file has a label for each row: put the "
+            "labels into a column, or use --missing mean or indicator"
         )
     if args.labels and args.label_column:
-        raise options.WrongCommandLine("--labels and --label-column both say where labels are")
+        raise options.WrongCommandLine("--labels and --label-column exclude each other: give one")
 
 
 def _check_tasks(args: Any) -> None:
-    """Refuse options that are for no task that it can still be."""
+    """Refuse options that apply to none of the tasks still possible."""
     task = _said_task(args)
     refused = []
     for one in KINDS[args.estimator].classes if task is None else (task,):
@@ -203,7 +203,7 @@ def check_task(args: Any, task: str) -> None:
 
 
 def _check_rate(named: dict[str, Any], task: str) -> None:
-    """Refuse what does not go with how the step size is found."""
+    """Refuse options that do not suit the learning rate."""
     is_class = task == "classification"
     rate = named.get("learning_rate", "optimal" if is_class else "invscaling")
     loss = named.get("loss", "hinge" if is_class else "squared_error")
@@ -214,22 +214,22 @@ def _check_rate(named: dict[str, Any], task: str) -> None:
         )
     if rate == "auto" and named.get("average"):
         raise options.WrongCommandLine(
-            "--average is not for --learning-rate auto, which leaves no noise to average away"
+            "--average is not for --learning-rate auto, which leaves no noise to average out"
         )
     if rate == "auto" and loss == "perceptron":
         raise options.WrongCommandLine(
             "--loss perceptron is not for --learning-rate auto: a model of zeros is its optimum; "
-            "take --loss hinge, or --learning-rate constant"
+            "use --loss hinge, or --learning-rate constant"
         )
     if rate == "optimal" and named.get("alpha") == 0:
         raise options.WrongCommandLine(
-            "--alpha 0 is not for --learning-rate optimal, whose steps are by it; take auto, or "
+            "--alpha 0 is not for --learning-rate optimal, whose steps depend on it; use auto, or "
             "constant"
         )
 
 
 def _said_task(args: Any) -> str | None:
-    """The task that was named, or the estimator's only one; None leaves it to the labels."""
+    """Return the given task, or the estimator's only one; None if the labels decide."""
     if args.task != "auto":
         return str(args.task)
     tasks = list(KINDS[args.estimator].classes)
@@ -237,12 +237,12 @@ def _said_task(args: Any) -> str | None:
 
 
 def task_of(args: Any, y: Any, data: str) -> str:
-    """Return the task that was named, or the estimator's only one, or what the labels tell.
+    """Return the given task, the estimator's only one, or the one that the labels imply.
 
     Raises
     ------
     ValueError
-        If the labels of `data` leave it open.
+        If the labels of `data` do not decide the task.
     WrongCommandLine
         If an option is for the other task.
     """
@@ -255,11 +255,11 @@ def task_of(args: Any, y: Any, data: str) -> str:
 
 
 def parameters(args: Any) -> dict[str, Any]:
-    """Return what goes to the estimator and into the model file: what was given, no defaults."""
+    """Return the given parameters for the estimator and the model file, without defaults."""
     params = {PARAMETERS.get(name, name): value for name, value in given(args).items()}
     params |= KINDS[args.estimator].always
     if args.estimator == "sgd" and params.get("penalty") == "none":
         params["penalty"] = None
     if args.estimator in ("logistic", AUTO) and params.get("l1_ratio"):
-        params["solver"] = "saga"  # the name by which scikit-learn accepts l1
+        params["solver"] = "saga"  # scikit-learn accepts l1 only with this name
     return params

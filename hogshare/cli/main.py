@@ -1,8 +1,8 @@
-"""Parse the command line, run one command, and turn whatever goes wrong into one sentence.
+"""Parse the command line, run one command, and report any error as one sentence.
 
-Exit codes: 0 done, 1 something went wrong, 2 the command line was, 130 stopped by Ctrl-C, 141
-nobody reads the output any more (as of a program that SIGPIPE ended). Data go to standard output,
-everything else to standard error. ``HOGSHARE_DEBUG=1`` shows tracebacks.
+Exit codes: 0 success, 1 error, 2 wrong command line, 130 stopped by Ctrl-C, 141 the reader of the
+output is gone (as for a program ended by SIGPIPE). Data go to standard output, everything else to
+standard error. ``HOGSHARE_DEBUG=1`` shows tracebacks.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ examples:
   hogshare doctor
 """
 
-# what users meet in the ordinary course: their sentence is enough
+# expected errors: they are shown as a sentence, without the exception's type
 EXPECTED = (ValueError, OSError, MemoryError, ImportError)
 
 
 class _SayHandler(logging.Handler):
-    """Messages of the library, such as that kernels are being compiled, on standard error."""
+    """Print the library's messages, such as on compiling kernels, on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         console.note(f"hogshare: {record.getMessage()}")
 
     def __eq__(self, other: object) -> bool:
-        # a second call of `main` in one process adds no second handler
+        # `addHandler` skips equal handlers: a second call of `main` in one process adds none
         return isinstance(other, _SayHandler)
 
     __hash__ = logging.Handler.__hash__
@@ -61,7 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
     )
     parser.add_argument("--version", action="version", version=f"hogshare {__version__}")
-    parser.set_defaults(prints=lambda args: True)  # but for commands that write files alone
+    parser.set_defaults(prints=lambda args: True)  # commands that only write files override it
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     from hogshare.lab import experiments as bench
     from hogshare.lab.claims import reproduce
@@ -73,11 +73,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments, or those of the process; return its exit code."""
+    """Run the command with these arguments, or the process's; return its exit code."""
     console.fill_streams()
     try:
         args = build_parser().parse_args(argv)
-    except SystemExit as leaving:  # --help, --version, or a command line that is wrong
+    except SystemExit as leaving:  # --help, --version, or a wrong command line
         return leaving.code if isinstance(leaving.code, int) else 2
     console.be_quiet(getattr(args, "quiet", False))
     in_words = options.words_of(args)
@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.say(f"hogshare: error: {error}")
         return 2
     except BrokenPipeError:
-        # the reader of our output has gone: nobody is left to tell
+        # the reader of the output is gone: no message can reach it
         _close_output()
         return 128 + signal.SIGPIPE
     except Exception as error:
@@ -114,13 +114,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _close_output() -> None:
-    """Let what cannot be written any more go nowhere, or the interpreter would try at its end."""
+    """Redirect standard output to the null device, so the interpreter's last flush succeeds."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def sentence(error: Exception) -> str:
-    """What went wrong, on one line."""
+    """Describe an error on one line."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename or repr('')}: {error.strerror}"
     text = " ".join(str(error).split()) or type(error).__name__

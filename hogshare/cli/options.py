@@ -1,6 +1,6 @@
 """Command-line options that several commands share, and the types of their values.
 
-A value of the wrong kind is argparse's business: one sentence and exit code 2.
+argparse reports a value of the wrong type, with one sentence and exit code 2.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ DATA_HELP = (
     "input, or the name of a data set: zipf, zipf-small, breast_cancer, digits, rcv1, covtype, "
     "20newsgroups, a9a, imdb, ..."
 )
-FACTORISATION = "factorisation"  # what has ratings in place of rows and labels
+FACTORISATION = "factorisation"  # the estimator of ratings instead of rows and labels
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's, whose errors name what was probably meant."""
+    """An argparse parser whose errors suggest the probable name."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"formatter_class": HelpFormatter, **settings})
 
     def error(self, message: str) -> NoReturn:
-        """Print what is wrong, what was probably meant, and where the help is, and leave."""
+        """Print the error, the probable name and a pointer to the help, and exit."""
         from hogshare.cli import console
         from hogshare.system.messages import nearest
 
-        message, mark, name = message.partition(" Did you mean ")  # by who knows the names
+        message, mark, name = message.partition(" Did you mean ")  # already added by the type
         meant = f"{mark}{name}"
         if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
             meant = nearest(found[1], re.findall(r"[^\s',]+", found[2]))
@@ -66,7 +66,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _flags(parser: argparse.ArgumentParser) -> set[str]:
-    """All options of a parser and of those of its commands."""
+    """Return all options of a parser and of its commands' parsers."""
     known = set()
     for action in parser._actions:
         known |= set(action.option_strings)
@@ -77,7 +77,7 @@ def _flags(parser: argparse.ArgumentParser) -> set[str]:
 
 
 class WrongCommandLine(ValueError):
-    """Options that do not go together: exit code 2, as for what argparse refuses itself."""
+    """Options that do not fit together: exit code 2, as for argparse's own errors."""
 
 
 Number = TypeVar("Number", int, float)
@@ -86,7 +86,7 @@ Number = TypeVar("Number", int, float)
 def number(
     kind: Callable[[str], Number], accept: Callable[[Number], bool], words: str
 ) -> Callable[[str], Number]:
-    """Make a type for argparse: a number that is accepted, or a sentence that says what is."""
+    """Make a type for argparse: an accepted number, or an error that says what is accepted."""
 
     def parse(text: str) -> Number:
         try:
@@ -111,7 +111,7 @@ _at_most = number(int, lambda n: n >= 1, "auto, error or a whole number of at le
 seed = number(int, lambda n: 0 <= n < 2**32, "a whole number from 0 to 4294967295")
 
 
-# the options that say what a parameter of the library says, in messages
+# the options that replace the library's parameters in messages
 FLAGS = {
     "n_jobs": ("n_jobs",),
     "n_workers": ("n_jobs", "workers"),
@@ -123,26 +123,26 @@ FLAGS = {
     "class_weight": ("class_weight",),
     "label_column": ("label_column",),
 }
-# these are words as well, and parameters only with their value
+# these names are also English words: they are parameters only if followed by a value
 WORDS = ("runtime", "barrier", "loss", "penalty", "alpha", "tol")
 _NAMES = re.compile(
     rf"(?<![\w./'\"-])(?:(?P<word>{'|'.join(WORDS)})=|(?P<name>{'|'.join(FLAGS)})(?:=|(?![\w/'\"])"
     r"(?!\.\w)))(?P<value>'[^']*')?"
 )
 
-# advice to set what the command has no option for
+# advice to set parameters that the command has no option for
 _OTHERS = re.compile(r" [A-Z][^.]*(?<![\w./'\"-])solver='[^.]*\.")
 
 
 def words_of(args: argparse.Namespace) -> Callable[[str], str]:
-    """Return what puts a message of the library into words of a command line: its options."""
+    """Return a function that replaces parameters in a library message by command options."""
     known = vars(args)
 
     def in_words(text: str) -> str:
         def flag(found: re.Match[str]) -> str:
             options = FLAGS.get(found["name"], (found["word"],))
             dest = next((name for name in options if name in known), None)
-            if dest is None and "estimator" in known:  # whose options are absent unless given
+            if dest is None and "estimator" in known:  # estimator options are absent unless given
                 dest = options[0]
             if dest is None:
                 return found[0]
@@ -157,36 +157,36 @@ def words_of(args: argparse.Namespace) -> Callable[[str], str]:
 
 
 def worker_counts(text: str) -> list[int]:
-    """Parse worker counts with commas between, such as ``1,2,4``."""
+    """Parse comma-separated worker counts, such as ``1,2,4``."""
     return sorted({positive_int(part) for part in text.split(",")})
 
 
 def layers(text: str) -> tuple[int, ...]:
-    """Parse units of hidden layers, from the first on."""
+    """Parse comma-separated units of hidden layers, in order."""
     return tuple(positive_int(part) for part in text.split(","))
 
 
 def targets(text: str) -> tuple[float, ...]:
-    """Parse distances from the optimum with commas between, such as ``1e-1,1e-2``."""
+    """Parse comma-separated distances from the optimum, such as ``1e-1,1e-2``."""
     return tuple(sorted({positive(part) for part in text.split(",")}, reverse=True))
 
 
 def names(text: str) -> list[str]:
-    """Parse names with commas between."""
+    """Parse comma-separated names."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def categories(text: str) -> str | int:
-    """Parse ``auto``, ``error`` or how many texts a column may have."""
+    """Parse ``auto``, ``error`` or the largest number of different texts of a column."""
     return text if text in ("auto", "error") else _at_most(text)
 
 
 def or_none(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Make a type for argparse: the same, where ``none`` stands for None."""
+    """Make a type for argparse: as `parse`, with ``none`` for None."""
     return lambda text: None if text == "none" else parse(text)
 
 
-poll = or_none(positive)  # seconds; none: to pass at the very moment
+poll = or_none(positive)  # seconds between polls; none: pass as soon as the barrier allows
 tolerance = or_none(not_negative)  # none: never to stop early
 _interval = or_none(number(int, lambda n: n >= 1, "auto, none or a whole number of at least 1"))
 
@@ -199,7 +199,7 @@ def exchange(text: str) -> str | int | None:
 def pair(
     first: Callable[[str], float], second: Callable[[str], float], what: str
 ) -> Callable[[str], tuple[float, float]]:
-    """Make a type for argparse: two numbers with a comma between."""
+    """Make a type for argparse: two comma-separated numbers."""
 
     def parse(text: str) -> tuple[float, float]:
         parts = text.split(",")
@@ -215,7 +215,7 @@ slow_workers = pair(share, positive, "a share and a factor, such as 0.05,4")
 
 
 def known_name(text: str, known: Iterable[str]) -> str:
-    """Return a name as it is spelt among those that are known, whatever its capitals."""
+    """Return the known spelling of a name, ignoring case."""
     from hogshare.system.messages import listed, nearest
 
     known = tuple(known)
@@ -244,17 +244,19 @@ def graph(text: str) -> str:
 
 
 def delimiter(text: str) -> str:
-    """Parse what is between cells of CSV: a name or a character."""
+    """Parse the separator of CSV cells: a name or a character."""
     from hogshare.io.csv_records import NAMES
 
     mark = NAMES.get(text.lower(), "\t" if text == r"\t" else text)
     if mark not in NAMES.values() and (len(mark) != 1 or mark.isalnum() or mark in "+-._\"'\r\n "):
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(NAMES)} and no mark")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is none of {', '.join(NAMES)} and not a single mark"
+        )
     return mark
 
 
 def read_by(module: str) -> Callable[[str], str]:
-    """Make a type for argparse: what a module's `parse` takes, as it was written."""
+    """Make a type for argparse: text that a module's `parse` accepts, returned as given."""
     return lambda text: checked(importlib.import_module(module).parse, text)
 
 
@@ -264,7 +266,7 @@ stragglers = read_by("hogshare.stragglers")  # such as cds:0.6
 
 
 def checked(parse: Callable[[str], object], text: str) -> str:
-    """Return a name that `parse` takes, in small letters."""
+    """Return a name that `parse` accepts, in lower case."""
     try:
         parse(text)
     except ValueError as error:
@@ -273,7 +275,7 @@ def checked(parse: Callable[[str], object], text: str) -> str:
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Fill paragraphs, except those of indented lines or examples, which are to be copied."""
+    """Fill paragraphs, except indented lines and examples, which users copy."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         parts = text.split("\n\n")
@@ -286,7 +288,7 @@ class HelpFormatter(argparse.HelpFormatter):
 
 
 def add_data_options(parser: Any) -> None:
-    """Add what says where rows and labels come from, and in which precision they are taken."""
+    """Add the options for the source and the precision of rows and labels."""
     add_file_options(
         parser, "0 if an index 0 occurs, else 1", "the one called label, target, class or y"
     )
@@ -294,13 +296,13 @@ def add_data_options(parser: Any) -> None:
         "--n-features",
         type=positive_int,
         metavar="N",
-        help="columns of LIBSVM text or LDA-C; an index beyond is an error (default: the largest "
+        help="columns of LIBSVM text or LDA-C; a larger index is an error (default: the largest "
         "index)",
     )
     parser.add_argument(
         "--labels",
         metavar="FILE",
-        help="labels for rows that come without: a .npy array, or text with one in each line; -: "
+        help="labels for rows without them: a .npy array, or text with one label per line; -: "
         "standard input",
     )
     parser.add_argument(
@@ -312,33 +314,34 @@ def add_data_options(parser: Any) -> None:
 
 
 def add_table_options(parser: Any) -> None:
-    """Add what becomes of the columns of a table."""
+    """Add the options for encoding the columns of a table."""
     parser.add_argument(
         "--missing",
         choices=("mean", "indicator", "drop", "error"),
-        help="what becomes of missing values: the column's mean; the mean and a column of 0 and 1 "
-        "that says where; rows that have some are left out; an error (default: mean)",
+        help="how to treat missing values. mean: fill in the column's mean; indicator: the mean, "
+        "and a column of 0 and 1 that marks them; drop: leave out their rows; or error "
+        "(default: mean)",
     )
     parser.add_argument(
         "--categories",
         type=categories,
         metavar="auto|error|N",
-        help="what becomes of text: a column of 0 and 1 for each text, of up to 1,000 in a "
-        "column, or N; or an error (default: auto)",
+        help="how to treat text. auto or N: a column of 0 and 1 for each different text, up to "
+        "1,000 or N per column; error (default: auto)",
     )
     parser.add_argument(
         "--scale",
         action=argparse.BooleanOptionalAction,
-        help="have columns of numbers a standard deviation of 1 and, in dense rows, a mean of 0; "
-        "the model does the same to rows that it predicts (default: where --estimator is auto and "
-        "columns of small numbers need it)",
+        help="scale columns of numbers to a standard deviation of 1 and, in dense rows, a mean of "
+        "0; the model scales rows that it predicts in the same way (default: if --estimator is "
+        "auto and columns of small numbers need it)",
     )
 
 
 def add_file_options(parser: Any, base: str, label: str) -> None:
-    """Add what says how a file is found and read.
+    """Add the options for finding and reading a file.
 
-    `base` is where indices begin by default, `label` which column of CSV has the labels.
+    `base` describes the default start of indices, `label` the default labels' column of CSV.
     """
     parser.add_argument(
         "--data-home",
@@ -361,33 +364,33 @@ def add_file_options(parser: Any, base: str, label: str) -> None:
         "--columns",
         type=names,
         metavar="COLUMN[,...]",
-        help="of a table: the columns that are used, by their names or numbers, such as "
-        "age,city or 1,3-7 (default: all but the labels')",
+        help="of a table: the columns to use, by name or number, such as age,city or 1,3-7 "
+        "(default: all but the labels')",
     )
     parser.add_argument(
         "--drop",
         type=names,
         metavar="COLUMN[,...]",
-        help="of a table: columns that are not used, such as an id",
+        help="of a table: columns to leave out, such as an id",
     )
     parser.add_argument(
         "--delimiter",
         type=delimiter,
         metavar="MARK",
-        help="of CSV, between cells: comma, semicolon, tab, bar, blanks or a character (default: "
-        "what makes as many cells of each of the first lines)",
+        help="separator of CSV cells: comma, semicolon, tab, bar, blanks or a character (default: "
+        "the one that gives the first lines equal numbers of cells)",
     )
     parser.add_argument(
         "--decimal",
         choices=("point", "comma"),
-        help="of CSV: numbers have this before decimals, and the other, blanks or apostrophes "
-        "between thousands, as in 1,234.5 or 1.234,5 (default: a point, and nothing)",
+        help="decimal separator of CSV; the other one, blanks or apostrophes separate thousands, "
+        "as in 1,234.5 or 1.234,5 (default: a point, and no separator of thousands)",
     )
     parser.add_argument(
         "--header",
         choices=("auto", "yes", "no"),
         default="auto",
-        help="of CSV: whether the first line has names (default: by what it looks like)",
+        help="of CSV: whether the first line has names (default: detected)",
     )
     bases = parser.add_mutually_exclusive_group()
     bases.add_argument(
@@ -409,23 +412,21 @@ def add_file_options(parser: Any, base: str, label: str) -> None:
 
 
 def workers(args: Any) -> dict[str, Any]:
-    """The parameters of an estimator that say who fits it, as the command line has them."""
+    """Return the estimator parameters on workers given on the command line."""
     jobs = args.n_jobs or (1 if args.runtime == "caller" else -1)
     return {"n_jobs": jobs, "runtime": args.runtime}
 
 
 def add_quiet(parser: Any, more: str = "") -> None:
-    """Add -q, and -v if there is more to say."""
+    """Add -q, and -v if more output is possible."""
     group = parser.add_mutually_exclusive_group()
-    group.add_argument(
-        "-q", "--quiet", action="store_true", help="say nothing but warnings and errors"
-    )
+    group.add_argument("-q", "--quiet", action="store_true", help="print only warnings and errors")
     if more:
-        group.add_argument("-v", "--verbose", action="store_true", help=f"say what is done {more}")
+        group.add_argument("-v", "--verbose", action="store_true", help=f"print progress {more}")
 
 
 def flag_of(name: str, value: Any = None) -> str:
-    """The option that gives a value to a name of the parsed command line."""
+    """Return the option that sets a name of the parsed command line to a value."""
     if name == "zero_based" and value is False:
         return "--one-based"
     return f"--{name.replace('_', '-')}"

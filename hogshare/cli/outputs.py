@@ -1,6 +1,7 @@
-"""Where a command's results go besides the table: JSON and a plot.
+"""Outputs of a command besides the table: JSON and a plot.
 
-`check` is called before the work, so that nobody measures for an hour what cannot be written.
+`check` is called before the work: an hour of measuring must not end in a file that cannot be
+written.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from hogshare.cli import console, options
 from hogshare.io import tables
 from hogshare.system import files
 
-PRINT = "-"  # the name that means standard output
+PRINT = "-"  # the file name for standard output
 
 
 def add_options(parser: Any, is_drawn: bool = True) -> None:
-    """Add the options; without a picture ``--json`` alone."""
+    """Add the options; for a command without a plot, only ``--json``."""
     parser.add_argument("--json", metavar="FILE", help="write everything measured; -: print it")
     if is_drawn:
         parser.add_argument("--plot", metavar="FILE", help="draw it (needs matplotlib)")
@@ -35,9 +36,9 @@ def check(args: Any) -> None:
     Raises
     ------
     ImportError
-        If a plot is asked for and matplotlib is not installed.
+        If a plot is requested and matplotlib is not installed.
     OSError, WrongCommandLine
-        If a file cannot be written, or matplotlib does not write that kind of plot.
+        If a file cannot be written, or matplotlib does not support the plot's format.
     """
     check_file(args.json)
     if not args.plot:
@@ -50,16 +51,16 @@ def check(args: Any) -> None:
     kind = path.suffix.lower().removeprefix(".")
     if kind not in known:
         raise options.WrongCommandLine(
-            f"--plot {args.plot}: nothing draws .{kind}; choose from .{', .'.join(known)}"
+            f"--plot {args.plot}: .{kind} is not supported; choose from .{', .'.join(known)}"
         )
     files.check(path)
 
 
 def check_all(read: dict[str, str | None], written: dict[str, str | None], *printed: str) -> None:
-    """Refuse files that a command would read and write, before it does.
+    """Refuse, before the work, a file that a command would both read and write.
 
-    `read` and `written` are files by how the command line calls them; `printed` are those of the
-    second that - prints.
+    `read` and `written` are files by their options; `printed` are the options of `written` for
+    which - means standard output.
     """
     check_distinct({**read, **written})
     check_no_print(written, *printed)
@@ -68,18 +69,18 @@ def check_all(read: dict[str, str | None], written: dict[str, str | None], *prin
 
 
 def check_file(path: str | None) -> None:
-    """Refuse a file that cannot be written; None and - are none."""
+    """Refuse a file that cannot be written; None and - are no files."""
     if path is not None and path != PRINT:
         files.check(path)
 
 
 def check_no_print(named: dict[str, str | None], *printed: str) -> None:
-    """Refuse to print what is no text, and two things on one output; as `check_all`."""
+    """Refuse - for outputs that are not text, and for two outputs; parameters as `check_all`."""
     for flag, path in named.items():
         if path == PRINT and flag not in printed:
             raise options.WrongCommandLine(
-                f"{flag} - would be a file of that name; {flag} ./- writes it, and {flag} "
-                "/dev/stdout to standard output"
+                f"{flag} - is not standard output; use {flag} ./- for a file of that name, or "
+                f"{flag} /dev/stdout"
             )
     found = [flag for flag, path in named.items() if path == PRINT or is_printed(path)]
     if len(found) > 1:
@@ -87,7 +88,7 @@ def check_no_print(named: dict[str, str | None], *printed: str) -> None:
 
 
 def is_printed(path: str | None) -> bool:
-    """Whether a file is what standard output goes to; devices take what comes."""
+    """Whether a file is the target of standard output; devices do not count."""
     if path is None or path == PRINT or sys.__stdout__ is None:
         return False
     try:
@@ -98,18 +99,18 @@ def is_printed(path: str | None) -> bool:
 
 
 def check_distinct(named: dict[str, str | None]) -> None:
-    """Refuse that two files are one, of which the later would overwrite the earlier."""
+    """Refuse two options for one file, because the later output would overwrite the earlier."""
     given = [(flag, path) for flag, path in named.items() if path not in (None, PRINT)]
     for (flag, path), (other, second) in itertools.combinations(given, 2):
         if files.overwrite_each_other(str(path), str(second)):
             raise options.WrongCommandLine(f"{flag} and {other} name one file; they need two")
 
 
-def write_json(path: str | None, told: Any) -> None:
-    """Write JSON to a file, or print it, if that is asked for."""
+def write_json(path: str | None, data: Any) -> None:
+    """Write data as JSON to a file, or print it; do nothing for None."""
     if path is None:
         return
-    write_text(path, json.dumps(told, indent=2, allow_nan=False))
+    write_text(path, json.dumps(data, indent=2, allow_nan=False))
 
 
 def write_text(path: str, text: str) -> None:
@@ -121,17 +122,17 @@ def write_text(path: str, text: str) -> None:
 
 
 def show_fit(args: Any, facts: list[tuple[str, str]]) -> None:
-    """Print what has come of a fit, whose model is in its file, where anybody reads it."""
+    """Print the facts of a fit whose model is stored, on an output that is not the model's."""
     table = ("what", "value"), [*facts, ("model", args.model)]
     if is_printed(args.model) or is_printed(args.json):
         for line in tables.text_table(*table).splitlines():
-            console.say(line)  # the other would be spoilt
+            console.say(line)  # the text would spoil the model on standard output
     elif sys.stdout is not None:
         console.show_table(*table)
 
 
 def store(args: Any, result: dict[str, Any], show: Any, draw: Any) -> None:
-    """Print a result, as a table or as JSON, and write the files that were asked for."""
+    """Print a result as a table or as JSON, and write the requested files."""
     if args.json != PRINT:
         show(result)
     write_json(args.json, result)

@@ -1,18 +1,19 @@
-"""Whether columns' scales do not suit one penalty for all."""
+"""Columns whose scale does not suit a common penalty."""
 
 from __future__ import annotations
 
 from typing import Any
 
-VALUES = 200_000  # of the rows that are read
+VALUES = 200_000  # values of a matrix to examine
 
 
 def shrunk(X: Any, weight: float) -> list[int]:
-    """Columns of which the penalty takes more than half, smallest first.
+    """Return the columns whose coefficients the penalty shrinks by more than half, worst first.
 
-    Of dense rows. A column's coefficient is divided by 1 + weight / (n * variance), as a penalty of
-    `weight` * coefficient^2 does it to least squares where columns are at right angles. Columns of
-    0 and 1 are left out, as others fit them unscaled, too, and constants. Some rows are read.
+    For dense rows; a sample of the rows is examined. A coefficient is divided by
+    ``1 + weight / (n * variance)``, as a penalty of ``weight * coefficient**2`` does in least
+    squares with orthogonal columns. Columns of 0 and 1, which other libraries fit unscaled too,
+    and constant columns are left out.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""``hogshare predict``: what a stored model says of the rows of a file."""
+"""``hogshare predict``: predict the rows of a file with a stored model."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ if TYPE_CHECKING:
     from hogshare.cli.scores import Score
 
 DESCRIPTION = """\
-Print one prediction a line. With --proba, the first line has the classes and every other line their
-probabilities, with tabs between. Of a model of topics every line has the document's share of each,
-with tabs between, and labels of the file are ignored. Rows of text are predicted as they come, so
-that a pipe may be as long as it likes.
+Print one prediction per line. With --proba, the first line has the classes and every other line
+their probabilities, separated by tabs. For a model of topics every line has the document's shares
+of the topics, separated by tabs, and labels of the file are ignored. Rows of text are predicted as
+they arrive, so a pipe may be of any length.
 
-In a file of LIBSVM text the model's columns are taken from where those of the file that it was
-fitted to were: indices begin at 0 or 1 as they did there. Values in further columns are left out,
-and columns that do not occur are zero. In CSV they are found by their names, if the file that the
-model was fitted to had names, else in their order.
+In LIBSVM text, indices begin at 0 or 1 as in the file that the model was fitted to. Values in
+further columns are left out, and columns that do not occur are zero. In CSV, columns are found by
+name if the file of the fit had names, else in order.
 
-Of a factorisation a line of DATA is a user and an item, and a rating if the predictions are to be
-compared with it."""
+For a factorisation a line of DATA is a user and an item, and optionally a rating to compare the
+prediction with."""
 EXAMPLES = """\
 examples:
   hogshare predict a9a.npz a9a.t.xz --out labels.txt
@@ -46,14 +45,14 @@ def add_parser(commands: Any) -> None:
     options.add_file_options(
         parser,
         "as in the file that the model was fitted to",
-        "as in that file, if it is there; labels are only compared",
+        "as in that file, if present; labels are only compared",
     )
     options.add_quiet(parser)
     parser.set_defaults(run=run, prints=lambda args: args.out == outputs.PRINT)
 
 
 def run(args: Any) -> int:
-    """Predict and print; say the score where the rows have labels."""
+    """Predict and print; report the score if the rows have labels."""
     from hogshare.cli.csv_columns import Expected
     from hogshare.cli.scores import Score
     from hogshare.estimators import fitted_attributes
@@ -63,7 +62,7 @@ def run(args: Any) -> int:
         outputs.check_distinct({flag: path, "--out": args.out})
     outputs.check_file(args.out)
     saved = model_file.load(command_rows.path_of(args.model))
-    # rows have the model's columns in its order, and no names of their own
+    # rows have the model's columns in the model's order, without names
     names = saved.attributes.pop("feature_names_in_", None)
     estimator = save_load.to_estimator(saved, args.model)
     check_probabilities(estimator, args.proba)
@@ -91,7 +90,7 @@ def run(args: Any) -> int:
 
 
 def predicted(args: Any, estimator: Any, parts: Any, score: Score) -> Iterator[list[str]]:
-    """Lines of predictions, part by part: labels, probabilities, or each document's topics."""
+    """Yield lines of predictions, part by part: labels, probabilities, or shares of topics."""
     from hogshare.cli import label_tasks
 
     begun = is_said = False
@@ -115,7 +114,7 @@ def predicted(args: Any, estimator: Any, parts: Any, score: Score) -> Iterator[l
 
 @contextmanager
 def writer(path: str) -> Iterator[Any]:
-    """A function that writes text to a file, or prints it, at once."""
+    """Provide a function that writes text to a file, or prints it, at once."""
     from pathlib import Path
 
     from hogshare.system import files
@@ -133,7 +132,7 @@ def writer(path: str) -> Iterator[Any]:
 
 
 def check_probabilities(estimator: Any, proba: bool) -> None:
-    """Refuse probabilities of a model that has none."""
+    """Refuse probabilities from a model that has none."""
     if proba and not hasattr(estimator, "predict_proba"):
         loss = f" with loss {estimator.loss}" if hasattr(estimator, "loss") else ""
         raise ValueError(

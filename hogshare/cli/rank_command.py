@@ -1,6 +1,6 @@
-"""A command on the ranks of MPI: each reads its part of the rows, and rank 0 does all else.
+"""A command on MPI ranks: each reads its part of the rows, and rank 0 does all else.
 
-Rank 0 alone writes files, prints, and says what is wrong; the others have its exit code.
+Only rank 0 writes files, prints and reports errors; the other ranks return its exit code.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
     Part = Callable[[Any, int, int], Gathered | None]
 
-NOT_SAID = ("run", "prints", "n_jobs", "assigned")  # that may differ, or say nothing
+NOT_SAID = ("run", "prints", "n_jobs", "assigned")  # may differ between ranks, or are internal
 ARRAYS = ("data", "columns", "lengths", "y")
 
 
 def run(args: Any, command: Callable[..., int], part: Part | None = None) -> int:
-    """Run a command by all ranks; its exit code.
+    """Run a command by all ranks; return its exit code.
 
-    ``command(args)``, or ``command(args, gathered)`` if there are rows of all parts, has the
-    workers of all ranks in ``args.assigned``. ``part(args, place, of)`` are rows that a rank reads,
-    or None: it leaves that to rank 0.
+    ``command(args)``, or ``command(args, gathered)`` with the rows of all parts, gets the workers
+    of all ranks in ``args.assigned``. ``part(args, place, of)`` returns the rows that a rank reads,
+    or None if rank 0 reads all.
     """
     from hogshare.runtimes.mpi.runtime import MPI
 
@@ -35,14 +35,14 @@ def run(args: Any, command: Callable[..., int], part: Part | None = None) -> int
     try:
         code: int = runtime.lead(lambda: RankCommand(args, command, part))
     except Exception:
-        if rank:  # of what rank 0 says
+        if rank:  # rank 0 reports for all
             return 1
         raise
     return code
 
 
 class RankCommand:
-    """A command that is led (`hogshare.runtimes.joint_runtime.Led`)."""
+    """A command led by rank 0 (`hogshare.runtimes.joint_runtime.Led`)."""
 
     def __init__(self, args: Any, command: Callable[..., int], part: Part | None) -> None:
         self.args, self.command, self.part = args, command, part
@@ -51,16 +51,16 @@ class RankCommand:
 
     @property
     def n_workers(self) -> int:
-        """Of this rank: its share of the cores, if nobody says otherwise."""
+        """Workers of this rank: by default its share of the cores."""
         jobs: int | None = getattr(self.args, "n_jobs", None)
         return -1 if jobs is None else jobs
 
     def said(self) -> dict[str, Any]:
-        """The command line."""
+        """Return the command line, which must agree between ranks."""
         return {k: v for k, v in vars(self.args).items() if k not in NOT_SAID}
 
     def shard(self, place: int, of: int) -> Shard:
-        """What this rank reads."""
+        """Return the rows that this rank reads."""
         from hogshare.problems.shard import Shard
 
         found = None if self.part is None else self.part(self.args, place, of)
@@ -76,29 +76,29 @@ class RankCommand:
         facts: Sequence[Mapping[str, Any]],
         arrays: Mapping[str, np.ndarray],
     ) -> int:
-        """What the command gives."""
+        """Run the command on all rows; return its exit code."""
         from hogshare.io.libsvm import Gathered, IndexBeyond
 
         assigned = {"runtime": runtime, "n_jobs": n_workers}
         args = argparse.Namespace(**{**vars(self.args), "assigned": assigned})
         if not arrays:
             return self.command(args)
-        told = next((one["beyond"] for one in facts if one["beyond"]), None)
-        beyond = told and IndexBeyond(*told)
+        found = next((one["beyond"] for one in facts if one["beyond"]), None)
+        beyond = found and IndexBeyond(*found)
         some = any(one["some"] for one in facts)
         return self.command(args, Gathered(**arrays, some=some, beyond=beyond))
 
     def along(self, runtime: Any, has_all_rows: bool) -> tuple[int, Mapping[str, Any]]:
-        """Nothing: a command is for ranks that share memory; raises ValueError."""
+        """Raise ValueError: the command works only on ranks that share memory."""
         raise ValueError(
-            "The command needs ranks that share memory: on several machines have a script fit the "
-            "estimator, with runtime=hogshare.MPI()."
+            "The command needs ranks that share memory: on several machines fit the estimator in a "
+            "script, with runtime=hogshare.MPI()."
         )
 
     def received(self, made: int) -> int:
-        """The exit code."""
+        """Return the exit code."""
         return made
 
     def take(self, received: int) -> int:
-        """The same."""
+        """Return the exit code of rank 0."""
         return received

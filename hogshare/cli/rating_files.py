@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from hogshare.io.ratings import KnownIds, Ratings
 
 ESTIMATOR, CLASS = options.FACTORISATION, "MatrixFactorization"
-# options of files that have no meaning here, and what they are if nobody names them
+# options of files that do not apply to ratings, with their defaults
 REFUSED = {"labels": None, "label_column": None, "n_features": None, "zero_based": "auto"}
 
 
 def load(args: Any, data: str, known: KnownIds | None = None) -> Ratings:
-    """Read a file with ratings or with pairs alone, for a model with ids that are `known`.
+    """Read a file with ratings or only pairs; for a fitted model, `known` are its ids.
 
     Raises
     ------
@@ -38,14 +38,14 @@ def load(args: Any, data: str, known: KnownIds | None = None) -> Ratings:
         kind = "csv" if args.format == "csv" else ratings.kind_of(source)
         if args.format not in (None, kind):
             raise options.WrongCommandLine(
-                f"--format {args.format} is not what {data} has for {ESTIMATOR}: leave it out, "
-                "since the first bytes say which kind of ratings they are"
+                f"--format {args.format} does not fit {data} for {ESTIMATOR}: leave it out, "
+                "because the format of ratings is detected from the first bytes"
             )
         return ratings.read(source, form, kind)
 
 
 def predict(args: Any, estimator: Any) -> Iterator[list[str]]:
-    """All predictions, one for each line; say the score where there are ratings."""
+    """Yield a prediction for each line; report the score if the file has ratings."""
     from hogshare.io.ratings import KnownIds
 
     known = KnownIds(frozenset(estimator.users_.tolist()), frozenset(estimator.items_.tolist()))

@@ -1,4 +1,4 @@
-"""How good predictions are, added up part by part: accuracy of classes, R2 of numbers."""
+"""Scores of predictions, accumulated part by part: accuracy for classes, R2 for numbers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from hogshare.cli import label_tasks
 
 
 class Score:
-    """The score of a fitted estimator on rows that come in parts."""
+    """The score of a fitted estimator on rows that arrive in parts."""
 
     def __init__(self, estimator: Any) -> None:
         self.classes = getattr(estimator, "classes_", None)
-        self.known = True  # there are labels, none of which is missing or of another kind
-        self.why = ""  # if there are some that cannot be compared
+        self.known = True  # until labels are absent, missing or of another kind
+        self.why = ""  # why labels cannot be compared
         self.n = self.right = 0
-        self.mean = self.squares = self.errors = 0.0  # squares about the mean
+        self.mean = self.squares = self.errors = 0.0  # squares: of deviations from the mean
 
     def add(self, y: Any, predicted: Any) -> None:
-        """Add rows; without labels, or with some that cannot be compared, there is no score."""
+        """Add rows; without comparable labels for all rows, there is no score."""
         if not self.known or y is None:
             self.known = False
             return
@@ -43,14 +43,14 @@ class Score:
         self.mean += (mean - self.mean) * len(y) / self.n
 
     def in_words(self) -> str | None:
-        """Say it; None if there is none."""
+        """Return a sentence on the score; None without labels."""
         if self.why:
             return f"the file's labels are not compared: {self.why}"
         if not self.known or not self.n:
             return None
         if self.classes is not None:
             return f"accuracy against the file's labels: {self.right / self.n:.4f}"
-        if not self.squares:  # as scikit-learn has it
+        if not self.squares:  # constant labels: 1 or 0, as in scikit-learn
             value = 1.0 if not self.errors else 0.0
         else:
             value = 1.0 - self.errors / self.squares

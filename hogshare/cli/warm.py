@@ -1,4 +1,4 @@
-"""``hogshare warm``: compile what fits need, and keep it, before the first fit: for an image."""
+"""``hogshare warm``: compile and cache the kernels of fits beforehand, as for a container image."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from typing import Any
 
 from hogshare.cli import console, options
 
-DTYPES = ("float32", "float64")  # of rows; others are converted
-# rows and columns of data that SAGA suits, and of such as text is, which SDCA suits
+DTYPES = ("float32", "float64")  # of rows; other types are converted
+# shapes of data that suit SAGA, and of text-like data that suit SDCA
 TALL, WIDE = (400, 10), (60, 200)
 N_CLASSES = 3
-FAR_OFF = 3.0  # from zero: dense columns there are fitted as if they were scaled
-DONE = "warm.json"  # in the folder of kernels: what has been warmed, and the files there were then
+FAR_OFF = 3.0  # mean of dense columns that are fitted as if they were scaled
+DONE = "warm.json"  # record in the cache folder: the warmed fits, and the files after them
 
 AUTO = {"learning_rate": "auto"}
 MEAN = {"average": True}
 BRIEFLY = {"max_iter": 2}
-# settings of estimators, one for each rule, and for what goes on from a model
+# settings of estimators, one for each rule, and for continuing from a model
 ESTIMATORS: dict[str, tuple[dict[str, Any], ...]] = {
     "SGDClassifier": ({}, MEAN, {"loss": "log_loss", **AUTO}),
     "SGDRegressor": ({}, MEAN, AUTO),
@@ -49,14 +49,14 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "warm",
-        help="compile what fits need, before the first one",
+        help="compile the kernels of fits beforehand",
         description="Compile the kernels that estimators need, for dense and sparse rows, two "
-        "classes and more, one worker and several, and keep them in the cache folder (see hogshare "
-        "info; HOGSHARE_CACHE_DIR names another). For all estimators it takes some minutes; "
-        "what is there already is left as it is. With --rule, --plane, --exchange or --barrier: "
-        "what hogshare.solve needs for these choices, and of estimators what is named besides, "
-        "with this barrier too. "
-        "Exit code 1 if nothing can be kept.",
+        "classes and more, one worker and several, and store them in the cache folder (see "
+        "hogshare info; HOGSHARE_CACHE_DIR names another). For all estimators it takes some "
+        "minutes; kernels in the cache are not compiled again. With --rule, --plane, --exchange or "
+        "--barrier: compile the kernels of hogshare.solve for these choices, and of the named "
+        "estimators, which get this barrier too. "
+        "Exit code 1 if nothing can be cached.",
         epilog="example: hogshare warm SGDClassifier Ridge --dtype float32\n"
         "example: hogshare warm --rule saga --exchange none --barrier ssp:4",
     )
@@ -72,7 +72,7 @@ def add_parser(commands: Any) -> None:
         choices=DTYPES,
         nargs="+",
         default=list(DTYPES),
-        help="numbers of the rows (default: both)",
+        help="type of the rows' values (default: both)",
     )
     parser.add_argument(
         "--rule", type=options.part("rule"), help="of solve: sgd, sdca, saga or auto (default: sgd)"
@@ -92,25 +92,25 @@ def add_parser(commands: Any) -> None:
 
 
 def estimator(text: str) -> str:
-    """Return an estimator's name as it is spelt."""
+    """Return an estimator's name in its proper spelling."""
     return options.known_name(text, ESTIMATORS)
 
 
 def run(args: Any) -> int:
-    """Fit what is named to a few rows; tell what there is in the folder then."""
+    """Fit the named estimators to a few rows; report the content of the cache folder."""
     from hogshare.estimators import few_rows
     from hogshare.kernels.jit import announcements, decorators
     from hogshare.kernels.jit.cache import KernelsNotCached
 
     if decorators.JIT_DISABLED:
-        console.say("hogshare: error: NUMBA_DISABLE_JIT is set, so that nothing is compiled")
+        console.say("hogshare: error: NUMBA_DISABLE_JIT is set, so nothing is compiled: unset it")
         return 1
     begin = time.perf_counter()
     before = decorators.cached_files()
     work = list(fits(args))
     done = all_done()
     if done.issuperset(what for what, _ in work):
-        console.say("hogshare: nothing to do; all of it is there")
+        console.say("hogshare: nothing to do; all kernels are in the cache")
     else:
         console.say(f"hogshare: compiling into {decorators.CACHE_FOLDER}, for some minutes")
         try:
@@ -120,7 +120,7 @@ def run(args: Any) -> int:
                 few_rows.fitted_by_workers(),
                 console.progress(len(work), "compiling") as bar,
             ):
-                warnings.simplefilter("ignore")  # so few rows are no problem to converge on
+                warnings.simplefilter("ignore")  # fits to a few rows need not converge
                 warnings.simplefilter("error", KernelsNotCached)
                 for what, fit in work:
                     bar.advance(f"({what})")
@@ -134,7 +134,7 @@ def run(args: Any) -> int:
 
 
 def show(as_json: bool, before: dict[str, int], seconds: float) -> None:
-    """Print what there is, and what of it is new."""
+    """Print the number of compiled kernels, and how many of them are new."""
     from hogshare.kernels.jit import decorators
 
     sizes = decorators.cached_files()
@@ -150,7 +150,7 @@ def show(as_json: bool, before: dict[str, int], seconds: float) -> None:
 
 
 def all_done() -> set[str]:
-    """What has been warmed for this processor, if all files of then are still there."""
+    """Return the fits warmed for this processor, if all their files still exist."""
     from hogshare.kernels.jit import decorators
 
     if decorators.CACHE_FOLDER is None:
@@ -163,12 +163,12 @@ def all_done() -> set[str]:
         ):
             return set(noted["done"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass  # it says nothing, then
+        pass  # no record, or a damaged one: nothing counts as warmed
     return set()
 
 
 def write_down(done: set[str]) -> None:
-    """Note what has been warmed; where that cannot be written the next call finds out by itself."""
+    """Record the warmed fits; if the record cannot be written, the next call repeats them."""
     from hogshare.kernels.jit import decorators
     from hogshare.system import files
 
@@ -183,7 +183,7 @@ def write_down(done: set[str]) -> None:
 
 
 def fits(args: Any) -> Iterator[Fit]:
-    """Yield fits, each with a name, that compile all that is asked for."""
+    """Yield named fits that compile all requested kernels."""
     import numpy as np
 
     choices = {name: getattr(args, name, None) for name in ("rule", "plane", "barrier")}
@@ -211,9 +211,9 @@ def fits(args: Any) -> Iterator[Fit]:
 
 
 def sparse(values: Any) -> Any:
-    """Rows that are plain where they are few columns, and else as vectorizers leave them.
+    """Make sparse rows: plain for few columns, otherwise in the form of vectorizers' output.
 
-    Those have columns in any order; with 64 bits each they are checked another time as well.
+    In that form columns are unordered, and 64-bit indices take another path of the checks.
     """
     import numpy as np
     import scipy.sparse as sp
@@ -230,7 +230,7 @@ FORMS: dict[str, Callable[[Any], Any]] = {"dense": lambda values: values, "spars
 
 
 def without_rows() -> None:
-    """Compile what is the same whatever is fitted."""
+    """Compile the kernels that are the same for all fits."""
     import numpy as np
 
     from hogshare.estimators import validation
@@ -243,21 +243,21 @@ def without_rows() -> None:
         labels.pair_of(np.zeros(1, kind))
     for kind in FLOATS:
         validation.is_finite(np.zeros(row_arrays.MANY, kind))
-    repair.refuse(np.zeros(layout.WORD, np.int64))  # ends runs of processes
+    repair.refuse(np.zeros(layout.WORD, np.int64))  # used to end runs of processes
 
 
 def fit_all(name: str, data: list[Data], barrier: str | None = None) -> None:
-    """Fit an estimator with each rule, with one worker and with two, and go on from its model."""
+    """Fit an estimator with each rule, with one and two workers, and continue from its model."""
     import numpy as np
 
     import hogshare
     from hogshare.kernels.rows import moments
 
     for X, targets in data:
-        if hasattr(X, "indptr"):  # counted where features are many, and only for some rules
+        if hasattr(X, "indptr"):  # feature counts are used for many features and some rules only
             moments.nonzeros_of(hogshare.problems.linear(X, targets[0]).rows, X.shape[1])
     if name == "LatentDirichletAllocation":
-        data = [(abs(X), (None,)) for X, _ in data]  # counts, of no labels
+        data = [(abs(X), (None,)) for X, _ in data]  # counts without labels
     elif name == "MatrixFactorization":
         data = [ratings_of(X) for X, _ in data]
     kind = getattr(hogshare, name)
@@ -282,7 +282,7 @@ def fit_all(name: str, data: list[Data], barrier: str | None = None) -> None:
 
 
 def ratings_of(X: Any) -> Data:
-    """Users and items of some ratings, and the ratings, from rows of any form."""
+    """Make users, items and ratings from rows of any form."""
     import numpy as np
 
     values = np.abs(X[:, [0]].toarray() if hasattr(X, "indptr") else X[:, :1])[:, 0]
@@ -291,12 +291,12 @@ def ratings_of(X: Any) -> Data:
 
 
 def composition(args: Any) -> dict[str, Any]:
-    """The arguments of `hogshare.solve` that are named.
+    """Return the arguments of `hogshare.solve` given on the command line.
 
     Raises
     ------
     WrongCommandLine
-        If the master's plane is to have an exchange, or the rule is not for rows.
+        If an exchange is given for the master plane, or the rule has no kernels for rows.
     """
     import hogshare
     from hogshare import barriers
@@ -305,8 +305,8 @@ def composition(args: Any) -> dict[str, Any]:
     word = args.rule or "sgd"
     if word != choice_names.AUTO and not choice_names.RULES[word].has_kernels:
         raise options.WrongCommandLine(
-            f"--rule {word} makes steps of gradients, and what is compiled here is for the rows of "
-            "linear problems: take sgd, sdca, saga or auto"
+            f"--rule {word} takes gradients instead of rows and has no kernels to compile for "
+            "linear problems: use sgd, sdca, saga or auto"
         )
     rule = word if word == choice_names.AUTO else choice_names.RULES[word]()
     exchange = getattr(args, "exchange", "auto")
@@ -320,7 +320,7 @@ def composition(args: Any) -> dict[str, Any]:
 
 
 def run_all(settings: dict[str, Any], data: list[Data]) -> None:
-    """Solve with these choices, for one column and for several, with one worker and with two."""
+    """Solve with these choices, for one and several columns, with one and two workers."""
     from hogshare import Stop, problems, solve
 
     cases = ((X, y) for X, targets in data for y in targets)
