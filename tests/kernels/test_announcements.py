@@ -70,7 +70,7 @@ def test_what_is_compiled_is_told_once_and_how_long_it_took(capsys, folder):
     with announcements.block("Somebody"):
         use(2)
         assert matches(
-            said(capsys), BEGIN.format(r"Somebody \(float64\)", f"once; kept in {folder}")
+            said(capsys), BEGIN.format(r"Somebody \(float64\)", f"once; cached in {folder}")
         )
     assert matches(said(capsys), END.format("2 kernels"))
 
@@ -128,7 +128,7 @@ def test_where_nothing_can_be_kept(capsys, seams):
     seams.kernels.folder = None
     with pytest.warns(cache.KernelsNotCached):
         use()
-    assert "in each process, for nothing can be kept" in said(capsys)[0]
+    assert "in each process, because nothing can be cached" in said(capsys)[0]
 
 
 def test_a_compilation_that_fails_leaves_nothing(capsys):
@@ -272,5 +272,5 @@ def test_a_script_says_it_on_standard_error_and_warns_of_nothing(tmp_path):
         timeout=120,
     )
     assert (done.returncode, done.stdout) == (0, "5.0\n"), done.stderr
-    begin = BEGIN.format(r"sums.total \(float64\)", f"once; kept in {tmp_path}/.*")
+    begin = BEGIN.format(r"sums.total \(float64\)", f"once; cached in {tmp_path}/.*")
     assert matches(done.stderr.splitlines(), begin, END.format("1 kernel"))

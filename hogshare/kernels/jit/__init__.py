@@ -1,1 +1,1 @@
-"""How kernels are compiled and kept, and what they ask of the processor and the system."""
+"""Compiling and caching kernels, and their calls of the processor and the system."""

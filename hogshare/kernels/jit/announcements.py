@@ -1,22 +1,22 @@
-"""Says that kernels are being compiled, where that takes so long that somebody would wonder.
+"""Announcements that kernels are being compiled, where that takes so long that a user would wonder.
 
 A first fit stands still for some twenty seconds. So the first second of compiling of a *block*, the
 outermost call of this package in a thread, is silent; then one line says what is compiled, for
-whom and where it is kept, and one says how long it took, when the run begins or the block ends. Of
-what is loaded nothing is said.
+which caller and where it is cached, and one line says how long it took, when the run begins or the
+block ends. Loading machine code is not announced.
 
-Lines are messages of the logger ``hogshare``, at the level INFO. Where nobody has set up logging
-they go to standard error instead, as the last resort of `logging` does with warnings: nothing is
-ever printed on standard output, and nothing is a warning, which a test suite may take for an error.
-Who has set it up decides by its levels. ``HOGSHARE_QUIET=1`` silences standard error, in processes
-that inherit it too.
+Lines are messages of the logger ``hogshare``, at the level INFO. Without a logging setup they go to
+standard error instead, as the last resort of `logging` does with warnings: nothing is ever printed
+on standard output, and nothing is a warning, which a test suite may take for an error. A logging
+setup decides by its levels. ``HOGSHARE_QUIET=1`` silences standard error, in processes that inherit
+it too.
 
-Who writes: each thread its own block. Of several threads and processes that compile at the same
-time one tells: it holds a lock on the cache's folder, or this package's if there is none, till its
-block ends. The system frees it if the process dies.
+Writers: each thread writes its own block. Of several threads and processes that compile at the same
+time one announces: it has a lock on the cache's folder, or on this package's if there is none,
+until its block ends. The system frees the lock if the process dies.
 
-No thread and no timer: a kernel is compiled with a hundred helpers, and the second is noticed where
-the next one begins.
+This takes no thread and no timer: a kernel is compiled with a hundred helpers, and the end of the
+silent second is noticed when the next helper begins.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ from hogshare.kernels.jit import cache
 
 try:
     import fcntl
-except ImportError:  # not POSIX: each tells for itself
+except ImportError:  # not POSIX: each process announces for itself
     fcntl = None
 
 SILENT_SECONDS = 1.0
@@ -44,19 +44,19 @@ log = logging.getLogger("hogshare")
 
 
 class _State(threading.local):
-    """Where a thread is."""
+    """The state of a thread's block."""
 
     depth = 0  # of blocks
-    kernels = 0  # that are being compiled, one within another
-    name = ""  # for whom
+    kernels = 0  # number that are being compiled, one within another
+    name = ""  # the caller that the block compiles for
     silent = False
-    began = 0.0  # to compile, if `kernels`
-    arguments: Sequence[Any] = ()  # of the kernel, types of Numba's
-    seconds = 0.0  # of the kernels that are compiled, since the last time that they were told
-    count = 0  # of these kernels
-    asked = False  # whether it tells; the silent second is over then
-    tells = False
-    lock = None  # a descriptor, while this thread tells
+    began = 0.0  # when compiling began, if `kernels`
+    arguments: Sequence[Any] = ()  # the kernel's argument types, as Numba has them
+    seconds = 0.0  # time of the kernels compiled since the last announcement
+    count = 0  # number of these kernels
+    asked = False  # whether `announces` has been decided; the silent second is over then
+    announces = False
+    lock = None  # a descriptor, while this thread announces
 
 
 _state = _State()
@@ -64,15 +64,15 @@ _process: dict[str, Any] = {"silent": False, "folder": lambda: None}
 
 
 def cached_in(folder: Callable[[], Path | None]) -> None:
-    """Learn who says in which folder machine code is kept; None: in none."""
+    """Set the function that returns the folder of the cache, or None if there is none."""
     _process["folder"] = folder
 
 
 @contextlib.contextmanager
 def block(name: str, silent: bool = False) -> Iterator[None]:
-    """What is compiled in here is announced once, as what `name` needs: an estimator, say.
+    """Announce the kernels compiled in this block once, as needed by `name`, such as an estimator.
 
-    The outermost block's name counts. Where it is `silent` something else shows that.
+    The outermost block's name counts. Set `silent` if something else shows the compiling.
     """
     if _state.depth == 0:
         _begin(name, silent)
@@ -88,12 +88,12 @@ def block(name: str, silent: bool = False) -> Iterator[None]:
 
 
 def over() -> None:
-    """Tell how long it took so far, if that is worth a line: now the work begins."""
+    """Announce how long compiling took so far, if that is worth a line: now the work begins."""
     s = _state
     if not s.count or s.kernels:
         return
     new = not s.asked and s.seconds >= SILENT_SECONDS and _ask()
-    if s.tells:
+    if s.announces:
         for_whom = f" for {s.name}" if new else ""
         plural = "s" * (s.count != 1)
         _announce(f"compiled {s.count} kernel{plural}{for_whom} in {s.seconds:.1f} s")
@@ -102,13 +102,13 @@ def over() -> None:
 
 
 def silence() -> None:
-    """Let this process say nothing: its parent does."""
+    """Announce nothing in this process: its parent does."""
     _process["silent"] = True
 
 
 @contextlib.contextmanager
 def compiling(name: str, arguments: Sequence[Any]) -> Iterator[None]:
-    """In here a kernel is compiled for arguments of these types, and others that it calls."""
+    """Count the block's time as compiling a kernel for these types, with others that it calls."""
     s = _state
     with contextlib.nullcontext() if s.depth else block(name):
         if not s.kernels:
@@ -125,7 +125,7 @@ def compiling(name: str, arguments: Sequence[Any]) -> Iterator[None]:
 
 
 def tick() -> None:
-    """See whether the silent second is over; called all the while that a kernel is compiled."""
+    """Check whether the silent second is over; called again and again while a kernel compiles."""
     s = _state
     if s.asked or not s.kernels:
         return
@@ -134,37 +134,38 @@ def tick() -> None:
 
 
 def _ask() -> bool:
-    """Whether this block tells; asked once."""
+    """Decide once whether this block announces."""
     _state.asked = True
-    _state.tells = not (_state.silent or _process["silent"]) and _lock()
-    return _state.tells
+    _state.announces = not (_state.silent or _process["silent"]) and _lock()
+    return _state.announces
 
 
 def _begin(name: str, silent: bool) -> None:
     s = _state
     s.name, s.silent = name, silent
-    s.seconds, s.count, s.asked, s.tells = 0.0, 0, False, False
+    s.seconds, s.count, s.asked, s.announces = 0.0, 0, False, False
 
 
 def _end() -> None:
     s = _state
-    s.tells, s.asked = False, False
+    s.announces, s.asked = False, False
     if s.lock is not None:
-        fcntl.flock(s.lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has it too
+        # unlocked explicitly: a child that was forked meanwhile has the descriptor too
+        fcntl.flock(s.lock, fcntl.LOCK_UN)
         os.close(s.lock)
         s.lock = None
 
 
 def _place() -> str:
-    """Whether others will have to wait too."""
+    """Describe where the code is cached, and so whether other processes compile it too."""
     folder = _process["folder"]()
     if folder is None or cache._WARNED:
-        return "in each process, for nothing can be kept"
-    return f"once; kept in {folder}"
+        return "in each process, because nothing can be cached"
+    return f"once; cached in {folder}"
 
 
 def _number(arguments: Sequence[Any]) -> str:
-    """The rows' type of number, as far as arguments tell: the first array's of floats."""
+    """Return the rows' dtype, as far as arguments show it: that of the first array of floats."""
     for one in arguments:
         if isinstance(one, types.Array) and isinstance(one.dtype, types.Float):
             return f" ({one.dtype})"
@@ -174,7 +175,7 @@ def _number(arguments: Sequence[Any]) -> str:
 
 
 def _lock() -> bool:
-    """Whether nobody else tells now; this thread does then."""
+    """Take the right to announce; False if another thread or process has it."""
     if fcntl is None:
         return True
     folder = _process["folder"]() or Path(__file__).parent
@@ -195,16 +196,16 @@ def _lock() -> bool:
 
 
 def _announce(text: str) -> None:
-    """Hand a line to the logger, or to standard error where nobody has set up logging."""
+    """Pass a line to the logger, or to standard error if logging is not set up."""
     if any(not isinstance(one, logging.NullHandler) for one in _handlers()):
         log.info(text)
     elif _is_welcome() and os.environ.get("HOGSHARE_QUIET", "0") in ("", "0"):
-        with contextlib.suppress(Exception):  # there may be none, or nobody who reads
+        with contextlib.suppress(Exception):  # standard error may be closed, or a broken pipe
             print(f"hogshare: {text}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _handlers() -> Iterator[logging.Handler]:
-    """Who gets this logger's messages."""
+    """Yield the handlers that get this logger's messages."""
     one = log
     while one is not None:
         yield from one.handlers
@@ -212,7 +213,10 @@ def _handlers() -> Iterator[logging.Handler]:
 
 
 def _is_welcome() -> bool:
-    """Whether anybody can read it, and no level that is set forbids it; the root's is WARNING."""
+    """Whether standard error is open and no level set by the user forbids INFO.
+
+    The root logger's default level is WARNING, so that level alone forbids nothing.
+    """
     if sys.stderr is None:  # or `print` would take standard output
         return False
     if log.disabled or log.manager.disable >= logging.INFO:

@@ -7,10 +7,10 @@ workers use to agree on something goes through this file:
 - ``load`` (acquire) and ``store`` (release) carry a word and everything written before it;
 - ``fetch_add``, ``exchange`` and ``compare_exchange`` (acquire and release) return the old value;
 - ``add_float`` and ``swap_float`` are relaxed: they lose nothing and order nothing (the model's
-  coordinates, what is remembered of a row);
+  coordinates, the entries of a row's memory);
 - ``prefetch`` and ``prefetch_to_write`` are hints and read nothing.
 
-Arrays must be aligned. With the JIT off each has a plain stand-in, which is right for one thread
+Arrays must be aligned. With the JIT off each has a plain stand-in, which is correct for one thread
 only: that mode exists to debug kernels and to measure coverage.
 """
 
@@ -81,6 +81,7 @@ else:
         def codegen(context, builder, signature, args):
             pointer = _pointer(context, builder, signature, args)
             value_type = context.get_data_type(signature.return_type)
+            # acquire: no later access of this thread moves before the load
             return builder.load_atomic(pointer, "acquire", 8, typ=value_type)
 
         return array.dtype(array, index), codegen
@@ -94,6 +95,7 @@ else:
         def codegen(context, builder, signature, args):
             pointer = _pointer(context, builder, signature, args)
             word = context.cast(builder, args[2], signature.args[2], signature.args[0].dtype)
+            # release: no earlier access of this thread moves after the store
             builder.store_atomic(word, pointer, "release", 8)
             return context.get_dummy_value()
 
@@ -116,12 +118,13 @@ else:
 
     fetch_add = _read_modify_write("add", "acq_rel")
     exchange = _read_modify_write("xchg", "acq_rel")
+    # monotonic (relaxed): the operation is whole, but it orders nothing around it
     add_float = _read_modify_write("fadd", "monotonic")
     swap_float = _read_modify_write("xchg", "monotonic")
 
     @intrinsic
     def compare_exchange(typingctx, array, index, expected, value):
-        """Store `value` where `expected` stands; return what stood there."""
+        """Store `value` if the word equals `expected`; return its old value."""
         if not _is_word_array(array):
             return None
 
@@ -130,6 +133,7 @@ else:
             dtype = signature.args[0].dtype
             old = context.cast(builder, args[2], signature.args[2], dtype)
             new = context.cast(builder, args[3], signature.args[3], dtype)
+            # orderings of a success and of a failure, which stores nothing
             pair = builder.cmpxchg(pointer, old, new, "acq_rel", "acquire")
             return builder.extract_value(pair, 0)
 
@@ -148,7 +152,7 @@ else:
     def _prefetch(to_write):
         @intrinsic
         def prefetch(typingctx, array, index):
-            """Ask for the cache line of ``array[index]``; any index is allowed."""
+            """Prefetch the cache line of ``array[index]``; any index is allowed."""
             if not isinstance(array, types.Array):
                 return None
 
@@ -160,7 +164,7 @@ else:
                 function = cgutils.get_or_insert_function(
                     builder.module, function_type, "llvm.prefetch.p0"
                 )
-                # to read or to write, keep in every cache level, data
+                # to read or to write, into every cache level, data
                 arguments = [builder.bitcast(pointer, byte_pointer), i32(to_write), i32(3), i32(1)]
                 builder.call(function, arguments)
                 return context.get_dummy_value()

@@ -1,19 +1,19 @@
-"""Where kernels' machine code is kept between processes, and whom that is taken from.
+"""The cache of kernels' machine code between processes, and which files it trusts.
 
 One folder for each version of the kernels, below ``HOGSHARE_CACHE_DIR`` or the user's own cache
-folder; one file for each kernel and types of arguments. Loading a file runs what it holds. So
-nobody else may be able to change the folder or a file in it, nor to put another in the place of
-either (`hogshare.system.folders`): what is otherwise counts as not there. A folder that cannot be
-written, as of a container's image, is read all the same.
+folder; one file for each kernel and types of arguments. Loading a file runs its content. So no
+other user may be able to change or replace the folder or a file in it (`hogshare.system.folders`):
+an unsafe file counts as missing. A folder that cannot be written, as in a container's image, is
+still read.
 
-Nothing here ends a fit. What cannot be loaded is compiled, and what cannot be kept, on a full disk
-for example, has been compiled already: one warning a process tells.
+No error in this file ends a fit. Code that cannot be loaded is compiled; code that cannot be saved,
+for example on a full disk, has been compiled already. A process warns of it once.
 
-Files appear whole, by renaming what has been brought to the disk, and begin with a digest of the
-rest: a disk that loses what it has taken shows there, and what is compiled then takes the file's
-place. They are named by a digest of what they are for, and say it too. So processes
-that save at once need no lock. Numba's own cache has an index file instead, looks for a folder that
-it can write, next to the source too, and lets errors of the disk through.
+Files appear whole, by a rename after the content is on the disk, and begin with a digest of the
+remaining bytes: it reveals a disk that loses data, and newly compiled code replaces the file. A
+file's name is a digest of its key, which the file contains too. So processes that save at once need
+no lock. Numba's own cache has an index file instead, searches for a folder that it can write, next
+to the source too, and lets errors of the disk through.
 """
 
 import contextlib
@@ -37,11 +37,11 @@ from hogshare.system.interrupts import DeferredSignals
 
 DIGEST = 16  # bytes
 LENGTH = 8  # bytes of a length
-NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # nor through a link
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # O_EXCL: follows no link
 
 
 def find_folder(version: str) -> tuple[Path | None, str]:
-    """The folder of this version's kernels, made if need be; or None, and why there is none."""
+    """Find or make the folder of this version's kernels; or return None and the reason."""
     try:
         folder = cache_root().absolute() / version
     except RuntimeError:
@@ -56,70 +56,70 @@ def find_folder(version: str) -> tuple[Path | None, str]:
 
 
 def _reason(error, otherwise):
-    """What is wrong, and with which level of a path."""
+    """Describe an error of the disk, with the level of the path that it concerns."""
     return f"{error.filename or otherwise}: {error.strerror or error}"
 
 
 class KernelsNotCached(RuntimeWarning):
-    """Machine code could not be kept; it runs, and other processes compile their own."""
+    """Machine code could not be cached; it runs, and other processes compile their own."""
 
 
 _WARNED = []
 
 
 def warn_once(trouble):
-    """Warn that something cannot be kept; the first trouble of a process stands for all."""
+    """Warn that machine code cannot be cached; a process reports only its first trouble."""
     if _WARNED:
         return
     _WARNED.append(trouble)
     sentence = (
-        f"compiled kernels cannot be kept ({trouble}), so that every process compiles what it "
-        "needs, which takes seconds; HOGSHARE_CACHE_DIR can name another folder, which nobody else "
+        f"compiled kernels cannot be cached ({trouble}), so every process compiles the kernels "
+        "that it needs, which takes seconds; set HOGSHARE_CACHE_DIR to a folder that no other user "
         "may write to"
     )
     warnings.warn(sentence, KernelsNotCached, stacklevel=2)
 
 
 class KernelsDamaged(RuntimeWarning):
-    """A file of machine code is not what was saved: it is compiled anew, and replaced."""
+    """A file of machine code differs from the saved one: it is compiled anew, and replaced."""
 
 
 _DAMAGED = []
 
 
 def warn_of_damage(path):
-    """Warn of a file that is cut off or changed; the first of a process stands for all."""
+    """Warn of a file that is cut off or changed; a process reports only its first."""
     if _DAMAGED:
         return
     _DAMAGED.append(path)
     sentence = (
-        f"{path} is cut off or damaged, as after a loss of power; what is damaged in this folder "
-        "is compiled anew where it is needed, and replaced"
+        f"{path} is cut off or damaged, as after a loss of power; damaged files in this folder "
+        "are compiled anew when they are needed, and replaced"
     )
     warnings.warn(sentence, KernelsDamaged, stacklevel=2)
 
 
 class NoCacheFolder(NullCache):
-    """Stands for a cache where there is no folder."""
+    """Stand in for a cache where there is no folder."""
 
     def __init__(self, trouble):
         self.trouble = trouble
 
     def save_overload(self, sig, data):
-        """Tell that there is none."""
+        """Warn that there is none."""
         warn_once(self.trouble)
 
     def signatures(self, codegen):
-        """Types that machine code is there for."""
+        """Return the types that machine code is cached for: none."""
         return []
 
 
 class KernelCache(_Cache):
     """The files of one kernel.
 
-    While machine code is loaded LLVM asks Python for it. What is raised there is lost, LLVM goes on
-    with an empty module, and Numba writes to where its symbols should be: a segmentation fault. So
-    signals wait.
+    While machine code is loaded LLVM asks Python for it. An exception raised in that callback is
+    lost: LLVM goes on with an empty module, and Numba writes to where its symbols should be, a
+    segmentation fault. So signals are deferred.
     """
 
     _index_key = Cache._index_key  # types, processor, code and what it closes over
@@ -149,19 +149,20 @@ class KernelCache(_Cache):
             path.unlink(missing_ok=True)
 
     def load_overload(self, sig, target_context):
-        """Return what was compiled for these types, or None."""
+        """Return the code compiled for these types, or None."""
         with DeferredSignals():
             target_context.refresh()
             key = self._key(sig, target_context.codegen())
             content = self._read(self._path(key))
+            # the whole key is compared: the name has only a part of its digest
             if content is None or pickle.loads(content[0]) != key:
                 return None
             return CompileResult._rebuild(target_context, *pickle.loads(content[1]))
 
     def save_overload(self, sig, data):
-        """Keep what was compiled for these types, if that can be."""
+        """Save the code compiled for these types, if possible."""
         if data.library.has_dynamic_globals or any(not one.can_cache for one in data.lifted):
-            warnings.warn(f"{self._name} cannot be kept", NumbaWarning, stacklevel=2)
+            warnings.warn(f"{self._name} cannot be cached", NumbaWarning, stacklevel=2)
             return
         key = self._key(sig, data.codegen)
         try:
@@ -171,7 +172,7 @@ class KernelCache(_Cache):
             warn_once(_reason(error, self._folder))
 
     def signatures(self, codegen):
-        """Types that machine code for this processor is there for."""
+        """Yield the types that machine code for this processor is cached for."""
         for path in self._files():
             content = self._read(path)
             if content is not None:
@@ -191,7 +192,7 @@ class KernelCache(_Cache):
         return sorted(self._folder.glob(f"{self._name}.*.nbc"))
 
     def _read(self, path):
-        """Key and code as pickles; None if there are none, or none that may be taken."""
+        """Read key and code as pickles; None if there are none, or none that are safe."""
         try:
             content = folders.read(path, made=True)
         except folders.Unsafe as unsafe:
@@ -199,23 +200,23 @@ class KernelCache(_Cache):
             return None
         except OSError:
             return None
-        digest, rest = content[:DIGEST], memoryview(content)[DIGEST:]
-        if digest != _digest(rest):
+        digest, body = content[:DIGEST], memoryview(content)[DIGEST:]
+        if digest != _digest(body):
             warn_of_damage(path)
             return None
-        end = LENGTH + int.from_bytes(rest[:LENGTH], "little")
-        return rest[LENGTH:end], rest[end:]
+        end = LENGTH + int.from_bytes(body[:LENGTH], "little")
+        return body[LENGTH:end], body[end:]
 
 
 def _write(path, key, code):
-    """Make a file appear, whole, in a folder that is made if somebody has deleted it."""
-    rest = b"".join((len(key).to_bytes(LENGTH, "little"), key, code))
+    """Make a file appear, whole, in a folder that is made if it has been deleted."""
+    body = b"".join((len(key).to_bytes(LENGTH, "little"), key, code))
     folders.require(path.parent, made=True, make=True)
     making = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}.tmp")
     try:
         descriptor = os.open(making, NEW, 0o600)
         with open(descriptor, "wb") as file:
-            file.write(_digest(rest) + rest)
+            file.write(_digest(body) + body)
             file.flush()
             os.fsync(descriptor)  # before the new name: a loss of power could leave that empty
         os.replace(making, path)
@@ -231,6 +232,6 @@ def _digest(content):
 
 @functools.cache
 def _digest_of_folder(folder):
-    """Of a kernel's file and of those beside it, which may have its helpers."""
+    """Digest a kernel's folder: its own file and its neighbours, which may have its helpers."""
     sources = (path.read_bytes() for path in sorted(folder.glob("*.py")))
     return _digest(b"".join(sources)).hex()

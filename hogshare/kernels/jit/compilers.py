@@ -1,17 +1,18 @@
 """Numba's pipelines, changed in two ways that shorten a first fit.
 
-Numba looks every call of an overloaded function up by its types and by the flags, and its own
-`Flags` lists all thirty options anew for each hash and each comparison: a twelfth of the time
-that compiling takes. These compare what has been set.
+Numba finds every call of an overloaded function by its types and by the flags, and its own `Flags`
+lists all thirty options anew for each hash and each comparison: a twelfth of the time that
+compiling takes. The `Flags` of this file compare only the options that have been set.
 
-A helper reaches the kernels that call it as it was lowered, and in no other form. Numba optimises
-every function by itself, with all that it calls inside, and makes machine code of it, before a
-caller links it in and does the same again. Nobody jumps to a helper's machine code. Without it a
-first fit compiles in seven tenths of the time, to kernels that are as quick
-(docs/tried/2026-11/speed.md): LLVM optimises them as a whole in any case.
+A helper reaches the kernels that call it in lowered form only. Numba optimises every function by
+itself, with all that it calls linked in, and makes machine code of it, before a caller links it in
+and does the same again. No code jumps to a helper's machine code. Without it a first fit compiles
+in seven tenths of the time, to kernels that are as fast (docs/tried/2026-11/speed.md): LLVM
+optimises them as a whole in any case.
 
-Two passes stand before and after Numba's lowering. One gives the helper a library that is only
-linked, the other registers it for its callers, which Numba does together with the machine code.
+One pass is added before and one after Numba's lowering. The first gives the helper a library that
+is only linked, the second registers it for its callers, which Numba does together with the machine
+code.
 """
 
 import contextlib
@@ -25,47 +26,48 @@ from numba.core.typed_passes import AnnotateTypes, NativeLowering
 
 from hogshare.kernels.jit import announcements
 
-GARBAGE = (100_000, 20, 100)  # objects between two searches, and how many go without older ones
+GARBAGE = (100_000, 20, 100)  # of `gc`: objects between searches, searches per generation
 
 
-# Numba's passes for closures and for expressions of whole arrays, neither of which helpers have
+# Numba's passes for closures and for whole-array expressions; helpers have neither
 UNUSED = {"inline_closure_likes", "nopython_rewrites", "make_function_op_code_to_jit_function"}
 
 
 class Flags(NumbaFlags):
-    """Flags that are equal where the same options have been set to the same values.
+    """Flags that are equal if the same options have been set to the same values.
 
-    One that is set to its default is unequal to one that is not set, where Numba's are equal: then
-    something is compiled once more. The hash is Numba's, which is the same for all flags.
+    An option set to its default is unequal to one that is not set; Numba's flags are equal then.
+    The price is that a function may be compiled once more. The hash is Numba's, which is the same
+    for all flags.
     """
 
     HASH = hash(NumbaFlags())
 
     def __eq__(self, other):
-        """Compare what has been set."""
+        """Compare the options that have been set."""
         if type(other) is not Flags:
             return NotImplemented
         return self._values == other._values
 
     def __hash__(self):
-        """Return what Numba's have for a hash: they may be equal to these."""
+        """Return the hash of Numba's flags: they may be equal to these."""
         return self.HASH
 
 
 class QuickCompiler(CompilerBase):
-    """A pipeline with these flags; what it compiles on its way looks up by them too."""
+    """A pipeline with these flags; functions compiled on its way are found by them too."""
 
     def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
         super().__init__(typingctx, targetctx, library, args, return_type, Flags(flags), locals)
 
     def compile_extra(self, func):
-        """Compile a function; a moment to see how long all that takes."""
+        """Compile a function, after checking whether compiling has become worth announcing."""
         announcements.tick()
         return super().compile_extra(func)
 
 
 class KernelCompiler(QuickCompiler, Compiler):
-    """Numba's own pipeline, for kernels, of whose time is told."""
+    """Numba's own pipeline, for kernels, whose time is announced."""
 
     def compile_extra(self, func):
         """Compile a kernel."""
@@ -79,9 +81,9 @@ def _collecting_less():
     """Let Python search for garbage less often meanwhile.
 
     Numba's trees are large and live until the end, and each search walks them: a sixth of the time
-    that compiling takes, for some ten megabytes. Who compiles has Numba's lock, so that nobody
-    else's thresholds are put back.
+    that compiling takes, for some ten megabytes.
     """
+    # under Numba's lock, so no other thread that compiles changes the thresholds in between
     before = gc.get_threshold()
     if before[0] > 0:
         gc.set_threshold(*GARBAGE)
@@ -92,10 +94,10 @@ def _collecting_less():
 
 
 class LinkedLibrary(JITCodeLibrary):
-    """LLVM code that is there to be linked into other libraries."""
+    """LLVM code that is only linked into other libraries."""
 
     def _optimize_final_module(self):
-        pass  # it has been simplified function by function; the rest is done once, in the kernel
+        pass  # it has been simplified by function; the kernel is optimised once, as a whole
 
     def _finalize_final_module(self):
         self._finalize_dynamic_globals()
@@ -113,7 +115,7 @@ class OnlyLinked(AnalysisPass):
         super().__init__()
 
     def run_pass(self, state):
-        """Choose the library; no machine code is asked of it."""
+        """Choose the library; no machine code is made from it."""
         state.library = LinkedLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         return False
@@ -121,7 +123,7 @@ class OnlyLinked(AnalysisPass):
 
 @register_pass(mutates_CFG=False, analysis_only=True)
 class ForCallers(AnalysisPass):
-    """Register what was lowered."""
+    """Register the lowered function for its callers."""
 
     _name = "hogshare_for_callers"
 
@@ -129,8 +131,9 @@ class ForCallers(AnalysisPass):
         super().__init__()
 
     def run_pass(self, state):
-        """As `NativeLowering` does with machine code; the key stands where its entry would."""
-        key = [].append  # equal to no other one, and built in: the dispatcher takes nothing else
+        """Do as `NativeLowering` does with machine code, with a key in place of its entry."""
+        # a new bound method equals no other one, and is built in: the dispatcher accepts no other
+        key = [].append
         state.targetctx.insert_user_function(key, state.cr.fndesc, [state.library])
         state.cr = state.cr._replace(cfunc=key)
         return False
@@ -140,7 +143,7 @@ class HelperCompiler(QuickCompiler):
     """Numba's own pipeline with the two passes."""
 
     def define_pipelines(self):
-        """One pipeline, without object mode."""
+        """Define one pipeline, without object mode."""
         made = DefaultPassBuilder.define_nopython_pipeline(self.state)
         made.add_pass_after(OnlyLinked, AnnotateTypes)
         made.add_pass_after(ForCallers, NativeLowering)

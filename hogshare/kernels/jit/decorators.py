@@ -1,4 +1,4 @@
-"""The one place that decides how kernels are compiled and where their machine code is kept.
+"""The one place that decides how kernels are compiled and where their machine code is cached.
 
 Flags, each with its reason:
 
@@ -9,15 +9,15 @@ Flags, each with its reason:
 - ``error_model="numpy"``: a division by zero gives infinity, as in NumPy, instead of a branch
   and an exception in the middle of a lock-free update.
 - ``_nrt=False``: no reference counts. Numba would count the arrays of a tuple, atomically, at every
-  call; two threads counting one array hand its cache line back and forth at every row. So kernels
-  allocate nothing: scratch is handed in.
-- no ``fastmath`` in `exact_kernel` and `exact_helper`: on a virtual clock the order of events hangs
-  on the last bit of a sum, so it is rounded as it is written, compiled or not.
+  call; two threads counting one array pass its cache line back and forth at every row. So kernels
+  allocate nothing: callers pass scratch arrays.
+- no ``fastmath`` in `exact_kernel` and `exact_helper`: on a virtual clock the order of events
+  depends on the last bit of a sum, so sums are rounded as they are written, compiled or not.
 
-Machine code is kept by `hogshare.kernels.jit.cache`. Its key for a kernel covers the files of the
-kernel's own folder only, so an edit of a helper in another one, or another flag, would silently run
-the old code; so the folder's name is a digest of every file of this package, Numba's version and
-the flags.
+Machine code is cached by `hogshare.kernels.jit.cache`. Its key for a kernel covers the files of the
+kernel's own folder only: an edit of a helper in another folder, or another flag, would silently run
+the old code. Therefore the cache folder's name is a digest of every file of this package, Numba's
+version and the flags.
 """
 
 import functools
@@ -49,11 +49,11 @@ FLAGS = {
 
 
 def _digest() -> str:
-    """Name this version of the kernels: their source, Numba, the flags."""
+    """Name this version of the kernels by their source, Numba and the flags."""
     h = hashlib.sha256()
-    here = Path(__file__).parents[1]
-    for path in sorted(here.rglob("*.py")):
-        h.update(path.relative_to(here).as_posix().encode())
+    package = Path(__file__).parents[1]
+    for path in sorted(package.rglob("*.py")):
+        h.update(path.relative_to(package).as_posix().encode())
         h.update(path.read_bytes())
     flags = sorted((k, sorted(v) if isinstance(v, set) else v) for k, v in FLAGS.items())
     h.update(f"{numba.__version__} {sys.version_info[:2]} {flags}".encode())
@@ -65,12 +65,12 @@ announcements.cached_in(lambda: CACHE_FOLDER)
 
 
 def processor() -> list[str]:
-    """What machine code is for: system, model and features."""
+    """Return the processor that machine code is for: system, model and features."""
     return list(cpu_target.target_context.codegen().magic_tuple())
 
 
 def cached_files() -> dict[str, int]:
-    """Bytes of machine code in the cache folder, by file."""
+    """Return the bytes of machine code in the cache folder, by file."""
     if CACHE_FOLDER is None:
         return {}
     return {path.name: path.stat().st_size for path in CACHE_FOLDER.glob("*.nbc")}
@@ -78,24 +78,25 @@ def cached_files() -> dict[str, int]:
 
 @functools.cache
 def load_registries():
-    """Let Numba load what it knows of Python and NumPy; for a quarter of a second, once.
+    """Let Numba load its registries of Python and NumPy, once, in a quarter of a second.
 
-    It would do so at the first kernel anyway. Interrupted there, it does not get over it: each
-    later compilation of the process ends with "generator raised StopIteration". Nor do two threads
-    that load at once: each takes what the other has not taken yet, and compiles without the rest,
-    with typing errors about attributes that exist. So this has Numba's lock. The contexts are made
-    first: whoever makes them has their locks, and then wants Numba's.
+    Numba would do so at the first kernel anyway. An interrupt during the load is fatal: each later
+    compilation of the process ends with "generator raised StopIteration". So are two threads that
+    load at once: each takes the entries that the other has not taken yet, and compiles without the
+    others, with typing errors about attributes that exist. So signals are deferred and Numba's lock
+    is taken.
     """
+    # before Numba's lock: making the contexts takes their locks, and then Numba's
     context = cpu_target.target_context
     with global_compiler_lock, DeferredSignals():
         context.refresh()
 
 
 class Compiled:
-    """A function that Numba is shown when somebody calls it, or compiles one that calls it.
+    """A function that is passed to Numba when it is called, or when a caller of it is compiled.
 
-    Showing it takes 0.1 to 0.4 ms, and a process uses a tenth of two hundred. Of two threads that
-    come at once one shows. It has Numba's lock: who compiles, and has that, may come here as well.
+    Passing it takes 0.1 to 0.4 ms, and a process uses a tenth of two hundred functions. Of two
+    threads that come at once one passes it.
     """
 
     PIPELINE = KernelCompiler
@@ -108,9 +109,10 @@ class Compiled:
 
     @property
     def dispatcher(self):
-        """Numba's side of it."""
+        """Numba's dispatcher of the function."""
         if self.shown is None:
             load_registries()
+            # Numba's own lock, reentrant: a thread that compiles has it and may come to this line
             with global_compiler_lock:
                 if self.shown is None:
                     self.shown = self._show()
@@ -123,7 +125,7 @@ class Compiled:
 
 @typeof_impl.register(Compiled)
 def _type_of(value, context):
-    """What Numba takes one for that it meets in another function's code."""
+    """Type a `Compiled` that Numba meets in another function's code."""
     return typeof(value.dispatcher)
 
 
@@ -131,7 +133,7 @@ class Kernel(Compiled):
     """A function that Python calls."""
 
     def __call__(self, *arguments):
-        """Run the machine code, which is loaded or compiled if it is not there."""
+        """Run the machine code, after loading or compiling it if need be."""
         return self.dispatcher(*arguments)
 
     def compile(self, signature):
@@ -140,7 +142,7 @@ class Kernel(Compiled):
 
     @property
     def signatures(self):
-        """Arguments' types that this process has the machine code for."""
+        """The argument types that this process has the machine code for."""
         return [] if self.shown is None else self.shown.signatures
 
     def _show(self):
@@ -155,8 +157,8 @@ class Kernel(Compiled):
 class Helper(Compiled):
     """A function that only compiled ones call: part of their code, without an entry for Python.
 
-    The entry takes every array out of every tuple that is handed over, checks it and puts it back:
-    for most helpers more code than their own, and a fifth of the time that compiling took.
+    The entry takes every array out of every tuple argument, checks it and puts it back: for most
+    helpers more code than their own, and a fifth of the time that compiling took.
     """
 
     PIPELINE = HelperCompiler
@@ -165,12 +167,12 @@ class Helper(Compiled):
         super().__init__(function, no_cpython_wrapper=True, **options)
 
     def __call__(self, *arguments):
-        """Run the Python form: what Numba would jump to is not there."""
+        """Run the Python form: a helper has no machine code of its own."""
         return self.py_func(*arguments)
 
 
 def _compiled_as(kind, **options):
-    """A decorator that has a function compiled when it is needed, with the house's flags."""
+    """Make a decorator that compiles a function when it is needed, with this package's flags."""
 
     def decorate(function):
         return function if JIT_DISABLED else kind(function, **options)
@@ -181,10 +183,10 @@ def _compiled_as(kind, **options):
 EXACT = {"fastmath": False}
 # a function that Python calls, and whose machine code is cached
 kernel = _compiled_as(Kernel)
-# one that only kernels call: it is part of their code, not of the cache
+# a function that only kernels call: it is part of their code, not of the cache
 helper = _compiled_as(Helper)
 # a helper of the row loop, compiled into its callers. A call costs a row's worth of time: Numba
-# hands over every array of a tuple as seven words and counts references atomically. Inlined, both
+# passes every array of a tuple as seven words and counts references atomically. Inlined, both
 # vanish.
 inlined = _compiled_as(Helper, forceinline=True)
 # the same three, with sums and products rounded as they are written

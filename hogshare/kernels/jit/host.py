@@ -1,4 +1,4 @@
-"""What kernels ask of the system: the time, and to let others have the core."""
+"""Kernels' calls of the system: the time, and giving the core to another thread."""
 
 import time
 
@@ -8,10 +8,10 @@ from numba.extending import intrinsic
 
 from hogshare.kernels.jit.decorators import JIT_DISABLED, helper
 
-# a symbol of the C library, which every process has; none is looked up when a kernel is compiled
+# symbols of the C library, which every process has: compiling a kernel searches for none
 sched_yield = types.ExternalFunction("sched_yield", types.int32())
 usleep = types.ExternalFunction("usleep", types.int32(types.uint32))
-MICROSECONDS = 10  # of a brief sleep, which a timer makes some seventy
+MICROSECONDS = 10  # asked for in a brief sleep; with the timer's delay it takes some seventy
 
 if JIT_DISABLED:
     nanoseconds = time.monotonic_ns
@@ -21,24 +21,24 @@ if JIT_DISABLED:
         time.sleep(0)
 
     def sleep_briefly():
-        """Let another thread have the core until a timer rings, as soon as may be."""
+        """Let another thread have the core until a timer fires, as soon as possible."""
         time.sleep(1e-6 * MICROSECONDS)
 
 else:
 
     @helper
     def yield_core():
-        """Let another thread run that waits for this core; come back at once if there is none."""
+        """Let a thread run that waits for this core; return at once if there is none."""
         sched_yield()
 
     @helper
     def sleep_briefly():
-        """Let another thread have the core until a timer rings, as soon as may be."""
+        """Let another thread have the core until a timer fires, as soon as possible."""
         usleep(MICROSECONDS)
 
     @intrinsic
     def nanoseconds(typingctx):
-        """Nanoseconds since some moment; of the C library, in some thirty of them."""
+        """Return nanoseconds since some moment, by the C library; a call takes some thirty."""
 
         def codegen(context, builder, signature, args):
             i32, i64 = ir.IntType(32), ir.IntType(64)

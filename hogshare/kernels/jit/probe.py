@@ -1,7 +1,7 @@
 """Loops that measure the machine: each does one thing that a fit does many times.
 
-The clock is the caller's (`hogshare.runtimes.machine_probe`). What a loop reads it returns in some
-form, or the compiler would leave the loop out.
+The caller measures the time (`hogshare.runtimes.machine_probe`). A loop returns what it reads in
+some form, or the compiler would remove the loop.
 """
 
 import numpy as np
@@ -19,9 +19,9 @@ def overwrite(values, value):
 
 @kernel
 def sparse_rows(w, columns, values, width, step):
-    """Per row of `width` nonzeros, by unsigned columns: ``w += step (x . w) x``; the last margin.
+    """Do ``w += step (x . w) x`` per row of `width` nonzeros; return the last margin.
 
-    columns, values : [n_rows * width], row after row
+    columns, values : [n_rows * width], row after row; columns are unsigned
     """
     margin = 0.0
     step = w.dtype.type(step)
@@ -38,7 +38,7 @@ def sparse_rows(w, columns, values, width, step):
 
 @kernel
 def dense_rows(w, data, step):
-    """Per row of `data` (n_rows, w.size): ``w += step (x . w) x``; returns the last ``x . w``."""
+    """Do ``w += step (x . w) x`` per row of `data` (n_rows, w.size); return the last ``x . w``."""
     margin = 0.0
     for r in range(data.shape[0]):
         x = data[r]
@@ -53,7 +53,7 @@ def dense_rows(w, data, step):
 
 @kernel
 def chase(chain, position, steps):
-    """Go from a position to the one written there, `steps` times; every load waits for the last."""
+    """Go `steps` times from a position to ``chain[position]``; every load waits for the last."""
     for _ in range(steps):
         position = chain[position]
     return position
@@ -61,9 +61,9 @@ def chase(chain, position, steps):
 
 @kernel
 def hand_over(word, first, stride, rounds):
-    """Wait for the word to be `first`, count it on, and so again `stride` later.
+    """Wait until the word is `first`, add 1, and repeat with the number `stride` larger.
 
-    Two threads with ``first`` 0 and 1 and a stride of 2 hand the word's cache line to and fro.
+    Two threads with ``first`` 0 and 1 and a stride of 2 pass the word's cache line back and forth.
     """
     for i in range(rounds):
         mine = first + i * stride

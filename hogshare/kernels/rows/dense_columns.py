@@ -1,6 +1,6 @@
-"""Columns of dense rows: how large they are, and a copy of the rows in other units.
+"""Columns of dense rows: their sizes, and a copy of the rows in other units.
 
-Who writes: one caller its own arrays.
+Writers: one caller writes its own arrays.
 """
 
 import numpy as np
@@ -11,9 +11,10 @@ from hogshare.kernels.rows.row_views import row_weight
 
 @kernel
 def add_moments(rows, every, moments):
-    """Weighted sums of every so many rows' distances from the first row, and of their squares.
+    """Add weighted sums of distances from the first row and of their squares, by column.
 
-    moments : float64 [4, width], besides the sums the least and the largest distance, 0 included
+    every : one of so many rows is used
+    moments : float64 [4, width], the two sums, and the least and largest distance, 0 included
 
     Returns the sum of those rows' weights.
     """
@@ -34,7 +35,7 @@ def add_moments(rows, every, moments):
 
 @kernel
 def change_units(data, middle, units, out):
-    """``out = (data - middle) / units``, column by column of dense rows one after the other."""
+    """Set ``out = (data - middle) / units`` by columns, for dense rows one after the other."""
     width = np.uint64(middle.shape[0])
     kind = out.dtype.type
     for start in range(np.uint64(0), np.uint64(data.shape[0]), width):

@@ -1,9 +1,9 @@
 """Slopes and curvatures of the losses in the intercepts, at margins that are known.
 
 Given the margins of the rows without intercepts, the objective is a function of the intercepts
-alone, and a pass over one number per row and column tells its derivatives. Called by the caller's
-side while no worker writes; each caller writes its own sums, so that parts of the rows may be
-passed by several threads at once.
+alone, and a pass over one number per row and column gives its derivatives. The run's caller calls
+it while no worker writes; each calling thread writes its own sums, so several may pass over parts
+of the rows at once.
 """
 
 import math
@@ -18,7 +18,7 @@ from hogshare.kernels.rules.sgd_steps import target
 
 @inlined
 def shifted(loss, margins, r, intercept, out):
-    """``out[c]``: what the losses take of row `r`, given its margins without intercepts."""
+    """Set ``out[c]`` to the loss's argument for row `r`, given its margins without intercepts."""
     n_columns = out.shape[0]
     for c in range(n_columns):
         out[c] = margins[r * n_columns + c] + intercept[c]
@@ -28,9 +28,9 @@ def shifted(loss, margins, r, intercept, out):
 
 @inlined
 def are_even(rows, loss, positive, negative):
-    """Whether it is the log loss of one column, and every row counts once: the loops for vectors.
+    """Whether the vectorised loops apply: log loss, one column, and every row counts once.
 
-    A product of what rows contribute takes no weights.
+    They take one logarithm of a product over rows, and such a product takes no weights.
     """
     if loss != losses.LOG_LOSS or positive.shape[0] != 1 or rows.weight.shape[0] != 0:
         return False
@@ -39,7 +39,7 @@ def are_even(rows, loss, positive, negative):
 
 @helper
 def add_even_intercept_slopes(y, first, last, margins, intercept, slope, bend):
-    """`add_intercept_slopes` where rows `are_even`: sums in registers, which become vectors."""
+    """Do `add_intercept_slopes` where `are_even`: sums in registers, which are vectorised."""
     b = intercept[0]
     slopes = bends = 0.0
     for r in range(first, last):

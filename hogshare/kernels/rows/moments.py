@@ -1,5 +1,6 @@
-"""How large rows and features are, how often and how strongly features occur: what steps, exchange,
-lock-free penalty and the criterion of the gradient go by.
+"""Sizes of rows and features, and frequencies of features.
+
+Steps, exchange, lock-free penalty and the criterion of the gradient depend on them.
 """
 
 from typing import Any
@@ -17,16 +18,16 @@ from hogshare.kernels.rows.row_views import (
 )
 from hogshare.kernels.schedule.streams import WARM_UP, epoch_state, fraction, next_random
 
-# Rows ahead for which one that is far from the last is asked for: where it begins, and its values.
-# Further ahead than the row loops ask (`sgd_steps`), since next to nothing is done with a row here:
-# 0.46 to 0.29 ms for a sample of 500 rows of IMDB.
+# How many rows ahead a row's start (FAR) and its values (NEAR) are prefetched, where rows are not
+# neighbours. Further ahead than in the row loops (`sgd_steps`), since these passes do very little
+# with a row: 0.46 to 0.29 ms for a sample of 500 rows of IMDB.
 FAR, NEAR = 16, 6
 LARGEST = np.float64(np.finfo(np.float32).max)
 
 
 @helper
 def add_interactions(rows, sample, counts, out):
-    """``out[j] += count |x_j| sum_i |x_i|`` over the rows ``sample``; without `counts` each is one.
+    """Do ``out[j] += count |x_j| sum_i |x_i|`` over the rows ``sample``; empty `counts` are all 1.
 
     Divided by the number of rows and times the loss's curvature, this is the row sum of the
     Hessian's absolute values: by Gershgorin an upper bound of the curvature along coordinate j
@@ -49,12 +50,12 @@ def add_interactions(rows, sample, counts, out):
 
 @kernel
 def estimate_curvature(rows, sample, counts, seed, bound, sums, out):
-    """Mean of the interactions over sampled rows, times the loss's curvature `bound`.
+    """Estimate curvatures: the mean interactions over sampled rows, times the loss's `bound`.
 
-    sample : int64 [n_sample], for rows that are drawn here, evenly; some may come twice. Rows,
-        where `counts` says what each counts for
+    sample : int64 [n_sample], filled with rows drawn evenly, perhaps some twice; if `counts` is not
+        empty, given rows, and `counts` has the number that each stands for
     sums : float64 [n_features], zeros
-    out : float32 [n_features], whose range unscaled data may exceed: its largest number then
+    out : float32 [n_features]; unscaled data may exceed its range and then gets its largest number
     """
     n_sample = sample.shape[0]
     if counts.shape[0] == 0:
@@ -72,7 +73,7 @@ def estimate_curvature(rows, sample, counts, seed, bound, sums, out):
 
 @kernel
 def count_nonzeros(rows, out):
-    """``out[j] +=`` number of values that sparse rows store of feature j.
+    """Add the number of values that sparse rows store of feature j to ``out[j]``.
 
     For many features; few are counted in passing (`hogshare.kernels.rows.survey`).
     """
@@ -81,7 +82,7 @@ def count_nonzeros(rows, out):
 
 
 def nonzeros_of(rows: Any, n_features: int) -> np.ndarray:
-    """Values that are stored of each feature of sparse rows, int64 of shape (n_features,)."""
+    """Count the values stored of each feature of sparse rows, int64 of shape (n_features,)."""
     counts = np.zeros(n_features, np.int64)
     count_nonzeros(rows, counts)
     return counts
@@ -89,7 +90,7 @@ def nonzeros_of(rows: Any, n_features: int) -> np.ndarray:
 
 @kernel
 def add_chances(rows, chances, out):
-    """``out[j] +=`` the chances of the rows that store feature j."""
+    """Add the chances of the rows that store feature j to ``out[j]``."""
     for r in range(rows.y.shape[0]):
         start, end = row_bounds(rows, r)
         for k in range(start, end):
@@ -98,7 +99,7 @@ def add_chances(rows, chances, out):
 
 @kernel
 def squared_norms(rows, out):
-    """Squared norm of every row."""
+    """Set ``out`` to the squared norm of every row."""
     for r in range(rows.y.shape[0]):
         start, end = row_bounds(rows, r)
         out[r] = squared_norm(rows.data, start, end)
@@ -106,7 +107,7 @@ def squared_norms(rows, out):
 
 @kernel
 def norms_of(rows, every):
-    """Mean and largest squared norm of every so many rows."""
+    """Return mean and largest squared norm of every so many rows."""
     total = 0.0
     largest = 0.0
     n_rows = 0
@@ -124,14 +125,14 @@ def norms_of(rows, every):
 
 @kernel
 def add_deviations(rows, every, about, counts, sums, squares):
-    """Weight, sum and sum of squares of each feature, over the values that are not zero.
+    """Add weight, sum and sum of squares of each feature over its nonzero values.
 
-    Of every so many rows; sums are of distances from `about`, in which no digits are lost where a
-    feature is far from zero beside how much it varies.
+    One of every so many rows is used. Sums are of distances from `about`, so no digits are lost if
+    a feature is far from zero compared with its variation.
 
     about, counts, sums, squares : float64 [n_features]
 
-    Returns the weight of the rows, and how many there are.
+    Returns the weight of the rows, and their number.
     """
     total = 0.0
     n_rows = 0

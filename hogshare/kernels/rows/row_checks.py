@@ -1,17 +1,17 @@
-"""Whether a row has a column twice, and whether labels are of two kinds: sooner than by sorting."""
+"""Checks for repeated columns and for two kinds of labels, faster than by sorting."""
 
 import numpy as np
 
 from hogshare.kernels.jit.decorators import kernel
 
-STRIDE = 512  # labels that are compared without a branch, which would often be foretold wrong
+STRIDE = 512  # labels that are compared without a branch, which would often be mispredicted
 
 
 @kernel
 def has_repeats(indices, indptr, last):
-    """Whether any CSR row has a column more than once, in whatever order its columns are.
+    """Whether any CSR row has a column more than once, with columns in any order.
 
-    last : int64 (n_features,), scratch, -1 everywhere: the last row that has had a column
+    last : int64 (n_features,), scratch, -1 everywhere: the last row that contains a column
     """
     for r in range(indptr.shape[0] - 1):
         for k in range(indptr[r], indptr[r + 1]):
@@ -24,9 +24,9 @@ def has_repeats(indices, indptr, last):
 
 @kernel
 def two_kinds(labels):
-    """The first two kinds of a vector that is not empty, and whether there are no others.
+    """Return the first two kinds of a nonempty vector, and whether there are no others.
 
-    One kind comes twice. Where a label is NaN, which no label is like, there are others.
+    If there is one kind, it is returned twice. A NaN equals no label, so it counts as another kind.
     """
     n = labels.shape[0]
     first = labels[0]

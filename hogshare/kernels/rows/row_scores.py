@@ -1,4 +1,4 @@
-"""What a model is worth on some rows: mean loss, accuracy, R squared."""
+"""Scores of a model on some rows: mean loss, accuracy, R squared."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from hogshare.kernels.rules.sgd_steps import target
 
 @inlined
 def predictions(rows, loss, start, end, w, intercept, out):
-    """``out[c]``: what the losses take of one row, of a model without a scale."""
+    """Set ``out[c]`` to the loss's argument for one row, of a model without a scale."""
     margins(rows, start, end, w, out)
     for c in range(out.shape[0]):
         out[c] += intercept[c]
@@ -22,13 +22,13 @@ def predictions(rows, loss, start, end, w, intercept, out):
 
 @inlined
 def size_of(rows, r, y, c, positive, negative):
-    """Weight of a row in a column: its own times that of its class, `y` being its target there."""
+    """Return a row's weight in a column: its own times its class's; `y` is its target in it."""
     return row_weight(rows, r) * (positive[c] if y > 0.0 else negative[c])
 
 
 @kernel
 def add_losses(rows, loss, epsilon, w, intercept, positive, negative, margin, out):
-    """``out[c] +=`` weighted sum of the losses of column `c` over all rows; `margin` is scratch."""
+    """Add the weighted losses of column `c` over all rows to ``out[c]``; `margin` is scratch."""
     n_columns = intercept.shape[0]
     n_rows = rows.y.shape[0]
     for r in range(n_rows):
@@ -45,8 +45,8 @@ def held_out_scores(rows, rule, regression, held_out, w, local, out):
     """Score each column on the rows that are never trained on, as scikit-learn's estimators do.
 
     Weighted accuracy of the sign for classification (of the largest column where the loss couples
-    them, in every column), weighted R squared for regression: of less than two rows it is NaN,
-    which is no reason to stop.
+    them, in every column), weighted R squared for regression. With fewer than two rows the latter
+    is NaN, which is no reason to stop.
     """
     n_columns = local.shape[1]
     margin = local[layout.L_MARGIN]

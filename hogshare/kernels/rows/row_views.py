@@ -1,12 +1,12 @@
 """One view of a row for dense and CSR data, and the loops that touch a row's features.
 
-A dense row is a stretch of `width` values; a CSR row is a stretch of values beside their columns.
-`column_of` tells a value's column for both, so no algorithm is written twice; a few loops that take
-most of the time have a branch for dense rows, which the compiler turns into vector instructions.
-Columns are unsigned views, and the loops that take most time read rows by unsigned numbers
-(`row_at`): Numba then leaves out the test for negative indices, which is worth 1.35 times the
-speed, and some per cent more on short rows. The arrays are read-only views, so that a caller's
-memory map and a private array compile to one signature.
+A dense row is a stretch of `width` values; a CSR row is a stretch of values and one of columns.
+`column_of` returns a value's column for both, so no algorithm is written twice; a few loops that
+take most of the time have a branch for dense rows, which the compiler vectorises. Columns are
+unsigned views, and the loops that take most time read rows by unsigned numbers (`row_at`): Numba
+then leaves out the test for negative indices, which is worth 1.35 times the speed, and some per
+cent more on short rows. The arrays are read-only views, so a caller's memory map and a private
+array compile to one signature.
 
 The model matrix (n_features, n_columns) is flat, contiguous in columns: feature j of column c is
 ``w[j * n_columns + c]``.
@@ -19,18 +19,18 @@ import numpy as np
 from hogshare.kernels.jit.atomics import prefetch
 from hogshare.kernels.jit.decorators import inlined
 
-PREFETCH_LINES = 64  # of a row; what follows, the processor foresees by itself
+PREFETCH_LINES = 64  # of a row; the processor prefetches later lines by itself
 
 
 class RowArrays(NamedTuple):
     """The data of a linear problem, as kernels see it.
 
     data : float32 or float64 (nnz,) or (n_rows * width,), read-only
-    indices : uint32 or uint64 (nnz,), column of each value; empty where the rows are dense
-    indptr : int64 (n_rows + 1,), where each CSR row starts; empty where the rows are dense
+    indices : uint32 or uint64 (nnz,), column of each value; empty if the rows are dense
+    indptr : int64 (n_rows + 1,), where each CSR row starts; empty if the rows are dense
     width : int, number of features of a dense row; 0 says that the rows are CSR
-    y : as data (n_rows,), target, or class number where there are several columns
-    weight : as data (n_rows,), sample weights; empty where every row weighs 1
+    y : as data (n_rows,), target, or class number if there are several columns
+    weight : as data (n_rows,), sample weights; empty if every row weighs 1
     """
 
     data: np.ndarray
@@ -43,13 +43,13 @@ class RowArrays(NamedTuple):
 
 @inlined
 def row_at(order, i):
-    """The row that comes at place `i`, unsigned."""
+    """Return the row at place `i` of the order, unsigned."""
     return np.uint64(order[np.uint64(i)])
 
 
 @inlined
 def row_bounds(rows, r):
-    """Where row `r` starts and ends in ``rows.data``, unsigned."""
+    """Return where row `r` starts and ends in ``rows.data``, unsigned."""
     if rows.width > 0:
         start = np.uint64(r) * np.uint64(rows.width)
         return start, start + np.uint64(rows.width)
@@ -59,13 +59,13 @@ def row_bounds(rows, r):
 
 @inlined
 def row_label(rows, r):
-    """Target of row `r`."""
+    """Return the target of row `r`."""
     return rows.y[np.uint64(r)]
 
 
 @inlined
 def row_weight(rows, r):
-    """Sample weight of row `r`."""
+    """Return the sample weight of row `r`."""
     if rows.weight.shape[0] == 0:
         return 1.0
     return np.float64(rows.weight[np.uint64(r)])
@@ -73,7 +73,7 @@ def row_weight(rows, r):
 
 @inlined
 def prefetch_labels(rows, r):
-    """Ask for what stands once per row: its start, target and weight."""
+    """Prefetch the numbers that a row has once: its start, target and weight."""
     prefetch(rows.indptr, r)
     prefetch(rows.y, r)
     if rows.weight.shape[0] > 0:
@@ -82,16 +82,14 @@ def prefetch_labels(rows, r):
 
 @inlined
 def prefetch_row(rows, r):
-    """Ask for the first cache lines of a row that will be needed soon.
-
-    The last line counts even where the row only begins it: leaving it out cost a tenth of the time
-    on rows of 67 values and a third on rows of 14.
-    """
+    """Prefetch the first cache lines of a row that will be needed soon."""
     start, end = row_bounds(rows, r)
-    # values per line; not by a division, of which the compiler does not know that it is constant
+    # values per line; without a division, which the compiler would not know to be constant
     wide = max(rows.data.itemsize, rows.indices.itemsize) > 4
     step = np.uint64(8) if wide else np.uint64(16)
     k = start
+    # rounded up to the last line, even if the row has few values in it: leaving it out cost a tenth
+    # of the time on rows of 67 values and a third on rows of 14
     limit = min(end, start + np.uint64(PREFETCH_LINES) * step) + step - np.uint64(1)
     while k < limit:
         prefetch(rows.data, k)
@@ -102,7 +100,7 @@ def prefetch_row(rows, r):
 
 @inlined
 def margin(rows, start, end, w):
-    """``sum_j x_j w[j]`` of one row and a vector, summed in float64."""
+    """Return ``sum_j x_j w[j]`` of one row and a vector, summed in float64."""
     total = 0.0
     if rows.width > 0:
         for j in range(np.uint64(rows.width)):
@@ -115,7 +113,7 @@ def margin(rows, start, end, w):
 
 @inlined
 def margins(rows, start, end, w, out):
-    """``out[c] = sum_j x_j w[j, c]`` of one row, summed in float64."""
+    """Set ``out[c] = sum_j x_j w[j, c]`` for one row, summed in float64."""
     n_columns = out.shape[0]
     if n_columns == 1:
         out[0] = margin(rows, start, end, w)
@@ -132,7 +130,7 @@ def margins(rows, start, end, w, out):
 
 @inlined
 def add(rows, start, end, w, step):
-    """``w[j] += x_j step`` for one row and a vector."""
+    """Do ``w[j] += x_j step`` for one row and a vector."""
     size = rows.data.dtype.type(step)
     if rows.width > 0:
         for j in range(np.uint64(rows.width)):
@@ -144,7 +142,7 @@ def add(rows, start, end, w, step):
 
 @inlined
 def scatter(rows, start, end, w, step):
-    """``w[j, c] += x_j step[c]`` for one row."""
+    """Do ``w[j, c] += x_j step[c]`` for one row."""
     n_columns = step.shape[0]
     if n_columns == 1:
         add(rows, start, end, w, step[0])
@@ -159,7 +157,7 @@ def scatter(rows, start, end, w, step):
 
 @inlined
 def column_of(rows, start, k):
-    """Feature of the value at position `k` of the row that starts at `start`."""
+    """Return the feature of the value at position `k` of the row that starts at `start`."""
     if rows.width > 0:
         return np.uint64(k - start)
     return np.uint64(rows.indices[k])
@@ -167,7 +165,7 @@ def column_of(rows, start, k):
 
 @inlined
 def squared_norm(data, start, end):
-    """Squared euclidean norm of the row with these values."""
+    """Return the squared euclidean norm of the row with these values."""
     total = 0.0
     for k in range(start, end):
         x = np.float64(data[k])

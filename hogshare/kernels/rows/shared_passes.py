@@ -1,10 +1,11 @@
-"""A pass over rows that threads share: whoever is there takes the next part until none is left.
+"""A pass over rows that threads share: each thread takes the next part until none is left.
 
-Who writes: all threads, by atomic adds to two words. NEXT is the number of the next part; whoever
-has drawn it does the part, writes what it found to the part's own place, and adds one to DONE. Who
-reads: the thread that called, when DONE has come to the number of parts; DONE carries what was
-found. It waits for parts and not for threads: one that comes too late draws nothing, and touches
-nothing but these words. Who frees: nobody needs to; a thread holds the arrays that it may touch.
+Writers: all threads, by atomic adds to two words. NEXT is the number of the next part; the thread
+that draws it does the part, writes its findings to the part's own place, and adds one to DONE.
+Reader: the calling thread, once DONE has reached the number of parts; the acquiring load of DONE
+makes the findings visible. It waits for parts and not for threads: a thread that comes too late
+draws nothing and touches nothing but these words. Nothing has to be freed: each thread references
+the arrays that it may touch.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from hogshare.kernels.jit.decorators import helper
 from hogshare.kernels.jit.host import yield_core
 
 NEXT, DONE = 0, 8  # on cache lines of their own
-# as `map`: what calls a function for each of some parts, one after the other or side by side
+# like `map`: calls a function for each of some parts, one after the other or in parallel
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
-GLANCES = 1000  # a nanosecond each, between two times that the core is given up
+GLANCES = 1000  # polls, of a nanosecond each, before the core is given up once
 
 
 class Helpers(NamedTuple):
     """Threads that take part in a pass besides the calling one.
 
     call : ``call(function)`` lets each of them call ``function(k)``, with k from 1 to `count`, and
-        comes back at once
+        returns at once
     """
 
     count: int
@@ -40,28 +41,28 @@ NOBODY = Helpers(0, lambda function: None)
 
 
 def new_words() -> np.ndarray:
-    """The words of a pass."""
+    """Make the words of a pass."""
     return np.zeros(16, np.int64)
 
 
 @helper
 def draw(words):
-    """Number of a part for this thread; as many as there are, or more, if none is left."""
+    """Draw the number of a part for this thread; not below the number of parts if none is left."""
     return fetch_add(words, NEXT, 1)
 
 
 @helper
 def end_part(words):
-    """Say that a part is done whose number this thread has drawn."""
+    """Count a part as done, after its findings were written."""
     fetch_add(words, DONE, 1)
 
 
 @helper
 def wait_for_parts(words, n_parts):
-    """Come back when all parts are done, which others do that have drawn them already."""
+    """Return when all parts are done; the remaining ones have been drawn by other threads."""
     glances = 0
     while load(words, DONE) < n_parts:
         glances += 1
-        if glances == GLANCES:  # who is waited for may need the core
+        if glances == GLANCES:  # the thread that is waited for may need the core
             yield_core()
             glances = 0

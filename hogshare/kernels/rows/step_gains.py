@@ -1,10 +1,10 @@
-"""What one scaled step would gain: passes over the rows for `hogshare.problems.linear.gains`.
+"""The gain of one scaled step: passes over the rows for `hogshare.problems.linear.gains`.
 
-The first looks at a model and at how large columns are, the second (`whole_gradients.fill_margins`)
-at a direction; after that the objective anywhere along the direction takes no pass, only one number
-per row and column. All sums are float64, whatever the rows are.
+The first pass evaluates a model and the columns' sizes, the second (`whole_gradients.fill_margins`)
+a direction; after that the objective anywhere along the direction takes no pass, only one number
+per row and column. All sums are float64, whatever the rows' dtype.
 
-Who writes: one caller, while nobody works.
+Writers: one caller, while no worker works.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from hogshare.kernels.rules.sgd_steps import target
 
 @kernel
 def square_norms(rows, every, out):
-    """Set ``out[i]`` to the squared norm of the i-th of every so many rows."""
+    """Set ``out[i]`` to the squared norm of row ``i * every``."""
     for i in range(out.shape[0]):
         start, end = row_bounds(rows, i * every)
         out[i] = 0.0
@@ -47,19 +47,19 @@ def scan_columns(
     ordinary,
     scratch,
 ):
-    """Margins, gradient of the losses, and the first two moments of every column.
+    """Compute margins, gradient of the losses, and the first two moments of every column.
 
     w : rows' dtype [n_features * n_columns]
     without : float64 [n_rows * n_columns], margins without intercepts
     gradient : float64 [n_features * n_columns], ``sum_i slope_i x_i``
     slope_sums : float64 [n_columns], sums of the slopes, which are the derivatives of the losses
         in the predictions, weights counted in
-    every : of so many rows one counts in `moments`
+    every : every so many-th row counts in `moments`
     moments : float64 [2, n_features], weighted sums of the values and of their squares
-    bound : of the losses' curvature, or what counts as it
-    bends : float64 [2, n_features], or [2, 0] where nobody asks: the same, of each row so much as
-        its loss still bends: not, where its slope is zero, and whole from a slope of `bound` on
-    norms : float64, squared norms of the rows that count (`square_norms`); empty where nobody asks
+    bound : of the losses' curvature, or its substitute
+    bends : float64 [2, n_features], or [2, 0] if not needed: the same sums, each row weighted by
+        how much its loss still bends: 0 for a slope of zero, 1 from a slope of `bound` on
+    norms : float64, squared norms of the rows that count (`square_norms`); empty if not needed
     ordinary : squared norm up to which rows count in `bends`
     scratch : float64 [n_columns]
 
@@ -117,14 +117,14 @@ def scan_columns(
 def losses_along(
     rows, loss, epsilon, without, along, intercept, lengths, positive, negative, most, scratch, out
 ):
-    """Set ``out[c]`` to a column's weighted sum of losses, so far along a direction.
+    """Set ``out[c]`` to a column's weighted sum of losses, ``lengths[c]`` along a direction.
 
     without : float64 [n_rows * n_columns], margins without intercepts
     along : float64 [n_rows * n_columns], their change for a length of 1
     intercept : float64 [n_columns]
     lengths : float64 [n_columns]
-    most : a single column's sum from which on it does not matter how large it is: no loss is
-        negative, and far along a direction each takes its time
+    most : with a single column, a sum above which the pass may end, as no loss is negative: far
+        along a direction each loss takes its time
     scratch, out : float64 [n_columns]
     """
     n_columns = intercept.shape[0]

@@ -1,4 +1,4 @@
-"""Sums as fast as memory is, and one that says more."""
+"""Sums at the speed of memory, and one that detects any change of words or their order."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ MIX, REMIX = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 @kernel
 def total(values):
-    """Sum of a vector, read in order. In its own precision: float64 sums would be the limit."""
+    """Sum a vector in its own precision: float64 sums would be slower than memory."""
     result = values.dtype.type(0.0)
     for k in range(values.shape[0]):
         result += values[k]
@@ -19,7 +19,7 @@ def total(values):
 
 @kernel
 def squares(values):
-    """Sum of the squares of a vector, in float64: NaN or infinite if one is, rarely otherwise."""
+    """Sum a vector's squares in float64: NaN or infinite if a value is, rarely otherwise."""
     result = 0.0
     for k in range(values.shape[0]):
         value = np.float64(values[k])
@@ -29,18 +29,17 @@ def squares(values):
 
 @kernel
 def sum_by_place(words, first):
-    """Sum, modulo 2**64, of words that are mixed with their places, `first` and so on.
+    """Sum words, each mixed with its place (`first` and so on), modulo 2**64.
 
-    It changes with every single word, because one word's share is a bijection of it, and with
-    words' order, because the place is mixed in before. Parts add up to the whole.
+    The sum changes with every single word, because a word's share is a bijection of it, and with
+    the words' order, because the place is mixed in before. The sums of parts add up to the whole.
 
-    words : uint32 or uint64
-        Of numbers that have the same value the sum is the same.
+    words : uint32 or uint64; both give the same sum for numbers of the same value
     first : uint64
 
     Source: the mixing is that of SplitMix64 (Steele, Lea and Flood 2014), whose stream of numbers
-    comes from words that are all zero. 34 ms for a GB of float64 and 62 for float32, which the
-    machine reads in 30; CRC-32 takes 240, BLAKE2 1,100.
+    results from words that are all zero. It takes 34 ms for a GB of float64 and 62 for float32,
+    which the machine reads in 30; CRC-32 takes 240, BLAKE2 1,100.
     """
     result = np.uint64(0)
     state = first * STEP

@@ -1,11 +1,11 @@
-"""What is asked of rows before the first step, in one pass over them.
+"""Facts of rows that are needed before the first step, found in one pass over them.
 
-Threads share it by parts (`hogshare.kernels.rows.shared_passes`), each with counts of its own.
-Parts are the same whoever does them, and are added up in their order: the norms are those that one
-thread finds, bit for bit.
+Threads share the pass by parts (`hogshare.kernels.rows.shared_passes`), each with counts of its
+own. Parts do not depend on the threads that do them, and are added up in their order: the norms are
+those that one thread finds, bit for bit.
 
-A small fit comes here with nothing of NumPy in the processor's caches, where each call of it takes
-ten microseconds: what can be told or added up in the kernels is.
+At the start of a small fit nothing of NumPy is in the processor's caches, and each call of it takes
+ten microseconds: so the kernels check and add up all that they can.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from hogshare.kernels.rows.shared_passes import (
     wait_for_parts,
 )
 
-# Values that are looked at for one thing after the other, while a first-level cache has them and
-# their columns. 0.68 ms for a9a where a pass for each thing took 1.0.
+# Values that are scanned for one fact after the other, while a first-level cache contains them and
+# their columns. 0.68 ms for a9a where one pass per fact took 1.0.
 STRIDE = 2048
-# A thread's turn is so many values, some ten microseconds, or so much of the whole: where threads
-# take turns, each begins a new stretch, for which the processor has not read ahead (IMDB by two:
-# turns of 4,096 values 0.98 ms, of 16,384 0.73, of 65,536 0.65).
+# Values of a part, some ten microseconds, and the largest number of parts. Threads that share rows
+# begin a new stretch with each part, for which the processor has not read ahead (IMDB by two
+# threads: parts of 4,096 values 0.98 ms, of 16,384 0.73, of 65,536 0.65).
 PART_VALUES, MOST_PARTS = 1 << 14, 64
-FEW = 4096  # features of which four counts fit in a second-level cache
+FEW = 4096  # features whose four counts fit in a second-level cache
 TOTAL, SQUARES, LARGEST, LAST = range(4)
 N_FOUND = 4
 NO_COLUMN = np.uint64(1 << 63)  # more than any number of features
@@ -42,13 +42,13 @@ NO_COLUMN = np.uint64(1 << 63)  # more than any number of features
 class Survey(NamedTuple):
     """Facts of rows.
 
-    total : sum of all values, or of their squares where sizes were asked for: NaN or infinite if a
+    total : sum of all values, or of their squares if sizes were asked for: NaN or infinite if a
         value is
-    last_column : the largest column's number. If it is not among the features, not all was looked
-        at: it is one that is too large, or pointers do not fit
+    last_column : the largest column's number. If it is not among the features, the scan ended
+        early: a column is too large, or pointers do not fit
     mean, largest : squared norm of the rows
-    counts : int64 [n_features] or None, values that are stored of each feature of sparse rows,
-        where features are few enough to count in passing
+    counts : int64 [n_features] or None, number of values stored of each feature of sparse rows, if
+        the features are few enough to count in passing
     """
 
     total: float
@@ -60,7 +60,7 @@ class Survey(NamedTuple):
 
 @helper
 def _sum(values, start, end):
-    """In their own precision: sums in float64 would be the limit, not memory."""
+    """Sum values in their own precision: float64 sums would be the limit, not memory."""
     result = values.dtype.type(0.0)
     for k in range(start, end):
         result += values[k]
@@ -69,20 +69,21 @@ def _sum(values, start, end):
 
 @helper
 def _last(columns, start, end):
-    """A comparison, not `max`, of which the compiler makes no vectors here."""
+    """Find the largest column."""
     last = columns.dtype.type(0)
     for k in range(start, end):
         column = columns[k]
+        # a comparison: the compiler does not vectorise `max` in this loop
         last = column if column > last else last
     return last
 
 
 @helper
 def _count(columns, start, end, counts):
-    """Four parts, side by side.
+    """Count the columns, in four stretches at the same time.
 
-    Neighbouring rows often have the same features, and a count that has just been stored has to be
-    waited for. Whole numbers, because sums of them are there sooner than those of fractions.
+    Neighbouring rows often have the same features, and an increment has to wait for the store of
+    the last one to the same count. The counts are integers, whose sums take less time than floats'.
     """
     part = (end - start) // np.uint64(4)
     for k in range(start, start + part):
@@ -96,7 +97,7 @@ def _count(columns, start, end, counts):
 
 @helper
 def _norms(values, indptr, first, after):
-    """Sum of the squared norms of some rows, and the largest."""
+    """Return the sum of the squared norms of some rows, and the largest."""
     total = 0.0
     largest = 0.0
     for r in range(np.uint64(first), np.uint64(after)):
@@ -109,7 +110,7 @@ def _norms(values, indptr, first, after):
 
 @helper
 def _add_up(found):
-    """What all parts have found, in their order."""
+    """Add up the findings of all parts, in their order."""
     total = 0.0
     squares = 0.0
     largest = 0.0
@@ -124,21 +125,21 @@ def _add_up(found):
 
 @kernel
 def survey_parts(values, columns, indptr, n_features, sizes, part_rows, words, me, found, counts):
-    """Look over parts of the rows until none is left; the first thread waits until all are done.
+    """Scan parts of the rows until none is left; the first thread waits until all are done.
 
-    columns : unsigned [n_values], checked here, before anything is counted: nothing is written
-        where one is too large, and of that part no more is looked at
-    indptr : int64 [n_rows + 1], checked too: where it decreases, or is not among the values,
-        nothing is read, and the part's last column is one that is too large
-    words : int64, see `shared_passes`; of parts of `part_rows` rows
-    found : float64 [n_parts, N_FOUND], of each part the sum, or, if `sizes`, the sum and the
-        largest of squared norms; and the last column, in which a fraction's 53 bits are enough to
-        tell that it is too large
-    counts : int64 [n_threads, 4 or 0, n_features], of which this thread's, `me`, are added to; the
-        first thread leaves the sum over all in the first place
+    columns : unsigned [n_values], checked before anything is counted: if one is too large, nothing
+        is written for it, and the scan of that part ends
+    indptr : int64 [n_rows + 1], checked too: if it decreases, or leaves the values, nothing is
+        read, and the part's last column is one that is too large
+    words : int64, see `shared_passes`; parts have `part_rows` rows
+    found : float64 [n_parts, N_FOUND], for each part the sum, or, if `sizes`, the sum and the
+        largest of squared norms; and the last column, for which a float's 53 bits are enough to
+        show that it is too large
+    counts : int64 [n_threads, 4 or 0, n_features]; this thread adds to the row `me`, and the first
+        thread leaves the sum over all in the first row
 
-    Returns of the first thread, over all parts: sum, sum of squared norms, the largest, last
-    column.
+    Returns sum, sum of squared norms, the largest and the last column over all parts, from the
+    first thread; zeros from the others.
     """
     n_rows, n_parts, n_values = indptr.shape[0] - 1, found.shape[0], values.shape[0]
     part = draw(words)
@@ -160,7 +161,8 @@ def survey_parts(values, columns, indptr, n_features, sizes, part_rows, words, m
             start, end = np.uint64(indptr[row]), np.uint64(indptr[after])
             mine = np.uint64(_last(columns, start, end))
             last = mine if mine > last else last
-            if last >= np.uint64(n_features):  # without a sign: -1 of the caller's is a large one
+            # before any count is written; unsigned, so a caller's -1 is a large column
+            if last >= np.uint64(n_features):
                 break
             if sizes:
                 if counts.shape[1] > 0:
@@ -192,7 +194,7 @@ def survey_parts(values, columns, indptr, n_features, sizes, part_rows, words, m
 
 @kernel
 def survey_dense_parts(values, width, sizes, part_rows, words, me, found):
-    """The same for dense rows of `width` values."""
+    """Do `survey_parts` for dense rows of `width` values."""
     n_rows, n_parts = values.shape[0] // width, found.shape[0]
     part = draw(words)
     while part < n_parts:
@@ -227,12 +229,12 @@ def survey(
     sizes: bool,
     helpers: Helpers = NOBODY,
 ) -> Survey:
-    """Look over sparse rows.
+    """Scan sparse rows.
 
-    values, columns, indptr : as `row_views.RowArrays` has them, as many as the last pointer says
-    sizes : whether norms and counts are asked for, not only whether the rows are sound; 0, 0 and
-        None otherwise
-    helpers : who takes part besides this thread
+    values, columns, indptr : see `row_views.RowArrays`; as many values as the last pointer says
+    sizes : whether to find norms and counts too; otherwise they are 0, 0 and None, and only the
+        rows' validity is checked
+    helpers : threads that take part besides this one
     """
     n_rows = len(indptr) - 1
     n_parts, part_rows = _parts(n_rows, int(indptr[-1]))
@@ -244,7 +246,7 @@ def survey(
 
 
 def survey_dense(values: np.ndarray, width: int, sizes: bool, helpers: Helpers = NOBODY) -> Survey:
-    """Look over dense rows of `width` values, one after the other; see `survey`."""
+    """Scan dense rows of `width` values, one after the other; see `survey`."""
     n_rows = len(values) // width
     n_parts, part_rows = _parts(n_rows, len(values))
     total, squares, largest, _ = _share(
@@ -254,26 +256,26 @@ def survey_dense(values: np.ndarray, width: int, sizes: bool, helpers: Helpers =
 
 
 def without_warnings() -> contextlib.AbstractContextManager[object]:
-    """Where nothing is compiled, NumPy warns of what `total` tells."""
+    """Silence NumPy with the JIT off: it would warn of overflows that `total` reports."""
     return np.errstate(all="ignore") if JIT_DISABLED else contextlib.nullcontext()
 
 
 def _share(
-    look_over: Any, rows: tuple[Any, ...], n_parts: int, more: tuple[Any, ...], helpers: Helpers
+    scan_parts: Any, rows: tuple[Any, ...], n_parts: int, more: tuple[Any, ...], helpers: Helpers
 ) -> tuple[float, ...]:
-    """Let all threads look over the rows, and return what the first has when all is done."""
+    """Let all threads scan the rows, and return the first one's result when all is done."""
     words, found = new_words(), np.zeros((n_parts, N_FOUND))
 
-    def look(me: int) -> Any:
+    def scan(me: int) -> Any:
         with without_warnings():
-            return look_over(*rows, words, me, found, *more)
+            return scan_parts(*rows, words, me, found, *more)
 
-    helpers.call(look)
-    return tuple(look(0))
+    helpers.call(scan)
+    return tuple(scan(0))
 
 
 def _parts(n_rows: int, n_values: int) -> tuple[int, int]:
-    """How many parts there are, and how many rows of each but the last."""
+    """Return the number of parts, and the number of rows of each part except the last."""
     n_parts = max(1, min(n_rows, n_values // PART_VALUES, MOST_PARTS))
     part_rows = -(-n_rows // n_parts)
     return max(1, -(-n_rows // max(1, part_rows))), part_rows
@@ -282,7 +284,7 @@ def _parts(n_rows: int, n_values: int) -> tuple[int, int]:
 def _survey_of(
     seen: tuple[float, ...], sizes: bool, n_rows: int, counts: np.ndarray | None
 ) -> Survey:
-    """A survey, from what the parts have found together."""
+    """Make a survey from the findings of all parts."""
     total, squares, largest, last_column = seen
     mean = squares / max(1, n_rows)
     return Survey(squares if sizes else total, int(last_column), mean, largest, counts)

@@ -1,15 +1,15 @@
-"""Loss and whole gradient of a model over some rows: what a stop criterion looks at.
+"""Loss and whole gradient of a model over some rows, for stop criteria.
 
-Margins of all rows may be asked for first, so that the intercepts may be moved before anything
-depends on them. Then, of a few rows at a time that are still in a cache when they are read again:
-their margins, if they are not there yet; the slopes (weighted derivatives of the losses in the
-predictions) and their sums, from one number per row and column; the gradient. What the slopes give
-may be summed apart for those above and those below zero: a dual point with an intercept needs
-slopes that sum to zero, which it gets by shrinking the larger side, without another pass over the
-rows. All sums are float64, whatever the rows are.
+Margins of all rows may be computed first, so the intercepts may be moved before anything depends on
+them. Then, for a few rows at a time, which are still in a cache when they are read again: their
+margins, if not computed yet; the slopes (weighted derivatives of the losses in the predictions) and
+their sums, from one number per row and column; the gradient. Sums over slopes may be separate for
+slopes above and below zero: a dual point with an intercept needs slopes that sum to zero, which it
+gets by shrinking the larger of the two sums, without another pass over the rows. All sums are
+float64, whatever the rows' dtype.
 
-Who writes: each caller its own `out`, and what stands for its own rows in `slopes`, so that parts
-of the rows may be passed by several threads at once.
+Writers: each caller writes its own `out`, and its own rows' entries in `slopes`, so several threads
+may pass over parts of the rows at once.
 """
 
 import math
@@ -31,12 +31,12 @@ CHUNK = 512  # rows whose factors, of at most 2 each, are multiplied before a lo
 
 
 class GradientSums(NamedTuple):
-    """What the passes add up, apart for slopes above and below zero.
+    """The sums of the passes, separate for slopes above and below zero.
 
-    gradient : float64 [2, n_features * n_columns], ``sum_i slope_i x_i``, or, where nobody needs
-        the sides, [1, n_features * n_columns]
+    gradient : float64 [2, n_features * n_columns], ``sum_i slope_i x_i``, or, if the signs need not
+        be separate, [1, n_features * n_columns]
     slopes : float64 [2, n_columns], ``sum_i slope_i``
-    products : float64 [2, n_columns], ``sum_i slope_i p_i``, p_i what the loss takes of the row
+    products : float64 [2, n_columns], ``sum_i slope_i p_i``, p_i the loss's argument for the row
     losses : float64 [2, n_columns]
     scratch : float64 [max(CHUNK, n_columns)]
     """
@@ -49,14 +49,14 @@ class GradientSums(NamedTuple):
 
 
 def sums_of(size: int, n_columns: int, n_signs: int) -> GradientSums:
-    """Fresh sums of a model of so many coefficients."""
-    sides = np.zeros((3, 2, n_columns))
-    return GradientSums(np.zeros((n_signs, size)), *sides, np.empty(max(CHUNK, n_columns)))
+    """Make zero sums for a model of `size` coefficients."""
+    by_sign = np.zeros((3, 2, n_columns))
+    return GradientSums(np.zeros((n_signs, size)), *by_sign, np.empty(max(CHUNK, n_columns)))
 
 
 @kernel
 def fill_margins(rows, first, last, w, scratch, out):
-    """Margins of rows ``first:last``, without intercepts.
+    """Compute the margins of rows ``first:last``, without intercepts.
 
     w : rows' dtype [n_features * n_columns]
     scratch : float64 [n_columns]
@@ -72,15 +72,15 @@ def fill_margins(rows, first, last, w, scratch, out):
 
 @helper
 def fill_even_slopes(y, first, last, without, intercept, slopes, out):
-    """`fill_slopes` for the log loss of one column, every row counting once.
+    """Do `fill_slopes` for the log loss of one column, every row counting once.
 
-    Without branches, calls and memory that may be the same, so that the compiler makes vectors of
-    it: 4 ns a row instead of 45. The log loss is max(p, 0) - y p + log(1 + exp(-|p|)); of a chunk's
-    factors 1 + exp(-|p|) one logarithm is taken, so that a row's loss is right to 1e-16 and not to
-    1e-16 of itself. Margins are copied because slopes may take their place.
+    Branches, calls and aliased memory are avoided, so the compiler vectorises it: 4 ns a row
+    instead of 45. The log loss is max(p, 0) - y p + log(1 + exp(-|p|)); one logarithm is taken of
+    the product of a chunk's factors 1 + exp(-|p|), so a row's loss is accurate to 1e-16 and not to
+    1e-16 of itself.
     """
     b = intercept[0]
-    margin = out.scratch
+    margin = out.scratch  # a copy of the chunk's margins: `without` may be `slopes` itself
     for begin in range(first, last, CHUNK):
         n = min(CHUNK, last - begin)
         for i in range(n):
@@ -115,9 +115,9 @@ def fill_even_slopes(y, first, last, without, intercept, slopes, out):
 def fill_slopes(
     rows, loss, epsilon, first, last, without, intercept, positive, negative, known, slopes, out
 ):
-    """Slopes of rows ``first:last``; adds them, their products and the losses to `out`.
+    """Compute the slopes of rows ``first:last``; add them, their products and losses to `out`.
 
-    Arguments as of `add_gradient`.
+    For the arguments see `add_gradient`.
     """
     n_columns = intercept.shape[0]
     if are_even(rows, loss, positive, negative) and not known:
@@ -133,10 +133,10 @@ def fill_slopes(
             if not known:
                 slopes[r * n_columns + c] = size * losses.loss_derivative(loss, epsilon, y, p)
             slope = slopes[r * n_columns + c]
-            side = ABOVE if slope > 0.0 else BELOW
-            out.slopes[side, c] += slope
-            out.products[side, c] += slope * p
-            out.losses[side, c] += size * losses.loss_value(loss, epsilon, y, p)
+            sign = ABOVE if slope > 0.0 else BELOW
+            out.slopes[sign, c] += slope
+            out.products[sign, c] += slope * p
+            out.losses[sign, c] += size * losses.loss_value(loss, epsilon, y, p)
 
 
 @helper
@@ -144,13 +144,13 @@ def add_slopes(rows, first, last, slopes, n_columns, out):
     """Add the gradient of rows ``first:last``, whose slopes are known.
 
     slopes : float64 [n_rows * n_columns]
-    out : float64 [2 or 1, n_features * n_columns], as `GradientSums.gradient`
+    out : float64 [2 or 1, n_features * n_columns], see `GradientSums.gradient`
     """
     below = out.shape[0] - 1
     for r in range(first, last):
         start, end = row_bounds(rows, r)
         if n_columns == 1:
-            # the same as below with the column's numbers in registers
+            # the general loop below, with the column's numbers in registers
             slope = slopes[r]
             gradient = out[ABOVE if slope > 0.0 else below]
             for k in range(start, end):
@@ -161,8 +161,8 @@ def add_slopes(rows, first, last, slopes, n_columns, out):
             x = np.float64(rows.data[k])
             for c in range(n_columns):
                 slope = slopes[r * n_columns + c]
-                side = ABOVE if slope > 0.0 else below
-                out[side, base + np.uint64(c)] += slope * x
+                sign = ABOVE if slope > 0.0 else below
+                out[sign, base + np.uint64(c)] += slope * x
 
 
 @kernel
@@ -182,9 +182,9 @@ def add_gradient(
     slopes,
     out,
 ):
-    """Slopes, losses and gradient of rows ``first:last``, so many (`stride`) at a time.
+    """Add slopes, losses and gradient of rows ``first:last`` to `out`, `stride` rows at a time.
 
-    w : as of `fill_margins`; empty where `without` is filled already
+    w : see `fill_margins`; empty if `without` is filled already
     without : float64 [n_rows * n_columns], margins without intercepts; may be `slopes` itself
     positive, negative : float64 [n_columns], weights of a column's class and of the others
     known : whether `slopes` is given (a dual rule's own) instead of written
@@ -215,7 +215,7 @@ def add_gradient(
 
 @kernel
 def sum_of_conjugates(rows, loss, epsilon, first, last, shrink, positive, negative, slopes):
-    """Weighted sum of the conjugates of the losses of rows ``first:last`` at their slopes.
+    """Return the weighted sum of the losses' conjugates for rows ``first:last`` at their slopes.
 
     shrink : float64 [2, n_columns], factors of the slopes above and below zero
     """
@@ -236,10 +236,10 @@ def sum_of_conjugates(rows, loss, epsilon, first, last, shrink, positive, negati
 def add_gradients(
     rows, loss, epsilon, chosen, w, intercept, positive, negative, scratch, out, of_intercepts
 ):
-    """``out +=`` the sum of the chosen rows' slopes times the rows; returns the sum of losses.
+    """Add the sum of the chosen rows' slopes times the rows to `out`; return the sum of losses.
 
     chosen : int64 [n_chosen], numbers of rows
-    w : as the rows' data [n_features * n_columns]
+    w : rows' dtype [n_features * n_columns]
     intercept : float64 [n_columns]
     scratch : float64 [n_columns]
     out : float64 [n_features * n_columns]
