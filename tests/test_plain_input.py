@@ -386,7 +386,7 @@ def test_a_fit_to_columns_of_the_other_byte_order():
 def test_indices_that_are_no_whole_numbers_are_refused(part, kind, form):
     X = sp.csr_array(np.ones((4, 2))).asformat(form)
     setattr(X, part, getattr(X, part).astype(kind))
-    with pytest.raises(ValueError, match=f"{part} holds {kind}, and must hold whole numbers"):
+    with pytest.raises(ValueError, match=f"{part} contains {kind}, and must contain whole numbers"):
         check_sparse(X)
 
 

@@ -1,8 +1,8 @@
-"""Linear models: everything that is about them and about no other problem.
+"""Linear models: all code for them that other problems do not use.
 
-`hogshare.problems.linear` is also what users call: `hogshare.problems` has the function of that
-name, which states a problem, in this room's place. Modules of the room are imported from it by
-name, ``from hogshare.problems.linear import row_arrays``, which finds the room.
+`hogshare.problems.linear` is also a function: the attribute of that name in `hogshare.problems` is
+the function that states a problem, not this package. Import the package's modules by name, as in
+``from hogshare.problems.linear import row_arrays``, which finds the package.
 """
 
 from hogshare.problems.linear.problem import (

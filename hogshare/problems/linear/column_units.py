@@ -1,12 +1,12 @@
 """Dense rows in other units: columns about their means, and none much larger than the others.
 
-With an intercept, ``w x + b`` is ``w (x - m) + (b + w m)``, and the intercept is not penalised: the
-same problem. So is one with columns divided by something, where the penalty is still that on the
-coefficients of the columns as they were (`RowProblem.divisors`). A step that is short enough for
-a column of years, or of cents beside millions, is far too short for all others; with columns alike
-it suits all.
+With an intercept, ``w x + b`` equals ``w (x - m) + (b + w m)``, and the intercept is not penalised:
+the problem is the same. It is also the same if columns are divided by constants and the penalty
+remains on the coefficients of the original columns (`RowProblem.divisors`). A step that is short
+enough for a column of years, or of large amounts in cents, is far too short for all other columns;
+with columns of similar size one step suits all.
 
-Sparse rows stay as they are: centred they would be dense.
+Sparse rows do not change: centred they would be dense.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
-SAMPLE = 256  # rows that tell whether it is worth a pass over all
-SHORTER = 10.0  # times that steps are too short, from which a copy is worth it
-CARRIED = 12.0  # curvature of a row's loss, in that of the penalty, which no column makes slow
-QUARTER = 4  # of the columns vary less than what is the measure for all
-WIDE = 3.0  # deviations from the mean to which a column goes, if it has no tail
-LARGE = 4.0  # measures that a column deviates by which is divided
-SMALL = 30.0  # times that a column varies less than others from which it is
-COMMON = 100.0  # measures, either way, in which the intercept and the columns get on
-ROUNDING = {4: 2e-7, 8: 1e-12}  # of a mean, within which a column is constant
+SAMPLE = 256  # rows that decide whether a pass over all rows is worthwhile
+SHORTER = 10.0  # a copy is made if steps are at least this many times too short
+# Largest ratio of a row's loss curvature to that of the penalty at which no column is slow.
+CARRIED = 12.0
+QUARTER = 4  # 1 in so many columns varies less than the measure for all
+WIDE = 3.0  # deviations: range of a column's values about the mean, if it has no tail
+LARGE = 4.0  # measures: a column that deviates by more is divided
+SMALL = 30.0  # a column that varies this many times less than the measure is divided too
+COMMON = 100.0  # largest ratio of the measure to the intercept's 1, either way, without a factor
+ROUNDING = {4: 2e-7, 8: 1e-12}  # share of the mean; a column that varies less is constant
 
 
 @dataclass(frozen=True)
 class ColumnUnits:
-    """By what columns are shifted, and divided then.
+    """The shifts of columns, and the divisors of the shifted columns.
 
     middle : shape (n_features,)
     divisors : shape (n_features,), None if all are 1
@@ -47,20 +48,20 @@ class ColumnUnits:
     divisors: np.ndarray | None
 
     def recast(self, problem: RowProblem) -> RowProblem:
-        """State the problem with a copy of its rows."""
+        """Return the problem with a copy of its rows in these units."""
         data = in_units(problem.rows.data, self.middle, self.divisors)
         rows = problem.rows._replace(data=data)
         return problem.with_rows(rows, self.divisors)
 
     def inward(self, model: Model) -> Model:
-        """Of the recast problem, from that of the rows as they were."""
+        """Return the recast problem's model from the original rows' model."""
         coef, dtype = np.asarray(model.coef, np.float64), model.coef.dtype
         intercept = model.intercept + coef @ self.middle
         coef = coef if self.divisors is None else coef * self.divisors
         return replace(model, coef=coef.astype(dtype), intercept=intercept.astype(dtype))
 
     def outward(self, model: Model) -> Model:
-        """Of the rows as they were, from that of the recast problem."""
+        """Return the original rows' model from the recast problem's model."""
         coef, dtype = np.asarray(model.coef, np.float64), model.coef.dtype
         coef = coef if self.divisors is None else coef / self.divisors
         coef = coef.astype(dtype)
@@ -69,7 +70,7 @@ class ColumnUnits:
 
 
 class ColumnMoments(NamedTuple):
-    """Of every column: mean, variance, and how far a value is from the mean, at most."""
+    """Mean and variance of every column, and its largest distance of a value from the mean."""
 
     mean: np.ndarray
     variance: np.ndarray
@@ -77,9 +78,9 @@ class ColumnMoments(NamedTuple):
 
 
 def moments_of(rows: RowArrays, every: int = 1) -> ColumnMoments:
-    """Look at the columns of every so many dense rows."""
+    """Return the moments of the columns from every so many dense rows."""
     sums = np.zeros((4, rows.width))
-    with errstate(all="ignore"):  # rows too large for their squares are refused elsewhere
+    with errstate(all="ignore"):  # `LinearProblem.require_norms` refuses rows with infinite squares
         weights = max(float(add_moments(rows, every, sums)), np.finfo(float).tiny)
         shift, squares = sums[:2] / weights
         variance = np.maximum(squares - shift * shift, 0.0)
@@ -88,7 +89,7 @@ def moments_of(rows: RowArrays, every: int = 1) -> ColumnMoments:
 
 
 def in_units(data: np.ndarray, middle: np.ndarray, units: np.ndarray | None = None) -> np.ndarray:
-    """A read-only copy of dense rows, flat, shifted and divided."""
+    """Return a flat, read-only copy of dense rows, shifted and divided."""
     out = np.empty_like(data)
     change_units(frozen(data), middle, np.ones_like(middle) if units is None else units, out)
     out.setflags(write=False)
@@ -96,10 +97,10 @@ def in_units(data: np.ndarray, middle: np.ndarray, units: np.ndarray | None = No
 
 
 def suited(problem: RowProblem) -> ColumnUnits | None:
-    """Middles and units where steps are far too short without (`SHORTER`); None elsewhere.
+    """Return column units if steps are far too short without them (`SHORTER`), otherwise None.
 
-    A sample tells whether that may be. What it misses, a few rows that are much larger than all
-    others, the norms of all rows have seen.
+    A sample decides whether this is possible. It may miss a few rows that are much larger than all
+    others; the norms of all rows include those.
     """
     if problem.is_sparse or not problem.n_features:
         return None
@@ -112,33 +113,33 @@ def suited(problem: RowProblem) -> ColumnUnits | None:
 
 
 def is_carried(problem: RowProblem, largest: float) -> bool:
-    """Whether the penalty makes every epoch come nearer by so much (`CARRIED`), however rows are.
+    """Return whether the penalty alone makes every epoch gain enough (`CARRIED`), for any rows.
 
-    largest : squared norm of a row
+    largest : largest squared norm of a row
     """
     return sharpness(problem) * largest <= CARRIED * problem.l2 * problem.n_rows
 
 
 def sharpness(problem: RowProblem) -> float:
-    """Bound of the losses' curvature, or what counts as it."""
+    """Return a bound of the losses' curvature, or its substitute for losses with kinks."""
     if problem.loss in losses.KINKED:
         return problem.sharpness
     return losses.CURVATURE[losses.CODES[problem.loss]]
 
 
 def _columns(problem: RowProblem, mean: float, every: int) -> ColumnUnits | None:
-    """Middles and units by every so many rows; None if steps are not much too short.
+    """Return column units from every so many rows; None if steps are not much too short.
 
-    A step is as short as the rows' mean squared norm asks for, and should not be for a column whose
-    deviation is the measure, or for the intercept. Nor for one that is smaller, unless the penalty
-    keeps its coefficient small anyway.
+    The rows' mean squared norm determines the step. It should not be too short for a column whose
+    deviation is the measure, or for the intercept; nor for a smaller column, unless the penalty
+    makes its coefficient small anyway.
     """
     middle, variance, reach = moments_of(problem.rows, every)
     varies = reach > ROUNDING[problem.dtype.itemsize] * np.abs(middle)
     ones = 0.0
     if problem.fit_intercept:
         ones = 1.0
-    else:  # nothing takes up a shift
+    else:  # without an intercept columns cannot be shifted
         variance, reach = variance + middle * middle, reach + np.abs(middle)
         varies, middle = reach > 0.0, np.zeros_like(middle)
     if not varies.any():

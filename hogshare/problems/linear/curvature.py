@@ -1,9 +1,9 @@
-"""Second derivatives of the log loss at a model, and the steps that Newton's method takes by them.
+"""Second derivatives of the log loss at a model, and the steps of Newton's method.
 
-A model is one array (n_columns, n_features + 1) here, the intercepts last; without intercepts there
-is no such column. The slopes of a look are all that is needed of the losses: with two classes a
-row's slope is its weight times the probability of the wrong class, and with more it is the weight
-times the probabilities, less one for the row's own class.
+In this module a model is one array (n_columns, n_features + 1) with the intercepts last, or without
+that column if there are none. The slopes of an evaluation determine the second derivatives: with
+two classes a row's slope is its weight times the probability of the wrong class; with more it is
+the weight times the probabilities, minus one for the row's own class.
 """
 
 from __future__ import annotations
@@ -20,12 +20,10 @@ from hogshare.problems.linear.optimality import Optimality, OptimalityPass
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
-FLAT = (
-    1e-13  # of a coordinate's own curvature is added to it first, and more where that is too little
-)
+FLAT = 1e-13  # share of a coordinate's curvature that is added to it; more if it is not enough
 TRIES = 5
-FLAT_SIGNS = 1e-11  # the same where many parts of the Hessian are solved with
-EXACT = 1e-10  # of the largest slope, which is as good as zero
+FLAT_SIGNS = 1e-11  # the same for the search for signs, which solves with many parts of the Hessian
+EXACT = 1e-10  # share of the largest slope that counts as zero
 ROUNDS = 8  # of the search for signs, for each coordinate
 INNER = 200  # steps of conjugate gradients, as in scikit-learn's 'newton-cg'
 
@@ -33,7 +31,7 @@ INNER = 200  # steps of conjugate gradients, as in scikit-learn's 'newton-cg'
 class Bends:
     """Second derivatives of the losses of a part of the rows, by a pass at the model.
 
-    passed : at the model, of a problem with the log loss of one column or the multinomial loss
+    passed : pass at the model; the problem has the log loss of one column or the multinomial loss
     n_all : number of all rows
     """
 
@@ -43,7 +41,7 @@ class Bends:
         rows = problem.rows
         weight = rows.weight[:, None].astype(np.float64) if rows.weight.size else np.ones((1, 1))
         with errstate(invalid="ignore", divide="ignore"):
-            share = np.nan_to_num(passed.slopes / weight)  # of rows without weight: none
+            share = np.nan_to_num(passed.slopes / weight)  # 0 for rows of weight 0
         if problem.n_columns == 1:
             share = np.abs(share)
         else:
@@ -52,19 +50,19 @@ class Bends:
         self.weight = np.broadcast_to(weight / max(1, n_all), (problem.n_rows, 1))
 
     def pair(self, k: int, m: int) -> np.ndarray:
-        """Second derivative of every row's loss in the predictions of two columns."""
+        """Return the second derivative of every row's loss in the predictions of two columns."""
         p = self.probability
         if k == m:
             return self.weight[:, 0] * p[:, k] * (1.0 - p[:, k])
         return -self.weight[:, 0] * p[:, k] * p[:, m]
 
     def blocks(self) -> list[np.ndarray]:
-        """The Hessian's parts that two columns share, in the order of `pairs`."""
+        """Return the Hessian's block for each pair of columns, in the order of `pairs`."""
         square, ones = self.doubles.weighted_square, self.problem.fit_intercept
         return [square(self.pair(k, m), ones) for k, m in pairs(self.problem.n_columns)]
 
     def product(self, vector: np.ndarray) -> tuple[np.ndarray]:
-        """The Hessian times an array of the model's shape."""
+        """Return the Hessian times an array of the model's shape."""
         p, features = self.probability, self.problem.n_features
         out = np.zeros_like(vector)
         for part, x in self.doubles.parts():
@@ -83,7 +81,7 @@ class Bends:
         return (out,)
 
     def diagonal(self) -> tuple[np.ndarray]:
-        """The Hessian's diagonal, in the model's shape."""
+        """Return the Hessian's diagonal, in the model's shape."""
         features = self.problem.n_features
         bends = self.weight * self.probability * (1.0 - self.probability)
         out = np.zeros((self.problem.n_columns, width_of(self.problem)))
@@ -96,17 +94,17 @@ class Bends:
 
 
 class Curvature:
-    """The Hessian of a problem's objective at one model; of the penalty its l2 part counts.
+    """The Hessian of a problem's objective at one model, with the l2 part of the penalty.
 
-    look : at the model
+    optimality : evaluation of the model
     """
 
-    def __init__(self, look: Optimality) -> None:
-        self.problem = look.problem
-        self.bends = look.problem.cached(Bends, look.problem.n_all, of=look.passed)
+    def __init__(self, optimality: Optimality) -> None:
+        self.problem = problem = optimality.problem
+        self.bends = problem.cached(Bends, problem.n_all, of=optimality.passed)
 
     def matrix(self) -> np.ndarray:
-        """The Hessian, of shape (n_columns * width, n_columns * width)."""
+        """Return the Hessian, of shape (n_columns * width, n_columns * width)."""
         columns, width = self.problem.n_columns, width_of(self.problem)
         out = np.zeros((columns, width, columns, width))
         blocks = self.problem.total(Bends.blocks, of=self.bends)
@@ -119,12 +117,12 @@ class Curvature:
         return out.reshape(columns * width, -1)
 
     def product(self, vector: np.ndarray) -> np.ndarray:
-        """The Hessian times an array of the model's shape."""
+        """Return the Hessian times an array of the model's shape."""
         (out,) = self.problem.total(Bends.product, vector, of=self.bends)
         return self._with_l2(out, vector)
 
     def diagonal(self) -> np.ndarray:
-        """The Hessian's diagonal, in the model's shape."""
+        """Return the Hessian's diagonal, in the model's shape."""
         (out,) = self.problem.total(Bends.diagonal, of=self.bends)
         return self._with_l2(out, np.ones_like(out))
 
@@ -135,16 +133,16 @@ class Curvature:
 
 
 def pairs(columns: int) -> Iterator[tuple[int, int]]:
-    """The columns, each with itself and with those behind it."""
+    """Return each column paired with itself and with every later column."""
     return itertools.combinations_with_replacement(range(columns), 2)
 
 
 def by_factors(curvature: Curvature, gradient: np.ndarray) -> np.ndarray | None:
-    """Newton's step, by Cholesky's factors; None where they are not to be had.
+    """Return Newton's step by Cholesky's factors; None if they cannot be computed.
 
-    Coordinates are brought to a curvature of one, so that no units matter. What is added keeps
-    directions that do not bend, such as a number added to all intercepts of a softmax, from being
-    followed for ever.
+    Coordinates are scaled to a curvature of one, so units do not matter. A small number is added to
+    the diagonal: without it a direction without curvature, such as a common shift of all intercepts
+    of a softmax, would be followed for ever.
     """
     hessian, size = _evened(curvature)
     target = -gradient.reshape(-1) * size
@@ -164,10 +162,11 @@ def by_factors(curvature: Curvature, gradient: np.ndarray) -> np.ndarray | None:
 
 
 def by_signs(curvature: Curvature, x: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
-    """Newton's step with an l1 penalty: to the minimum of the parabola plus the penalty.
+    """Return Newton's step with an l1 penalty, to the minimum of parabola plus penalty.
 
-    Found exactly, by a search for the coefficients' signs (Lee, Battle, Raina and Ng 2007,
-    Efficient sparse coding algorithms, algorithm 1), for several intercepts without a penalty too.
+    The minimum is exact, by a search for the coefficients' signs (Lee, Battle, Raina and Ng 2007,
+    Efficient sparse coding algorithms, algorithm 1), extended to several intercepts without a
+    penalty.
 
     x : shape (n_columns, width)
     slopes : same shape, of the objective without its l1 part
@@ -199,22 +198,22 @@ def by_signs(curvature: Curvature, x: np.ndarray, slopes: np.ndarray) -> np.ndar
         except np.linalg.LinAlgError:
             return None
         step = scipy.linalg.cho_solve(factors, target, check_finite=False)
-        here = at[where]
+        begin = at[where]
         with errstate(divide="ignore", invalid="ignore"):
-            crossings = np.where(cost[where] > 0.0, -here / step, np.inf)
+            crossings = np.where(cost[where] > 0.0, -begin / step, np.inf)
         sizes = np.append(crossings[(crossings > 0.0) & (crossings < 1.0)], 1.0)
         bend = 0.5 * float(step @ part @ step)
         along = float(now[where] @ step)
-        l1 = np.abs(here + sizes[:, None] * step) @ cost[where]
+        l1 = np.abs(begin + sizes[:, None] * step) @ cost[where]
         best = sizes[(sizes * along + sizes**2 * bend + l1).argmin()]
-        at[where] = np.where(crossings == best, 0.0, here + best * step)
+        at[where] = np.where(crossings == best, 0.0, begin + best * step)
         sign = np.sign(at)
         free = (at != 0.0) | (cost == 0.0)
     return ((at - start) * size).reshape(x.shape)
 
 
 def _evened(curvature: Curvature) -> tuple[np.ndarray, np.ndarray]:
-    """The Hessian in coordinates that bend alike, and the length of one of each."""
+    """Return the Hessian in coordinates of curvature one, and each coordinate's unit length."""
     hessian = curvature.matrix()
     size = 1.0 / np.sqrt(np.maximum(hessian.diagonal(), np.finfo(np.float64).tiny))
     hessian *= size[:, None]
@@ -223,10 +222,10 @@ def _evened(curvature: Curvature) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_products(curvature: Curvature, gradient: np.ndarray, free: np.ndarray) -> np.ndarray | None:
-    """Newton's step of the coordinates that are free, as far as conjugate gradients gain much.
+    """Return an approximate Newton step of the free coordinates, by conjugate gradients.
 
     The tolerance is that of scikit-learn's 'newton-cg' (Nocedal and Wright 2006, section 7.1), in
-    the norm of coordinates that bend alike.
+    the norm of coordinates with a curvature of one.
     """
     scale = np.maximum(curvature.diagonal(), np.finfo(np.float64).tiny)
     step = np.zeros_like(gradient)
@@ -239,7 +238,7 @@ def by_products(curvature: Curvature, gradient: np.ndarray, free: np.ndarray) ->
         bent = curvature.product(direction) * free
         along = float((direction * bent).sum())
         if not along > 0.0:
-            break  # flat, to rounding
+            break  # no curvature, up to rounding
         step = step + size / along * direction
         left = left - size / along * bent
         ahead = left / scale
@@ -251,5 +250,5 @@ def by_products(curvature: Curvature, gradient: np.ndarray, free: np.ndarray) ->
 
 
 def width_of(problem: RowProblem) -> int:
-    """Numbers of a column of the model: one a feature, and the intercept."""
+    """Return the length of a model's column: one number per feature, and the intercept."""
     return problem.n_features + problem.fit_intercept

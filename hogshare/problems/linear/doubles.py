@@ -1,4 +1,4 @@
-"""The rows of a problem as matrices in double precision, for what NumPy and SciPy do with them."""
+"""The rows of a problem as matrices in double precision, for NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import scipy.sparse as sp
 
 from hogshare.kernels.rows.row_views import RowArrays
 
-BLOCK_VALUES = 1 << 20  # of dense rows, which are weighted in a copy
-THIN = 0.1  # share of values that are stored, below which products of sparse matrices are faster
+BLOCK_VALUES = 1 << 20  # values of dense rows that are weighted in one copy
+THIN = 0.1  # share of stored values; below it products of sparse matrices are faster
 
 
 class DoubleRows:
-    """Rows so many at a time.
+    """Rows in parts.
 
-    Dense ones so many at a time that copies stay in a cache; sparse ones as a whole, whose copy is
-    made once.
+    Parts of dense rows are so small that their copies fit in a cache. Sparse rows are one part,
+    whose copy is made once.
     """
 
     def __init__(self, rows: RowArrays, n_features: int) -> None:
@@ -35,7 +35,7 @@ class DoubleRows:
         self.is_thin = len(rows.data) < THIN * shape[0] * n_features
 
     def parts(self, dense: bool = False) -> Iterator[tuple[slice, Any]]:
-        """Which rows, and they."""
+        """Yield each part's slice and rows."""
         matrix, (n_rows, n_features) = self.matrix, self.matrix.shape
         sparse = sp.issparse(matrix)
         if sparse and not dense:
@@ -48,7 +48,7 @@ class DoubleRows:
             yield slice(first, first + step), x
 
     def weighted_square(self, weight: np.ndarray, ones: bool) -> np.ndarray:
-        """``X.T @ diag(weight) @ X``, with a feature of ones besides for the intercept."""
+        """Return ``X.T @ diag(weight) @ X``; with `ones` X has a last column of ones."""
         features = self.matrix.shape[1]
         out = np.zeros((features + ones, features + ones))
         for part, x in self.parts(dense=not self.is_thin):

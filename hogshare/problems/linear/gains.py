@@ -1,16 +1,16 @@
-"""What a model would gain by steps that go by its columns' scales: 0 at the optimum.
+"""The gain of steps scaled by the columns from a model: 0 at the optimum.
 
-By a step along the gradient, each column by its own scale, which is what its values deviate from
-their mean, and as far as it gains. Neither another unit of a column nor a shift makes a difference
-to that. What is found is there to be had, since the objective itself is looked at: no model is
-doubted without reason. Where one step finds a part, others follow. The converse does not hold:
-where columns are nearly alike, a little may be left that no such step finds.
+A step goes along the gradient, with each column divided by its own scale, the deviation of its
+values from their mean, and as far as it gains. Neither the unit of a column nor a shift changes
+the gain. A gain that is found is real, since the objective itself is evaluated: no model is refused
+without reason. If one step finds a part of the gain, others follow. The converse is not true: if
+columns are nearly collinear, a small gain may be left that no such step finds.
 
 A few rows that are much larger than the others (one value of a million again) may decide a
-column's scale. Where their class is told for certain, their losses bend no more after the smallest
-step; the scale then is far too large, and no length helps, since the other columns' steps grow with
-it. So with losses that end to bend columns have a second scale: of ordinary rows, whose losses
-still bend. Where that foresees a gain, a second step is tried.
+column's scale. If their class is certain, their losses have no curvature after the smallest step;
+the scale is then far too large, and no length helps, since the other columns' steps grow with it.
+So for losses whose curvature ends, columns have a second scale: that of ordinary rows, whose losses
+still have curvature. If this scale predicts a gain, a second step is tried.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
-SLOPE = 2.0  # tolerances that the first length would gain, if the slope stayed what it is
+SLOPE = 2.0  # tolerances that the first length would gain if the slope stayed constant
 MOST_DOUBLINGS = 100  # of a length
-STEPS = 8  # of one look
-SAMPLE = 1024  # rows that tell how large columns are
-ASTRAY = 4.0  # times a sample's mean squared norm, beyond which it has missed what matters
-ORDINARY = 16.0  # times the median squared norm, up to which a row is as others are
-FLAT = 1e-12  # variance of a column, in its mean square, below which it is rounding
-ROUNDING = {4: 1e-5, 8: 1e-9}  # of an objective, by the bytes of a number
+STEPS = 8  # of one evaluation
+SAMPLE = 1024  # rows from which the columns' scales are estimated
+ASTRAY = 4.0  # largest ratio of all rows' mean squared norm to the sample's; beyond, use all rows
+ORDINARY = 16.0  # times the median squared norm: a row up to this is ordinary
+FLAT = 1e-12  # variance of a column over its mean square; less is rounding
+ROUNDING = {4: 1e-5, 8: 1e-9}  # relative, of an objective, by the bytes of a number
 
 
 def share_of_tolerance(problem: RowProblem) -> float:
-    """What a tolerance is multiplied by, so that it means something for small targets too.
+    """Return the factor of a tolerance that makes it meaningful for small targets too.
 
-    It is meant for losses of about 1, as those of classes are; the losses of targets go by their
-    unit. 1 from targets on that deviate from their mean by about 1.
+    A tolerance is meant for losses of about 1, as in classification; the losses of a regression
+    depend on the targets' unit. The factor is 1 if targets deviate from their mean by about 1 or
+    more.
     """
     if not problem.is_regression or not problem.n_all:
         return 1.0
@@ -72,7 +73,7 @@ def along(
     lengths: np.ndarray,
     most: float = math.inf,
 ) -> np.ndarray:
-    """Sum of the losses of every column, so far along a direction; a single one's up to `most`."""
+    """Sum every column's losses at lengths along a direction; a single column's up to `most`."""
     out = np.empty(problem.n_columns)
     line = without, change, intercept, lengths
     scratch = np.empty(problem.n_columns)
@@ -81,10 +82,10 @@ def along(
 
 
 class Scales(NamedTuple):
-    """How large columns are.
+    """The sizes of the columns.
 
-    means, squares : shape (n_features,), of the columns, and of their squares
-    curvature : of the mean loss in its prediction, or what counts as it
+    means, squares : shape (n_features,), means of the columns, and of their squares
+    curvature : of the mean loss in its prediction, or its substitute for a loss with kinks
     """
 
     means: np.ndarray
@@ -93,11 +94,10 @@ class Scales(NamedTuple):
 
 
 class Direction:
-    """One scaled step from a model: what it changes, and how steep the objective is along it.
+    """One scaled step from a model: its change, and the objective's slope along it.
 
     rows : the problem's, or fewer
-    fall : shape (n_columns,), by how much a column's objective falls for a length of the direction,
-        at first
+    fall : shape (n_columns,), initial decrease of a column's objective per length of the direction
     """
 
     def __init__(self, problem: RowProblem, rows: Any, model: Model) -> None:
@@ -112,37 +112,37 @@ class Direction:
         self.direction = np.zeros((problem.n_features, columns), problem.dtype)
         self.fall, self.step = np.zeros(columns), np.zeros(columns)
         every = 1 if weighed else max(1, int(n_all) // SAMPLE)
-        all_rows, self.bent = self._look(every)
+        all_rows, self.bent = self._scan(every)
         if every > 1:
             seen = float(all_rows.squares.sum())
             if not problem.norms[0] <= ASTRAY * seen:
-                all_rows, self.bent = self._look(1)
-            elif problem.is_sparse:  # what no row of the sample has may be in one of so many
+                all_rows, self.bent = self._scan(1)
+            elif problem.is_sparse:  # a feature that the sample lacks may be in one of `every` rows
                 least = seen * every / max(1, problem.nnz_of_all)
                 all_rows = all_rows._replace(squares=np.maximum(all_rows.squares, least))
         self._aim(all_rows)
         self._go()
 
     def bend(self, enough: float) -> bool:
-        """Aim by ordinary rows whose losses still bend, if so much is foreseen to be gained."""
+        """Rescale by ordinary rows with curvature; return whether that predicts a gain `enough`."""
         if self.bent is None:
             return False
         self._aim(self.bent)
-        turns = bool(0.5 * self.fall.max() > enough)
-        if turns:
+        gains = bool(0.5 * self.fall.max() > enough)
+        if gains:
             self._go()
-        return turns
+        return gains
 
-    def _look(self, every: int) -> tuple[Scales, Scales | None]:
-        """Fill the margins and gradients; how large columns are, and are to `turn`.
+    def _scan(self, every: int) -> tuple[Scales, Scales | None]:
+        """Fill the margins and gradients; return the columns' scales, and those for `bend`.
 
-        every : of so many rows one tells the columns' sizes
+        every : the scales are estimated from every so many rows
         """
         problem, n = self.problem, len(self.rows.y)
         columns, features = problem.n_columns, problem.n_features
         self.gradient, moments = np.zeros((features, columns)), np.zeros((2, features))
         self.slope_sums = np.zeros(columns)
-        # squares bend everywhere
+        # the curvature of the squared error never ends
         bends = np.zeros((2, 0 if problem.loss == "squared_error" else features))
         norms = np.empty(-(-n // every) if bends.size else 0)
         square_norms(self.rows, every, norms)
@@ -166,14 +166,14 @@ class Direction:
             ordinary,
             np.empty(columns),
         )
-        self.gradient, self.slope_sums, moments, bends, (weights, bent, looked_at) = problem.totals(
+        self.gradient, self.slope_sums, moments, bends, (weights, bent, n_scanned) = problem.totals(
             self.gradient,
             self.slope_sums,
             moments,
             bends,
             np.array([weights, bent, -(-n // every)], np.float64),
         )
-        sharp *= 1.0 if problem.loss in losses.KINKED else weights / max(1, looked_at)
+        sharp *= 1.0 if problem.loss in losses.KINKED else weights / max(1, n_scanned)
         weights = max(float(weights), np.finfo(float).tiny)
         means, squares = moments / weights
         all_rows = Scales(means, squares, max(sharp, np.finfo(float).tiny))
@@ -189,7 +189,7 @@ class Direction:
         self.fall[:] = 0.0
         for c in range(self.problem.n_columns):
             of_losses = self.gradient[:, c] / self.size
-            if self.problem.fit_intercept:  # for columns as if they were centred, whatever they are
+            if self.problem.fit_intercept:  # as for centred columns
                 of_intercept = self.slope_sums[c] / self.size
                 of_losses -= means * of_intercept
                 move = self._scaled(c, of_losses, curvature * variance)
@@ -200,7 +200,7 @@ class Direction:
             self.fall[c] -= float(of_losses @ move) + self._penalty_slope(c)
 
     def _go(self) -> None:
-        """Set what a length of the direction changes in the margins."""
+        """Set the change of the margins per length of the direction."""
         n, columns = len(self.rows.y), self.problem.n_columns
         direction = self.direction.reshape(-1)
         fill_margins(self.rows, 0, n, direction, np.empty(columns), self.change)
@@ -214,10 +214,11 @@ class Direction:
         bound: float = 0.0,
         means: np.ndarray | float = 0.0,
     ) -> np.ndarray:
-        """Set and return a column's step, proximal where there is an l1 part.
+        """Set and return a column's step, proximal if the penalty has an l1 part.
 
-        The curvature is that of each feature, and of all together that of their means, so many
-        times (`bound`): without an intercept, columns far from zero are nearly one.
+        curvature : of each feature by itself
+        bound : factor of the curvature that all features share along their means: without an
+            intercept, columns far from zero are nearly collinear
         """
         problem = self.problem
         l1, l2 = problem.strengths
@@ -230,7 +231,7 @@ class Direction:
             steps -= common * (bound * (means @ steps) / (1.0 + bound * (means @ common)))
         to = at - steps
         to = np.copysign(np.maximum(np.abs(to) - l1 * over, 0.0), to)
-        # in the rows' own precision, so that all is of the same direction
+        # in the rows' precision, so that margins and model change by the same direction
         self.direction[:, c] = np.where(np.isfinite(to), to - at, 0.0)
         return self.direction[:, c].astype(np.float64)
 
@@ -243,12 +244,12 @@ class Direction:
         return slope
 
     def model_at(self, lengths: np.ndarray) -> Model:
-        """The model so far along the direction."""
+        """Return the model at lengths along the direction."""
         coef = self.w + self.direction * lengths
         return Model(coef.T.astype(self.problem.dtype), self.intercept + self.step * lengths)
 
     def objective(self, lengths: np.ndarray, most: float = math.inf) -> np.ndarray:
-        """Objective of every column so far along the direction; more than `most` may be more."""
+        """Return the objective of every column at lengths; values above `most` are lower bounds."""
         l1, l2 = self.problem.strengths
         parts = self.without, self.change, self.intercept, lengths
         value = along(self.problem, self.rows, *parts, most * self.size)
@@ -261,10 +262,10 @@ class Direction:
 
 
 def gain_of(problem: RowProblem, model: Model, enough: float) -> tuple[float, float]:
-    """What scaled steps from a model gain together, and the objective at the model.
+    """Return the total gain of scaled steps from a model, and the objective at the model.
 
-    One after the other, `STEPS` at most, and only as long as steps like the last would make it
-    `enough`: from an optimum the first is the only one.
+    At most `STEPS` steps are taken, and only as long as more steps like the last could bring the
+    gain to `enough`: at an optimum the first step is the only one.
     """
     total, objective = 0.0, None
     for left in range(STEPS, 0, -1):
@@ -278,12 +279,12 @@ def gain_of(problem: RowProblem, model: Model, enough: float) -> tuple[float, fl
 
 
 def _step(problem: RowProblem, model: Model, enough: float) -> tuple[float, float, Model]:
-    """Take one scaled step: its gain, the objective before it, and the model after it.
+    """Take one scaled step; return its gain, the objective before it, and the model after it.
 
-    The gain, a column's at most, is concave in the length, and starts with a known slope. So it is
-    looked for from the length on at which it would be `SLOPE` times a part of what is `enough`;
-    where that length gains nothing, no length gains more than that, and most gain less than half
-    of that part.
+    The gain, the largest of any column, is concave in the length and starts with a known slope. So
+    the search begins at the length at which the gain would be `SLOPE` times a part of `enough` on a
+    straight line. If that length gains nothing, no length gains more than that, and most gain less
+    than half of that part.
     """
     coupled = problem.loss in losses.COUPLED
     with errstate(all="ignore"):
@@ -293,27 +294,27 @@ def _step(problem: RowProblem, model: Model, enough: float) -> tuple[float, floa
         least = max(enough, ROUNDING[problem.dtype.itemsize] * abs(objective)) / STEPS
         gain, after = _best_along(step, start, least, coupled)
         if not gain > enough and step.bend(least):
-            turned, other = _best_along(step, start, least, coupled)
-            if turned > gain:
-                gain, after = turned, other
+            rescaled, other = _best_along(step, start, least, coupled)
+            if rescaled > gain:
+                gain, after = rescaled, other
     return gain, objective, after
 
 
 def _best_along(
     step: Direction, start: np.ndarray, least: float, coupled: bool
 ) -> tuple[float, Model]:
-    """What a column's objective falls by along a direction, at most, and the model there."""
+    """Return the largest decrease of a column's objective along a direction, and its model."""
     objective = float(start.sum())
     fall = np.full_like(step.fall, step.fall.sum()) if coupled else step.fall
     lengths = np.where(fall > 0.0, SLOPE * least / fall, 0.0)
     lengths[~np.isfinite(lengths)] = 0.0
-    best, there = np.zeros((2, len(start)))
+    best, best_lengths = np.zeros((2, len(start)))
     for _ in range(MOST_DOUBLINGS if lengths.any() else 0):
         gain = start - step.objective(lengths, objective)
         gain = np.full_like(gain, gain.sum()) if coupled else gain
         better = gain > best
         if not better.any():
             break
-        best, there = np.where(better, gain, best), np.where(better, lengths, there)
+        best, best_lengths = np.where(better, gain, best), np.where(better, lengths, best_lengths)
         lengths = np.where(better, 2.0 * lengths, 0.0)
-    return float(best.max()), step.model_at(there)
+    return float(best.max()), step.model_at(best_lengths)

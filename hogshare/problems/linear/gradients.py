@@ -1,8 +1,7 @@
-"""The gradient at a model: of a smooth objective, over all rows.
+"""The gradient of a smooth objective at a model, over all rows.
 
-The intercept is a coordinate like the others, and the l2 part of the penalty belongs to the
-gradient. Two passes over the rows by `hogshare.kernels.rows.whole_gradients`, in the calling
-thread.
+The intercept is a coordinate like the others, and the gradient includes the l2 part of the penalty.
+`hogshare.kernels.rows.whole_gradients` makes two passes over the rows, in the calling thread.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from hogshare.problems.protocol import RowProblem
 
 @dataclass(frozen=True)
 class Gradient:
-    """Objective and gradient at a model; made by `gradient`.
+    """Objective and gradient at a model; `gradient` returns it.
 
     Attributes
     ----------
     objective : float
         Mean weighted loss plus penalty, summed over columns.
     coef : ndarray of shape (n_columns, n_features)
-        Derivatives in the coefficients, the penalty's among them.
+        Derivatives in the coefficients, the penalty's included.
     intercept : ndarray of shape (n_columns,)
-        Derivatives in the intercepts; zeros where there are none to fit.
+        Derivatives in the intercepts; zeros if none are fitted.
     slopes : ndarray of shape (n_rows, n_columns)
-        Of each row the derivative of its weighted loss in its prediction.
+        Derivative of each row's weighted loss in its prediction.
 
     Examples
     --------
@@ -50,12 +49,12 @@ class Gradient:
 
     @property
     def squared_norm(self) -> float:
-        """Squared euclidean norm over all columns, intercepts included."""
+        """Squared Euclidean norm over all columns, intercepts included."""
         return float(np.square(self.coef).sum() + np.square(self.intercept).sum())
 
 
 def unsmooth(problem: RowProblem) -> str | None:
-    """Say why an objective has no gradient everywhere; None if it has.
+    """Return why an objective has no gradient everywhere; None if it has one.
 
     Parameters
     ----------
@@ -79,17 +78,17 @@ def unsmooth(problem: RowProblem) -> str | None:
 
 
 def check_smooth(problem: RowProblem) -> None:
-    """Raise ValueError where the objective has no gradient everywhere."""
+    """Raise ValueError unless the objective has a gradient everywhere."""
     reason = unsmooth(problem)
     if reason is not None:
         raise ValueError(
-            f"The objective has no gradient everywhere: {reason}. The theory is of smooth "
-            "objectives; take for example loss='log_loss' with penalty='l2'."
+            f"The objective has no gradient everywhere: {reason}. The theory is for smooth "
+            "objectives; use for example loss='log_loss' with penalty='l2'."
         )
 
 
 def gradient(problem: RowProblem, model: Model) -> Gradient:
-    """Objective and gradient at a model's last iterate, over all rows.
+    """Compute objective and gradient at a model's last iterate, over all rows.
 
     Parameters
     ----------
@@ -100,12 +99,12 @@ def gradient(problem: RowProblem, model: Model) -> Gradient:
     Returns
     -------
     Gradient
-        In float64, whatever the rows are.
+        In float64, for rows of any type.
 
     Raises
     ------
     ValueError
-        If the objective is not smooth, or the model's shape is not the problem's.
+        If the objective is not smooth, or the model's shape is not that of the problem.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Where the intercepts are best, given the margins of the rows without them.
+"""The optimal intercepts for given margins of the rows without them.
 
-The intercept is the one coordinate that every row has, at full size: where the features of a row
-are small, as on text, it is by far the stiffest, and the noise of the steps keeps it moving when
-everything else has settled. At a look the margins are known anyway, and its optimum is a few steps
-of Newton's method on one number per row.
+The intercept is the only coordinate that every row has, at full size. If the features of a row are
+small, as in text, it has by far the largest curvature, and the noise of the steps moves it when all
+other coordinates have settled. In an evaluation the margins are known anyway, and the optimum takes
+a few steps of Newton's method on one number per row.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from hogshare.system.interrupts import DeferredSignals
 
 MAX_STEPS = 12
 MAX_HALVINGS = 6
-PART_ROWS = 1 << 17  # margins, fewer of which are not worth a thread
-FLAT = 1e-10  # of the largest curvature: directions that bend less are left alone
-FAR = 4.0  # steps that are longer are mistrusted where curvatures fall off with the margins
-FALLS_OFF = {losses.LOG_LOSS: 1.0, losses.MULTINOMIAL: 2.0, losses.MODIFIED_HUBER: 1.0}  # how fast
+PART_ROWS = 1 << 17  # margins that are worth a thread
+FLAT = 1e-10  # share of the largest curvature: directions with less do not change
+FAR = 4.0  # longest step that is not shortened if curvatures decay with the margins
+# how fast the curvature decays: see `trusted`
+FALLS_OFF = {losses.LOG_LOSS: 1.0, losses.MULTINOMIAL: 2.0, losses.MODIFIED_HUBER: 1.0}
 
 
 def best_without_features(problem: RowProblem) -> np.ndarray:
-    """Intercepts to begin at: the best ones of a model of zeros for the log loss of one column.
+    """Return start intercepts: the optimum at zero coefficients for the log loss of one column.
 
-    Those are the log odds. Zeros for other losses, and where rows of a class are none or weigh
+    This is the log odds. Zeros for other losses, and if the rows of a class are missing or weigh
     nothing.
     """
     start = np.zeros(problem.n_columns)
@@ -57,10 +58,10 @@ def best_intercepts(
     parts: list[tuple[int, int]],
     each: Each = map,
 ) -> np.ndarray:
-    """Intercepts at which the mean slope of the losses is nearly zero, in the problem's dtype.
+    """Find intercepts at which the mean slope of the losses is nearly zero, by Newton's method.
 
-    Newton's method; a step is halved until the largest slope is smaller than before, and a long one
-    is shortened first (`trusted`).
+    A long step is first shortened (`trusted`); a step is halved until the largest slope decreases.
+    Intercepts are rounded to the problem's dtype.
 
     problem : with a smooth loss
     margins : shape (n_rows * n_columns,), of the rows, without intercepts
@@ -69,7 +70,7 @@ def best_intercepts(
     parts : first and last row of each part of the rows
     each : ``each(function, parts)`` calls the function with every part
 
-    Returns float64 of shape (n_columns,): `start` itself where no step makes the slopes smaller.
+    Returns float64 of shape (n_columns,): `start` itself if no step makes the slopes smaller.
     """
     n, n_rows = problem.n_columns, max(1, problem.n_all)
     if problem.n_rows * n < PART_ROWS * len(parts):
@@ -94,10 +95,10 @@ def best_intercepts(
         largest = np.abs(slope).max()
         if not (enough < largest < np.inf) or not np.isfinite(bend).all():
             break
-        # of least size: of a loss that couples the columns, a shift of all of them changes nothing
-        with DeferredSignals():  # what NumPy warns of is changed meanwhile
+        # the shortest step: if a loss couples the columns, a shift of all of them changes nothing
+        with DeferredSignals():  # NumPy changes its error state meanwhile
             step = np.linalg.lstsq(bend, slope, rcond=FLAT)[0]
-        if not np.isfinite(step).all():  # a curvature of the least numbers there are
+        if not np.isfinite(step).all():  # the curvature was subnormal
             break
         step = trusted(problem, step)
         for _ in range(MAX_HALVINGS):
@@ -113,17 +114,17 @@ def best_intercepts(
 
 
 def trusted(problem: RowProblem, step: np.ndarray) -> np.ndarray:
-    """The part of a long step of Newton's method along which the losses still fall.
+    """Shorten a long step of Newton's method to the part along which the losses still fall.
 
     The curvature of the log loss changes by a factor of at most ``exp(d)`` over a distance d, and
-    that of the loss of a softmax by ``exp(2 d)``. So along a step of length s (in the largest
-    coordinate; twice that for a softmax) the losses fall at least until its part ``log(1 + s) / s``
-    (Bach 2010, "Self-concordant analysis for logistic regression"). Rows whose margins are all 300
-    have curvatures of e-130: the plain step is 1e130 long, and the slopes there may even be
+    that of a softmax loss by ``exp(2 d)``. So along a step of length s (in the largest coordinate;
+    twice that for a softmax) the losses fall at least until its part ``log(1 + s) / s`` (Bach 2010,
+    "Self-concordant analysis for logistic regression"). If the margins of all rows are 300,
+    curvatures are 1e-130: the full step is 1e130 long, and the slopes at its end may even be
     smaller, because only rows of the other class have any.
 
     The modified Huber loss, whose curvature ends at the margins 1 and -1, has no such bound: its
-    steps are cut as those of the log loss, and for them nothing is certain.
+    steps are shortened like those of the log loss, without a guarantee.
     """
     length = np.abs(step).max()
     speed = FALLS_OFF.get(losses.CODES[problem.loss])

@@ -1,4 +1,4 @@
-"""The labels of a target: in a type in which they stay distinct, and which there are."""
+"""The labels of a target: their distinct values, in a type that does not merge them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ NUMBERS = tuple(map(np.dtype, ("float32", "float64", "int32", "int64")))  # of t
 
 
 def distinct(y: Any) -> np.ndarray:
-    """Sorted distinct labels, as `numpy.unique`.
+    """Return the sorted distinct labels, as `numpy.unique`.
 
-    Two kinds of numbers are seen at once, which sorting is not (0.005 ms instead of 0.2 for 32,561
-    labels). NumPy 2.4 tells distinct integers by hashing, which takes seven times as long as
-    sorting; asked for counts it sorts.
+    Two distinct numbers are found in one pass, without sorting (0.005 ms instead of 0.2 for 32,561
+    labels). NumPy 2.4 finds distinct integers by hashing, which takes seven times as long as
+    sorting; with `return_counts` it sorts.
     """
     y = np.atleast_1d(y)
     pair = pair_of(y)
@@ -30,7 +30,7 @@ def distinct(y: Any) -> np.ndarray:
 
 
 def pair_of(y: np.ndarray) -> tuple[Any, Any] | None:
-    """The two kinds of a vector of numbers, or its one kind twice; None where there are others."""
+    """Return a vector's two distinct numbers, or its only one twice; None if it has more."""
     if y.dtype not in NUMBERS or y.ndim != 1 or not y.size:
         return None
     first, second, no_others = two_kinds(frozen(y))
@@ -38,12 +38,12 @@ def pair_of(y: np.ndarray) -> tuple[Any, Any] | None:
 
 
 def own_type(y: Any) -> Any:
-    """Labels as NumPy has them, where none is missing; what NumPy reads by itself is left to it.
+    """Return labels in a type that NumPy reads without loss; other labels are returned unchanged.
 
     scikit-learn reads a nullable column of pandas as float64, in which whole numbers from
-    ``2**53`` on merge, and does not read NumPy's words of any length (StringDType).
+    ``2**53`` on merge, and cannot read NumPy's strings of variable length (StringDType).
 
-    Raises ValueError: if labels are missing.
+    Raises ValueError if labels are missing.
     """
     if type(y) is np.ndarray and y.dtype.kind not in "OT":
         return y
@@ -57,13 +57,13 @@ def own_type(y: Any) -> Any:
         nullable = any(hasattr(kind, "numpy_dtype") for kind in y.dtypes)
         return np.column_stack([own_type(one) for _, one in y.items()]) if nullable else y
     if getattr(getattr(y, "dtype", None), "kind", "") == "T":
-        return np.array(y.tolist(), dtype=str)  # NumPy 2.4 casts to words of a given length only
+        return np.array(y.tolist(), dtype=str)  # NumPy 2.4 casts only to strings of a given length
     kind = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
     return y if kind is None or kind.kind not in "biuf" else y.to_numpy(dtype=kind)
 
 
 def n_missing(y: Any) -> int:
-    """How many labels are None, NaN, pandas' NA or masked; 0 of what has no rows of labels."""
+    """Count labels that are None, NaN, pandas' NA or masked; 0 for a thing without labels."""
     if hasattr(y, "isna"):
         return int(np.count_nonzero(y.isna()))
     if isinstance(y, np.ma.MaskedArray):
@@ -78,5 +78,5 @@ def _is_missing(label: Any) -> bool:
         return label is None or bool(label != label)
     except TypeError:  # pandas' NA is neither true nor false
         return True
-    except ValueError:  # several labels of a row
+    except ValueError:  # a row of several labels
         return False

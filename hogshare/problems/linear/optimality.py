@@ -1,7 +1,7 @@
-"""How far a model is from the optimum: gradient mapping and duality gap, by passes over the rows.
+"""The distance of a model from the optimum: gradient mapping and duality gap, by passes over rows.
 
-Evaluated at the model itself, outside the workers' kernels. Nothing here starts a thread: whoever
-wants the parts of the pass side by side hands in how (`each`).
+They are evaluated at the model itself, outside the workers' kernels. This module starts no thread:
+a caller that wants the parts of a pass to run in parallel passes `each`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from hogshare.problems.model import Model, shrunk
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
-HARDLY_SHRUNK = 0.999  # of what slopes are: the gap may be a thousandth of the objective too large
-PART_VALUES = 1 << 18  # of the rows, fewer of which are not worth a thread
+HARDLY_SHRUNK = 0.999  # factor of slopes: the gap may be a thousandth of the objective too large
+PART_VALUES = 1 << 18  # stored values that are worth a thread
 
 
 def components(
@@ -40,7 +40,7 @@ def components(
     of_losses: np.ndarray,
     of_intercepts: np.ndarray,
 ) -> np.ndarray:
-    """Of the gradient mapping in the features' units, the largest in any column of each feature.
+    """Return each feature's largest component, in any column, of the scaled gradient mapping.
 
     coef, of_losses : shape (n_columns, n_features), coefficients, and the gradient of the mean loss
     of_intercepts : shape (n_columns,), that gradient's components in the intercepts
@@ -59,10 +59,10 @@ def components(
 
 
 class OptimalityPass:
-    """What a pass over a part of the rows has found at a model; it stays where the rows are.
+    """The results of a pass over a part of the rows at a model; they stay with those rows.
 
     slopes : float64 array of shape (n_rows, n_columns), the weighted derivative of every row's loss
-    losses : of the columns; without meaning where the slopes were given
+    losses : of the columns; meaningless if the slopes were given
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class OptimalityPass:
         columns = problem.n_columns
         known = slopes is not None
         self._slopes = np.empty(problem.n_rows * columns)
-        # of no use once the slopes are known, which take its place
+        # margins are not needed once the slopes are known: `add_gradient` overwrites them in place
         margins = np.empty_like(self._slopes) if known else self._slopes
         if slopes is not None:
             self._slopes[:] = np.asarray(slopes).reshape(-1)
@@ -109,18 +109,17 @@ class OptimalityPass:
 
     @property
     def slopes(self) -> np.ndarray:
-        """Of the rows."""
+        """Slopes of the rows."""
         return self._slopes.reshape(self.problem.n_rows, self.problem.n_columns)
 
     def sums(self) -> list[Any]:
-        """Gradient and slopes of either side, losses, products of slopes and margins, slopes."""
+        """Return gradient and slopes by sign, losses, slopes times margins, and all slopes."""
         names = ("gradient", "slopes", "losses", "products")
-        # the slopes of both sides are not the kernel's, whose last bit depends on where in memory
-        # they lie
+        # NumPy sums all slopes: the last bit of the kernel's sum depends on their memory address
         return [*(sum(getattr(s, name) for s in self._sums) for name in names), self.slopes.sum(0)]
 
     def conjugates(self, shrink: np.ndarray) -> tuple[np.ndarray]:
-        """The sum of the losses' conjugates at the slopes, shrunk on either side."""
+        """Sum the losses' conjugates at the slopes, shrunk by their sign."""
         problem = self.problem
 
         def conjugates(part: tuple[int, int]) -> float:
@@ -131,24 +130,22 @@ class OptimalityPass:
 
 
 class Optimality:
-    """One look at a model.
+    """One evaluation of a model.
 
-    model : its last iterate is looked at
-    slopes : shape (n_rows, n_columns), slopes to take for the dual point instead of the losses'
-        derivatives at the model: what a rule remembers of the rows. A loss with a kink has many
-        derivatives there, and the gap of an optimal model with any other than the right ones is not
-        zero.
-    with_gap : whether `gap` will be asked for
-    settle : move the intercepts first, to where the mean slope of the losses is at most so much:
-        for smooth losses. None looks at the model as it is.
-    how : of the pass, how a process makes it: `each` and `n_parts`, where
-        ``each(function, parts)`` calls the function with every part, of which there are at most so
-        many
+    model : its last iterate is evaluated
+    slopes : shape (n_rows, n_columns), slopes that replace the losses' derivatives at the model in
+        the dual point: a rule's memory of the rows. At a kink a loss has many derivatives, and with
+        any but the right ones the gap of an optimal model is not zero.
+    with_gap : whether `gap` will be called
+    settle : for smooth losses, first move the intercepts until the mean slope of the losses is at
+        most this; None: evaluate the model as it is
+    how : how a process makes the pass: `each` and `n_parts`, where ``each(function, parts)`` calls
+        the function with every one of at most `n_parts` parts
 
     Attributes
     ----------
-    passed : Pass
-        Of every part of the rows, where that is: what `LinearProblem.cached` gives.
+    passed : OptimalityPass or handle
+        Of every part of the rows, as `LinearProblem.cached` returns it.
     """
 
     def __init__(
@@ -165,7 +162,7 @@ class Optimality:
         self.coef = np.asarray(model.coef, np.float64)
         self.intercept = np.asarray(model.intercept, np.float64)
         n_signs = 2 if with_gap and problem.fit_intercept else 1
-        if slopes is not None or settle is not None:  # who asks for these has all rows, or a rank's
+        if slopes is not None or settle is not None:  # only with rows in memory: all, or a rank's
             how |= {"slopes": slopes, "settle": settle}
         self.passed = problem.cached(OptimalityPass, self.coef, self.intercept, n_signs, **how)
         if settle is not None:
@@ -173,15 +170,16 @@ class Optimality:
         found = problem.total(OptimalityPass.sums, of=self.passed)
         by_sign, self._slope_sums, of_losses, products, self._all_slopes = found
         self._by_sign = by_sign.reshape(n_signs, problem.n_features, problem.n_columns)
-        # by Fenchel and Young: of slopes that are the derivatives, and of no others
+        # the equality of Fenchel and Young is true only for slopes that are the derivatives
         self._conjugates = None if slopes is not None else products - of_losses
         self.objective = float(of_losses.sum()) / max(1, problem.n_all)
         self.objective += problem.penalty_at(self.coef)
 
     def gradient(self) -> float:
-        """Largest component of the gradient mapping, intercepts included.
+        """Return the largest component of the gradient mapping, intercepts included.
 
-        In the columns' units: see `hogshare.problems.linear.units`, also for what it is with l1.
+        It is in the columns' units; `hogshare.problems.linear.units` defines them, and the mapping
+        with l1.
         """
         problem, n_rows = self.problem, max(1, self.problem.n_all)
         of_losses = self._by_sign.sum(axis=0).T / n_rows
@@ -191,7 +189,7 @@ class Optimality:
         known = units.known
         largest = float(found[known].max(initial=0.0))
         if not known.all() and not float(found[~known].max()) <= largest:
-            # one decides of which too little was seen
+            # the largest component may be of a feature that the sample does not describe
             found = components(problem, problem.units, self.coef, of_losses, of_intercepts)
             largest = float(found.max())
         if problem.fit_intercept:
@@ -199,26 +197,26 @@ class Optimality:
         return largest
 
     def slopes_of(self) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient without what l1 adds, on the coefficients and on the intercepts."""
+        """Return the gradient without the l1 part, for coefficients and for intercepts."""
         n_rows = max(1, self.problem.n_all)
         of_losses = self._by_sign.sum(axis=0).T / n_rows
         return of_losses + self.problem.l2 * self.coef, self._slope_sums.sum(axis=0) / n_rows
 
     def relative_gap(self) -> float:
-        """The gap in proportion to the objective."""
+        """Return the gap in proportion to the objective."""
         return self.gap() / max(abs(self.objective), np.finfo(float).tiny)
 
     def gap(self) -> float:
-        """Objective less the dual objective (Fenchel) at a feasible point made of the slopes.
+        """Return the objective minus the dual (Fenchel) at a feasible point made of the slopes.
 
-        An intercept asks for slopes that sum to zero: the larger of the two sides, those above and
-        those below zero, is shrunk. l1 without l2 asks for a gradient within its strength: the
-        slopes of a column are shrunk until it is, as in scikit-learn's coordinate descent.
+        With an intercept the slopes must sum to zero: of the positive and the negative slopes,
+        those with the larger sum are shrunk. With l1 and no l2 the gradient must not exceed l1: the
+        slopes of a column are shrunk until it does not, as in scikit-learn's coordinate descent.
 
-        A loss that couples the columns asks for slopes that are differences of probabilities, which
-        one factor for all of them keeps and one for each side does not. What an intercept's slopes
-        sum up to then counts as if the best intercepts were at most ``1 + 2 |intercept|`` away from
-        zero: a bound where they are, and nothing where the intercepts have been settled.
+        A loss that couples the columns needs slopes that are differences of probabilities. One
+        factor for all slopes preserves that, one for each sign does not. The sum of an intercept's
+        slopes then counts as if the best intercepts were at most ``1 + 2 |intercept|`` from zero:
+        a bound if they are, and nothing if the intercepts have been settled.
         """
         problem = self.problem
         n_rows = max(1, problem.n_all)
@@ -234,7 +232,7 @@ class Optimality:
             with errstate(invalid="ignore", divide="ignore"):
                 shrink[ABOVE] = np.where(above > 0.0, smaller / above, 1.0)
                 shrink[BELOW] = np.where(below > 0.0, smaller / below, 1.0)
-        # with one side for both there is nothing to shrink yet
+        # not strict: with one sum for both signs all factors are still 1
         signs = zip(shrink, self._by_sign, strict=False)
         gradient = sum(s * one for s, one in signs) / n_rows
         dual = 0.0
@@ -249,10 +247,11 @@ class Optimality:
         return self.objective - (dual - self._sum_of_conjugates(shrink) / n_rows) + slack
 
     def _sum_of_conjugates(self, shrink: np.ndarray) -> float:
-        """Of the losses at the slopes, shrunk on either side; hardly more where hardly shrunk.
+        """Sum the losses' conjugates at the shrunk slopes; if hardly shrunk, an upper bound.
 
         A conjugate f is convex and f(0) = 0, since no loss is below zero; so f(s a) is at most
-        s f(a), which is known without a pass, and above by (1 - s) times the row's loss at most.
+        s f(a), which is known without a pass and is too large by at most (1 - s) times the row's
+        loss.
         """
         problem = self.problem
         if self._conjugates is not None and shrink.min() >= HARDLY_SHRUNK:
@@ -261,7 +260,7 @@ class Optimality:
 
 
 def parts_of(problem: RowProblem, n_parts: int) -> list[tuple[int, int]]:
-    """Cut the rows into parts of even size, as many as are worth it."""
+    """Cut the rows into parts of even size, as many as are worth a thread."""
     count = max(1, min(n_parts, problem.nnz // PART_VALUES, problem.n_rows))
     borders = np.linspace(0, problem.n_rows, count + 1).astype(int)
     return [(int(a), int(b)) for a, b in itertools.pairwise(borders)]

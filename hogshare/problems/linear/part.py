@@ -1,8 +1,8 @@
-"""A linear problem of which one holds a part of the rows, and others the rest.
+"""A linear problem whose rows are divided into parts, one per process.
 
-Who holds a part steps through its own rows, and knows of the others what steps and penalties depend
-on: how many there are, and how large. The objective is that of all rows: to evaluate it everybody
-has to, at the same model.
+A process steps through its own part. Of the other rows it knows their number and sizes, on which
+steps and penalties depend. The objective is that of all rows: to evaluate it all processes must do
+so, at the same model.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from hogshare.problems.linear.problem import LinearProblem
 
 
 class Sizes(NamedTuple):
-    """How many rows there are, and how large.
+    """The number of some rows, and their sizes.
 
     mean, largest : of the rows' squared norms
-    sharpness : as `LinearProblem.sharpness`; of all rows the mean over the parts
-    weight : the largest of a row and its class
+    sharpness : as `LinearProblem.sharpness`; for all rows the mean over the parts
+    weight : the largest weight of a row and its class
     nonzeros : stored entries
     """
 
@@ -37,13 +37,13 @@ class Sizes(NamedTuple):
 
 
 def sizes_of(problem: LinearProblem) -> Sizes:
-    """How many rows a problem has, and how large."""
+    """Return the number and the sizes of a problem's rows."""
     n = problem.n_rows
     return Sizes(n, *problem.norms, problem.sharpness, problem.largest_weight, problem.nnz)
 
 
 def together(parts: Sequence[Sizes]) -> Sizes:
-    """The sizes of all rows, from those of the parts.
+    """Combine the sizes of the parts into those of all rows.
 
     Examples
     --------
@@ -69,13 +69,13 @@ def together(parts: Sequence[Sizes]) -> Sizes:
 
 @dataclass(frozen=True)
 class PartOfRows(LinearProblem):
-    """A part of the rows of a linear problem.
+    """A part of the rows of a linear problem. All processes must make the calls marked "joint".
 
-    whole : of all rows
+    whole : sizes of all rows
     numbers : of these rows among all: int64 of shape (n_rows,)
-    stated : answers the `identity` of the problem of all rows; everybody has to ask
-    add : ``add(numbers)`` is the sum of the arrays that all holders of a part call it with, the
-        same bits for each; every one has to
+    stated : returns the `identity` of the problem of all rows; joint
+    add : ``add(numbers)`` returns the sum of all processes' arrays, with the same bits in each;
+        joint
     """
 
     whole: Sizes = field(default=Sizes(0, 0.0, 0.0, 0.0, 0.0), compare=False)
@@ -94,21 +94,21 @@ class PartOfRows(LinearProblem):
         return int(self.whole.nonzeros)
 
     def totals(self, *numbers: np.ndarray) -> list[np.ndarray]:
-        """The sums of arrays over all who have a part of the rows: everybody has to ask."""
+        """Sum arrays over all parts of the rows; joint."""
         return added_up(self.add, numbers)
 
     def mask_of_all(self, mask: np.ndarray) -> np.ndarray:
-        """A mask of all rows, from those of all parts: everybody has to ask."""
+        """Combine the masks of all parts into one of all rows; joint."""
         found = np.zeros(self.n_all)
         found[self.numbers] = mask
         return self.totals(found)[0] > 0.0
 
     def identity(self) -> dict[str, Any]:
-        """What the problem of all rows is, for checkpoints: everybody has to ask."""
+        """Return the identity of the problem of all rows, for checkpoints; joint."""
         return self.stated()
 
     def pooled_mean(self, value: float, weight: float) -> float:
-        """The mean of a number over all parts, by what each weighs: everybody has to ask."""
+        """Return the mean of a number over all parts, weighted; joint."""
         total, weights = self.totals(np.array([value * weight if weight else 0.0, weight]))[0]
         return float(total) / max(float(weights), np.finfo(float).tiny)
 
@@ -119,21 +119,21 @@ class PartOfRows(LinearProblem):
 
     @property
     def sampled_norms(self) -> tuple[float, float]:
-        """The same: they are known."""
+        """The same as `norms`, which are known."""
         return self.norms
 
     @property
     def sharpness(self) -> float:
-        """Of all rows."""
+        """Sharpness of all rows."""
         return self.whole.sharpness
 
     @property
     def largest_weight(self) -> float:
-        """Of all rows."""
+        """Largest weight of all rows."""
         return self.whole.weight
 
     def objective(self, coef: np.ndarray, intercept: np.ndarray) -> float:
-        """Objective at a model, of all rows: everybody has to ask."""
+        """Return the objective of all rows at a model; joint."""
         coef = np.asarray(coef, dtype=np.float64).reshape(self.n_columns, self.n_features)
         penalty = self.penalty_at(coef)
         mean = super().objective(coef, intercept) - penalty
@@ -141,7 +141,7 @@ class PartOfRows(LinearProblem):
         return float(total[0]) / self.n_all + penalty
 
     def facts(self) -> dict[str, Any]:
-        """What it is, for reports; with all its rows."""
+        """Return the facts for reports, with the numbers of all rows and of this part."""
         of_all = {"rows": self.n_all, "nonzeros": int(self.whole.nonzeros)}
         return super().facts() | of_all | {"rows here": self.n_rows}
 
@@ -153,28 +153,28 @@ def part_of(
     stated: Callable[[], dict[str, Any]],
     add: Callable[[np.ndarray], np.ndarray],
 ) -> PartOfRows:
-    """A problem as a part of a whole; the parameters are as of `PartOfRows`."""
+    """Make a problem a part of a whole; the parameters are those of `PartOfRows`."""
     names = [one.name for one in dataclasses.fields(LinearProblem)]
     own = {name: getattr(problem, name) for name in names}
     return PartOfRows(**own, whole=whole, numbers=numbers, stated=stated, add=add)
 
 
 def dealt(n_rows: int, hands: range, of: int) -> np.ndarray:
-    """Numbers of the rows that `is_dealt` says."""
+    """Return the numbers of the rows that `is_dealt` marks."""
     return np.flatnonzero(is_dealt(n_rows, hands, of))
 
 
 def is_dealt(n_rows: int, hands: range, of: int) -> np.ndarray:
-    """Which rows some hands get when all are dealt to so many, by turns: bools of (n_rows,).
+    """Mark the rows of some hands if all rows are dealt in order to `of` hands: bools (n_rows,).
 
     hands : numbers of the hands, from 0
     """
-    turns = np.arange(n_rows) % of
-    return (turns >= hands.start) & (turns < hands.stop)
+    hand = np.arange(n_rows) % of
+    return (hand >= hands.start) & (hand < hands.stop)
 
 
 def picked(rows: RowArrays, mine: np.ndarray) -> RowArrays:
-    """Some of the rows, by their numbers: a copy."""
+    """Return a copy of some of the rows, by their numbers."""
     n, width = len(rows.y), rows.width
     y, weight = frozen(rows.y[mine]), rows.weight
     weight = frozen(weight[mine]) if weight.size else weight

@@ -37,8 +37,8 @@ REGRESSION_LOSSES = (
     "epsilon_insensitive",
     "squared_epsilon_insensitive",
 )
-NORM_ROWS = 2048  # that tell what all are like
-UNIT_ROWS = 256  # dense ones that tell how large features are
+NORM_ROWS = 2048  # sampled rows from which norms are estimated
+UNIT_ROWS = 256  # sampled dense rows from which sizes of features are estimated
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ class LinearProblem:
     classes : ndarray or None
         Labels in the order of the columns; None for regression.
     positive, negative : ndarray of shape (n_columns,)
-        Weights of a column's own class and of the rest.
+        Weights of a column's own class and of all others.
     seen : Survey or None
-        What checking the rows has seen of them, their sizes included.
+        The result of the pass that checked the rows, their sizes included.
     features : Features or None
-        What its features are like, where that is known from before the rows were centred.
+        Statistics of the features, if known from before the rows were centred.
     divisors : ndarray of shape (n_features,) or None
-        By what features have been divided; the penalty is on the coefficients of those that they
-        were before, which are so much smaller. None: they are as they were.
+        Divisors of the features. The penalty is on the coefficients of the original features, which
+        are the model's divided by these. None: the features were not divided.
     """
 
     rows: RowArrays
@@ -83,7 +83,7 @@ class LinearProblem:
     seen: Survey | None = field(default=None, repr=False, compare=False)
     features: Features | None = field(default=None, repr=False, compare=False)
     divisors: np.ndarray | None = field(default=None, repr=False, compare=False)
-    has_rows: ClassVar[bool] = True  # that kernels step through
+    has_rows: ClassVar[bool] = True  # kernels step through its rows
 
     @property
     def n_rows(self) -> int:
@@ -92,38 +92,38 @@ class LinearProblem:
 
     @property
     def n_all(self) -> int:
-        """Number of rows that the objective is a mean over: of a part of the rows, all of them."""
+        """Number of rows over which the objective is a mean: all rows, also for a part of them."""
         return self.n_rows
 
     @property
     def nnz_of_all(self) -> int:
-        """Number of stored values of all those rows."""
+        """Number of stored values of all rows."""
         return self.nnz
 
     def totals(self, *numbers: np.ndarray) -> list[np.ndarray]:
-        """The sums of arrays over all who have a part of the rows: the arrays, if one has all."""
+        """Sum arrays over all parts of the rows; if there is one part, return them."""
         return list(numbers)
 
     def cached(self, function: Callable[..., Any], *args: Any, of: Any = None, **how: Any) -> Any:
-        """What ``function(part, *args, **how)`` gives of every part of the rows, where that is.
+        """Return a handle of ``function(part, *args, **how)`` for every part of the rows.
 
-        of : what is taken in the place of the parts' problems: something that is cached already
+        of : cached results that replace the parts' problems
         """
         return function(self if of is None else of, *args, **how)
 
     def total(self, function: Callable[..., Any], *args: Any, of: Any = None) -> list[np.ndarray]:
-        """Sums over the parts of the rows of the arrays that such a function gives.
+        """Sum the arrays that a function returns for each part of the rows.
 
-        Everybody who has a part has to ask.
+        All processes that have a part must make this call.
         """
         return self.totals(*function(self if of is None else of, *args))
 
     def mask_of_all(self, mask: np.ndarray) -> np.ndarray:
-        """A mask of the rows, as one of all rows."""
+        """Extend a mask of these rows to all rows."""
         return np.asarray(mask)
 
     def pooled_mean(self, value: float, weight: float) -> float:
-        """The mean of a number over all who have a part of the rows, by what each part weighs."""
+        """Return the mean of a number over all parts of the rows, weighted."""
         return value
 
     @property
@@ -163,19 +163,19 @@ class LinearProblem:
 
     @property
     def strengths(self) -> tuple[np.ndarray | float, np.ndarray | float]:
-        """Strengths of l1 and l2 on every feature, or the one of all."""
+        """Strengths of l1 and l2 for every feature, or one number for all."""
         if self.divisors is None:
             return self.l1, self.l2
         return self.l1 / self.divisors, self.l2 / np.square(self.divisors)
 
     @property
     def terms(self) -> tuple[RowArrays, int, float]:
-        """What kernels take of the losses: rows, the loss's code, and its threshold."""
+        """Arguments of kernels: rows, code of the loss, and its threshold."""
         return self.rows, losses.CODES[self.loss], float(self.epsilon)
 
     @property
     def column_weights(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of the columns' own classes, and of the rest."""
+        """Weights of the columns' own classes, and of all others."""
         return self.positive, self.negative
 
     @property
@@ -185,12 +185,12 @@ class LinearProblem:
 
     @property
     def sample_every(self) -> int:
-        """Of how many rows one is enough to tell what rows are like."""
+        """Sampling interval: one row in so many is enough to estimate the rows' sizes."""
         return max(1, self.n_all // NORM_ROWS)
 
     @once
     def survey(self) -> Survey:
-        """What one pass over the rows sees. Made once."""
+        """Norms of the rows and counts of the features, from one pass that is made once."""
         if self.seen is not None:
             return self.seen
         rows = self.rows
@@ -200,11 +200,11 @@ class LinearProblem:
 
     @property
     def norms(self) -> tuple[float, float]:
-        """Mean and largest squared norm of the rows. Infinite where squares leave the range."""
+        """Mean and largest squared norm of the rows; infinite if squares overflow."""
         return self.survey.mean, self.survey.largest
 
     def require_norms(self) -> None:
-        """Refuse rows that are too large for any step, and for every criterion.
+        """Refuse rows that are too large for any step and any criterion.
 
         Raises
         ------
@@ -219,26 +219,26 @@ class LinearProblem:
 
     @once
     def squared_norms(self) -> np.ndarray:
-        """Squared norm of every row; float64 of shape (n_rows,). Asked for by few rules."""
+        """Squared norm of every row, for a few rules: float64 of shape (n_rows,)."""
         out = np.empty(self.n_rows)
         squared_norms(self.rows, out)
         return out
 
     @once
     def nonzeros(self) -> np.ndarray:
-        """Values that are stored of each feature of sparse rows: int64 of shape (n_features,)."""
+        """Number of stored values of each feature of sparse rows: int64 of shape (n_features,)."""
         if self.survey.counts is not None:
             return self.survey.counts
         return nonzeros_of(self.rows, self.n_features)
 
     @once
     def sampled_norms(self) -> tuple[float, float]:
-        """Mean and largest squared norm of every `sample_every`-th row; of all, if those are known.
+        """Mean and largest squared norm of every `sample_every`-th row, or of all rows if known.
 
-        Dense rows are always looked at whole: how they lie in memory must not decide.
+        For dense rows all are read, so the result does not depend on their layout in memory.
 
-        Looked at once: rule, steps and exchange go by it, and rows far from each other have to be
-        waited for.
+        Computed once: rule, steps and exchange use it, and reading rows far from each other takes
+        time.
         """
         if self.seen is not None or not self.is_sparse:
             return self.norms
@@ -247,34 +247,34 @@ class LinearProblem:
 
     @once
     def sharpness(self) -> float:
-        """See `hogshare.problems.linear.sharpness`; looked at once too."""
+        """Sharpness of the losses, see `hogshare.problems.linear.sharpness`; computed once."""
         return sharpness_of(self.loss, self.row_sizes(), self.rows.y, self.sample_every)
 
     def row_sizes(self) -> np.ndarray:
-        """Largest weight of each row in any column: its own times its class's."""
+        """Return the largest weight of each row in any column: its own times its class's."""
         return row_sizes(self.rows, self.positive, self.negative)
 
     @once
     def doubles(self) -> DoubleRows:
-        """The rows in double precision: sparse ones of float32 are copied. Asked for by few."""
+        """The rows in double precision, for a few methods; sparse float32 rows are copied."""
         return DoubleRows(self.rows, self.n_features)
 
     @once
     def units(self) -> Units:
-        """See `problems.linear.units`; of what a sample says too little of, by all rows."""
+        """Units of the features, see `problems.linear.units`; unclear ones from all rows."""
         sampled = self._sampled_features
         unknown = np.flatnonzero(~sampled.known)
         if self.is_sparse:
             return self._units(self.features_of_all())
         if not len(unknown):
             return self._units(sampled)
-        # most are known, as a rule: those that are not take a fraction of a pass over all
+        # usually most are known, so the others take a fraction of a pass over all features
         missing = self._features_of(len(unknown), places=unknown)
         return self._units(sampled.with_known(unknown, missing))
 
     @once
     def sampled_units(self) -> Units:
-        """The same by a sample of the rows, of which few tell of features that all rows have."""
+        """Units of the features from a sample of rows; few rows suffice for dense features."""
         return self._units(self._sampled_features)
 
     def _units(self, features: Features) -> Units:
@@ -288,7 +288,7 @@ class LinearProblem:
         return self._features_of(self.n_features, every)
 
     def features_of_all(self) -> Features:
-        """What the features are like, by all rows."""
+        """Return statistics of the features from all rows."""
         return self._features_of(self.n_features)
 
     def _features_of(self, n_features: int, every: int = 1, **which: Any) -> Features:
@@ -296,15 +296,15 @@ class LinearProblem:
         return features_of(total, n_features, self.fit_intercept, every, **which)
 
     def with_rows(self, rows: RowArrays, divisors: np.ndarray | None = None) -> LinearProblem:
-        """The same problem of other rows; nothing has been seen of them yet.
+        """Return the same problem with other rows, which have not been surveyed.
 
-        divisors : by what their features have been divided; None: as those of these rows
+        divisors : divisors of their features; None: those of these rows
         """
         divisors = self.divisors if divisors is None else divisors
         return replace(self, rows=rows, seen=None, divisors=divisors)
 
     def objective(self, coef: np.ndarray, intercept: np.ndarray) -> float:
-        """Objective at a model.
+        """Return the objective at a model.
 
         Parameters
         ----------
@@ -324,15 +324,15 @@ class LinearProblem:
         return float(total.sum()) / self.n_rows + self.penalty_at(coef)
 
     def check(self) -> None:
-        """Nothing: `linear` has looked at what it was given."""
+        """Do nothing: `linear` has checked its arguments."""
 
     def start_model(self, start: Any) -> Model | None:
-        """The model to start from; None: at zero.
+        """Return the model at which a run starts; None: at zero.
 
         Raises
         ------
         TypeError
-            If what is given is no model.
+            If `start` is not a model.
         """
         if start is None or isinstance(start, Model):
             return start
@@ -344,11 +344,11 @@ class LinearProblem:
         )
 
     def objective_at(self, model: Any) -> float:
-        """Objective at a model."""
+        """Return the objective at a model."""
         return self.objective(model.coef, model.intercept)
 
     def view(self, model: Model) -> Model:
-        """A model of the engine's, as users see it: as it is."""
+        """Return an engine's model in the users' form: unchanged."""
         return model
 
     @property
@@ -357,21 +357,21 @@ class LinearProblem:
         return self.n_columns * (self.n_features + bool(self.fit_intercept))
 
     def start(self) -> np.ndarray:
-        """Where a run begins that is given no start, as one vector: zeros."""
+        """Return the default start of a run as one vector: zeros."""
         return np.zeros(self.n_params)
 
     def gradient(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
-        """As `hogshare.problems.GradientProblem.gradient`, at the model as one vector.
+        """Add the rows' gradients, as `hogshare.problems.GradientProblem.gradient` does.
 
-        So the mean over all rows is the gradient of the objective; where l1 has a kink it is 0.
+        The mean over all rows is the gradient of the objective; at a kink l1 contributes 0.
 
         Parameters
         ----------
         w : ndarray of shape (n_params,)
         rows : ndarray of int64
-            Which rows.
+            Numbers of the rows.
         out : ndarray of shape (n_params,)
-            To which the sum of their gradients is added, each with the whole penalty's.
+            The sum of the rows' gradients, each with the whole penalty's, is added to it.
 
         Returns
         -------
@@ -397,20 +397,20 @@ class LinearProblem:
         return float(total) + len(rows) * self.penalty_at(coef.T)
 
     def model_at(self, params: np.ndarray) -> Model:
-        """The model that a vector is."""
+        """Return a vector as a model."""
         size = self.n_features * self.n_columns
         coef = params[:size].reshape(self.n_features, self.n_columns).T
         intercept = params[size:] if self.fit_intercept else np.zeros(self.n_columns)
         return Model(coef.copy(), np.array(intercept))
 
     def shard(self) -> Shard:
-        """Its rows, as a part of more of them."""
+        """Return the rows as a shard, to be united with others."""
         return shard_of(self.rows, LabelCoding(self.classes, self.positive, self.negative))
 
     def united(
         self, facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
     ) -> LinearProblem:
-        """The problem of all rows of which this one's are a part."""
+        """Return the problem of the rows of all shards."""
         rows, labels = whole_rows(self.rows.width, facts, arrays)
         return replace(
             self,
@@ -424,7 +424,7 @@ class LinearProblem:
         )
 
     def identity(self) -> dict[str, Any]:
-        """What it is, for checkpoints: two problems with the same are one."""
+        """Return the problem's identity for checkpoints: equal problems have equal ones."""
         rows = self.rows
         # column indices count as numbers, however many bytes they have
         arrays = [rows.data, rows.indices, rows.indptr, rows.y, rows.weight]
@@ -444,7 +444,7 @@ class LinearProblem:
         }
 
     def facts(self) -> dict[str, Any]:
-        """What it is, as plain data, for reports."""
+        """Return a description as plain data, for reports."""
         return {
             "loss": self.loss,
             "penalty": self.penalty,
@@ -460,10 +460,10 @@ class LinearProblem:
         }
 
     def penalty_at(self, coef: np.ndarray) -> float:
-        """Penalty of coefficients (float64), summed over columns."""
+        """Return the penalty of coefficients (float64), summed over columns."""
         value = 0.0
         coef = coef if self.divisors is None else coef / self.divisors
-        with errstate(over="ignore"):  # of a diverged model it is rightly infinite
+        with errstate(over="ignore"):  # a diverged model's penalty is rightly infinite
             if self.l2 > 0.0:
                 value += self.l2 * 0.5 * float(np.square(coef).sum())
             if self.l1 > 0.0:
@@ -472,22 +472,22 @@ class LinearProblem:
 
 
 def of_rows(problem: LinearProblem, function: Callable[..., Any], *args: Any) -> Any:
-    """What a function gives of a problem's rows."""
+    """Call a function of a problem's rows."""
     return function(problem.rows, *args)
 
 
 def effective_l1_ratio(penalty: str | None, l1_ratio: float) -> float:
-    """Share of l1 in a penalty."""
+    """Return the share of l1 in a penalty."""
     return {"l1": 1.0, "elasticnet": float(l1_ratio)}.get(penalty or "", 0.0)
 
 
 def encode_labels(
     y: np.ndarray, classes: np.ndarray, loss: str, dtype: np.dtype
 ) -> tuple[np.ndarray, int]:
-    """Targets as the kernels want them, and the number of columns.
+    """Return the targets for kernels, and the number of columns.
 
-    Two classes make one column with targets {0, 1} (log loss) or {-1, 1}; more make one column
-    each, and the target is the class's number.
+    Two classes make one column with targets {0, 1} (log loss) or {-1, 1}; more classes make one
+    column each, and the target is the class's number.
     """
     if len(classes) > 2:
         return np.searchsorted(classes, y).astype(dtype), len(classes)
@@ -513,9 +513,9 @@ def build(
 ) -> LinearProblem:
     """Assemble a problem from validated input.
 
-    Finite and of matching shapes (scikit-learn sees to that); a sparse matrix has passed
-    `check_sparse`, or `survey_rows`, which gave `seen`, sizes included. Without `sample_weight`
-    every row counts once.
+    The input must be finite and of matching shapes (scikit-learn checks this); a sparse matrix must
+    have passed `check_sparse`, or `survey_rows`, which returns `seen`, sizes included. Without
+    `sample_weight` every row counts once.
     """
     if is_sparse(X):
         given, X = X, each_column_once(X)
@@ -535,12 +535,12 @@ def build(
         target, n_columns = encode_labels(y, classes, loss, dtype)
         weights = np.ones(len(classes)) if class_weight is None else np.asarray(class_weight)
         if loss == "multinomial":
-            # there is no rest: a row's weight is its own class's in every column
+            # no column has other classes: in every column a row's weight is its own class's
             if class_weight is not None:
                 of_rows = weights[target.astype(np.int64)]
                 sample_weight = of_rows if sample_weight is None else sample_weight * of_rows
             weights = np.ones(n_columns)
-        # as in scikit-learn: one against the rest gives the rest weight one
+        # as in scikit-learn's one-vs-all: all other classes have weight one
         positive = weights[1:2].copy() if n_columns == 1 else weights.copy()
         negative = weights[0:1].copy() if n_columns == 1 else np.ones(n_columns)
     return LinearProblem(
@@ -562,7 +562,7 @@ def build(
 
 
 def _check_words(loss: Any, penalty: Any, task: Any) -> None:
-    """Refuse what names no loss, penalty or task; some of what may be given has no hash."""
+    """Refuse an unknown loss, penalty or task; the arguments may be unhashable."""
     if not isinstance(loss, str) or loss not in losses.CODES:
         near = nearest(loss, losses.CODES)
         raise ValueError(f"loss must be one of {sorted(losses.CODES)}; got {loss!r}.{near}")
@@ -576,7 +576,7 @@ def _check_words(loss: Any, penalty: Any, task: Any) -> None:
 
 
 def _labels(y: np.ndarray, classes: Any, class_weight: Any) -> tuple[np.ndarray, Any]:
-    """Labels in the order of the columns, and their weights; both looked at."""
+    """Check the labels and their weights; return them in the order of the columns."""
     if classes is None:
         labels = distinct(y)
     else:
@@ -588,16 +588,19 @@ def _labels(y: np.ndarray, classes: Any, class_weight: Any) -> tuple[np.ndarray,
         raise ValueError("A classification needs at least two classes; classes is empty.")
     if len(labels) < 2:
         raise ValueError(
-            f"A classification needs at least two classes; y holds only {labels[0]!r}."
+            f"A classification needs at least two classes; y contains only {labels[0]!r}."
         )
-    if not np.isin(y, labels).all():
-        raise ValueError("y holds labels that are not in `classes`.")
+    if not (known := np.isin(y, labels)).all():
+        raise ValueError(
+            f"y contains labels that are not in `classes`, e.g. {y[~known][0]!r}: add them to "
+            "`classes`, or drop their rows."
+        )
     if class_weight is None:
         return labels, None
     by_class = class_weights(class_weight)
     if by_class.shape != labels.shape:
         raise ValueError(
-            f"class_weight must hold a number for each of {len(labels)} classes; got shape "
+            f"class_weight must have a number for each of {len(labels)} classes; got shape "
             f"{by_class.shape}."
         )
     return labels, by_class
@@ -625,14 +628,14 @@ def linear(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        float32 and float64 are kept; anything else becomes float64. CSR is used as it is.
+        float32 and float64 are used as they are; other types become float64. CSR is not copied.
     y : array-like of shape (n_rows,)
         Labels, or numbers for a regression.
     loss : str, default="log_loss"
         ``log_loss``, ``hinge``, ``squared_hinge``, ``modified_huber``, ``perceptron``,
         ``squared_error``, ``huber``, ``epsilon_insensitive``, ``squared_epsilon_insensitive``, or
-        ``multinomial``: cross entropy of the softmax over all classes, whose columns are fitted
-        together, where ``log_loss`` fits each class against the rest. With two classes it is
+        ``multinomial``: cross entropy of the softmax over all classes. It fits all columns
+        together, whereas ``log_loss`` fits each class against all others. With two classes it is
         ``log_loss``, with its one column (as in scikit-learn's `LogisticRegression`).
     penalty : {"l2", "l1", "elasticnet", None}, default="l2"
         Penalty on the coefficients (never on the intercept).
@@ -645,13 +648,13 @@ def linear(
     epsilon : float, default=0.1
         Threshold of ``huber`` and of the epsilon-insensitive losses.
     sample_weight : array-like of shape (n_rows,), default=None
-        Weights of the rows, none of them negative; None means one each.
+        Weights of the rows, none of them negative; None means one for each row.
     class_weight : array-like of shape (n_classes,), default=None
         Weights of the classes, in the order of `classes`.
     classes : array-like of shape (n_classes,), default=None
-        Sorted labels; by default those that occur in `y`.
+        Sorted labels; by default the labels in `y`.
     task : {"classification", "regression", None}, default=None
-        By default the loss decides: ``squared_error``, ``huber`` and the epsilon-insensitive ones
+        By default the loss decides: ``squared_error``, ``huber`` and the epsilon-insensitive losses
         are for regression.
 
     Returns
@@ -661,15 +664,15 @@ def linear(
     Raises
     ------
     ValueError
-        If an argument is out of its range, `X` or `y` holds NaN or infinity, lengths differ, a CSR
-        matrix is damaged, or there is only one class.
+        If an argument is out of its range, `X` or `y` contains NaN or infinity, lengths differ, a
+        CSR matrix is damaged, or `y` has only one class.
 
     Notes
     -----
-    `X` is checked here, once, and then used as it is by every run: a copy is made only where its
-    kind asks for one. Whoever changes `X.indices` or `X.indptr` in place later, before a run is
-    over, has kernels read and write anywhere, which may end the process. To check again before each
-    run would take as long as 6 to 10 per cent of an epoch. The estimators' `fit` checks each time.
+    This function checks `X` once, and every run then uses it without a copy, unless its type
+    requires one. If `X.indices` or `X.indptr` are changed in place before a run is over, kernels
+    read and write arbitrary memory, which may end the process. A check before each run would take
+    as long as 6 to 10 per cent of an epoch. The estimators' `fit` checks each time.
 
     Examples
     --------
@@ -683,8 +686,8 @@ def linear(
     ranges.not_negative(alpha=alpha, epsilon=epsilon)
     ranges.share(l1_ratio=l1_ratio)
     ranges.flag(fit_intercept=fit_intercept)
-    # here because processes import this file too, and check nothing: a worker would start a second
-    # later
+    # not imported at the top: worker processes import this file and check nothing, and would start
+    # a second later
     from sklearn.utils.validation import check_X_y
 
     regression = task == "regression" or (task is None and loss in REGRESSION_LOSSES)

@@ -1,4 +1,4 @@
-"""From a caller's matrix to the arrays that kernels read, with as few copies as can be."""
+"""Conversion of a caller's matrix to the kernels' arrays, with as few copies as possible."""
 
 from __future__ import annotations
 
@@ -18,51 +18,53 @@ from hogshare.system import memory
 from hogshare.system.callers import warn
 
 WINDOW_BYTES = 1 << 25  # of rows in a file that are read together
-CACHED_BYTES = 1 << 24  # of rows that are read in scikit-learn's order, not in windows
-CACHED_TWICE_BYTES = 1 << 17  # of rows that are read twice, one time after the other
-NEIGHBOURS = 8  # rows of a window in memory, of which many do not fit in the caches
-NARROWED_BYTES = 1 << 26  # of 64-bit columns that are copied, if they fit, into 32 bits
-MANY = 1 << 17  # dense values that NumPy takes two and a half times as long to add up as a kernel
+CACHED_BYTES = 1 << 24  # largest rows that are read in scikit-learn's order, not in windows
+CACHED_TWICE_BYTES = 1 << 17  # of rows that are read twice in succession
+NEIGHBOURS = 8  # rows of a window, for rows in memory that exceed the caches
+NARROWED_BYTES = 1 << 26  # largest 64-bit columns that are copied into 32 bits, if they fit
+MANY = 1 << 17  # dense values from which NumPy adds 2.5 times slower than a kernel
 UNSIGNED = {  # as kernels read columns, of this machine's byte order
     np.dtype(np.int32): np.uint32,
     np.dtype(np.int64): np.uint64,
     np.dtype(np.uint32): np.uint32,
     np.dtype(np.uint64): np.uint64,
 }
-WIDE = 32  # features for each value that is stored, from which on passes over features are dear
-ABREAST = 8  # windows read in turn: neighbours are often alike, and steps in a row should not be
+WIDE = 32  # features per stored value above which passes over features are expensive
+# Windows that are read alternately: neighbours are often similar, and successive steps should not
+# be.
+ABREAST = 8
 SAGA_NEIGHBOURS, SAGA_ABREAST = 4, 16  # the same for SAGA's rows that fit in the caches
-SAGA_ROWS = 4096  # so many at least; drawing the order of fewer takes next to nothing
+SAGA_ROWS = 4096  # least rows for that; drawing the order of fewer takes almost no time
 MAX_BLOCK_ROWS = 8192
 BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
 
 
 REPEATED = (
-    "The rows are a sparse matrix with several entries for one place, which count by their sum, as "
-    "SciPy has it; scikit-learn's transformers of sparse rows (StandardScaler, Normalizer, "
-    "Binarizer, TfidfTransformer, VarianceThreshold) take each by itself and give other rows. Call "
+    "The rows are a sparse matrix with several entries for one place. They are added up, as in "
+    "SciPy; scikit-learn's transformers of sparse rows (StandardScaler, Normalizer, Binarizer, "
+    "TfidfTransformer, VarianceThreshold) treat each entry separately and return other rows. Call "
     "X.sum_duplicates() before the first of them."
 )
 
 
 class RepeatedEntries(UserWarning):
-    """Rows have several entries for one place, which transformers may have taken by themselves."""
+    """Rows have several entries for one place, which transformers may have treated separately."""
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether `X` is a SciPy sparse matrix or array."""
+    """Return whether `X` is a SciPy sparse matrix or array."""
     return bool(sp.issparse(X))
 
 
 def check_sparse(X: Any) -> None:
-    """Refuse a damaged compressed matrix before anything uses it; anything else passes.
+    """Refuse a damaged compressed matrix before it is used; any other argument passes.
 
-    `sklearn.utils.check_array` lets a column index of ten million pass in a matrix of ten columns;
-    a kernel would then write anywhere, and so would SciPy's conversions. Masked values are refused
-    too.
+    `sklearn.utils.check_array` accepts a column index of ten million in a matrix of ten columns; a
+    kernel would then write to arbitrary memory, and so would SciPy's conversions. Masked values are
+    refused too.
 
-    Raises ValueError: if the pointers decrease or do not match the data, or an index is out of
-    range; if values are masked.
+    Raises ValueError if the pointers decrease or do not match the data, an index is out of range,
+    or values are masked.
     """
     require_unmasked("X", X)
     if not is_sparse(X) or X.format not in ("csr", "csc", "bsr") or len(X.shape) != 2:
@@ -81,9 +83,9 @@ def check_sparse(X: Any) -> None:
 
 
 def require_dense(y: Any) -> None:
-    """Refuse sparse targets, which scikit-learn's check of several targets lets pass.
+    """Refuse sparse targets, which scikit-learn's check of several targets accepts.
 
-    Raises TypeError: in scikit-learn's words. Raises ValueError: if targets are masked.
+    Raises TypeError with scikit-learn's message; ValueError if targets are masked.
     """
     require_unmasked("y", y)
     if is_sparse(y):
@@ -94,15 +96,15 @@ def require_dense(y: Any) -> None:
 
 
 def survey_rows(X: Any, sizes: bool, helpers: Helpers = NOBODY) -> Survey | None:
-    """Check as `check_sparse` does, and tell what one pass over the values has seen.
+    """Check as `check_sparse` does, and survey the values in the same pass.
 
-    Only of rows as kernels read them: CSR, floats with 32-bit columns, as many as the last pointer
-    says, and dense ones if there are many; None of anything else.
+    This surveys only rows in the kernels' format: CSR of floats with 32-bit columns, as many as the
+    last pointer says, and dense rows if they are many. It returns None for others.
 
-    sizes : whether norms of rows and counts of features will be asked for
+    sizes : whether norms of rows and counts of features are needed
     helpers : threads that take part besides this one
 
-    Raises ValueError: as `check_sparse`.
+    Raises ValueError like `check_sparse`.
     """
     if _is_plain_dense(X) and X.size >= MANY:
         return survey_dense(frozen(X.reshape(-1)), X.shape[1], sizes, helpers)
@@ -118,7 +120,7 @@ def survey_rows(X: Any, sizes: bool, helpers: Helpers = NOBODY) -> Survey | None
         helpers,
     )
     if seen.last_column >= X.shape[1]:
-        check_sparse(X)  # which says what is wrong
+        check_sparse(X)  # raises, with a message that says what is wrong
     return seen
 
 
@@ -144,10 +146,10 @@ def _check_pointers(X: Any) -> None:
     """Refuse a compressed matrix whose pointers decrease or do not match the data."""
     name, indptr = X.format.upper(), X.indptr
     for part, kind in (("indices", X.indices.dtype), ("indptr", indptr.dtype)):
-        if kind.kind not in "iu":  # of which SciPy's check only warns
+        if kind.kind not in "iu":  # SciPy's check only warns of these
             raise ValueError(
-                f"The {name} matrix is damaged: {part} holds {kind}, and must hold whole numbers. "
-                "Rebuild the matrix."
+                f"The {name} matrix is damaged: {part} contains {kind}, and must contain whole "
+                "numbers. Rebuild the matrix."
             )
     lines = X.shape[X.format == "csc"]
     if X.format == "bsr":
@@ -159,7 +161,7 @@ def _check_pointers(X: Any) -> None:
             "entries starting at 0. Rebuild the matrix, for example with X.tocoo().tocsr()."
         )
     if (indptr[1:] < indptr[:-1]).any():
-        # looked at here because SciPy's own check looks at nothing where the last pointer is 0
+        # checked before SciPy's own check, which checks nothing if the last pointer is 0
         raise ValueError(
             f"The {name} matrix is damaged: indptr decreases. Rebuild the matrix, for example with "
             "X.tocoo().tocsr()."
@@ -172,7 +174,7 @@ def _check_pointers(X: Any) -> None:
 
 
 def _has_columns_in_range(X: Any) -> bool:
-    """Whether that is all there is to check; SciPy looks at everything twice, and finds words."""
+    """Return whether no further check is needed; if not, SciPy's slower check makes the message."""
     indices, indptr = X.indices, X.indptr
     if X.format == "bsr" or len(X.shape) != 2 or X.data.ndim != 1 or indices.ndim != 1:
         return False
@@ -180,19 +182,19 @@ def _has_columns_in_range(X: Any) -> bool:
         return False
     used = indices[: int(indptr[-1])]
     if indices.dtype in UNSIGNED:
-        used = used.view(UNSIGNED[indices.dtype])  # a negative index is a large number without sign
+        used = used.view(UNSIGNED[indices.dtype])  # a negative index becomes a large number
     elif used.size and used.min() < 0:
         return False
     return not used.size or bool(used.max() < X.shape[X.format == "csr"])
 
 
 def each_column_once(X: Any) -> Any:
-    """Return a checked CSR matrix with each column once per row, in any order; a CSC one likewise.
+    """Return a checked CSR matrix with each column once per row, in any order; likewise for CSC.
 
-    Rows with repeated columns are legal: those are added up in a copy, and the caller's arrays stay
-    as they are. A warning says so, since transformers before may not have added them up. Rows that
-    are only unsorted are taken as they are: sorting them takes as long as ten epochs, and memory.
-    What the matrix remembers of itself (`has_canonical_format`) is trusted.
+    Rows with repeated columns are legal: the entries are added up in a copy, and the caller's
+    arrays do not change. A warning says so, since earlier transformers may not have added them up.
+    Unsorted rows are not sorted: that would take as long as ten epochs, and memory. The matrix's
+    own flag (`has_canonical_format`) is trusted.
     """
     if X.has_canonical_format or (not X.has_sorted_indices and not _has_repeats(X)):
         return X
@@ -207,7 +209,7 @@ def each_column_once(X: Any) -> Any:
 def _has_repeats(X: Any) -> bool:
     count = int(X.indptr[-1])
     n_lines, width = X.shape if X.format == "csr" else X.shape[::-1]
-    if WIDE * count < width:  # few values: to sort them is less than a mark for each feature
+    if WIDE * count < width:  # few values: sorting them is cheaper than a mark for each feature
         line = np.repeat(np.arange(n_lines, dtype=np.int64), np.diff(X.indptr))
         places = line * width + X.indices[:count]
         places.sort()
@@ -218,7 +220,7 @@ def _has_repeats(X: Any) -> bool:
 
 
 def as_rows(X: Any, y: np.ndarray, weight: np.ndarray | None) -> RowArrays:
-    """A checked matrix, its targets and weights as kernels see them: views, where they can be."""
+    """Return a checked matrix, its targets and weights for kernels: views where possible."""
     if weight is None or (weight == 1.0).all():
         weight = np.empty(0)  # one cache line less per row
     weight = weight.astype(y.dtype, copy=False)
@@ -244,17 +246,17 @@ def as_rows(X: Any, y: np.ndarray, weight: np.ndarray | None) -> RowArrays:
 
 
 def _columns(indices: np.ndarray, n_features: int) -> np.ndarray:
-    """Columns as kernels read them.
+    """Return columns in a type that kernels read.
 
-    Kernels are compiled for 32 and for 64 bits apart, in some twenty seconds, and small matrices
-    may have 64-bit columns too. Those are copied; of large ones a copy would cost what it saves,
-    and shared ones lie where every process finds them. What no kernel reads, such as the other
-    byte order, is copied in any case.
+    Kernels are compiled separately for 32 and 64 bits, in some twenty seconds, and small matrices
+    may have 64-bit columns too. Those are copied. For large ones a copy would cost what it saves,
+    and shared ones are in memory that every process maps. Types that no kernel reads, such as the
+    other byte order, are always copied.
     """
     kind = UNSIGNED.get(indices.dtype)
     if kind is np.uint32:
         return indices.view(np.uint32)
-    # SciPy, which reads them too, has signed columns
+    # no more than 2**31 features: SciPy, which also reads the columns, has them signed
     fit = n_features <= 1 << 31
     small = indices.nbytes <= NARROWED_BYTES and shared_rows.find(indices) is None
     if fit and (kind is None or small):
@@ -263,7 +265,7 @@ def _columns(indices: np.ndarray, n_features: int) -> np.ndarray:
 
 
 def is_mapped(array: Any) -> bool:
-    """Whether an array is a view of a memory-mapped file."""
+    """Return whether an array is a view of a memory-mapped file."""
     while array is not None:
         if isinstance(array, np.memmap):
             return True
@@ -272,30 +274,31 @@ def is_mapped(array: Any) -> bool:
 
 
 def exceeds_memory(rows: RowArrays) -> bool:
-    """Whether rows lie in a memory-mapped file of more than half the available memory."""
+    """Return whether rows are in a memory-mapped file larger than half the available memory."""
     free = memory.free(swap=False, private=False) if is_mapped(rows.data) else None
     return free is not None and _n_bytes(rows) > free // 2
 
 
 def block_rows(n_rows: int, n_workers: int, per_epoch: int) -> int:
-    """Rows of a block: small enough for even work and for the trace, large enough to be cheap."""
+    """Return the rows of a block: few enough for even work and the trace, enough to be cheap."""
     limit = n_rows if n_workers == 1 else -(-n_rows // (BLOCKS_PER_WORKER * n_workers))
     limit = min(limit, MAX_BLOCK_ROWS, -(-n_rows // max(1, per_epoch)))
     return max(1, limit)
 
 
 def windows(rows: RowArrays, n_rows: int, neighbours: bool = False) -> tuple[int, int]:
-    """How a shuffled order reads neighbours together: rows of a window, and windows read abreast.
+    """Return how a shuffled order groups neighbours: rows of a window, and windows read abreast.
 
-    A row at random costs a read of the disk where rows exceed memory: they are read in windows of
-    32 MB, one at a time. Where they exceed the caches it costs a fetch from memory that prefetching
-    hides in part: they are read eight rows at a time, from eight places in turn, which takes a
-    fifth to a third less (docs/tried/2026-11/speed.md); more than two workers of SDCA from more
-    places (`hogshare.rules.pace.windows_abreast`). Smaller data are read in wholly random order,
-    scikit-learn's, so that one worker of plain descent fits its model; (0, 1) says so. SAGA has no
-    order to keep (`neighbours`), and reads them four rows at a time: to draw that takes a quarter,
-    and neither few rows nor sorted ones suffer by it. The dual rule's did by windows that are not
-    turned; by turned ones it has not been tried.
+    If rows exceed memory, a random row costs a read of the disk: rows are read in windows of 32 MB,
+    one at a time. If they exceed the caches, it costs a fetch from memory that prefetching hides in
+    part: eight rows at a time are read, alternately from eight windows, which takes a fifth to a
+    third less time (docs/tried/2026-11/speed.md); more than two workers of SDCA read from more
+    windows (`hogshare.rules.pace.windows_abreast`). Smaller data are read in a fully random order,
+    that of scikit-learn, so that one worker of plain descent fits its model; the result is then
+    (0, 1). SAGA has no order to reproduce (`neighbours`) and reads smaller data four rows at a
+    time: drawing the order takes a quarter of the time, and neither few nor sorted rows converge
+    worse. The dual rule did converge worse with windows read one after another; alternating windows
+    have not been tried for it.
     """
     if exceeds_memory(rows):
         return max(1, WINDOW_BYTES * n_rows // _n_bytes(rows)), 1
@@ -305,7 +308,7 @@ def windows(rows: RowArrays, n_rows: int, neighbours: bool = False) -> tuple[int
 
 
 def rows_at_once(rows: RowArrays) -> int:
-    """Rows that are still in a cache when they have been passed over once."""
+    """Return the number of rows that are still in a cache after one pass over them."""
     return max(1, CACHED_TWICE_BYTES * len(rows.y) // max(1, _n_bytes(rows)))
 
 

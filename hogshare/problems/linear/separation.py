@@ -1,4 +1,4 @@
-"""Whether a model tells all rows' classes apart, so that larger coefficients are always better."""
+"""Separation: whether a model classifies all rows right, so larger coefficients always gain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hogshare.problems.protocol import RowProblem
 
 
 def separates(problem: RowProblem, model: Model) -> bool:
-    """Whether every row that weighs anything is on its own class's side of a model.
+    """Return whether a model classifies every row of positive weight right.
 
     Without a penalty the log loss then falls towards zero along the model itself, and has no
     minimum. For one column with targets 0 and 1, and for the multinomial loss.
@@ -19,7 +19,7 @@ def separates(problem: RowProblem, model: Model) -> bool:
 
 
 def rows_behind(problem: RowProblem, model: Model) -> tuple[np.ndarray]:
-    """How many of a part's rows that weigh anything are not on their own class's side."""
+    """Count a part's rows of positive weight that a model does not classify right."""
     columns = problem.n_columns
     w = np.ascontiguousarray(np.asarray(model.coef, np.float64).T, problem.dtype).reshape(-1)
     margins = np.empty(problem.n_rows * columns)

@@ -1,4 +1,4 @@
-"""Shards of linear problems: labels are united, and so are weights of classes."""
+"""Shards of linear problems: their rows, labels and class weights are united."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hogshare.problems.shard import Shard
 
 
 class LabelCoding(NamedTuple):
-    """How a problem's targets stand for labels.
+    """The labels that a problem's targets represent.
 
     classes : ndarray or None
         Sorted labels; None for regression.
     positive, negative : ndarray of shape (n_columns,)
-        As of the problem.
+        As in the problem.
     """
 
     classes: np.ndarray | None
@@ -27,19 +27,19 @@ class LabelCoding(NamedTuple):
 
     @property
     def n_columns(self) -> int:
-        """Of the model."""
+        """Number of the model's columns."""
         return len(self.positive)
 
     @property
     def weights(self) -> np.ndarray:
-        """Of the classes."""
+        """Weights of the classes."""
         if self.classes is None or self.n_columns > 1:
             return self.positive
         return np.concatenate([self.negative, self.positive])
 
 
 def shard_of(rows: RowArrays, labels: LabelCoding) -> Shard:
-    """The arrays of some rows, and what their targets mean."""
+    """Return the arrays of some rows, and the coding of their targets."""
     arrays = {"data": rows.data, "y": rows.y, "weight": rows.weight}
     if rows.width == 0:
         lengths = np.diff(rows.indptr)
@@ -53,9 +53,9 @@ def shard_of(rows: RowArrays, labels: LabelCoding) -> Shard:
 def whole_rows(
     width: int, facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
 ) -> tuple[RowArrays, LabelCoding]:
-    """All rows, from the arrays of all shards, and what their targets mean.
+    """Return all rows from the arrays of all shards, and the coding of their targets.
 
-    Raises ValueError: if shards say different things of a class's weight.
+    Raises ValueError if shards have different weights for the same class.
     """
     counts = [one["rows"] for one in facts]
     data = arrays["data"]
@@ -64,7 +64,7 @@ def whole_rows(
         indices = arrays["indices"]
         indptr = np.concatenate([indptr, np.cumsum(arrays["lengths"], dtype=np.int64)])
     weight = arrays["weight"]
-    if 0 < len(weight) < sum(counts):  # some have none, which are ones
+    if 0 < len(weight) < sum(counts):  # shards without weights have ones
         weight = _with_ones(weight, counts, [one["weighed"] for one in facts])
     found = [one["labels"] for one in facts]
     labels = united_labels(found)
@@ -79,7 +79,7 @@ def whole_rows(
 
 
 def united_labels(found: Sequence[LabelCoding]) -> LabelCoding:
-    """The labels of all shards, sorted, with their weights."""
+    """Return the sorted labels of all shards with their weights."""
     first = found[0]
     if first.classes is None:
         return first
@@ -89,8 +89,8 @@ def united_labels(found: Sequence[LabelCoding]) -> LabelCoding:
         for label, weight in zip(one.classes.tolist(), one.weights.tolist(), strict=True):
             if weights.setdefault(label, weight) != weight:
                 raise ValueError(
-                    f"the class {label!r} weighs {weights[label]:g} in one shard, and {weight:g} "
-                    "in another: give all the same class_weight."
+                    f"the class {label!r} weighs {weights[label]:g} in one shard and {weight:g} "
+                    "in another: pass the same class_weight to all shards."
                 )
     classes = np.unique(np.concatenate([one.classes for one in found if one.classes is not None]))
     values = np.array([weights[label] for label in classes.tolist()])
@@ -106,7 +106,7 @@ def _are_alike(one: LabelCoding, other: LabelCoding) -> bool:
 
 
 def _recoded(y: np.ndarray, one: LabelCoding, other: LabelCoding) -> np.ndarray:
-    """Targets as numbers of other labels, among which these are."""
+    """Return targets as numbers in another coding, which includes all their labels."""
     assert one.classes is not None and other.classes is not None
     place = y.astype(np.int64) if one.n_columns > 1 else (y > 0).astype(np.int64)
     place = np.searchsorted(other.classes, one.classes)[place]

@@ -1,4 +1,4 @@
-"""How sharply the losses of a problem's rows bend: weights, and the unit of targets, counted in."""
+"""Sharpness: curvature of the losses of a problem's rows, by weights and the targets' unit."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from hogshare.kernels.rules import losses
 
 
 def sharpness_of(loss: str, sizes: np.ndarray, y: np.ndarray, every: int) -> float:
-    """What counts as a loss's curvature; with kinks, one over the width of what it tells apart.
+    """Return the curvature of a loss; with kinks, one over the width that it resolves.
 
-    That width is the margin, 1, between classes. Targets have no such unit, and the steps no
-    other: it is how far they are from each other (`spread`), so that the steps grow as the targets
-    do. Times the mean weight: for a proximal point no row is too heavy, as none is too large.
+    For classes the width is the margin, 1. Targets of a regression have no such unit: the width is
+    their distance from each other (`spread`), so the steps grow with the targets. The curvature is
+    multiplied by the mean weight: in a proximal step no row weighs too much, and none is too large.
 
-    sizes : shape (n_rows,), as `row_sizes` has them
-    y : shape (n_rows,), targets, of which every so many are looked at (`every`)
+    sizes : shape (n_rows,), from `row_sizes`
+    y : shape (n_rows,), targets, of which one in `every` is read
     """
     heavy = sizes > 0.0
     sharp = losses.CURVATURE[losses.CODES[loss]]
@@ -28,9 +28,9 @@ def sharpness_of(loss: str, sizes: np.ndarray, y: np.ndarray, every: int) -> flo
 
 
 def spread(targets: np.ndarray) -> float:
-    """Median distance of the targets from their median; above zero.
+    """Return the median distance of the targets from their median, or a substitute above zero.
 
-    If most are alike, the mean distance; if all are, how large they are; if they are zero, 1.
+    If most targets are equal, the mean distance; if all are, their mean size; if all are zero, 1.
     """
     if not targets.size:
         return 1.0
@@ -43,9 +43,9 @@ def spread(targets: np.ndarray) -> float:
 
 
 def row_sizes(rows: RowArrays, positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
-    """Largest weight of each row in any column: its own times its class's.
+    """Return the largest weight of each row in any column: its own times its class's.
 
-    positive, negative : as of a linear problem
+    positive, negative : as in a linear problem
     """
     if len(positive) == 1:
         sizes = np.where(rows.y > 0.0, positive[0], negative[0])

@@ -1,31 +1,31 @@
-"""In which units the components of a gradient are compared: those of the columns themselves.
+"""Units in which the components of a gradient are compared: those of the columns themselves.
 
-A coefficient's unit is one over its column's, and the gradient's component has the column's. So
-kilometres for metres make it a thousandth, and whichever column has the largest numbers decides
-what "largest component" says. Here a component is divided by its column's size D, so that a column
-times a constant changes nothing but what the penalty makes of it.
+A coefficient's unit is one over its column's unit, and the gradient's component has the column's
+unit. With kilometres for metres the component is a thousandth, so the column with the largest
+numbers would determine the "largest component". So a component is divided by its column's size D: a
+constant factor of a column then changes nothing but the effect of the penalty.
 
-**Size.** Along one coefficient the objective's curvature is at most ``H = p (L r^2) + l2``: of the
-share p of the rows that have the feature, the loss's curvature L (times the mean weight) and the
-mean square r^2 of the values there. ``D^2 = H / (L p) = r^2 + l2 / (L p)``. What one step along
-that coefficient can gain is ``g^2 / (2 H)``, so at most ``tol^2 / (2 L p)`` where ``|g| / D <=
-tol``, whatever the units, the values and the penalty are: where a column's numbers are so small
-that the penalty alone decides, so it does in D. For values of 0 and 1, and for columns that have
-been standardised, r is 1, and without a penalty a component is what it was.
+**Size.** Along one coefficient the objective's curvature is at most ``H = p (L r^2) + l2``, with
+the share p of the rows that have the feature, the loss's curvature L (times the mean weight) and
+the mean square r^2 of the feature's values in those rows. ``D^2 = H / (L p) = r^2 + l2 / (L p)``.
+One step along that coefficient can gain ``g^2 / (2 H)``, so at most ``tol^2 / (2 L p)`` if
+``|g| / D <= tol``, for any units, values and penalty. If a column's numbers are so small that the
+penalty dominates H, it dominates D too. For values of 0 and 1, and for standardised columns, r is
+1, and without a penalty the component does not change.
 
-**Origin.** A column in which no row has a zero, with an intercept beside it, is taken about its
-mean m, as is ``g - m g_intercept``: by that the objective changes when the intercept moves along,
-and r is the deviation. A year is 1700 and some, and tells by how much it varies.
+**Origin.** If a column has no zeros and the model has an intercept, the column is taken about its
+mean m, and its component is ``g - m g_intercept``: the objective's change when the intercept moves
+along. r is then the deviation. A column of years, about 1700 or more, counts by how much it varies.
 
-**Common unit.** Rows of text have values of a tenth, in all features. Sizes are divided by the
-typical one, the geometric mean over all values, where that is below 1; but at most by 20 times, so
-that small units of everything fool nobody either.
+**Common unit.** Rows of text have values of about a tenth in all features. If the typical size, the
+geometric mean over all values, is below 1, sizes are divided by it, but multiplied by at most 20:
+small units of all columns do not hide a large gradient either.
 
-With l1 the gradient mapping is that in the coefficients ``D w``: by how much a step of length 1
-along ``g / D``, and the shrinkage by ``l1 / D`` after it, moves them.
+With l1 the gradient mapping is that of the coefficients ``D w``: their change by a step of length 1
+along ``g / D`` and the shrinkage by ``l1 / D`` after it.
 
-What columns are like, a sample of the rows tells; a column that few of them have, and that may
-decide, is looked at in all rows.
+A sample of the rows describes the columns; a column that few sampled rows have, and that may
+decide, is read in all rows.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ from hogshare.kernels.rows.row_views import RowArrays
 from hogshare.kernels.rules import losses
 from hogshare.problems.kernel_arrays import frozen
 
-FEWEST = 4  # values in a sample that tell what a column is like
+FEWEST = 4  # values of a column in a sample that are enough to describe it
 UNSEEN = 3.0  # values that a sample of rows may have missed, each counted as one of its rows
-CANCELLED = 1e-6  # of a squared distance, below which a deviation has lost its digits
-CONSTANT = 1e-28  # of a squared mean, below which a deviation is rounding
+CANCELLED = 1e-6  # share of a squared distance; a smaller deviation has lost its digits
+CONSTANT = 1e-28  # share of a squared mean; a smaller deviation is rounding
 LEAST_UNIT = 0.05
 
 
-# ``total(function, *args)``: the sums of the arrays that ``function(rows, *args)`` gives, over all
-# who have a part of the rows
+# ``total(function, *args)``: the sums of the arrays that ``function(rows, *args)`` returns, over
+# all parts of the rows
 Total = Callable[..., Sequence[np.ndarray]]
 
 
 class Features(NamedTuple):
-    """What the features of some rows are like.
+    """Statistics of the features of some rows.
 
-    origin : shape (n_features,), mean of features without zeros, if there is an intercept; 0 of
+    origin : shape (n_features,), mean of features without zeros, if there is an intercept; 0 for
         others
-    square : shape (n_features,), mean square of the values that are not zero, about the origin
-    share : shape (n_features,), of the rows that have them; where it is not known, at most
-    known : bools of shape (n_features,), whether enough rows were looked at
+    square : shape (n_features,), mean square of the nonzero values, about the origin
+    share : shape (n_features,), share of the rows that have a feature; an upper bound if unknown
+    known : bools of shape (n_features,), whether enough rows were read
     weight : mean weight of the rows
     """
 
@@ -70,7 +70,7 @@ class Features(NamedTuple):
     weight: float
 
     def with_known(self, places: np.ndarray, others: Features) -> Features:
-        """With what is known of the features `places` in the place of what was not."""
+        """Return these statistics with those of the features `places` replaced by others."""
         whole = {
             name: getattr(self, name).copy() for name in ("origin", "square", "share", "known")
         }
@@ -80,11 +80,11 @@ class Features(NamedTuple):
 
 
 class Units(NamedTuple):
-    """What the components of a gradient are compared in.
+    """The units in which the components of a gradient are compared.
 
-    origin : shape (n_features,), as of `Features`
-    size : shape (n_features,), D in the common unit; 0 of features of which nothing counts
-    known : bools of shape (n_features,), elsewhere a size may be too small, and is never too large
+    origin : shape (n_features,), see `Features`
+    size : shape (n_features,), D in the common unit; 0 for features without an effect
+    known : bools of shape (n_features,); an unknown size may be too small but never too large
     """
 
     origin: np.ndarray
@@ -93,12 +93,12 @@ class Units(NamedTuple):
 
 
 def total_of(rows: RowArrays) -> Total:
-    """The sums over rows of which there are no others."""
+    """Return the `Total` of rows that are not a part of more rows."""
     return lambda function, *args: function(rows, *args)
 
 
 def first_row(rows: RowArrays, n_features: int, places: np.ndarray | None) -> Any:
-    """The first of dense rows, and how many that is; with `places` these features of it."""
+    """Return the first dense row, or its features `places`, and 1; zeros if there is no row."""
     about = np.zeros(n_features)
     if rows.width and len(rows.y):
         row = rows.data[: rows.width]
@@ -107,7 +107,7 @@ def first_row(rows: RowArrays, n_features: int, places: np.ndarray | None) -> An
 
 
 def deviations(rows: RowArrays, every: int, about: np.ndarray, places: np.ndarray | None) -> Any:
-    """Numbers, sums and squares of what features' values that are not zero deviate by."""
+    """Count and sum the deviations, and squared deviations, of features' nonzero values."""
     if places is not None:
         values = rows.data.reshape(-1, rows.width)[:, places]
         rows = rows._replace(data=frozen(values.reshape(-1)), width=len(places))
@@ -123,10 +123,10 @@ def features_of(
     every: int = 1,
     places: np.ndarray | None = None,
 ) -> Features:
-    """Look at every so many rows.
+    """Describe the features by every so many rows.
 
     total : over the parts of the rows
-    places : of the features of dense rows that are looked at; None: all
+    places : the features of dense rows to describe; None: all
     """
     about, parts = total(first_row, n_features, places)
     about = about / max(1.0, parts[0])
@@ -154,16 +154,16 @@ def features_of(
 
 
 def units_of(features: Features, loss: str, l2: float, n_rows: int) -> Units:
-    """Sizes of a problem's features, with its loss and penalty."""
+    """Return the sizes of a problem's features for its loss and penalty."""
     sharp = losses.CURVATURE[losses.CODES[loss]] * features.weight
     square, share = np.where(features.known, features.square, 0.0), features.share
-    told = features.known & (square > 0.0)
+    counted = features.known & (square > 0.0)
     typical = 1.0
-    if told.any():
-        logarithms = 0.5 * np.log(square[told])
-        typical = float(np.exp(np.average(logarithms, weights=share[told])))
+    if counted.any():
+        logarithms = 0.5 * np.log(square[counted])
+        typical = float(np.exp(np.average(logarithms, weights=share[counted])))
     if l2 > 0.0:
-        # of a column that no row has, the penalty counts as of one that a single row has
+        # in a column that no row has, the penalty counts as if a single row had it
         share = np.maximum(share, 1.0 / max(1, n_rows))
         square = square + l2 / max(sharp, np.finfo(float).tiny) / share
     unit = min(max(typical, LEAST_UNIT), 1.0)
