@@ -319,10 +319,10 @@ FAULTS = (
         "tests/test_tasks.py",
     ),
     Fault(
-        "a version is let go once for all rows that were last used with it",
+        "a version is released once for all rows that were last used with it",
         "tasks/broadcasts.py",
-        "self.let_go(old, count)",
-        "self.let_go(old)",
+        "self.release(old, count)",
+        "self.release(old)",
         "tests/test_tasks_history.py tests/test_tasks.py",
     ),
     Fault(

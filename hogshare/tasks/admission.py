@@ -1,7 +1,7 @@
-"""Which available workers a barrier lets pass: those of `hogshare.barriers`, and any function.
+"""Admission of available workers by a barrier: one of `hogshare.barriers`, or any function.
 
-The predicates are those of `hogshare.kernels.schedule.barrier_codes`, on the same table, for who
-has no kernel loaded and a table of some dozen rows.
+The predicates are those of `hogshare.kernels.schedule.barrier_codes`, on the same table, in plain
+Python: for processes without loaded kernels, and tables of some dozen rows.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from hogshare.shm.table import ProgressTable
 
 
 class Gate:
-    """A barrier, asked for workers that are available.
+    """A barrier for available workers.
 
-    barrier : as of `hogshare.solve`; a function may also take the table alone, ``stat -> bool``,
-        and then lets all pass or nobody, as in the paper
-    seed : of the samples of those that draw
+    barrier : as in `hogshare.solve`; a function may also take only the table, ``stat -> bool``, and
+        then lets all workers pass or none, as in the paper
+    seed : seed of the samples of a sampling barrier
     """
 
     def __init__(self, barrier: Any = None, seed: int = 0) -> None:
         self.barrier = barrier_of(barrier)
         self._alone = callable(self.barrier) and not _takes_two(self.barrier)
         self._rng = np.random.default_rng([seed, 0xBA221E2])
-        self._samples: dict[int, np.ndarray] = {}  # that are held until they let a worker pass
+        self._samples: dict[int, np.ndarray] = {}  # reused until they let a worker pass
 
     @property
     def is_free(self) -> bool:
-        """Whether it lets everybody pass."""
+        """Whether it lets all workers pass."""
         return isinstance(self.barrier, ASP)
 
     @property
     def is_users(self) -> bool:
-        """Whether it is a function of the user's, which may go by more than the table."""
+        """Whether it is a function of the user's, which may depend on more than the table."""
         return callable(self.barrier)
 
     def passing(self, table: ProgressTable, available: Sequence[int]) -> list[int]:
-        """Those of the available workers that may have a task.
+        """Return the available workers that may have a task.
 
-        Raises BarrierError if a function of the user's raises, or answers neither yes nor no.
+        Raises BarrierError if a function of the user's raises, or does not return a bool.
         """
         if self.is_free:
             return list(available)
@@ -63,17 +63,18 @@ class Gate:
         return [me for me in available if self._near(table, me, numbers)]
 
     def _near(self, table: ProgressTable, me: int, numbers: dict[str, Any]) -> bool:
-        """Whether enough of the others, or of a sample of them, are near."""
+        """Whether enough of the other workers, or of a sample of them, are near."""
         others = table.in_run
         others[me] = False
         chosen = np.flatnonzero(others)
         if numbers["sample"] != codes.EVERYBODY:
-            held = self._samples.get(me) if numbers["hold"] else None
-            if held is None or not others[held].all():
+            # a stored sample is drawn anew once one of its workers has left the run
+            sample = self._samples.get(me) if numbers["hold"] else None
+            if sample is None or not others[sample].all():
                 count = min(numbers["sample"], len(chosen))
-                held = self._rng.choice(chosen, count, replace=False)
-                self._samples[me] = held
-            chosen = held
+                sample = self._rng.choice(chosen, count, replace=False)
+                self._samples[me] = sample
+            chosen = sample
         clock = table.clock
         near = int((clock[me] - clock[chosen] <= numbers["staleness"]).sum())
         passes = near >= (numbers["share"] - codes.ROUNDING) * len(chosen)
@@ -83,7 +84,7 @@ class Gate:
 
 
 def _of_two(alone: Callable[[ProgressTable], bool]) -> UserBarrier:
-    """A function of the table alone as one of table and worker."""
+    """Wrap a function of the table alone as one of table and worker."""
 
     @functools.wraps(alone)
     def of_two(table: ProgressTable, me: int) -> bool:

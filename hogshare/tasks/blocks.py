@@ -1,4 +1,4 @@
-"""A partition's rows, and how a few of them are taken: dense, sparse, or numbers of a problem's."""
+"""Blocks of a partition's rows: dense, sparse, or row numbers of a problem."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of one partition, or those that a task has drawn of it.
+    """Rows of one partition, or the rows that a task has drawn from it.
 
     X : array-like or sparse matrix of shape (n_rows, ...)
     y : ndarray of shape (n_rows, ...) or None
@@ -22,26 +22,26 @@ class Block:
 
     @property
     def n_rows(self) -> int:
-        """How many."""
+        """Number of rows."""
         return int(self.X.shape[0])
 
     def take(self, rows: np.ndarray) -> Block:
-        """Some of the rows; all of them, in their order, are no copy."""
+        """Return some of the rows; all of them in order are not copied."""
         if len(rows) == self.n_rows and np.array_equal(rows, np.arange(len(rows))):
             return self
         return Block(self.X[rows], None if self.y is None else self.y[rows])
 
     def between(self, start: int, stop: int) -> Block:
-        """A stretch of the rows; of dense ones a view."""
+        """Return consecutive rows; a view if they are dense."""
         return Block(self.X[start:stop], None if self.y is None else self.y[start:stop])
 
     @property
     def rows(self) -> Any:
-        """What a function of a block is called with: ``(X, y)``, or X where there is no y."""
+        """The argument of a function of a block: ``(X, y)``, or X if there is no y."""
         return self.X if self.y is None else (self.X, self.y)
 
     def each(self) -> Iterator[Any]:
-        """What a function of a row is called with, row by row; a sparse row has two dimensions."""
+        """Yield the argument of a function of a row, row by row; a sparse row has 2 dimensions."""
         sparse = hasattr(self.X, "indptr")
         for k in range(self.n_rows):
             x = self.X[k : k + 1] if sparse else self.X[k]
@@ -49,9 +49,11 @@ class Block:
 
 
 def as_block(what: str, thing: Any) -> Block:
-    """What a loader has returned, or a user has given, as a block.
+    """Return an argument, or the value of a loader, as a block.
 
-    Raises ValueError if it is neither ``X`` nor ``(X, y)``, or they have unlike numbers of rows.
+    what : its name, for the error
+
+    Raises ValueError if it is neither ``X`` nor ``(X, y)``, or their numbers of rows differ.
     """
     X, y = thing if isinstance(thing, tuple) and len(thing) == 2 else (thing, None)
     if hasattr(X, "indptr") or hasattr(X, "tocsr"):
@@ -60,13 +62,13 @@ def as_block(what: str, thing: Any) -> Block:
         X = np.asarray(X)
     if X.ndim < 1 or X.dtype == object:
         raise ValueError(
-            f"{what} has to be an array or a sparse matrix of rows, or (X, y); got "
+            f"{what} must be an array or a sparse matrix of rows, or (X, y); got "
             f"{type(thing).__name__}."
         )
     if y is not None:
         y = np.asarray(y)
         if y.ndim < 1 or len(y) != X.shape[0]:
             raise ValueError(
-                f"{what} has {X.shape[0]} rows in X, and y is of shape {y.shape}: a y for each row."
+                f"{what} has {X.shape[0]} rows in X, but y has shape {y.shape}: pass a y for each row."
             )
     return Block(X, y)

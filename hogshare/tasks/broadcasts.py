@@ -1,10 +1,10 @@
-"""Broadcast variables: their versions, and with which of them each row was last used.
+"""Broadcast variables: their versions, and the version with which each row was last used.
 
-Who writes: the caller's thread alone. A version is made by `broadcast`. The table of rows changes
-when a result is accepted, and at no other moment: a task that is lost, dropped or done twice
-changes nothing. A version is held by a user's handle, by tasks that need it, and by each row that
-was last used with it. Who frees: whoever lets go of it last; then it leaves the shelf, and workers
-are told to forget it.
+Writers: only the caller's thread. `broadcast` makes a version. The table of rows changes only when
+a result is accepted: a task that is lost, dropped or done twice changes nothing. References to a
+version are those of the user's handle, of tasks that need it, and of each row that was last used
+with it. When the last one is released, the version leaves the shelf, and workers are notified to
+forget it.
 """
 
 from __future__ import annotations
@@ -22,51 +22,51 @@ from hogshare.tasks.work import VALUE, Key, Value
 class Variable:
     """All versions of one broadcast variable.
 
-    shelf : where its arrays are
+    shelf : store of its arrays
     """
 
     def __init__(self, number: int, name: str, shelf: Shelf) -> None:
         self.number, self.name, self._shelf = number, name, shelf
         self.newest = NEVER
-        self._holders: dict[int, int] = {}
+        self._counts: dict[int, int] = {}  # references to each version
         self._bytes: dict[int, int] = {}
-        self._tables: dict[int, np.ndarray] = {}  # of each data set's rows
+        self._tables: dict[int, np.ndarray] = {}  # by data set: a version for each row
         self.nbytes = 0
 
     def add(self, array: np.ndarray) -> int:
-        """Make a version, which the caller holds."""
+        """Make a version, with one reference, which is the caller's."""
         self.newest += 1
         self._shelf.put(self._key(self.newest), array)
-        self._holders[self.newest] = 1
+        self._counts[self.newest] = 1
         self._bytes[self.newest] = array.nbytes
         self.nbytes += array.nbytes
         return self.newest
 
     def array(self, version: int) -> np.ndarray:
-        """A version that somebody holds."""
+        """Return the array of a living version."""
         found: np.ndarray = self._shelf.things[self._key(version)]
         return found
 
     @property
     def alive(self) -> int:
-        """How many versions somebody holds."""
-        return len(self._holders)
+        """Number of versions with references."""
+        return len(self._counts)
 
-    def hold(self, version: int, by: int = 1) -> None:
-        """Add holders of a version."""
-        self._holders[version] += by
+    def retain(self, version: int, by: int = 1) -> None:
+        """Add references to a version."""
+        self._counts[version] += by
 
-    def let_go(self, version: int, by: int = 1) -> None:
-        """Take away holders of a version, which goes with the last."""
-        left = self._holders[version] - by
-        self._holders[version] = left
+    def release(self, version: int, by: int = 1) -> None:
+        """Remove references to a version; drop it with the last one."""
+        left = self._counts[version] - by
+        self._counts[version] = left
         if left == 0:
-            del self._holders[version]
+            del self._counts[version]
             self.nbytes -= self._bytes.pop(version)
             self._shelf.drop(self._key(version))
 
     def table(self, data: int, n_rows: int) -> np.ndarray:
-        """The version that each row of a data set was last used with; `NEVER`: none."""
+        """Return the version with which each row of a data set was last used; `NEVER`: none."""
         if data not in self._tables:
             self._tables[data] = np.full(n_rows, NEVER, np.int64)
         return self._tables[data]
@@ -77,14 +77,15 @@ class Variable:
         return list(self._tables.values())
 
     def used(self, data: int, rows: np.ndarray, version: int) -> None:
-        """Note that rows, each of them once, have been used with a version."""
+        """Record that rows (without repeats) have been used with a version."""
         table = self._tables[data]
         before, counts = np.unique(table[rows], return_counts=True)
         table[rows] = version
-        self.hold(version, len(rows))
+        # retain before release: the two may be one version, which must not be dropped
+        self.retain(version, len(rows))
         for old, count in zip(before.tolist(), counts.tolist(), strict=True):
             if old != NEVER:
-                self.let_go(old, count)
+                self.release(old, count)
 
     def _key(self, version: int) -> Key:
         return VALUE, self.number, version
@@ -98,49 +99,50 @@ class Broadcast:
     Attributes
     ----------
     version : int
-        Which version of its variable it is, from 0.
+        Number among the versions of its variable, from 0.
     """
 
     def __init__(self, variable: Variable, array: np.ndarray, context: int) -> None:
         self.variable, self.context = variable, context
         self.version = variable.add(array)
         self._array = array
-        weakref.finalize(self, variable.let_go, self.version).atexit = False
+        weakref.finalize(self, variable.release, self.version).atexit = False
 
     @property
     def name(self) -> str:
-        """Of the variable."""
+        """Name of the variable."""
         return self.variable.name
 
     @property
     def value(self) -> np.ndarray:
-        """The array as it was broadcast; read-only."""
+        """The broadcast array; read-only."""
         return self._array
 
     def value_at(self, row: int) -> np.ndarray | None:
-        """The version that a row was last used with; None if it never was.
+        """Return the version with which a row was last used; None if it never was.
 
-        Of the rows of the one collection that has used this variable with its history.
+        The row is one of the collection that has used this variable with its history.
 
         Parameters
         ----------
         row : int
-            Its number among all rows, from 0.
+            Number among all rows of the collection, from 0.
 
         Raises
         ------
         LookupError
-            If no collection, or more than one, has been used so, or there is no such row.
+            If no collection, or more than one, has used the variable with its history, or there is
+            no such row.
         """
         tables = self.variable.tables
         if len(tables) != 1:
             raise LookupError(
                 f"{len(tables)} collections have used {self.name!r} with map(..., history=True): "
-                "value_at needs the rows of one."
+                "value_at needs exactly one."
             )
         (table,) = tables
         if not -len(table) <= row < len(table):
-            raise LookupError(f"there is no row {row}: the collection has {len(table)}.")
+            raise LookupError(f"there is no row {row}: the collection has {len(table)} rows.")
         version = int(table[row])
         return None if version == NEVER else self.variable.array(version)
 
@@ -149,14 +151,14 @@ class Broadcast:
 
 
 def retain_all(variables: dict[int, Variable], values: Iterable[Value]) -> None:
-    """Hold what a task needs, until `let_go_of_all`."""
+    """Add references to the versions that a task needs, until `release_all`."""
     for value in values:
         for _, number, version in value.needs:
-            variables[number].hold(version)
+            variables[number].retain(version)
 
 
-def let_go_of_all(variables: dict[int, Variable], values: Iterable[Value]) -> None:
-    """Hold what a task needed no longer."""
+def release_all(variables: dict[int, Variable], values: Iterable[Value]) -> None:
+    """Remove a task's references to versions."""
     for value in values:
         for _, number, version in value.needs:
-            variables[number].let_go(version)
+            variables[number].release(version)

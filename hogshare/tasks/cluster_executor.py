@@ -3,22 +3,22 @@
 ::
 
     caller  -- submit(run, order, block futures) -->  scheduler --> worker, its `Store`
-            <-- Outcome, or what the store lacks ---
+            <-- Outcome, or a `Lacking` ------------
 
 A partition is a future that the cluster computes: from rows that travel with its graph, from a
-loader, or from the graph of a dask array. A task prefers the worker that owns its partitions, and
-another may run it: so who does may lack versions that the owner has; it says so, and the task is
-sent again with all of them.
+loader, or from the graph of a dask array. A task prefers the worker that owns its partitions, but
+another may run it, which may lack versions that the owner has. It then answers `Lacking`, and the
+task is sent again with all of them.
 
-A preference must not outlive its worker. The scheduler drops it where another worker runs in that
-moment. Where none does, the task waits in the state "no-worker", from which the scheduler takes it
-for nobody but the worker that is gone. So once a worker has left the cluster its tasks are lost,
-and handed out again as on any executor; partitions that were made with its preference are made
-anew from their source, and tasks of other workers that wait for these are sent again.
+A preference must not outlive its worker. The scheduler drops it if another worker runs at that
+moment. If none does, the task waits in the state "no-worker", from which the scheduler gives it
+only to the worker that is gone. So when a worker has left the cluster its tasks count as lost, and
+are submitted again as on any executor. Partitions that prefer it are made anew from their source,
+and tasks of other workers that wait for these are sent again.
 
-Who writes: the caller's thread; the client's puts what it has fetched into one queue. Who
-frees: `close` cancels what is pending, and lets go of partitions and of the workers' stores; the
-client stays its owner's. A task that runs on a worker is not interrupted.
+Writers: the caller's thread; the client's thread puts fetched outcomes into one queue. Freeing:
+`close` cancels pending futures, and releases partitions and the workers' stores; the client belongs
+to its owner. A task that runs on a worker is not interrupted.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from hogshare.tasks.partitions import Partitions, Recipe
 from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Order, Store, Task, TaskOutcome, line_of, work
 
-STORES = "_hogshare_stores"  # on Dask's workers
+STORES = "_hogshare_stores"  # attribute of Dask's workers
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True)
 class Lacking:
-    """In place of an outcome: the worker's store has not all that the task needs."""
+    """Answer in place of an outcome: the worker's store lacks objects that the task needs."""
 
     number: int
     address: str
@@ -70,13 +70,13 @@ class GraphParts(Partitions):
     bounds: np.ndarray
 
     def part(self, p: int) -> Block:
-        """As `Partitions.part`: to the caller, which no task does."""
+        """As `Partitions.part`, in the caller's process; no task uses it."""
         recipe = self.recipe(p)
         block: Block = recipe.function(*(source.compute() for source in recipe.args))
         return block
 
     def recipe(self, p: int) -> Recipe:
-        """As `Partitions.recipe`, of what is to be computed."""
+        """As `Partitions.recipe`, with dask objects as arguments."""
         n_rows = int(self.bounds[p + 1] - self.bounds[p])
         return Recipe(functools.partial(_block_of, n_rows), self.sources[p])
 
@@ -86,7 +86,7 @@ Fetched = Future[Any]
 
 @dataclass(frozen=True)
 class Sending:
-    """A task on the cluster, and its outcome on the way back."""
+    """A task on the cluster, with the future of its outcome."""
 
     worker: int
     task: Task
@@ -96,7 +96,7 @@ class Sending:
 
 @dataclass(frozen=True)
 class ClusterPartition:
-    """A partition on the cluster, and which worker it was to be made by."""
+    """A partition on the cluster, with the address of the worker that was to make it."""
 
     future: Any
     address: str | None
@@ -105,8 +105,8 @@ class ClusterPartition:
 class ClusterExecutor(Remote):
     """The executor of a `dask.distributed.Client`.
 
-    client : not closed by this
-    n_workers : how many of the cluster's workers are used at one time; None: all that there are
+    client : a client, which this never closes
+    n_workers : number of the cluster's workers that are used at one time; None: all
     """
 
     name = "dask"
@@ -126,8 +126,8 @@ class ClusterExecutor(Remote):
         count = len(self.workers)
         if not count or (n_workers is not None and count < n_workers):
             raise ValueError(
-                f"the cluster has {count} workers, and {n_workers or 'at least one'} are asked "
-                "for: wait for them with client.wait_for_workers()."
+                f"the cluster has {count} workers, and n_workers={n_workers} needs "
+                f"{n_workers or 'at least one'}: wait for them with client.wait_for_workers()."
             )
 
     @property
@@ -135,9 +135,9 @@ class ClusterExecutor(Remote):
         return [worker for worker, address in enumerate(self._addresses) if address is not None]
 
     def adopt(self, X: Any, y: Any) -> Partitions | None:
-        """Dask arrays and data frames as partitions, of which nothing comes to the caller.
+        """Return dask arrays or data frames as partitions; no rows come to the caller.
 
-        Raises ValueError if X and y are not cut at the same rows.
+        Raises ValueError if X and y are not chunked at the same rows.
         """
         if not hasattr(X, "dask"):
             return None
@@ -145,7 +145,9 @@ class ClusterExecutor(Remote):
         if X.ndim > 1:
             X = X.rechunk({1: -1})
         if y is not None and (not hasattr(y, "dask") or y.chunks[0] != X.chunks[0]):
-            raise ValueError("X and y must be dask arrays that are cut at the same rows.")
+            raise ValueError(
+                "X and y must be dask arrays with the same chunks of rows: rechunk one of them."
+            )
         blocks = [thing.to_delayed().ravel() for thing in (X, y) if thing is not None]
         bounds = np.concatenate([[0], np.cumsum(X.chunks[0])]).astype(np.int64)
         return GraphParts(tuple(zip(*blocks, strict=True)), bounds)
@@ -168,7 +170,7 @@ class ClusterExecutor(Remote):
         fetched.add_done_callback(lambda fetched: done.put((number, fetched)))
 
     def _preference(self, worker: int) -> dict[str, Any]:
-        """Where something is to run, if that is possible."""
+        """Return arguments that prefer a worker, if it is still present."""
         address = self._addresses[worker]
         if address is None:
             return {}
@@ -179,7 +181,7 @@ class ClusterExecutor(Remote):
             parts, place = self._shelf.things[data], self._preference(worker)
             recipe: Recipe = parts.recipe(p)
             with large_graphs():
-                if isinstance(parts, GraphParts):  # the user's keys: no preference is put on them
+                if isinstance(parts, GraphParts):  # never put a preference on the user's keys
                     given = self._client.compute(list(recipe.args), sync=False)
                     future = self._client.submit(recipe.function, *given, pure=False, **place)
                 else:
@@ -192,26 +194,26 @@ class ClusterExecutor(Remote):
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
             events: list[Event] = self._members()
-            rest = None if deadline is None else max(0.0, deadline - time.monotonic())
-            wait = bool(self._tasks and not events and rest != 0.0)
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            wait = bool(self._tasks and not events and left != 0.0)
             while self._tasks:
                 try:
-                    longest = min(MEMBERS_SECONDS, MEMBERS_SECONDS if rest is None else rest)
+                    longest = min(MEMBERS_SECONDS, MEMBERS_SECONDS if left is None else left)
                     number, fetched = self._done.get(wait, longest if wait else None)
                 except Empty:
                     break
                 wait = False
                 events += self._taken(number, fetched)
-            if events or not self._tasks or rest == 0.0:
+            if events or not self._tasks or left == 0.0:
                 return events
 
     def _taken(self, number: int, fetched: Fetched) -> list[Event]:
-        """What a task has come to: nothing, if it has been sent again since."""
+        """Return the event of a fetched outcome; none if the task has been sent again since."""
         if number not in self._tasks or self._tasks[number].fetched is not fetched:
             return []
         try:
             outcome = fetched.result()
-        except Exception as error:  # the scheduler gives it up, or a loader raised
+        except Exception as error:  # the scheduler has given it up, or a loader raised
             outcome = TaskOutcome.failed(number, line_of(error))
         if isinstance(outcome, Lacking):
             self._send_anew(number)
@@ -225,17 +227,17 @@ class ClusterExecutor(Remote):
         self._send(worker, task, needs)
 
     def _members(self) -> list[Event]:
-        """Who has come and gone, asked now and then."""
+        """Return the events of workers that have come and gone; asks now and then."""
         if time.monotonic() - self._asked < MEMBERS_SECONDS:
             return []
-        there = list(threads_of(self._client))
+        present = list(threads_of(self._client))
         self._asked = time.monotonic()
         events: list[Event] = []
         for worker, address in enumerate(self._addresses):
-            if address is not None and address not in there:
+            if address is not None and address not in present:
                 events.append(self._left(worker, address))
         self._remake({address for address in self._addresses if address is not None})
-        for address in there:
+        for address in present:
             if address in self._addresses:
                 continue
             free = next((w for w, known in enumerate(self._addresses) if known is None), None)
@@ -250,16 +252,16 @@ class ClusterExecutor(Remote):
         return events
 
     def _left(self, worker: int, address: str) -> Lost:
-        """Take leave of a worker, and of the tasks that preferred it."""
+        """Remove a worker, and cancel the tasks that preferred it."""
         self._addresses[worker] = None
         self._sent.end(worker)
         numbers = tuple(n for n, sending in self._tasks.items() if sending.worker == worker)
         self._client.cancel([self._tasks.pop(number).future for number in numbers])
         return Lost(worker, f"at {address} has left the cluster", numbers)
 
-    def _remake(self, there: set[str]) -> None:
-        """Forget partitions that prefer who is gone, and send again what waits for one of them."""
-        gone = [place for place, made in self._blocks.items() if made.address not in there]
+    def _remake(self, present: set[str]) -> None:
+        """Forget partitions that prefer a gone worker, and send tasks again that wait for them."""
+        gone = [place for place, made in self._blocks.items() if made.address not in present]
         old = [self._blocks.pop(place).future for place in gone]
         for number, sending in list(self._tasks.items()):
             if any((sending.task.data, p) in gone for p in sending.task.sizes):
@@ -275,26 +277,26 @@ class ClusterExecutor(Remote):
             self._client.cancel([*futures, *(made.future for made in self._blocks.values())])
             self._client.run(forget_context, self._context, on_error="ignore")
         except Exception:
-            pass  # a cluster that is gone has nothing left to free
+            pass  # if the cluster is gone, its memory is free
         self._blocks.clear()
         self._parcels.clear()
 
 
 def run_order(order: Order, *blocks: Block) -> TaskOutcome | Lacking:
-    """On a worker of Dask's: do a task with what came along and what is there."""
-    here = this_worker()
-    stores: dict[str, Store] = here.__dict__.setdefault(STORES, {})
+    """Run a task on a worker of Dask's, with the order's objects and those of its store."""
+    executing = this_worker()
+    stores: dict[str, Store] = executing.__dict__.setdefault(STORES, {})
     store = stores.setdefault(order.context, Store())
     store.take(order)
     task = order.task
-    store.things[task.data] = None  # its partitions are at hand, as blocks
+    store.things[task.data] = None  # its partitions come as blocks
     if store.lacks(task):
-        return Lacking(task.number, here.address)
+        return Lacking(task.number, executing.address)
     return work(task, store, dict(zip(task.sizes, blocks, strict=True)))
 
 
 def forget_context(context: str, dask_worker: Any = None) -> None:
-    """On a worker of Dask's: let go of what a context has left there."""
+    """Drop a context's store on a worker of Dask's."""
     dask_worker.__dict__.get(STORES, {}).pop(context, None)
 
 
@@ -302,7 +304,7 @@ def _made(content: bytes) -> Block:
     recipe: Recipe = pickle.loads(content)
     try:
         return recipe()
-    except (KeyboardInterrupt, SystemExit) as raised:  # which would end the worker
+    except (KeyboardInterrupt, SystemExit) as raised:  # these would end the worker
         raise RuntimeError(f"a loader raised {line_of(raised)}") from raised
 
 
@@ -310,8 +312,8 @@ def _block_of(n_rows: int, X: Any, y: Any = None) -> Block:
     block = as_block("a block of the dask array", X if y is None else (X, y))
     if block.n_rows != n_rows:
         raise ValueError(
-            f"a block of the dask array has {block.n_rows} rows, and its chunks say {n_rows}: see "
-            "Array.compute_chunk_sizes()"
+            f"a block of the dask array has {block.n_rows} rows, and its chunks say {n_rows}: call "
+            "X.compute_chunk_sizes() first"
         )
     return block
 

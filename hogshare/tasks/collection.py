@@ -1,7 +1,7 @@
-"""A distributed collection: rows in partitions, and what is to be done with them.
+"""A distributed collection: rows in partitions, with a plan of tasks on them.
 
-Each method gives a new collection and does nothing; `reduce` and `aggregate` hand out tasks. Who
-writes: nobody, a collection never changes.
+A collection never changes. Each method returns a new one and does no work; only `reduce` and
+`aggregate` hand out tasks.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ class Collection:
     Attributes
     ----------
     n_rows : int
-        Rows of all partitions.
+        Number of rows of all partitions.
     n_partitions : int
+        Number of partitions.
     """
 
     dispatch: Dispatch
@@ -44,16 +45,16 @@ class Collection:
 
     @property
     def n_rows(self) -> int:
-        """Rows of all partitions."""
+        """Number of rows of all partitions."""
         return self.data.n_rows
 
     @property
     def n_partitions(self) -> int:
-        """How many partitions there are."""
+        """Number of partitions."""
         return self.data.n_parts
 
     def barrier(self, barrier: Any) -> Collection:
-        """Have tasks wait: they go to workers that are available and that the barrier lets pass.
+        """Give tasks only to available workers that the barrier lets pass.
 
         The paper's ``ASYNCbarrier(f, STAT)``.
 
@@ -71,12 +72,12 @@ class Collection:
         return replace(self, gate=Gate(barrier, self.dispatch.seed))
 
     def sample(self, rate: float, replace: bool = False) -> Collection:
-        """Draw rows anew for every task.
+        """Draw a sample of the rows for every task.
 
         Parameters
         ----------
         rate : float
-            In (0, 1]: each row is drawn with this probability.
+            Probability in (0, 1] with which each row is drawn.
         replace : bool, default=False
             Whether a row may be drawn more than once.
 
@@ -87,12 +88,12 @@ class Collection:
         Raises
         ------
         ValueError
-            If the rate is outside (0, 1], or there is one already.
+            If the rate is outside (0, 1], or the collection is sampled already.
         """
         if not is_number(rate) or not 0.0 < float(rate) <= 1.0:
             raise ValueError(f"rate must be above 0 and at most 1; got {rate!r}.")
         if self.plan.rate != 1.0 or self.plan.replace:
-            raise ValueError("this collection is sampled already: sample the one before.")
+            raise ValueError("this collection is sampled already: sample the unsampled one.")
         return self._with(rate=float(rate), replace=bool(replace))
 
     def map(
@@ -102,21 +103,21 @@ class Collection:
         each: str = "block",
         history: bool = False,
     ) -> Collection:
-        """Call a function with the rows that are drawn.
+        """Call a function with the drawn rows.
 
         Parameters
         ----------
         f : callable or problem
-            ``f(rows, *values)``, where rows is ``(X, y)``, or X where there is no y, and values are
-            the broadcasts' arrays, which are read-only; or a problem, or its ``problem.gradient``,
-            which gives the sum of the gradients of the drawn rows, by its kernel. A
-            function is sent to workers once: what changes from task to task goes by a broadcast.
+            ``f(rows, *values)``: rows is ``(X, y)``, or X if there is no y, and values are the
+            broadcasts' arrays, read-only. Or a problem, or its ``problem.gradient``: the sum of the
+            gradients of the drawn rows, by the problem's kernel. A function is sent to workers
+            once: pass values that change from task to task as broadcasts.
         *broadcasts : Broadcast
         each : {"block", "row"}, default="block"
-            Whether rows are those that are drawn of a partition, as arrays, or one row, ``(x, y)``.
+            Whether rows are all drawn rows of a partition, as arrays, or one row, ``(x, y)``.
         history : bool, default=False
-            Whether values are handles: ``.value``, and for each row the version that it was last
-            used with, ``.value_at(i)`` and ``.groups()``. See `hogshare.tasks.handles.Handle`.
+            Whether values are handles: ``.value``, and for each row the version with which it was
+            last used, ``.value_at(i)`` and ``.groups()``. See `hogshare.tasks.handles.Handle`.
 
         Returns
         -------
@@ -127,11 +128,12 @@ class Collection:
             if problem.n_rows != self.n_rows:
                 raise ValueError(
                     f"the problem has {problem.n_rows} rows, and the collection {self.n_rows}: "
-                    "they have to be the same rows, in the same order."
+                    "pass a problem of the same rows, in the same order."
                 )
             if each != "block" or history or len(broadcasts) != 1:
                 raise ValueError(
-                    "a problem's gradient is one of blocks, at one broadcast, and has no history."
+                    "a problem's gradient takes each='block', one broadcast and history=False; got "
+                    f"each={each!r}, {len(broadcasts)} broadcasts, and history={history!r}."
                 )
             return self._mapped(GradientOf(problem), broadcasts, with_index=True)
         return self._mapped(f, broadcasts, each=each, history=history)
@@ -145,7 +147,8 @@ class Collection:
     ) -> Collection:
         """As `map`, with the numbers of the rows first: ``f(index, rows, *values)``.
 
-        The paper's ``mapWithIndex``. Of a block the index is an array of int64, of a row a number.
+        The paper's ``mapWithIndex``. The index is an array of int64 for a block, a number for a
+        row.
 
         Returns
         -------
@@ -154,17 +157,16 @@ class Collection:
         return self._mapped(f, broadcasts, each=each, history=history, with_index=True)
 
     def reduce(self, op: Callable[[Any, Any], Any], timeout: float | None = None) -> list[int]:
-        """Hand one task to each available worker that the barrier lets pass, and return.
+        """Give one task to each available worker that the barrier lets pass, and return.
 
-        A task draws from those of the worker's partitions that are in no other task, and folds what
-        the function gives, partition by partition. Values are folded in the order of partitions and
-        rows, so that a task gives the same bits wherever it runs. Its result is collected from the
-        context. The paper's ``ASYNCreduce``.
+        A task draws from the worker's partitions that are in no other task, and folds the
+        function's values in the order of partitions and rows: it gives the same bits on any worker.
+        The context collects its result. The paper's ``ASYNCreduce``.
 
         Parameters
         ----------
         op : callable
-            Of two values, such as `operator.add`.
+            A function of two values, such as `operator.add`.
         timeout : float, optional
             Seconds to wait for the barrier; None: as long as tasks are under way, and ten seconds
             more.
@@ -172,14 +174,14 @@ class Collection:
         Returns
         -------
         list of int
-            The workers that have a task now.
+            The workers that have got a task.
 
         Raises
         ------
         BarrierError
             If the barrier raises, or can never be met.
         TimeoutError
-            If it does not hold in time.
+            If the barrier lets no worker pass in time.
         ValueError
             If a function cannot be sent to workers.
         """
@@ -194,18 +196,18 @@ class Collection:
         comb_op: Callable[[Any, Any], Any],
         timeout: float | None = None,
     ) -> list[int]:
-        """As `reduce`, folding values of one kind into a sum of another.
+        """As `reduce`, folding values of one type into a sum of another type.
 
         The paper's ``ASYNCaggregate``.
 
         Parameters
         ----------
         zero : object
-            What the fold of each partition begins with a copy of.
+            Initial sum; the fold of each partition begins with a copy.
         seq_op : callable
-            ``seq_op(sum, value)``, of the function's values; of the rows where there is none.
+            ``seq_op(sum, value)``, for each value of the function, or the rows if there is none.
         comb_op : callable
-            ``comb_op(sum, sum)``, of two partitions.
+            ``comb_op(sum, sum)``, for the sums of two partitions.
         timeout : float, optional
 
         Returns
@@ -224,12 +226,12 @@ class Collection:
         owner = getattr(f, "__self__", None)
         if getattr(f, "__name__", "") == "gradient" and hasattr(owner, "objective_at"):
             return owner
-        own = getattr(self.data, "problem", None)  # whose gradient may be a function of the user's
+        own = getattr(self.data, "problem", None)  # its gradient may be the user's function
         return own if own is not None and getattr(own, "gradient", None) is f else None
 
     def _mapped(self, f: Any, broadcasts: tuple[Any, ...], **how: Any) -> Collection:
         if self.is_mapped:
-            raise ValueError("this collection has a function already: map the one before.")
+            raise ValueError("this collection has a function already: map the unmapped one.")
         if not callable(f):
             raise TypeError(f"map takes a function; got {f!r}.")
         each, history = how.get("each", "block"), how.get("history", False)
@@ -238,18 +240,18 @@ class Collection:
         for one in broadcasts:
             if not isinstance(one, Broadcast):
                 raise TypeError(
-                    f"what follows the function must come from broadcast(); got {one!r:.80}."
+                    f"the arguments after f must come from broadcast(); got {one!r:.80}."
                 )
             if one.context != self.dispatch.context:
-                raise ValueError(f"{one!r} is another context's.")
+                raise ValueError(f"{one!r} is another context's: broadcast it in this one.")
         names = [one.name for one in broadcasts]
         if history and len(set(names)) < len(names):
             raise ValueError(
-                f"two of the broadcasts are versions of one variable, {names}: give broadcast() a "
-                "name for each, or a row's history could not tell them apart."
+                f"two of the broadcasts are versions of one variable, {names}, which a row's "
+                "history cannot distinguish: pass a different name= to each broadcast()."
             )
         if history and not broadcasts:
-            raise ValueError("history=True needs a broadcast whose history is kept.")
+            raise ValueError("history=True needs a broadcast: pass one after f.")
         mapped = self._with(function=f, **how)
         return replace(mapped, broadcasts=broadcasts, is_mapped=True)
 
@@ -272,7 +274,7 @@ class Collection:
 
     @property
     def stat(self) -> ProgressTable:
-        """The progress table, as of the context."""
+        """The context's progress table."""
         return self.dispatch.progress.table
 
     def __repr__(self) -> str:

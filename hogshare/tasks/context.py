@@ -1,7 +1,7 @@
-"""`AsyncContext`: asynchronous tasks with history, as of ASYNC, on threads, processes and clusters.
+"""`AsyncContext`: asynchronous tasks with history, as in ASYNC, on threads, processes and clusters.
 
-Ownership. One thread, the caller's, uses a context: it hands out, takes in and collects. The
-context owns its executor and what is on its shelf; both end with it.
+Ownership. One thread, the caller's, uses a context: it submits tasks and collects results. The
+context owns its executor and the objects on its shelf; both end with it.
 """
 
 from __future__ import annotations
@@ -31,49 +31,48 @@ from hogshare.tasks.plans import TaskPlan
 from hogshare.tasks.results import Result, TaskError, TaskFailure
 from hogshare.tasks.store import Shelf
 
-POLL_SECONDS = 0.0005  # between two polls of who iterates with ``async for``
-SHARE_OF_MEMORY = 0.5  # of what is free, that versions may take
+POLL_SECONDS = 0.0005  # between two polls in ``async for``
+SHARE_OF_MEMORY = 0.5  # of free memory that versions may take
 
 _numbers = itertools.count()
 
 
 class AsyncContext:
-    """Hands tasks to workers and collects their results one by one, first come first served.
+    """Hands tasks to workers and collects their results one by one, in order of arrival.
 
     Source: Soori, Mishchenko, Mokhtari, Mehri Dehnavi and Gurbuzbalaban, "ASYNC: a cloud engine
     with asynchrony and history for distributed machine learning", IPDPS 2020 (arXiv:1907.08526),
-    ``AsyncContext`` and Table I; each method names its own there. Departures are told where they
-    are.
+    ``AsyncContext`` and Table I; each method names its counterpart in it, and its departures.
 
     Parameters
     ----------
     workers : {"processes", "threads", "mpi"}, Simulator, MPI or dask.distributed.Client, \
             default="processes"
-        Who runs tasks. Processes are for functions that hold the interpreter; threads copy nothing;
-        a `hogshare.Simulator` runs real tasks on a virtual clock; a client's cluster runs them on
-        its machines; of the ranks of an MPI job rank 0 hands them out, and the others run them, see
-        the notes.
+        The executor of the tasks. Processes are for functions that do not release the GIL; threads
+        copy nothing; a `hogshare.Simulator` runs real tasks on a virtual clock; a client's cluster
+        runs them on its machines; in an MPI job rank 0 hands them out, and the other ranks run
+        them, see the notes.
     n_workers : int, optional
-        How many; by default as many as there are usable cores, or as the cluster has, or all ranks
+        Number of workers; by default one for each usable core, all of the cluster's, or all ranks
         but one.
     seed : int, default=0
-        Of the rows that tasks draw.
+        Seed of the rows that tasks draw.
     cutoff : int, optional
-        Results of a larger staleness are dropped, and count nowhere (taw in the authors' code).
+        Results of a larger staleness are dropped and do not count (taw in the authors' code).
     retries : int, default=3
-        How many more times a task is run that takes its worker with it; then it is a `TaskError`.
+        How many more times a task is run if it kills its worker; after that it is a `TaskError`.
     stragglers : Stragglers or str, optional
-        A law by which workers sleep in their tasks, see `hogshare.stragglers`.
+        A law of the workers' sleeps in their tasks, see `hogshare.stragglers`.
     memory : int, optional
-        Bytes that versions of broadcasts may take together; by default half of what is free.
+        Bytes that versions of broadcasts may take together; by default half of the free memory.
 
     Notes
     -----
-    With ``workers="mpi"`` every rank makes the context, and enters it. Rank 0 goes on at once; the
-    others run its tasks where they enter the ``with`` block, until it leaves its own, and then find
-    `leads` to be False: ``with AsyncContext("mpi") as ac:``, ``if ac.leads: ...``. What rank 0
-    raises in the block they raise too. Rows and functions are rank 0's; with ``loaders=`` rows are
-    read where they are needed.
+    With ``workers="mpi"`` every rank makes the context, and enters it. Rank 0 goes on at once. The
+    other ranks run its tasks on entering the ``with`` block, until rank 0 leaves its own block;
+    after that `leads` is False for them: ``with AsyncContext("mpi") as ac:``, ``if ac.leads: ...``.
+    They raise any exception of rank 0 in the block, too. Rows and functions are rank 0's; with
+    ``loaders=`` the ranks that need rows read them.
 
     Examples
     --------
@@ -111,7 +110,7 @@ class AsyncContext:
         memory: int | None = None,
     ) -> None:
         self._job = job_of(workers)
-        with nullcontext() if self._job is None else self._job.call:  # what one refuses all do
+        with nullcontext() if self._job is None else self._job.call:  # all refuse what one refuses
             whole(seed=seed, retries=retries)
             if cutoff is not None:
                 whole(cutoff=cutoff)
@@ -148,19 +147,19 @@ class AsyncContext:
     def parallelize(
         self, X: Any = None, y: Any = None, *, partitions: int | None = None, loaders: Any = None
     ) -> Collection:
-        """Cut rows into partitions, which belong to workers.
+        """Split rows into partitions, which belong to workers.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, ...), dask array, or problem
-            Rows; of a problem of ours the numbers of its rows. A dask array's blocks of rows are
+            Rows; for a problem of ours, the numbers of its rows. A dask array's blocks of rows are
             its partitions.
         y : array-like of shape (n_rows, ...), optional
         partitions : int, optional
-            How many, at least one for each worker; by default as many as workers.
+            Number of partitions, at least one for each worker; by default that of workers.
         loaders : sequence of callable, optional
-            In place of all that, one for each partition: ``loader()`` returns X or ``(X, y)``. It
-            is called by the worker that has the partition, and again by another if that one dies.
+            In place of the others, one for each partition: ``loader()`` returns X or ``(X, y)``.
+            The worker that has the partition calls it; if it dies, another one calls it again.
 
         Returns
         -------
@@ -186,16 +185,19 @@ class AsyncContext:
         return Collection(self._dispatch, data, Gate(None, self.seed))
 
     def _counted(self, data: Data) -> np.ndarray:
-        """Have workers load their partitions, to know how many rows these have."""
+        """Have workers load their partitions, and return the bounds of these."""
         if self._dispatch.flights or self._dispatch.ready:
-            raise RuntimeError("collect all results before more partitions are loaded.")
+            raise RuntimeError(
+                "parallelize(loaders=) needs a context without tasks or results: "
+                "call collect_all() first."
+            )
         plan, sizes = TaskPlan(None, op=operator.or_, counts=True), dict[int, int]()
         while len(sizes) < data.n_parts:
             self._dispatch.give(plan, data, Gate(), [], None)
             try:
                 counted = self.collect_all()
             except TaskError:
-                self._dispatch.ready.clear()  # of partitions that there will not be
+                self._dispatch.ready.clear()  # the others of the failed collection
                 raise
             for result in counted:
                 sizes |= result.value
@@ -205,16 +207,16 @@ class AsyncContext:
     # --- broadcasts ----------------------------------------------------------------------------
 
     def broadcast(self, value: Any, name: str = "value") -> Broadcast:
-        """Make a version of a variable, of which workers fetch what they need, once.
+        """Make a version of a variable, which each worker gets once, if it needs it.
 
         The paper's ``ASYNCbroadcast``: only this version travels.
 
         Parameters
         ----------
         value : array-like
-            Copied, so that it may be changed at once.
+            The value. It is copied, and may be changed right after the call.
         name : str, default="value"
-            Of the variable: all values that are broadcast under one name are versions of one.
+            Name of the variable: all values broadcast under one name are its versions.
 
         Returns
         -------
@@ -228,16 +230,16 @@ class AsyncContext:
         self._check_open()
         array = np.array(value)
         if array.dtype == object:
-            raise TypeError(f"broadcast takes an array of numbers; got {type(value).__name__}.")
+            raise TypeError(f"value must be an array of numbers; got {type(value).__name__}.")
         array.flags.writeable = False
-        held = sum(variable.nbytes for variable in self._variables.values())
-        if self._memory is not None and held + array.nbytes > self._memory:
+        n_bytes = array.nbytes + sum(variable.nbytes for variable in self._variables.values())
+        if self._memory is not None and n_bytes > self._memory:
             raise MemoryError(
-                f"versions of broadcasts would take {(held + array.nbytes) / 2**20:,.0f} MiB, more "
-                f"than the {self._memory / 2**20:,.0f} MiB that are allowed: {self.versions_alive} "
+                f"versions of broadcasts would take {n_bytes / 2**20:,.0f} MiB, more than the "
+                f"memory={self._memory / 2**20:,.0f} MiB that are allowed: {self.versions_alive} "
                 "are alive, each as long as some row was last used with it. Draw larger samples, "
-                "keep a number for each row in place of versions (a linear model's derivatives), "
-                "or give a larger memory=."
+                "store a number for each row in place of versions (a linear model's derivatives), "
+                "or pass a larger memory=."
             )
         if name not in self._variables:
             number = len(self._variables)
@@ -247,25 +249,25 @@ class AsyncContext:
 
     @property
     def versions_alive(self) -> int:
-        """Versions of broadcasts that a user, a task or a row needs."""
+        """Number of versions of broadcasts that a user, a task or a row refers to."""
         return sum(variable.alive for variable in self._variables.values())
 
     # --- results -------------------------------------------------------------------------------
 
     def has_next(self, timeout: float | None = None) -> bool:
-        """Whether a result is ready; waits only while no worker is available.
+        """Return whether a result is ready; wait only while no worker is available.
 
         The paper's ``AC.hasNext``.
 
         Parameters
         ----------
         timeout : float, optional
-            Seconds to wait at most.
+            Limit of the wait in seconds.
 
         Raises
         ------
         TimeoutError
-            If nothing has come back by then.
+            If no task has come back by then.
         """
         self._check_open()
         dispatch = self._dispatch
@@ -277,14 +279,14 @@ class AsyncContext:
         return bool(dispatch.ready)
 
     def collect(self, timeout: float | None = None) -> Result:
-        """Take the result that has come first, and wait for one if need be.
+        """Return the first result that has come; wait for one if needed.
 
         The paper's ``ASYNCcollect``, with the attributes of ``ASYNCcollectAll``.
 
         Parameters
         ----------
         timeout : float, optional
-            Seconds to wait at most.
+            Limit of the wait in seconds.
 
         Returns
         -------
@@ -295,29 +297,30 @@ class AsyncContext:
         TaskError
             If the task has raised, or is lost for good.
         TimeoutError
-            If there is none in time.
+            If no result comes in time.
         RuntimeError
-            If there is none, and no task is under way.
+            If there is no result, and no task is under way.
         """
         self._check_open()
         if not self._dispatch.wait_until(lambda: bool(self._dispatch.ready), timeout):
             dropped = self._dispatch.dropped
             late = f" ({dropped} were dropped, older than cutoff)" if dropped else ""
             raise RuntimeError(
-                f"there is nothing to collect: no task is under way, and no result is left{late}."
+                f"there is nothing to collect: no task is under way, and no result is left{late}; "
+                "submit tasks with reduce() first."
             )
         return _value_of(self._dispatch.ready.popleft())
 
     def collect_all(self, timeout: float | None = None) -> list[Result]:
-        """Wait for all tasks that are under way, and take all results: a synchronous round.
+        """Wait for all tasks that are under way, and return all results: a synchronous round.
 
-        Our departure from the paper's ``ASYNCcollectAll``, which takes one result with its
-        attributes: ours has them always.
+        A departure from the paper's ``ASYNCcollectAll``, which takes one result with its
+        attributes: our results always have them.
 
         Raises
         ------
         TaskError, TimeoutError
-            As `collect`; results that were there stay to be collected.
+            As `collect`; all other results remain to be collected.
         """
         self._check_open()
         dispatch = self._dispatch
@@ -331,12 +334,12 @@ class AsyncContext:
         return found
 
     def __iter__(self) -> Iterator[Result]:
-        """Results as they come, until no task is under way."""
+        """Yield results as they come, until no task is under way."""
         while self._dispatch.wait_until(lambda: bool(self._dispatch.ready), None):
             yield self.collect()
 
     async def __aiter__(self) -> AsyncIterator[Result]:
-        """The same, letting other coroutines run meanwhile."""
+        """Yield results as `__iter__`, while other coroutines run."""
         dispatch = self._dispatch
         while dispatch.flights or dispatch.ready:
             self._check_open()
@@ -347,61 +350,61 @@ class AsyncContext:
             else:
                 await asyncio.sleep(POLL_SECONDS)
 
-    # --- what is known -------------------------------------------------------------------------
+    # --- state ---------------------------------------------------------------------------------
 
     @property
     def stat(self) -> ProgressTable:
-        """The progress table: the paper's STAT, with the columns that it has everywhere.
+        """The progress table: the paper's STAT, with the same columns as in any run.
 
-        A block is a task. `staleness` of a worker at work are the results of others that were
-        accepted since its task was submitted, and 0 of one that is available: so ``max_staleness``
-        is a bound that a barrier can keep.
+        A block is a task. A working worker's `staleness` is the number of others' results that were
+        accepted since its task was submitted; an available worker's is 0. So a barrier can enforce
+        a bound on ``max_staleness``.
         """
         return self._dispatch.progress.table
 
     @property
     def seconds(self) -> float:
-        """Seconds since the context began; of a simulator virtual ones."""
+        """Seconds since the context began; virtual ones with a simulator."""
         return self._dispatch.executor.now() - self._began
 
     @property
     def accepted(self) -> int:
-        """Results that have come back and counted."""
+        """Number of results that have come back and counted."""
         return self._dispatch.accepted
 
     @property
     def dropped(self) -> int:
-        """Results older than the cut-off."""
+        """Number of results that were older than the cut-off."""
         return self._dispatch.dropped
 
     @property
     def repeated(self) -> int:
-        """Tasks that were run again because their worker was gone."""
+        """Number of repeated tasks, whose workers were gone."""
         return self._dispatch.repeated
 
     @property
     def executor(self) -> Any:
-        """Who runs the tasks."""
+        """The executor of the tasks."""
         return self._dispatch.executor
 
     @property
     def leads(self) -> bool:
-        """Whether tasks are handed out here: everywhere, but on ranks of MPI that run them."""
+        """Whether this process hands out tasks: False only on ranks of MPI that run them."""
         return self._job is None or self._job.leads
 
     @property
     def _dispatch(self) -> Dispatch:
         if self._dispatched is None:
             raise RuntimeError(
-                "this rank runs the tasks that rank 0 hands out, and has none itself: in the block "
-                "of `with AsyncContext('mpi') as ac:` ask `if ac.leads:` first."
+                "this rank only runs the tasks that rank 0 hands out: in the block of "
+                "`with AsyncContext('mpi') as ac:` check `if ac.leads:` first."
             )
         return self._dispatched
 
     # --- end -----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End all workers, in the middle of a task too, and free everything."""
+        """End all workers, even in the middle of a task, and free all memory."""
         if not self._closed:
             self._closed = True
             if self._dispatched is not None:

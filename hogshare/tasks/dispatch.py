@@ -1,12 +1,12 @@
-"""Hands tasks to workers, takes in what comes back, and has done again what is lost.
+"""Hands tasks to workers, handles their outcomes, and runs lost tasks again.
 
-Who writes: the caller's thread alone; executors run their workers as they like and are polled. In
-which order, for a task that comes back: its worker is available and its partitions are free; a
-result that is older than the cut-off is dropped here; an accepted one counts, is noted in the
-tables of versions, and stands in line to be collected. A number that is not under way any more is
-a task done twice, and is nothing. A partition is in one task at a time, until that has come back:
-so no two tasks start from one history of a row. Who frees: `close` ends the executor, and the
-versions that tasks have held go with the shelf.
+Writers: only the caller's thread; executors run their workers by themselves, and are polled. When a
+task comes back, its worker is available and its partitions are free. A result older than the
+cut-off is dropped; an accepted one counts, is entered into the tables of versions, and is queued to
+be collected. An outcome whose number is no longer under way is of a task done twice, and is
+ignored. A partition is in one task at a time, until that task has come back: so no two tasks start
+from one history of a row. Freeing: `close` ends the executor, and the versions retained by tasks go
+with the shelf.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from hogshare.barriers import BarrierError, name_of
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
 from hogshare.tasks.admission import Gate
-from hogshare.tasks.broadcasts import Variable, let_go_of_all, retain_all
+from hogshare.tasks.broadcasts import Variable, release_all, retain_all
 from hogshare.tasks.draws import draws_of_task
 from hogshare.tasks.executor import Back, Event, Executor, Joined, Lost
 from hogshare.tasks.partitions import Partitions, owner_of
@@ -32,58 +32,58 @@ from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Task, TaskOutcome, Value
 from hogshare.tasks.worker_progress import WorkerProgress
 
-TICK_SECONDS = 0.001  # between two polls of a barrier while nobody computes
-MOST_POLLS = 1000  # of a barrier of ours while nobody computes: some draw samples
-IDLE_SECONDS = 10.0  # that a barrier without a time-out may let nobody pass while nobody computes
-JOIN_SECONDS = 60.0  # that tasks wait for a worker where none is left
-CACHED_PLANS = 8  # that workers have, beside those of tasks under way
+TICK_SECONDS = 0.001  # between two polls of a barrier while no worker computes
+MOST_POLLS = 1000  # of a barrier of ours while no worker computes: some draw samples
+IDLE_SECONDS = 10.0  # after which a barrier without a timeout fails if no worker computes or passes
+JOIN_SECONDS = 60.0  # for which tasks wait for a worker if none is left
+CACHED_PLANS = 8  # in workers, besides those of tasks under way
 
 
 @dataclass(frozen=True)
 class Data:
-    """A data set of the context's: its partitions, and where their rows begin."""
+    """A data set of the context's, in partitions."""
 
     number: int
     parts: Partitions
-    problem: Any = None  # whose rows these are the numbers of
+    problem: Any = None  # if the rows are row numbers of a problem: that problem
 
     @property
     def key(self) -> Key:
-        """On the shelf."""
+        """Key on the shelf."""
         return "data", self.number
 
     @property
     def n_parts(self) -> int:
-        """Partitions."""
+        """Number of partitions."""
         return len(self.parts.bounds) - 1
 
     @property
     def n_rows(self) -> int:
-        """Rows of all partitions."""
+        """Number of rows of all partitions."""
         return int(self.parts.bounds[-1])
 
     def sizes(self, parts: list[int]) -> dict[int, int]:
-        """Rows of some partitions."""
+        """Return the number of rows of each of some partitions."""
         bounds = self.parts.bounds
         return {p: int(bounds[p + 1] - bounds[p]) for p in parts}
 
 
 @dataclass
 class Flight:
-    """A task that is under way, or lost and about to be handed out again."""
+    """A task that is under way, or lost and about to be submitted again."""
 
     task: Task
     worker: int
     accepted: int  # results of the context when it was submitted
-    rows: np.ndarray | None  # that it draws, where their history is kept
-    deaths: int = 0  # of workers that had it
-    lost: str = ""  # how often, and what became of the last of them
+    rows: np.ndarray | None  # its drawn rows, if they have a history
+    deaths: int = 0  # of workers in this task
+    lost: str = ""  # number of these deaths, and the cause of the last
 
 
 class Dispatch:
-    """Everything that a context has under way.
+    """All tasks of a context that are under way.
 
-    retries : deaths of workers in one task, after which it is an error
+    retries : number of deaths of workers in one task, after which it is an error
     cutoff : largest staleness of a result that counts
     """
 
@@ -108,13 +108,13 @@ class Dispatch:
         self._law = None if law is None else asked(law)
         self._first: list[float] = []  # seconds of the first tasks, for the law
         self._next = 0
-        self._hands: dict[int, int] = {}  # task of each worker that has one
+        self._task_of: dict[int, int] = {}  # by worker, if it has a task
         self._taken: set[tuple[int, int]] = set()  # partitions in a task
-        self._again: deque[int] = deque()
+        self._to_repeat: deque[int] = deque()
         self._plans: dict[Any, tuple[Key, TaskPlan]] = {}
         self._shapes: dict[Key, tuple[int, ...] | None] = {}
         self._n_plans = 0
-        self._alone_since: float | None = None  # nobody is there
+        self._alone_since: float | None = None  # since no worker is left
         for worker in executor.workers:
             self.progress.join(worker, executor.now())
 
@@ -126,10 +126,10 @@ class Dispatch:
         broadcasts: list[tuple[Variable, int]],
         timeout: float | None,
     ) -> list[int]:
-        """Wait for the barrier, and hand one task to each worker that it lets pass.
+        """Wait for the barrier, and give one task to each worker that it lets pass.
 
-        Raises BarrierError if the barrier raises, or lets nobody pass while nobody computes;
-        TimeoutError if the barrier does not hold in time.
+        Raises BarrierError if the barrier raises, or lets no worker pass while none computes;
+        TimeoutError if it lets none pass in time.
         """
         chosen = self._passing(data, gate, timeout)
         key, number = self._key_of(plan), self.rounds
@@ -140,15 +140,15 @@ class Dispatch:
             try:
                 self.executor.submit(worker, flight.task)
             except BaseException:
-                let_go_of_all(self.variables, flight.task.values)
+                release_all(self.variables, flight.task.values)
                 raise
             self.flights[flight.task.number] = flight
             self._taken |= {(data.number, p) for p in parts}
-            self._handed(flight, worker)
+            self._note_submitted(flight, worker)
         return list(chosen)
 
     def _passing(self, data: Data, gate: Gate, timeout: float | None) -> dict[int, list[int]]:
-        """Workers that the barrier lets pass, and their partitions that are in no task."""
+        """Return the workers that the barrier lets pass, with their partitions that are free."""
         polls, began, deadline = 0, self.executor.now(), _deadline(self.executor, timeout)
         while True:
             self.pump(0.0)
@@ -156,34 +156,34 @@ class Dispatch:
             chosen = {me: parts for me in passing if (parts := self._free_parts(data, me))}
             if chosen:
                 return chosen
-            rest = _remaining(self.executor, deadline)
-            if rest == 0.0:
+            left = _remaining(self.executor, deadline)
+            if left == 0.0:
                 raise TimeoutError(
-                    f"the barrier {name_of(gate.barrier)} did not hold within {timeout:g} s: "
+                    f"the barrier {name_of(gate.barrier)} let no worker pass within {timeout:g} s: "
                     f"{self.describe()}."
                 )
             if self.flights:
-                self.wait(rest)
+                self.wait(left)
                 polls, began = 0, self.executor.now()
                 continue
             polls += 1
             idle = self.executor.now() - began
             if self._is_in_vain(gate, polls, idle, timeout):
                 raise self._never(gate, idle)
-            self._pause(min(TICK_SECONDS, TICK_SECONDS if rest is None else rest))
+            self._pause(min(TICK_SECONDS, TICK_SECONDS if left is None else left))
 
     def _is_in_vain(self, gate: Gate, polls: int, idle: float, timeout: float | None) -> bool:
-        """Whether a barrier that lets nobody pass is given up while nobody computes."""
-        if gate.is_users or self.executor.may_join:  # what it goes by may change by waiting
+        """Whether to give up a barrier that lets no worker pass while none computes."""
+        if gate.is_users or self.executor.may_join:  # time alone may change its answer
             return timeout is None and idle > IDLE_SECONDS
         return polls > MOST_POLLS
 
     def _never(self, gate: Gate, idle: float) -> BarrierError:
-        """The error of a barrier that cannot be met; a failed task, if any, is its cause."""
+        """Return the error for a barrier that cannot be met, caused by a failed task, if any."""
         error = BarrierError(
-            f"The barrier {name_of(gate.barrier)} can never be met: nobody computes, nothing more "
-            f"comes back, and it lets nobody pass ({self.describe()}), for {idle:.3g} s. One that "
-            "waits for a moment, or for workers to come, is given a timeout=."
+            f"The barrier {name_of(gate.barrier)} can never be met: for {idle:.3g} s no worker has "
+            f"computed, and it has let none pass ({self.describe()}). If it waits for a time, or "
+            "for workers to come, pass timeout=."
         )
         error.__cause__ = next(
             (one.error for one in self.ready if isinstance(one, TaskFailure)), None
@@ -191,11 +191,11 @@ class Dispatch:
         return error
 
     def _free_parts(self, data: Data, worker: int) -> list[int]:
-        there, n_workers = list(self.executor.workers), len(self.progress)
+        present, n_workers = list(self.executor.workers), len(self.progress)
         return [
             p
             for p in range(data.n_parts)
-            if owner_of(p, n_workers, there) == worker and (data.number, p) not in self._taken
+            if owner_of(p, n_workers, present) == worker and (data.number, p) not in self._taken
         ]
 
     def _flight(
@@ -243,16 +243,16 @@ class Dispatch:
         done = int(self.progress.table.blocks[worker])
         return self._law(worker, done, len(self.progress), measured)
 
-    def _handed(self, flight: Flight, worker: int) -> None:
+    def _note_submitted(self, flight: Flight, worker: int) -> None:
         flight.worker = worker
-        self._hands[worker] = flight.task.number
+        self._task_of[worker] = flight.task.number
         self.progress.begin(worker, flight.accepted)
 
     def _key_of(self, plan: TaskPlan) -> Key:
-        """The plan's place on the shelf; a loop's is there already. Few are kept."""
+        """Return the plan's key on the shelf, where an equal plan is reused; few are cached."""
         ident = plan.identity()
         if ident in self._plans:
-            self._plans[ident] = self._plans.pop(ident)  # the last one used
+            self._plans[ident] = self._plans.pop(ident)  # moves to the end: used last
             return self._plans[ident][0]
         under_way = {flight.task.plan for flight in self.flights.values()}
         for old in list(self._plans)[:-CACHED_PLANS]:
@@ -267,30 +267,30 @@ class Dispatch:
         return key
 
     def pump(self, seconds: float | None) -> None:
-        """Take in what has come, after waiting for the first of it at most so long."""
+        """Handle the executor's events; wait at most `seconds` for the first of them."""
         for event in self.executor.poll(seconds):
-            self._take_in(event)
-        while self._again and self._hand_out_again():
+            self._handle(event)
+        while self._to_repeat and self._submit_again():
             pass
 
-    def wait_until(self, is_there: Callable[[], bool], timeout: float | None) -> bool:
-        """Wait until something holds, or nothing is under way any more; whether it holds.
+    def wait_until(self, condition: Callable[[], bool], timeout: float | None) -> bool:
+        """Wait until the condition is true, or no task is under way; return whether it is true.
 
         Raises TimeoutError.
         """
         deadline = _deadline(self.executor, timeout)
         self.pump(0.0)
-        while not is_there():
+        while not condition():
             if not self.flights:
                 return False
-            rest = _remaining(self.executor, deadline)
-            if rest == 0.0:
+            left = _remaining(self.executor, deadline)
+            if left == 0.0:
                 raise TimeoutError(f"nothing has come back within {timeout:g} s; {self.describe()}")
-            self.wait(rest)
+            self.wait(left)
         return True
 
     def wait(self, seconds: float | None) -> None:
-        """Wait for the next event; while nobody is there, for somebody to come."""
+        """Wait for the next event; if there are no workers, for one to come."""
         if self.executor.workers:
             self._alone_since = None
             self.pump(seconds)
@@ -301,21 +301,21 @@ class Dispatch:
             self._pause(min(TICK_SECONDS, TICK_SECONDS if seconds is None else seconds))
             return
         for flight in list(self.flights.values()):
-            self._fail(flight, "All workers are gone, and none has come in their place.")
-        self._again.clear()
+            self._fail(flight, "All workers are gone, and no new one has come.")
+        self._to_repeat.clear()
 
     def _pause(self, seconds: float) -> None:
-        """Let time pass while nothing is under way, for which executors do not wait."""
+        """Let time pass while no task is under way, when executors do not wait."""
         if self.executor.passes_time:
             time.sleep(seconds)
         self.pump(0.0 if self.executor.passes_time else seconds)
 
-    def _take_in(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         if isinstance(event, Joined):
             self.progress.join(event.worker, self.executor.now())
         elif isinstance(event, Lost):
             self.progress.leave(event.worker)
-            self._hands.pop(event.worker, None)
+            self._task_of.pop(event.worker, None)
             for number in event.numbers:
                 self._lose(number, event.why)
         elif event.outcome.number in self.flights:
@@ -329,42 +329,42 @@ class Dispatch:
         often = "once" if flight.deaths == 1 else f"{flight.deaths} times"
         flight.lost = f" {often}: worker {flight.worker} {why}"
         if flight.deaths <= self._retries:
-            self._again.append(number)
+            self._to_repeat.append(number)
         else:
             self._fail(flight, "It is not run again.")
 
     def _fail(self, flight: Flight, why: str) -> None:
-        """Have a task come to nothing, for what its workers' deaths and a sentence say."""
+        """Turn a task into an error, with its workers' deaths and a reason."""
         task, parts = flight.task, tuple(flight.task.sizes)
         self._land(flight)
         message = f"Task {task.number}, of partitions {parts}, was lost{flight.lost}. {why}"
         self.ready.append(TaskFailure(TaskError(message, flight.worker, parts)))
 
-    def _hand_out_again(self) -> bool:
-        """Give the first of the lost tasks to somebody who is available, rather to another."""
-        number, available = self._again[0], self.progress.available
+    def _submit_again(self) -> bool:
+        """Give the first lost task to an available worker, preferably to another one."""
+        number, available = self._to_repeat[0], self.progress.available
         flight = self.flights[number]
         others = [worker for worker in available if worker != flight.worker]
         if not available:
             return False
         worker = (others or available)[0]
-        self._again.popleft()
+        self._to_repeat.popleft()
         self.executor.submit(worker, flight.task)
         self.repeated += 1
-        self._handed(flight, worker)
+        self._note_submitted(flight, worker)
         return True
 
     def _land(self, flight: Flight) -> None:
-        """A task is over: its partitions are free, and it needs its versions no longer."""
+        """End a task: free its partitions, and release its versions."""
         del self.flights[flight.task.number]
         self._taken -= {(flight.task.data[1], p) for p in flight.task.sizes}
-        let_go_of_all(self.variables, flight.task.values)
+        release_all(self.variables, flight.task.values)
 
     def _come_back(self, event: Back) -> None:
         outcome, flight = event.outcome, self.flights[event.outcome.number]
         task, worker = flight.task, flight.worker
-        if self._hands.get(worker) == task.number:
-            del self._hands[worker]
+        if self._task_of.get(worker) == task.number:
+            del self._task_of[worker]
             self.progress.end(worker, self.executor.now())
         self.progress.count(worker, outcome.n_samples, outcome.seconds, outcome.waited)
         if len(self._first) < FIRST_BLOCKS:
@@ -396,12 +396,12 @@ class Dispatch:
         self._land(flight)
 
     def _error_of(self, outcome: TaskOutcome, task: Task, worker: int) -> TaskError | None:
-        """What is wrong with an outcome: it raised, or is of another shape than those before."""
+        """Return the error of an outcome: it raised, or its shape differs from the ones before."""
         parts = tuple(task.sizes)
         where = f"Task {task.number}, of partitions {parts}, on worker {worker}"
         if outcome.error is not None:
-            line, told = outcome.error
-            return TaskError(f"{where}, raised {line}\n\n{told}", worker, parts)
+            line, trace = outcome.error
+            return TaskError(f"{where}, raised {line}\n\n{trace}", worker, parts)
         plan = self.shelf.things[task.plan]
         if plan.op not in ADDS:
             return None
@@ -410,33 +410,33 @@ class Dispatch:
         if shape == expected:
             return None
         return TaskError(
-            f"{where}, gave a value of shape {shape}, and those before it are of shape {expected}: "
-            "they cannot be added up.",
+            f"{where}, gave a value of shape {shape}, and those before it have shape {expected}: "
+            "they cannot be added up. Return the same shape from all tasks.",
             worker,
             parts,
         )
 
     def describe(self) -> str:
-        """Who does what, in a few words."""
+        """Summarize workers and tasks in a phrase."""
         table = self.progress.table
-        there = int(table.in_run.sum())
+        n_present = int(table.in_run.sum())
         return (
-            f"{there} of {len(table)} workers are there, {table.available_workers} of them "
+            f"{n_present} of {len(table)} workers are present, {table.available_workers} of them "
             f"available; {len(self.flights)} tasks are under way"
         )
 
     def check_open(self) -> None:
-        """Refuse a context that is closed; raises RuntimeError."""
+        """Raise RuntimeError if the context is closed."""
         if self.is_closed:
             raise RuntimeError("this context is closed: make another AsyncContext.")
 
     def close(self) -> None:
-        """End everything."""
+        """End the executor and drop all tasks and results."""
         self.is_closed = True
         self.executor.close()
         self.flights.clear()
         self.ready.clear()
-        self._again.clear()
+        self._to_repeat.clear()
 
 
 def _deadline(executor: Executor, timeout: float | None) -> float | None:

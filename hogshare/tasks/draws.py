@@ -1,7 +1,7 @@
-"""Which rows a task draws: a pure function of seed, round and partition.
+"""The rows that a task draws: a pure function of seed, round and partition.
 
-A task that is run again draws the same rows wherever that is, and who keeps the history of rows
-knows them without being told.
+A repeated task draws the same rows on any worker, and the caller knows them, for their history,
+without a message.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 def drawn_rows(
     seed: int, number: int, partition: int, n_rows: int, rate: float, replace: bool = False
 ) -> np.ndarray:
-    """Places within a partition of the rows that a round draws from it.
+    """Return the places within a partition of the rows that a round draws from it.
 
-    number : which round of tasks it is, from 0
-    n_rows : of the partition
-    rate : in (0, 1]. Each row is drawn with this probability, as Spark's ``RDD.sample`` does it;
-        with `replace` so many times in the mean.
+    number : number of the round of tasks, from 0
+    n_rows : number of rows of the partition
+    rate : in (0, 1]. Each row is drawn with this probability, as in Spark's ``RDD.sample``; with
+        `replace` it is drawn this many times on average
     replace : whether a row may be drawn more than once
 
-    In ascending order; possibly none.
+    The places are in ascending order; there may be none.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def drawn_rows(
         count = int(rng.poisson(rate * n_rows)) if n_rows else 0
         return np.sort(rng.integers(0, max(1, n_rows), count))
     count = int(rng.binomial(n_rows, rate))
-    # given their count, independent draws are a sample without replacement
+    # for a given count, independent draws are a sample without replacement
     return np.sort(rng.choice(n_rows, count, replace=False, shuffle=False).astype(np.int64))
 
 
@@ -46,13 +46,13 @@ def draws_of_task(
     rate: float,
     replace: bool = False,
 ) -> dict[int, np.ndarray]:
-    """Rows that a task draws from each of its partitions: one at least in all.
+    """Return the rows that a task draws from each of its partitions: at least one in all.
 
-    seed, number, rate, replace : as of `drawn_rows`
-    sizes : rows of each of the task's partitions
+    seed, number, rate, replace : as in `drawn_rows`
+    sizes : number of rows of each of the task's partitions
 
-    In the order of `sizes`. Where chance draws nothing at all the task has one row, so that no mean
-    divides by zero: our departure from Spark, which fails there.
+    In the order of `sizes`. If chance draws no row at all, the task has one row, so that no mean
+    divides by zero: our departure from Spark, which fails in this case.
     """
     found = {
         partition: drawn_rows(seed, number, partition, n_rows, rate, replace)

@@ -1,8 +1,8 @@
-"""What the front end asks of whoever runs tasks: four methods, and what they report.
+"""The protocol of executors, which run tasks: their methods, and the events that they report.
 
 An executor knows no collection, barrier or history; the front end knows no thread, process or
-cluster. Workers are numbered from 0. `submit` hands a task to a worker that has none. A worker
-whose process is replaced keeps its number. All methods are called by one thread, the caller's.
+cluster. Workers are numbered from 0. `submit` gives a task to a worker that has none. A worker
+whose process is replaced has the same number again. One thread, the caller's, calls all methods.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hogshare.tasks.partitions import Partitions
 from hogshare.tasks.store import Sent, Shelf
 from hogshare.tasks.work import VALUE, Key, Order, Task, TaskOutcome
 
-NUMBER_BYTES = 8  # of a row's version, and of a task's few numbers
+NUMBER_BYTES = 8  # for a row's version, and for each of a task's numbers
 
 
 @dataclass(frozen=True)
@@ -33,18 +33,19 @@ class Back:
 
 @dataclass(frozen=True)
 class Lost:
-    """A worker is gone, and with it the tasks of these numbers, unless the executor runs them again
-    by itself.
+    """A worker is gone, and with it the tasks of these numbers.
+
+    Tasks that the executor runs again by itself are not among them.
     """
 
     worker: int
-    why: str  # in words that go on from its name: "was killed by signal 9 (SIGKILL)"
+    why: str  # a phrase that follows its name: "was killed by signal 9 (SIGKILL)"
     numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Joined:
-    """A worker is there that was not, or is there again."""
+    """A worker is new, or present again."""
 
     worker: int
 
@@ -53,10 +54,10 @@ Event = Back | Lost | Joined
 
 
 class Executor:
-    """Whoever runs tasks.
+    """Base class of executors.
 
-    passes_time : whether time goes on while nobody waits, as it does but in a simulation
-    traffic : what was sent with tasks and results; nothing, where workers read what the caller has
+    passes_time : whether time passes without waiting: False only in a simulation
+    traffic : messages of tasks and results; none if workers read the caller's memory
     """
 
     name: str
@@ -72,51 +73,51 @@ class Executor:
 
     @property
     def workers(self) -> Sequence[int]:
-        """Who is there."""
+        """Numbers of the present workers."""
         raise NotImplementedError
 
     def adopt(self, X: Any, y: Any) -> Partitions | None:
-        """Partitions of a collection of the executor's own kind; None: it is none."""
+        """Return the partitions of data of the executor's own kind; None for other data."""
         return None
 
     def submit(self, worker: int, task: Task) -> None:
-        """Hand a task to a worker, who has none, and return.
+        """Give a task to a worker that has none, and return.
 
-        Raises ValueError if something of the task cannot be sent to workers; nothing has been
-        handed over then.
+        Raises ValueError if a part of the task cannot be sent to workers; then nothing has been
+        sent.
         """
         raise NotImplementedError
 
     def poll(self, seconds: float | None) -> list[Event]:
-        """What has come back and who has come or gone; wait for the first of it at most so long.
+        """Return the events since the last call; wait at most `seconds` for the first of them.
 
-        None waits for ever. With nothing under way it returns at once.
+        None waits for ever. With no task under way it returns at once.
         """
         raise NotImplementedError
 
     def now(self) -> float:
-        """Seconds on the executor's clock."""
+        """Return the seconds on the executor's clock."""
         return time.perf_counter()
 
     def fail(self, error: BaseException) -> None:
-        """Have those who wait for tasks raise what has ended the context, if any do."""
+        """Have processes that wait for tasks, if any, raise the error that ends the context."""
 
     def close(self) -> None:
-        """End all workers, in the middle of a task too; never raises, and may be called twice."""
+        """End all workers, even in the middle of a task; never raises, may be called twice."""
         raise NotImplementedError
 
 
 def bytes_with(task: Task, arrays: Iterable[np.ndarray]) -> int:
-    """Bytes of a task's message: new versions, and a number for each row with a history.
+    """Return the bytes of a task's message: new versions, and a number for each row's history.
 
-    Functions and partitions, which a worker is sent once, are not counted.
+    Functions and partitions, which a worker gets once, do not count.
     """
     rows = sum(len(r) for value in task.values for r in (value.rows or {}).values())
     return HEADER_BYTES + sum(array.nbytes for array in arrays) + NUMBER_BYTES * rows
 
 
 def bytes_of(value: Any) -> int:
-    """Bytes of a result: those of its arrays, and of a number for each other part of it."""
+    """Return the bytes of a result: of its arrays, and of a number for each other part."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, Mapping):
@@ -127,24 +128,24 @@ def bytes_of(value: Any) -> int:
 
 
 class Remote(Executor):
-    """An executor whose workers have copies of what tasks need, each of it sent once.
+    """An executor whose workers have copies of the objects that tasks need, each sent once.
 
-    Who writes: the caller's thread. Who frees: what the shelf drops is packed no longer.
+    Writers: the caller's thread. Freeing: a parcel is dropped with its object on the shelf.
     """
 
-    remedy = "workers='threads'"  # what needs no sending
+    remedy = "workers='threads'"  # for errors: an argument with which nothing is sent
 
     def __init__(self, shelf: Shelf) -> None:
         super().__init__()
         self._shelf, self._sent = shelf, Sent(shelf)
         self._parcels = parcels = dict[Key, Any]()
-        shelf.on_drop.append(lambda key: parcels.pop(key, None))  # without `self`: no circle
+        shelf.on_drop.append(lambda key: parcels.pop(key, None))  # not `self`: no reference cycle
 
     def _parcel(self, key: Key) -> Any:
         return packed("function", self._shelf.things[key], remedy=self.remedy)
 
     def _pack(self, needs: Iterable[Key]) -> None:
-        """Make parcels of all but values, which go as they are."""
+        """Make parcels of all objects but values, which are sent unpacked."""
         for key in needs:
             if key not in self._parcels and key[0] != VALUE:
                 self._parcels[key] = self._parcel(key)
@@ -160,6 +161,6 @@ class Remote(Executor):
         return Order(task, parcels, values, tuple(self._sent.forget(worker)), context)
 
     def _back(self, worker: int, outcome: TaskOutcome) -> Back:
-        """That a worker's task has come back, which is counted."""
+        """Count a result's message, and return its event."""
         self.traffic.add("update", worker, MODEL, HEADER_BYTES + bytes_of(outcome.value))
         return Back(outcome)

@@ -1,4 +1,4 @@
-"""Which executor is meant: the one table of words and things."""
+"""Choose an executor by the argument `workers`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ PLACES = {
 
 
 def job_of(workers: Any) -> Job | None:
-    """The job of ranks that is meant, which all of them begin; None if none is.
+    """Return the job of ranks for `workers`, which all ranks begin; None for other executors.
 
-    Raises ValueError if there is one rank only.
+    Raises ValueError if there is only one rank.
     """
     if isinstance(workers, Job):
         return workers
@@ -33,9 +33,9 @@ def job_of(workers: Any) -> Job | None:
 
 
 def executor_of(workers: Any, n_workers: int | None, shelf: Shelf) -> tuple[Executor, int]:
-    """The executor that is meant, and how many workers it has.
+    """Return the executor for `workers`, and its number of workers.
 
-    Raises ValueError or TypeError if nothing is meant by `workers`.
+    Raises ValueError or TypeError if `workers` names no executor.
     """
     if n_workers is not None:
         whole(1, n_workers=n_workers)

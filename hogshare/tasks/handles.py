@@ -12,10 +12,10 @@ NEVER = -1  # in place of a version: the row has not been used
 
 @dataclass(frozen=True)
 class Handle:
-    """What ``map(..., history=True)`` gives to its function in place of an array.
+    """The argument of a function in ``map(..., history=True)``, in place of an array.
 
     Source: Soori et al. 2019 (ASYNC), ``w_br.value`` and ``w_br.value(index)`` of Table I. Our
-    departure: a version for which there is none is None, so that the history is zero there.
+    departure: the version of a row that was never used is None, and its history is zero.
 
     Parameters
     ----------
@@ -24,9 +24,9 @@ class Handle:
     index : ndarray of int64
         Numbers of the rows that the function was called with.
     versions : ndarray of int64
-        The version that each of them was last used with; `NEVER`: none.
+        The version with which each of them was last used; `NEVER`: none.
     find : callable
-        Version to array.
+        Returns the array of a version.
     """
 
     value: np.ndarray
@@ -35,31 +35,31 @@ class Handle:
     find: Callable[[int], np.ndarray]
 
     def value_at(self, row: int) -> np.ndarray | None:
-        """The version that a row was last used with; None if it never was.
+        """Return the version with which a row was last used; None if it never was.
 
         Parameters
         ----------
         row : int
-            Its number among all rows, as `map_with_index` gives it.
+            Number among all rows, as in `map_with_index`.
 
         Raises
         ------
         KeyError
-            If the row is none of those that the function was called with.
+            If the function was not called with the row.
         """
         places = np.flatnonzero(self.index == row)
         if not len(places):
-            raise KeyError(f"row {row} is none of those of this call; see `index`")
+            raise KeyError(f"row {row} is none of those of this call; use rows of `index`")
         version = int(self.versions[places[0]])
         return None if version == NEVER else self.find(version)
 
     def groups(self) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
-        """Versions, and the places in the block of the rows that were last used with each.
+        """Yield each version, with the places in the block of the rows last used with it.
 
         Yields
         ------
         (ndarray or None, ndarray of int64)
-            In ascending order of the versions. None: of rows that were never used.
+            In ascending order of the versions; first None, for rows that were never used.
         """
         order = np.argsort(self.versions, kind="stable")
         found, starts = np.unique(self.versions[order], return_index=True)

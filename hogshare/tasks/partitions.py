@@ -1,7 +1,7 @@
-"""What is cut into partitions, and whose they are: arrays, loaders, row numbers of a problem.
+"""Partitions and their owners: rows from arrays or loaders, or row numbers of a problem.
 
-Who writes: the caller, once; a worker that has a copy of its own keeps what its loaders have read.
-Who reads: workers, a partition at a time. Who frees: the context, when it closes.
+Writers: the caller, once; a worker with a copy of its own caches the rows that its loaders have
+read. Readers: workers, one partition at a time. Freeing: the context, when it closes.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from hogshare.tasks.blocks import Block, as_block
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a partition is made, with what of it is the user's: it travels."""
+    """A function and its arguments that make a partition in any process; it is sent to workers."""
 
     function: Callable[..., Block]
     args: tuple[Any, ...]
 
     @property
     def users(self) -> tuple[Any, ...]:
-        """Whose code travels with it."""
+        """The user's functions, whose code travels with it."""
         return tuple(one for one in self.args if callable(one)) or (None,)
 
     def __call__(self) -> Block:
-        """Make it."""
+        """Make the partition."""
         return self.function(*self.args)
 
 
@@ -42,32 +42,32 @@ class Partitions:
     bounds: np.ndarray
 
     def part(self, p: int) -> Block:
-        """The rows of a partition."""
+        """Return the rows of a partition."""
         return self.recipe(p)()
 
     def recipe(self, p: int) -> Recipe:
-        """What makes the partition anywhere."""
+        """Return the recipe that makes the partition in any process."""
         raise NotImplementedError
 
     def ends(self, p: int) -> tuple[int, int]:
-        """First row of a partition, and the one after its last."""
+        """Return the first row of a partition, and the one after its last."""
         return int(self.bounds[p]), int(self.bounds[p + 1])
 
 
 def cut(n_rows: int, n_parts: int) -> np.ndarray:
-    """Bounds of so many partitions of nearly one size."""
+    """Return the bounds of `n_parts` partitions of nearly equal size."""
     return np.linspace(0, n_rows, n_parts + 1).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class ArrayParts(Partitions):
-    """Stretches of rows that the caller holds."""
+    """Contiguous parts of the caller's rows."""
 
     block: Block
     bounds: np.ndarray
 
     def recipe(self, p: int) -> Recipe:
-        """As `Partitions.recipe`: its rows travel."""
+        """As `Partitions.recipe`; the rows travel with it."""
         return Recipe(_itself, (self.block.between(*self.ends(p)),))
 
 
@@ -77,7 +77,7 @@ def _itself(block: Block) -> Block:
 
 @dataclass(frozen=True)
 class RowParts(Partitions):
-    """Row numbers of a problem, which knows its rows itself."""
+    """Row numbers of a problem, which has its rows itself."""
 
     bounds: np.ndarray
 
@@ -91,10 +91,10 @@ def _numbers(start: int, stop: int) -> Block:
 
 @dataclass(frozen=True)
 class LoadedParts(Partitions):
-    """A loader for each partition, called where the partition is needed, once by each worker.
+    """A loader for each partition, called once by each worker that needs the partition.
 
     loaders : ``loader()`` returns ``X`` or ``(X, y)``
-    bounds : ndarray of int64; once it is known how many rows each has
+    bounds : ndarray of int64; zeros until the partitions have been counted
     """
 
     loaders: Sequence[Callable[[], Any]]
@@ -103,7 +103,7 @@ class LoadedParts(Partitions):
 
     @property
     def users(self) -> tuple[Callable[[], Any], ...]:
-        """What of it is the user's, whose code travels with it."""
+        """The user's functions, whose code travels with it."""
         return tuple(self.loaders)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -119,18 +119,19 @@ class LoadedParts(Partitions):
 
 
 def load(p: int, loader: Callable[[], Any]) -> Block:
-    """Have a loader read its partition."""
+    """Read a partition with its loader."""
     return as_block(f"what the loader of partition {p} returned", loader())
 
 
-def owner_of(partition: int, n_workers: int, there: Sequence[int]) -> int:
-    """Which worker has a partition: a pure function of who is there.
+def owner_of(partition: int, n_workers: int, present: Sequence[int]) -> int:
+    """Return the worker that has a partition: a pure function of the present workers.
 
-    A partition has a home, the worker of its number modulo the number of workers, and is there
-    whenever that one is. So who comes back finds its own, and nobody else's move.
+    The home of a partition is the worker whose number is its own modulo the number of workers; a
+    present home always has it. So a worker that comes back finds its own partitions, and no others
+    move.
 
-    n_workers : numbers of workers that there have been
-    there : who is there, in ascending order; at least one
+    n_workers : number of workers that have ever been present
+    present : numbers of the present workers, in ascending order; at least one
 
     Examples
     --------
@@ -139,24 +140,24 @@ def owner_of(partition: int, n_workers: int, there: Sequence[int]) -> int:
     ([0, 1, 2, 0, 1, 2], [0, 2, 2, 0, 0, 2])
     """
     home = partition % n_workers
-    return home if home in there else there[(partition // n_workers + home) % len(there)]
+    return home if home in present else present[(partition // n_workers + home) % len(present)]
 
 
 def parts_of(X: Any, y: Any, loaders: Any, n_parts: int | None, n_workers: int) -> Partitions:
-    """Partitions of what the caller gives; of loaders it is still to be found how long they are.
+    """Return the partitions of X and y, of a problem, or of loaders (not counted yet).
 
-    Raises ValueError if it is none of these, or there are fewer partitions than workers or more
-    than rows.
+    Raises ValueError if the input is none of these, or there are fewer partitions than workers or
+    more than rows.
     """
     if loaders is not None:
         if X is not None or y is not None or n_parts is not None:
-            raise ValueError("loaders= stands for X, y and partitions: give it alone.")
+            raise ValueError("loaders= replaces X, y and partitions: pass it alone.")
         return _loaded(several(loaders=loaders), n_workers)
     if hasattr(X, "objective_at"):
         if y is not None:
-            raise ValueError("a problem has its labels itself: leave out y.")
+            raise ValueError("X is a problem, which has its labels itself: leave out y.")
         return RowParts(_bounds(int(X.n_rows), n_parts, n_workers))
-    block = as_block("what is given", X if y is None else (X, y))
+    block = as_block("X" if y is None else "(X, y)", X if y is None else (X, y))
     return ArrayParts(block, _bounds(block.n_rows, n_parts, n_workers))
 
 
@@ -165,14 +166,16 @@ def _bounds(n_rows: int, n_parts: int | None, n_workers: int) -> np.ndarray:
     whole(1, partitions=count)
     _check(count, n_workers)
     if count > n_rows:
-        raise ValueError(f"there are {n_rows} rows, too few for {count} partitions.")
+        raise ValueError(
+            f"X has {n_rows} rows, too few for {count} partitions: pass a smaller partitions=."
+        )
     return cut(n_rows, int(count))
 
 
 def _check(n_parts: int, n_workers: int) -> None:
     if n_parts < n_workers:
         raise ValueError(
-            f"{n_parts} partitions are too few for {n_workers} workers, of whom each needs one."
+            f"{n_parts} partitions are too few for {n_workers} workers: each needs at least one."
         )
 
 
@@ -180,5 +183,5 @@ def _loaded(loaders: Sequence[Callable[[], Any]], n_workers: int) -> LoadedParts
     _check(len(loaders), n_workers)
     for p, loader in enumerate(loaders):
         if not callable(loader):
-            raise TypeError(f"loader {p} is no function: {loader!r}.")
+            raise TypeError(f"loader {p} is no function: {loader!r}; pass functions in loaders=.")
     return LoadedParts(tuple(loaders), np.zeros(len(loaders) + 1, np.int64))

@@ -1,4 +1,4 @@
-"""What a task does with the rows that it has drawn: a function, and how its values are folded."""
+"""The plan of a task: a function of the drawn rows, and the fold of its values."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ ADDS = (operator.add, operator.iadd, np.add)
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """Everything about a task that is the same for all tasks of a loop.
+    """The properties of a task that are the same for all tasks of a loop.
 
-    function : of a block or a row, and of the broadcasts' values; None: rows are folded as they are
-    each : {"block", "row"}; what it is called with
-    with_index : whether row numbers come first
-    history : whether broadcasts come as handles, which know the versions that rows were last used
-        with
-    op : of two values; None: fold by `aggregate`
+    function : a function of a block or a row and of the broadcasts' values; None: rows are folded
+        themselves
+    each : {"block", "row"}; the function's argument
+    with_index : whether row numbers are its first argument
+    history : whether broadcasts come as handles, with the versions with which rows were last used
+    op : a function of two values; None: fold by `aggregate`
     aggregate : zero, ``seq_op`` and ``comb_op``
-    replace : as of `hogshare.tasks.draws.drawn_rows`
-    counts : whether nothing is asked for but how many rows each partition has
+    rate, replace : as in `hogshare.tasks.draws.drawn_rows`
+    counts : whether the task only counts the rows of each partition
     """
 
     function: Callable[..., Any] | None
@@ -44,12 +44,12 @@ class TaskPlan:
 
     @property
     def users(self) -> tuple[Any, ...]:
-        """What of it is the user's, whose code travels with it."""
+        """The user's functions, whose code travels with it."""
         folding = () if self.aggregate is None else self.aggregate[1:]
         return (*getattr(self.function, "users", (self.function,)), self.op, *folding)
 
     def identity(self) -> tuple[Any, ...]:
-        """What tells it from others: two plans with the same functions are one."""
+        """Return a key that distinguishes plans: two plans with the same functions are one."""
         folding = None
         if self.aggregate is not None:
             zero, *ops = self.aggregate
@@ -58,7 +58,7 @@ class TaskPlan:
         return (_same(self.function), _same(self.op), folding, *flags)
 
     def values(self, block: Block, index: np.ndarray, given: Iterable[Any]) -> Iterable[Any]:
-        """The function's values of a block: one, or one for each row."""
+        """Yield the function's values of a block: one, or one for each row."""
         given = tuple(given)
         numbered: Iterable[tuple[Any, Any]] = [(index, block.rows)]
         if self.each == "row":
@@ -72,7 +72,7 @@ class TaskPlan:
                 yield self.function(rows, *given)
 
     def fold(self, parts: Iterable[Iterable[Any]]) -> Any:
-        """One value of those of all partitions, in their order."""
+        """Fold the values of all partitions, in their order, into one."""
         if self.aggregate is not None:
             zero, seq_op, comb_op = self.aggregate
             sums = [functools.reduce(seq_op, values, copy.deepcopy(zero)) for values in parts]
@@ -84,19 +84,19 @@ class TaskPlan:
         assert self.op is not None
         if self.op in ADDS and shape_of(left) != shape_of(right):
             raise ValueError(
-                f"values of shapes {shape_of(left)} and {shape_of(right)} are to be added: the "
-                "function has to return the same shape for all rows"
+                f"values of shapes {shape_of(left)} and {shape_of(right)} cannot be added: the "
+                "function must return the same shape for all rows"
             )
         return self.op(left, right)
 
 
 def shape_of(value: Any) -> tuple[int, ...] | None:
-    """Of an array or a number; None of anything else, such as a list, which `add` appends to."""
+    """Return the shape of an array or number; None for other values, such as lists."""
     return np.shape(value) if isinstance(value, np.ndarray | np.generic | complex) else None
 
 
 def _same(thing: Any) -> Any:
-    """A function as a key; what has no hash is the same only as itself."""
+    """Return a function as a key; one without a hash equals only itself."""
     try:
         hash(thing)
     except TypeError:
@@ -107,7 +107,7 @@ def _same(thing: Any) -> Any:
 class GradientOf:
     """A problem's own gradient as the function of a block of its row numbers.
 
-    Two of one problem are one: it is sent to workers once.
+    Two of one problem are equal: the problem is sent to workers once.
     """
 
     def __init__(self, problem: Any) -> None:
@@ -120,28 +120,28 @@ class GradientOf:
         return id(self.problem)
 
     def __getstate__(self) -> dict[str, Any]:
-        # a problem by a gradient is sent without its objective, which workers do not ask for
+        # a problem by a gradient is sent without its objective, which workers do not use
         sent = getattr(self.problem, "for_process", lambda: self.problem)()
         return {"problem": sent}
 
     @property
     def users(self) -> tuple[Any, ...]:
-        """What of it is the user's."""
+        """The user's objects in it."""
         found: tuple[Any, ...] = getattr(self.problem, "users", (self.problem,))
         return found
 
     def __call__(self, index: np.ndarray, rows: Any, w: np.ndarray) -> np.ndarray:
-        """The sum of the rows' gradients."""
+        """Return the sum of the rows' gradients."""
         out = np.zeros(len(w))
         self.problem.gradient(w, index, out)
         return out
 
 
 class DifferenceOf(GradientOf):
-    """Sum over the drawn rows of the gradient now less that at the version last used.
+    """Sum over the drawn rows of the present gradient minus that at the version last used.
 
     A row that was never used has a history of zero. Source: Soori et al. 2019 (ASYNC), ASAGA,
-    where gradients of the past are not stored but computed again from the model of then. For
+    where past gradients are not stored but computed again from the past model. For
     ``map_with_index(..., history=True)``.
     """
 
@@ -152,7 +152,7 @@ class DifferenceOf(GradientOf):
         return hash((DifferenceOf, id(self.problem)))
 
     def __call__(self, index: np.ndarray, rows: Any, w: Handle) -> np.ndarray:  # type: ignore[override]
-        """The difference of the sums."""
+        """Return the difference of the sums."""
         total = super().__call__(index, rows, w.value)
         for old, places in w.groups():
             if old is not None:

@@ -7,10 +7,10 @@
 
 Ownership. The caller makes each socket pair, and closes the member's end once the member has it:
 so end of file means death. A parcel's shared memory is made when the first worker needs it, and
-lives as long as the shelf has the thing or a worker maps it. A member belongs to this executor
-until it is released, when it has no task, or dismissed, in the middle of one. Who dies is replaced
-under the same number, unless it dies again and again without a task: what kills workers in tasks
-ends by the retries of a task, as an error that names it.
+lives as long as the shelf has the object or a worker maps it. A member belongs to this executor
+until it is released (without a task) or dismissed (in the middle of one). A dead worker is replaced
+under the same number, unless it dies repeatedly without a task. If a task kills its workers, its
+retries end in an error that names it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from hogshare.tasks.executor import Event, Joined, Lost, Remote
 from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Task
 
-START_SECONDS = 60.0  # that a process may take to come up on a busy machine
+START_SECONDS = 60.0  # limit for a process to come up on a busy machine
 VAIN_STARTS = 3  # deaths in a row outside of tasks, after which a worker is not replaced
-GRACE_SECONDS = 0.1  # that closing waits for tasks to end
-CAPACITY = 1 << 22  # bytes of a socket's queue, or what the system allows: nobody waits to send
+GRACE_SECONDS = 0.1  # for which closing waits for tasks to end
+CAPACITY = 1 << 22  # bytes of a socket's queue, if the system allows it: sends never wait
 
 
 @dataclass
@@ -48,7 +48,7 @@ class _Worker:
     vain: int = 0  # deaths under this number, in a row, outside of tasks
 
     def __del__(self) -> None:
-        self.sock.close()  # of a context that is dropped without `close`: the member ends too
+        self.sock.close()  # if a context is dropped without `close`, the member ends too
 
 
 class ProcessExecutor(Remote):
@@ -60,92 +60,92 @@ class ProcessExecutor(Remote):
         super().__init__(shelf)
         self._workers: dict[int, _Worker] = {}
         self._news: list[Event] = []
-        self._poller: select.poll | None = None  # of all sockets; None: they have changed
+        self._poller: select.poll | None = None  # for all sockets; None: they have changed
         self._whose: dict[int, int] = {}
         with DeferredSignals():
             for worker, member in enumerate(current_crew().hire(n_workers)):
                 self._workers[worker] = self._engaged(worker, member)
-            for there in self._workers.values():  # so that no task waits for a process to start
-                self._wait_until_up(there)
+            for one in self._workers.values():  # now: no task must wait for a process to start
+                self._wait_until_up(one)
 
     @property
     def workers(self) -> Sequence[int]:
         return sorted(self._workers)
 
     def pid(self, worker: int) -> int:
-        """Process id of a worker, once it is up."""
+        """Return the process id of a worker, once it is up."""
         self._wait_until_up(self._workers[worker])
         found = self._workers[worker].member.pid
         if found is None:
-            raise RuntimeError(f"worker {worker} is gone")
+            raise RuntimeError(f"worker {worker} is gone: it has no process id.")
         return found
 
     def submit(self, worker: int, task: Task) -> None:
-        there = self._workers[worker]
+        target = self._workers[worker]
         self._pack(task.needs)
         with DeferredSignals():
-            self._wait_until_up(there)
+            self._wait_until_up(target)
             order = self._order(worker, task, self._sent.missing(worker, task.needs))
             arenas = [parcel.arena for parcel in order.parcels.values()]
-            there.task = task.number
+            target.task = task.number
             with contextlib.suppress(OSError):  # it is gone: `poll` reports it
-                wire.send(there.sock, order, [one.fileno() for one in arenas if one is not None])
+                wire.send(target.sock, order, [one.fileno() for one in arenas if one is not None])
 
     def _parcel(self, key: Key) -> Parcel:
         return Parcel.of("function", self._shelf.things[key], remedy=self.remedy)
 
     def poll(self, seconds: float | None) -> list[Event]:
-        busy = any(there.task is not None for there in self._workers.values())
+        busy = any(one.task is not None for one in self._workers.values())
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
-            rest = 0.0 if deadline is None else max(0.0, deadline - time.monotonic())
+            left = 0.0 if deadline is None else max(0.0, deadline - time.monotonic())
             wait = bool(busy and not self._news and seconds != 0.0)
-            ready = self._ready(wait, None if deadline is None else rest)
+            ready = self._ready(wait, None if deadline is None else left)
             with DeferredSignals():
                 for worker in ready:
                     self._read(worker)
-            if self._news or not wait or (deadline is not None and rest == 0.0):
+            if self._news or not wait or (deadline is not None and left == 0.0):
                 found, self._news = self._news, []
                 return found
 
     def _ready(self, wait: bool, seconds: float | None) -> set[int]:
         if self._poller is None:
             self._poller, self._whose = select.poll(), {}
-            for worker, there in self._workers.items():
-                for fd in (there.sock.fileno(), there.member.fileno()):
+            for worker, one in self._workers.items():
+                for fd in (one.sock.fileno(), one.member.fileno()):
                     self._poller.register(fd, select.POLLIN)
                     self._whose[fd] = worker
         milliseconds = 0.0 if not wait else None if seconds is None else 1e3 * seconds
         return {self._whose[fd] for fd, _ in self._poller.poll(milliseconds)}
 
     def _read(self, worker: int) -> None:
-        there = self._workers[worker]
-        failed = [m for m in there.member.poll() if isinstance(m, TaskFailed)]
+        target = self._workers[worker]
+        failed = [m for m in target.member.poll() if isinstance(m, TaskFailed)]
         if failed:
             self._lose(worker, f"has failed: {failed[0].summary}")
             return
-        if not select_readable(there.sock, 0.0):
-            if not there.member.alive:
-                self._lose(worker, there.member.death or "is gone")
+        if not select_readable(target.sock, 0.0):
+            if not target.member.alive:
+                self._lose(worker, target.member.death or "is gone")
             return
         try:
-            outcome, _ = wire.receive(there.sock)
+            outcome, _ = wire.receive(target.sock)
         except (EOFError, OSError):
-            there.member.poll()
+            target.member.poll()
             deadline = time.monotonic() + 1.0
-            while there.member.alive and time.monotonic() < deadline:
-                time.sleep(0.001)  # its two sockets end one after the other
-                there.member.poll()
-            self._lose(worker, there.member.death or "is gone")
+            while target.member.alive and time.monotonic() < deadline:
+                time.sleep(0.001)  # its two sockets reach end of file one after another
+                target.member.poll()
+            self._lose(worker, target.member.death or "is gone")
             return
         except (pickle.UnpicklingError, AttributeError, ImportError) as error:
-            self._lose(worker, f"has answered what cannot be read ({error})")
+            self._lose(worker, f"has sent an answer that cannot be read ({error})")
             return
-        there.task, there.vain = None, 0
+        target.task, target.vain = None, 0
         self._news.append(self._back(worker, outcome))
 
     def _lose(self, worker: int, why: str) -> None:
-        """Say that a worker is gone, and put another in its place."""
+        """Report that a worker is gone, and replace it."""
         gone = self._workers.pop(worker)
         self._sent.end(worker)
         self._poller = None
@@ -157,7 +157,7 @@ class ProcessExecutor(Remote):
         if vain >= VAIN_STARTS:
             warnings.warn(
                 f"worker {worker} {why}: {vain} times in a row its process has ended without a "
-                "task, and it is not replaced any more",
+                "task, so it is no longer replaced",
                 RuntimeWarning,
                 stacklevel=users_line(),
             )
@@ -177,30 +177,30 @@ class ProcessExecutor(Remote):
         self._poller = None
         return _Worker(member, ours)
 
-    def _wait_until_up(self, there: _Worker) -> None:
-        """Who is not up reads nothing, and is handed its socket by who polls it."""
+    def _wait_until_up(self, target: _Worker) -> None:
+        """Wait until a worker's process is up, and poll it: only then does it get its socket."""
         deadline = time.monotonic() + START_SECONDS
-        while there.member.pid is None and there.member.alive and time.monotonic() < deadline:
-            select_readable(there.member, 0.1)
-            there.member.poll()
+        while target.member.pid is None and target.member.alive and time.monotonic() < deadline:
+            select_readable(target.member, 0.1)
+            target.member.poll()
 
     def _let_end(self) -> None:
-        """Give tasks a moment: who is ended in the middle of one has to be started anew."""
+        """Give tasks a moment to end: a member ended in the middle of one must be started anew."""
         end = time.monotonic() + GRACE_SECONDS
-        while any(there.task is not None for there in self._workers.values()):
-            rest = end - time.monotonic()
-            if rest <= 0.0:
+        while any(one.task is not None for one in self._workers.values()):
+            left = end - time.monotonic()
+            if left <= 0.0:
                 return
-            self.poll(rest)
+            self.poll(left)
 
     def close(self) -> None:
         with DeferredSignals():
             self._let_end()
-            crew, there = current_crew(), list(self._workers.values())
-            for one in there:
+            crew, members = current_crew(), list(self._workers.values())
+            for one in members:
                 one.sock.close()
-            crew.dismiss([one.member for one in there if one.task is not None])
-            crew.release([one.member for one in there if one.task is None])
+            crew.dismiss([one.member for one in members if one.task is not None])
+            crew.release([one.member for one in members if one.task is None])
             self._workers.clear()
             self._parcels.clear()
             self._poller = None

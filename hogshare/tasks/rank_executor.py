@@ -6,11 +6,12 @@
             <-- Outcome -------------------------------
 
 All ranks make the same context, and so begin a call that lasts until rank 0 closes it
-(`hogshare.runtimes.mpi.calls`). A partition goes to a rank once, as a recipe. A rank that dies ends
-the job, as MPI has it.
+(`hogshare.runtimes.mpi.calls`). A partition goes to a rank once, as a recipe. If a rank dies, the
+job ends, as MPI requires.
 
-Who writes: rank 0 orders, the others outcomes, each in its calling thread. A rank has one task at a
-time. Who frees: a rank lets go of what an order says, and of everything when the call is over.
+Writers: rank 0 sends orders, the others send outcomes, each in its calling thread. A rank has one
+task at a time. Freeing: a rank drops the objects that an order lists, and all when the call is
+over.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ PART = "part"  # the kind of a partition's key
 
 
 class Job:
-    """The ranks of a context, which have all made it; one of them leads.
+    """The ranks of a context, which all ranks make; rank 0 leads.
 
-    Raises ValueError if there is one rank only; RankMissing if a rank does not make it in time;
-    RanksDiffer if ranks have other versions of something.
+    Raises ValueError if there is only one rank; RankMissing if a rank does not make the context in
+    time; RanksDiffer if ranks have different versions of a package.
     """
 
     def __init__(self, runtime: MPI) -> None:
         call = runtime.hold("AsyncContext")
         if call is None:
             raise ValueError(
-                "workers='mpi' takes two ranks at least, one to hand out tasks and the others to "
+                "workers='mpi' takes at least two ranks, one to hand out tasks and the others to "
                 "run them, and there is one: start several, as mpiexec -n 4 python -m mpi4py "
                 "script.py does."
             )
@@ -62,15 +63,15 @@ class Job:
 
     @property
     def leads(self) -> bool:
-        """Whether this is the rank that hands out tasks."""
+        """Whether this rank hands out the tasks."""
         return self.call.talk.rank == 0
 
     def serve(self) -> None:
-        """Run tasks until the rank that leads has closed its context.
+        """Run tasks until the leading rank has closed its context.
 
-        Raises what that rank has raised, if it has.
+        Raises that rank's exception, if it has raised one.
         """
-        # imported here: it looks at all libraries there are, for a millisecond or two
+        # imported late: it scans all loaded libraries, for a millisecond or two
         from threadpoolctl import threadpool_limits
 
         store = Store()
@@ -83,15 +84,15 @@ class Job:
                 _answer(call, follow(letter.content, store))
 
     def spread(self, thing: Any = None) -> Any:
-        """Have all have something of the rank that leads, once its context is closed."""
+        """Send an object of the leading rank to all ranks, once its context is closed."""
         with self.call as call:
             return call.spread(OUTCOME, thing)
 
 
 class RankExecutor(Remote):
-    """The executor of the rank that leads.
+    """The executor of the leading rank.
 
-    n_workers : ranks that run tasks; None: all but this one
+    n_workers : number of ranks that run tasks; None: all but this one
 
     Raises ValueError if there are fewer.
     """
@@ -100,16 +101,16 @@ class RankExecutor(Remote):
     workers: Sequence[int] = ()
 
     def __init__(self, shelf: Shelf, job: Job, n_workers: int | None) -> None:
-        there = job.call.talk.size - 1
-        if n_workers is not None and n_workers > there:
-            with job.call:  # the others, who serve, raise it too
+        n_others = job.call.talk.size - 1
+        if n_workers is not None and n_workers > n_others:
+            with job.call:  # the serving ranks raise it too
                 raise ValueError(
-                    f"n_workers is {n_workers}, and of {there + 1} ranks {there} can run tasks, "
-                    "for rank 0 hands them out: start one rank more than workers."
+                    f"n_workers is {n_workers}, and of {n_others + 1} ranks {n_others} can run "
+                    "tasks, as rank 0 hands them out: start one rank more than workers."
                 )
         super().__init__(shelf)
         self._call, self._busy = job.call, set[int]()
-        self.workers = range(there if n_workers is None else n_workers)
+        self.workers = range(n_others if n_workers is None else n_workers)
         self._is_open = True
         for worker in self.workers:
             self._sent.begin(worker)
@@ -132,10 +133,10 @@ class RankExecutor(Remote):
     def poll(self, seconds: float | None) -> list[Event]:
         if not self._busy:
             return []
-        with DeferredSignals() as held:
+        with DeferredSignals() as deferred:
 
             def come() -> list[Event] | None:
-                held.deliver()
+                deferred.deliver()
                 return self._come() or None
 
             found = self._call.talk.wait_for(come, seconds)
@@ -152,14 +153,14 @@ class RankExecutor(Remote):
         return found
 
     def fail(self, error: BaseException) -> None:
-        """Have the others raise what has ended the context."""
+        """Have the other ranks raise the error that has ended the context."""
         if self._is_open:
             self._is_open = False
-            missed_calls.taken()  # in the block only this rank states anything
+            missed_calls.taken()  # other ranks make no calls in the with block
             self._call.fail(error)
 
     def close(self) -> None:
-        """As `Executor.close`; a task that a rank is at is not interrupted."""
+        """As `Executor.close`; a rank's present task is not interrupted."""
         if self._is_open:
             self._is_open = False
             missed_calls.taken()
@@ -168,7 +169,7 @@ class RankExecutor(Remote):
 
 
 def follow(order: Order, store: Store) -> TaskOutcome:
-    """On a rank that serves: do a task with what came along and what is there."""
+    """Run a task on a serving rank, with the order's objects and those of its store."""
     task = order.task
     try:
         store.take(order, _made)
@@ -176,7 +177,7 @@ def follow(order: Order, store: Store) -> TaskOutcome:
         if may_be_a_signal_s(error):
             raise
         return TaskOutcome.failed(task.number, line_of(error))
-    store.things[task.data] = None  # its partitions are at hand, as blocks
+    store.things[task.data] = None  # its partitions come as blocks
     blocks: dict[int, Block] = {p: store.things[PART, task.data, p] for p in task.sizes}
     return work(task, store, blocks)
 
@@ -189,5 +190,5 @@ def _made(content: bytes) -> Any:
 def _answer(call: Call, outcome: TaskOutcome) -> None:
     try:
         call.post(0, OUTCOME, outcome)
-    except Exception as error:  # it is pickled first
+    except Exception as error:  # pickling failed, before anything was sent
         call.post(0, OUTCOME, outcome.unsent(error))

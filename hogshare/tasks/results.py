@@ -1,4 +1,4 @@
-"""What the caller collects: values with their attributes, and errors of tasks."""
+"""Results of tasks: values with their attributes, and errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Result:
-    """What a task gave.
+    """The result of a task.
 
     Source: the attributes of Soori et al. 2019 (ASYNC), ``ASYNCcollectAll`` of Table I.
 
@@ -18,15 +18,15 @@ class Result:
         The fold of the function's values over the drawn rows of the worker's partitions.
     worker : int
     staleness : int
-        Results of others that were accepted between the task's submission and its coming back.
+        Number of other results that were accepted between the task's submission and its return.
     n_samples : int
-        Rows that were drawn, over all partitions of the task.
+        Number of drawn rows, over all partitions of the task.
     partitions : tuple of int
-        Which those are.
+        Numbers of these partitions.
     seconds : float
-        That the task took, on the worker.
+        Duration of the task on the worker.
     number : int
-        Of the context's tasks, in the order of submission.
+        Number among the context's tasks, in the order of submission.
     """
 
     value: Any
@@ -39,7 +39,7 @@ class Result:
 
 
 class TaskError(RuntimeError):
-    """A task has raised, or could not be done; its traceback in the worker is in the message.
+    """A task has raised, or could not be done; the message has the worker's traceback.
 
     Attributes
     ----------
@@ -54,6 +54,6 @@ class TaskError(RuntimeError):
 
 @dataclass(frozen=True)
 class TaskFailure:
-    """Stands among results for a task that has no value."""
+    """The result of a task without a value."""
 
     error: TaskError

@@ -1,7 +1,7 @@
 """Step sizes of methods on tasks: functions of the update's number and of the result.
 
 A rule is any ``step(k, result) -> float``: k counts updates of the model from 0, and the result
-knows how stale it is.
+has its staleness.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ StepRule = Callable[[int, Result], float]
 
 
 def constant(size: float) -> StepRule:
-    """The same at each update: of SAGA and ASAGA, as in the paper.
+    """Return a constant step, for SAGA and ASAGA, as in the paper.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def constant(size: float) -> StepRule:
 
 
 def falling(first: float) -> StepRule:
-    """``first / sqrt(k + 1)``: of synchronous SGD, as in the paper; k counts rounds.
+    """Return ``first / sqrt(k + 1)``, for synchronous SGD, as in the paper; k counts rounds.
 
     Examples
     --------
@@ -43,9 +43,9 @@ def falling(first: float) -> StepRule:
 
 
 def falling_per_worker(first: float, n_workers: int) -> StepRule:
-    """``first / P / sqrt(k // P + 1)``: of ASGD with P workers, as in the paper; k counts updates.
+    """Return ``first / P / sqrt(k // P + 1)``, for ASGD with P workers; k counts updates.
 
-    Dividing by the number of workers is the paper's heuristic for what asynchrony costs.
+    As in the paper, whose heuristic for the cost of asynchrony is the division by P.
 
     Examples
     --------
@@ -59,11 +59,12 @@ def falling_per_worker(first: float, n_workers: int) -> StepRule:
 
 
 def damped(rule: StepRule) -> StepRule:
-    """Another rule's step over one plus the result's staleness: late results step less.
+    """Return another rule's step, divided by one plus the result's staleness.
 
-    In place of dividing all steps by the number of workers: who is alone takes whole ones. Source:
+    It replaces the division of all steps by the number of workers: a lone worker takes whole steps.
+    Source:
     Zhang, Gupta, Lian and Liu, "Staleness-aware async-SGD for distributed deep learning", IJCAI
-    2016; their divisor is the staleness, ours is that plus one, of a count from 0.
+    2016; their divisor is the staleness, ours is that plus one, as our count begins at 0.
 
     Examples
     --------
@@ -76,19 +77,19 @@ def damped(rule: StepRule) -> StepRule:
 
 
 def step_rule(step: Any, of_number: Callable[[float], StepRule], safe: float | None) -> StepRule:
-    """The rule that is meant: a function as it is, a number by `of_number`, None by `safe`.
+    """Return the rule for `step`: a function itself, a number by `of_number`, None by `safe`.
 
     Raises
     ------
     ValueError
-        If nothing is given and nothing is known to be safe.
+        If `step` and `safe` are both None.
     TypeError
-        If it is neither.
+        If `step` is neither a function nor a number.
     """
     if step is None:
         if safe is None:
             raise ValueError(
-                "step has to be given: how curved a problem by a gradient is, is not known."
+                "step has to be given for a problem by a gradient, as its curvature is unknown."
             )
         return of_number(safe)
     if callable(step):

@@ -1,9 +1,9 @@
-"""What tasks need besides their numbers, by key: plans, partitions, versions of broadcasts.
+"""The objects that tasks need, by key: plans, partitions, versions of broadcasts.
 
-Who writes: the caller's thread alone puts things here and drops them. Who reads: executors, which
-bring a thing to a worker with the first task that needs it there, and what `Sent` says is needed no
-more with the next. Who frees: the caller drops plans that are out of use and versions that no row
-refers to, and everything at the end.
+Writers: only the caller's thread adds and drops objects. Readers: executors, which send an object
+to a worker with the first task that needs it, and the keys of dropped ones (`Sent`) with the next
+task. Freeing: the caller drops unused plans and versions to which no row refers, and everything at
+the end.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from hogshare.tasks.work import Key
 
 
 class Shelf:
-    """The caller's things."""
+    """The caller's objects, by key."""
 
     def __init__(self) -> None:
         self.things: dict[Key, Any] = {}
-        self.on_drop: list[Callable[[Key], object]] = []  # of what is dropped
+        self.on_drop: list[Callable[[Key], object]] = []  # called with each dropped key
 
     def put(self, key: Key, thing: Any) -> None:
-        """Have a thing ready for tasks."""
+        """Add an object."""
         self.things[key] = thing
 
     def drop(self, key: Key) -> None:
-        """Have it no longer."""
+        """Drop an object, and notify the listeners."""
         if self.things.pop(key, None) is not None:
-            for tell in self.on_drop:
-                tell(key)
+            for notify in self.on_drop:
+                notify(key)
 
     def clear(self) -> None:
-        """Have nothing any longer, and tell nobody: workers have ended."""
+        """Drop all objects without notification: workers have ended."""
         self.on_drop.clear()
         self.things.clear()
 
 
 class Sent:
-    """Which of the caller's things each worker has, where workers have copies."""
+    """The keys of the caller's objects of which each worker has a copy."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._known: dict[Any, set[Key]] = {}
@@ -46,23 +46,23 @@ class Sent:
         shelf.on_drop.append(self._drop)
 
     def begin(self, worker: Any) -> None:
-        """A worker that has nothing."""
+        """Register a worker without objects."""
         self._known[worker], self._gone[worker] = set(), []
 
     def end(self, worker: Any) -> None:
-        """A worker that is there no more."""
+        """Remove a worker that is gone."""
         self._known.pop(worker, None)
         self._gone.pop(worker, None)
 
     def missing(self, worker: Any, needs: Iterable[Key]) -> list[Key]:
-        """What of its needs a worker has not; it is taken to be sent now."""
+        """Return the keys that a worker lacks, and count them as sent."""
         known = self._known[worker]
         found = sorted((key for key in needs if key not in known), key=str)
         known.update(found)
         return found
 
     def forget(self, worker: Any) -> list[Key]:
-        """What a worker need not keep any longer; it is taken to be told now."""
+        """Return the keys that a worker should drop, and count it as notified."""
         gone, self._gone[worker] = self._gone[worker], []
         return gone
 

@@ -1,9 +1,9 @@
 """Tasks on a virtual clock: real values, modelled times, all in the caller's thread.
 
-A task is computed when it is submitted, since nothing that it reads can change, and comes back when
-the clock says so: after the model's way to the worker, reading, the block time of the `Simulator`
-times the worker's slowness, what a straggler sleeps, writing, and the way back. Time goes on while
-the caller waits, and at no other moment. Workers join, leave and die as the churn says.
+A task is computed when it is submitted, since nothing that it reads can change. It comes back after
+the virtual times of the model's transfer to the worker, of reading, of the `Simulator`'s block time
+multiplied by the worker's slowness, of a straggler's sleep, of writing, and of the transfer back.
+Time passes only while the caller waits. The `Churn` says when workers join, leave and die.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from hogshare.tasks.executor import Back, Event, Executor, Joined, Lost, bytes_w
 from hogshare.tasks.store import Sent, Shelf
 from hogshare.tasks.work import Store, Task, work
 
-# what of a simulator tasks have no use for: polls, readings in parts, where clocks are kept
+# parameters of a simulator that tasks do not use
 UNUSED = ("poll", "parts", "placement", "overlay", "watch", "watch_seconds")
 
 
 class VirtualExecutor(Executor):
     """The executor of a simulated run.
 
-    Raises ValueError if the simulator says what has no meaning for tasks, or of workers that there
-    are not.
+    Raises ValueError if the simulator sets a parameter that tasks do not use, or names workers that
+    do not exist.
     """
 
     name = "simulator"
@@ -46,10 +46,10 @@ class VirtualExecutor(Executor):
         self._seconds = 0.0
         self._order = 0
         self._events: list[tuple[float, int, Event | int]] = []  # an int: a worker wishes to leave
-        self._there: set[int] = set()
+        self._present: set[int] = set()
         self._done = [0] * n_workers
         self._idle_since: dict[int, float] = {}
-        self._task: dict[int, int] = {}  # task in hand of each worker
+        self._task: dict[int, int] = {}  # by worker: its present task
         self._leaving: set[int] = set()
         for at, what, worker in simulator.churn.schedule(n_workers):
             if what == JOIN:
@@ -65,7 +65,7 @@ class VirtualExecutor(Executor):
 
     @property
     def workers(self) -> Sequence[int]:
-        return sorted(self._there)
+        return sorted(self._present)
 
     def submit(self, worker: int, task: Task) -> None:
         network, s = self._simulator.network, self._simulator
@@ -88,16 +88,17 @@ class VirtualExecutor(Executor):
         self._push(ends + network.up(worker).seconds(up), Back(outcome))
 
     def poll(self, seconds: float | None) -> list[Event]:
-        """As `Executor.poll`: the clock goes on to the first event within so long."""
-        rest = math.inf if seconds is None else seconds
+        """As `Executor.poll`: the clock advances to the first event within `seconds`."""
+        longest = math.inf if seconds is None else seconds
         if seconds and not self._task:
-            rest = math.inf  # nothing but who comes and goes can happen
-        until, found = self._seconds + rest, list[Event]()
+            longest = math.inf  # only arrivals and departures of workers are left
+        until, found = self._seconds + longest, list[Event]()
         while self._events and not found and self._events[0][0] <= until:
             at = self._events[0][0]
             if at == math.inf:
                 raise SimulationError(
-                    "nothing more can happen: a link delivers nothing, and all tasks wait for it."
+                    "nothing more can happen: all tasks wait for a link that delivers nothing; "
+                    "give the Simulator's network links that deliver."
                 )
             self._seconds = max(self._seconds, at)
             self._check_time()
@@ -113,14 +114,14 @@ class VirtualExecutor(Executor):
         limit = self._simulator.seconds
         if limit is not None and self._seconds > limit:
             raise SimulationError(
-                f"the simulated time of {limit:g} seconds is over: take a Simulator with more "
-                "seconds, or end the loop by `context.seconds`."
+                f"the simulated time of {limit:g} seconds is over: pass a larger "
+                "Simulator(seconds=), or end the loop by `context.seconds`."
             )
 
     def _happen(self, event: Event | int) -> list[Event]:
-        """What an event comes to: nothing, if its worker is gone."""
+        """Apply an event, and return the events to report: none if its worker is gone."""
         if isinstance(event, Joined):
-            self._there.add(event.worker)
+            self._present.add(event.worker)
             self._sent.begin(event.worker)
             return [event]
         if isinstance(event, Lost):
@@ -140,9 +141,9 @@ class VirtualExecutor(Executor):
         return [event, *left]
 
     def _lose(self, worker: int, why: str) -> list[Event]:
-        if worker not in self._there:
+        if worker not in self._present:
             return []
-        self._there.remove(worker)
+        self._present.remove(worker)
         self._sent.end(worker)
         lost = self._task.pop(worker, None)
         return [Lost(worker, why, () if lost is None else (lost,))]
@@ -164,10 +165,10 @@ def _check(simulator: Simulator, n_workers: int) -> None:
     plain = Simulator()
     for entry in fields(Simulator):
         defaults[entry.name] = getattr(plain, entry.name)
-    said = [name for name in UNUSED if getattr(simulator, name) != defaults[name]]
-    if said:
+    given = [name for name in UNUSED if getattr(simulator, name) != defaults[name]]
+    if given:
         raise ValueError(
-            f"a Simulator of tasks takes no {', '.join(said)}: it has block_time, slowness, "
+            f"a Simulator of tasks takes no {', '.join(given)}: it has block_time, slowness, "
             "network, read_seconds, write_seconds, churn, seconds and seed."
         )
     if simulator.network.ceiling < math.inf:
@@ -177,5 +178,5 @@ def _check(simulator: Simulator, n_workers: int) -> None:
     if simulator.slowness is not None and len(simulator.slowness) != n_workers:
         raise ValueError(
             f"slowness has {len(simulator.slowness)} entries, and there are {n_workers} workers: "
-            "give a factor for each."
+            "pass a factor for each."
         )

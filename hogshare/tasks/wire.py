@@ -1,8 +1,8 @@
-"""Objects over a socket, the bytes of their arrays beside their pickle: no copy on either side.
+"""Objects over a socket, with the bytes of their arrays outside the pickle: neither end copies.
 
-A message is a header, the lengths of its buffers, a pickle (protocol 5), and the buffers. Both ends
-are processes that the caller started, of one user, and nobody else can connect to an unnamed socket
-pair: so pickles are safe here. Who frees: whoever receives owns the descriptors that came along.
+A message is a header, the lengths of its buffers, a pickle (protocol 5), and the buffers. Pickles
+are safe: both ends are processes of one user, started by the caller, and no other process can
+connect to an unnamed socket pair. Freeing: the receiver owns the descriptors of a message.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 
 HEADER = struct.Struct("=QII")  # bytes of the pickle, number of buffers, number of descriptors
 MAX_FDS = 250
-MAX_PARTS = 512  # of one call, below the system's limit
+MAX_PARTS = 512  # in one call, below the system's limit
 
 
 def send(sock: socket.socket, thing: Any, fds: Sequence[int] = ()) -> None:
-    """Send an object, and descriptors with it; wait until the other end has room for all of it.
+    """Send an object and descriptors; wait until the socket has taken all of it.
 
     Raises OSError if the other end is gone.
     """
@@ -62,10 +62,10 @@ def receive(sock: socket.socket) -> tuple[Any, list[int]]:
 
 def _exactly(sock: socket.socket, n_bytes: int) -> memoryview:
     taken = np.empty(n_bytes, np.uint8).data  # not zeroed, as a bytearray would be
-    rest = taken
-    while len(rest):
-        count = sock.recv_into(rest)
+    left = taken
+    while len(left):
+        count = sock.recv_into(left)
         if not count:
             raise EOFError
-        rest = rest[count:]
+        left = left[count:]
     return taken

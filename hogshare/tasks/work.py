@@ -1,7 +1,7 @@
-"""What a worker does with a task, on whatever executor: draw, call, fold, say what came of it.
+"""A worker's work on a task, on any executor: draw rows, call the function, fold, report.
 
-Who writes: the caller makes a `Task`, which nobody changes; a worker its own `Store` and the
-`TaskOutcome`. Who frees: the caller says which things of a store are needed no more.
+Writers: the caller makes a `Task`, which never changes; a worker writes its own `Store` and the
+`TaskOutcome`. Freeing: the caller lists the objects that a store should drop.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from hogshare.tasks.draws import draws_of_task
 from hogshare.tasks.handles import Handle
 from hogshare.tasks.plans import TaskPlan
 
-Key = tuple[Any, ...]  # of a thing that tasks need: its kind, and numbers
+Key = tuple[Any, ...]  # of an object that tasks need: its kind, and numbers
 VALUE = "value"  # the kind of a broadcast's version
 
 
 @dataclass(frozen=True)
 class Value:
-    """A broadcast of a task: which variable, which version, and the versions of the drawn rows."""
+    """A broadcast of a task: variable, version, and the versions of the drawn rows."""
 
     variable: int
     version: int
     rows: dict[int, np.ndarray] | None = None  # by partition, in the order of its draw
 
     def key(self, version: int) -> Key:
-        """Of a version of it."""
+        """Return the key of one of its versions."""
         return VALUE, self.variable, version
 
     @property
@@ -47,12 +47,12 @@ class Value:
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker is asked for; wherever it runs, and how often, it gives the same value.
+    """A task, which gives the same value on any worker, and however often it is run.
 
-    number : of the context's tasks
-    plan, data : of a `TaskPlan` and of `Partitions`
-    seed, round : what its draws depend on, with the partitions
-    sizes : its partitions, and how many rows each has
+    number : its number among the context's tasks
+    plan, data : keys of a `TaskPlan` and of `Partitions`
+    seed, round : these and the partitions determine its draws
+    sizes : number of rows of each of its partitions
     starts : number of the first row of each
     sleep : seconds that a straggler sleeps before it computes
     """
@@ -69,17 +69,17 @@ class Task:
 
     @property
     def needs(self) -> set[Key]:
-        """Keys of all things that have to be there."""
+        """Keys of all objects that the task needs."""
         return {self.plan, self.data}.union(*(value.needs for value in self.values))
 
 
 @dataclass(frozen=True)
 class Order:
-    """A task, what it needs that the worker has not, and what the worker need not keep.
+    """A task, with the objects that the worker lacks, and the keys that it should drop.
 
-    parcels : packed things, as `Store.take` opens them
+    parcels : packed objects, which `Store.take` opens
     values : versions of broadcasts
-    context : whose, where a worker has tasks of several
+    context : name of the context, if a worker has tasks of several
     """
 
     task: Task
@@ -91,12 +91,12 @@ class Order:
 
 @dataclass(frozen=True)
 class TaskOutcome:
-    """What came of a task.
+    """The outcome of a task.
 
-    number : of the task
-    n_samples : rows that were drawn
-    seconds : that it took, sleep included
-    waited : seconds since the worker had ended its last task; 0 for its first
+    number : number of the task
+    n_samples : number of drawn rows
+    seconds : duration of the task, sleep included
+    waited : seconds since the end of the worker's last task; 0 for its first
     error : a line and a traceback, if it raised
     """
 
@@ -109,43 +109,43 @@ class TaskOutcome:
 
     @classmethod
     def failed(cls, number: int, line: str, seconds: float = 0.0) -> TaskOutcome:
-        """Of a task that has come to nothing, for what a line says."""
+        """Return the outcome of a task that has failed for the reason in `line`."""
         return cls(number, None, 0, seconds, 0.0, (line, f"{line}\n"))
 
     def unsent(self, error: BaseException) -> TaskOutcome:
-        """What is sent in place of one whose value cannot be."""
+        """Return the outcome to send if the value of this one cannot be sent."""
         line = f"what the task returned cannot be sent: {line_of(error)}"
         return TaskOutcome.failed(self.number, line, self.seconds)
 
 
 @dataclass
 class Store:
-    """What a worker has at hand, by key."""
+    """A worker's objects, by key."""
 
     things: dict[Key, Any] = field(default_factory=dict)
-    ended: float | None = None  # when its last task did
+    ended: float | None = None  # when the last task ended
 
     def take(self, order: Order, opened: Callable[[Any], Any] = pickle.loads) -> None:
-        """Let go of what an order says, and have at hand what came with it: values, read-only."""
+        """Drop the objects that an order lists, and add those that it brings; values read-only."""
         for key in order.forget:
             self.things.pop(key, None)
         for key, parcel in order.parcels.items():
             self.things[key] = opened(parcel)
         for key, array in order.values.items():
-            kept = np.asarray(array).view()
-            kept.flags.writeable = False
-            self.things[key] = kept
+            value = np.asarray(array).view()
+            value.flags.writeable = False
+            self.things[key] = value
 
     def lacks(self, task: Task) -> set[Key]:
-        """What a task needs and is not here."""
+        """Return the keys of the objects that a task needs and the store lacks."""
         return {key for key in task.needs if key not in self.things}
 
 
 def work(task: Task, store: Store, blocks: dict[int, Block] | None = None) -> TaskOutcome:
-    """Do a task.
+    """Run a task and return its outcome.
 
-    store : with everything that the task needs
-    blocks : its partitions, where they do not come from the store
+    store : has all objects that the task needs
+    blocks : its partitions, if they do not come from the store
     """
     began = time.perf_counter()
     waited = 0.0 if store.ended is None else began - store.ended
@@ -163,7 +163,7 @@ def work(task: Task, store: Store, blocks: dict[int, Block] | None = None) -> Ta
 
 
 def line_of(raised: BaseException) -> str:
-    """An exception in a line, even if it cannot say what it is."""
+    """Describe an exception in a line, even if its own text raises."""
     try:
         return f"{type(raised).__name__}: {raised}"
     except Exception:
@@ -171,10 +171,10 @@ def line_of(raised: BaseException) -> str:
 
 
 def may_be_a_signal_s(raised: BaseException) -> bool:
-    """Whether it may end the caller's program, and not only a task: Ctrl-C, or an exit at SIGTERM.
+    """Whether an exception may be the program's end (Ctrl-C, SIGTERM), not only the task's.
 
-    What runs a task in the caller's main thread cannot distinguish these from what the task raises.
-    Handlers of signals run in no other thread, and worker processes ignore Ctrl-C.
+    In the caller's main thread these cannot be distinguished from exceptions of the task. Signal
+    handlers run in no other thread, and worker processes ignore Ctrl-C.
     """
     return (
         not isinstance(raised, Exception)
@@ -201,7 +201,7 @@ def _compute(task: Task, store: Store, blocks: dict[int, Block] | None) -> tuple
 
 
 def _given(value: Value, p: int, index: np.ndarray, store: Store) -> Any:
-    """What a function gets for a broadcast: its array, or a handle with the history of rows."""
+    """Return a broadcast as the function gets it: an array, or a handle with the rows' history."""
     array = store.things[value.key(value.version)]
     if value.rows is None:
         return array

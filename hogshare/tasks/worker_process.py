@@ -1,8 +1,8 @@
-"""A worker process: takes tasks from its socket, keeps what comes with them, answers.
+"""A worker process: receives tasks over its socket, caches their objects, sends outcomes.
 
-Who writes: the caller sends the next `Order` once it has the outcome of the last one, so that
-neither end ever waits for the other to read. Who frees: the worker forgets what an order says, and
-all of it when the caller closes the socket; memory that it maps is the caller's.
+Writers: the caller sends the next `Order` after it has the outcome of the last one, so neither end
+ever waits for the other to read. Freeing: the worker drops the objects that an order lists, and all
+when the caller closes the socket; memory that it maps is the caller's.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from hogshare.tasks.work import Order, Store, TaskOutcome, line_of, work
 
 
 def serve(channel: TaskChannel, fds: list[int]) -> None:
-    """What a member of the crew runs until the context is closed.
+    """Run tasks in a member of the crew until the context is closed.
 
-    channel : the crew's, which is not used: a caller that is gone ends this process
-    fds : the socket
+    channel : the crew's, unused: this process ends if the caller is gone
+    fds : the socket's descriptor
     """
     store = Store()
     with socket.socket(fileno=os.dup(fds[0])) as sock:
@@ -42,7 +42,7 @@ def _follow(order: Order, files: list[int], store: Store) -> TaskOutcome:
     try:
         store.take(order, lambda parcel: parcel.opened(left))
     except BaseException as error:
-        line = f"what the task needs cannot be read in a worker: {line_of(error)}"
+        line = f"a function or rows of the task cannot be read in a worker: {line_of(error)}"
         return TaskOutcome.failed(order.task.number, line)
     finally:
         for file in files:

@@ -1,7 +1,7 @@
-"""The rows of the progress table that the caller keeps of the workers of a context (STAT).
+"""The caller's progress table of a context's workers (STAT), in which a block is a task.
 
-Who writes: the caller's thread, as it hands tasks out and takes results in. Who reads: the same,
-and barriers of the user's, through `ProgressTable`. A block of the table is a task here.
+Writers: the caller's thread, when it submits tasks and receives results. Readers: the same thread,
+and barriers of the user's, through `ProgressTable`.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare.kernels import layout
+from hogshare.kernels.schedule import worker_life
 from hogshare.shm.table import ProgressTable
 
 NANO = 1e9
 
 
 class WorkerProgress:
-    """What is known of the workers.
+    """The progress table of a context.
 
-    n_workers : rows to begin with: nobody has joined yet
+    n_workers : initial number of rows; no worker has joined yet
     """
 
     def __init__(self, n_workers: int) -> None:
@@ -25,43 +26,48 @@ class WorkerProgress:
 
     @property
     def table(self) -> ProgressTable:
-        """The table as it stands, and goes on."""
+        """A live view of the table."""
         return ProgressTable(self._array)
 
     def __len__(self) -> int:
         return len(self._array)
 
     def join(self, worker: int, now: float) -> None:
-        """A worker is there, and available: at the least clock of the others."""
+        """Register a worker as available, at the least clock of the others."""
         if worker >= len(self._array):
             more = np.zeros((worker + 1 - len(self._array), layout.N_TABLE), np.int64)
             self._array = np.concatenate([self._array, more])
         table, row = self.table, self._array[worker]
         others = table.clock[table.in_run]
         row[layout.T_CLOCK] = max(row[layout.T_CLOCK], others.min(initial=1 << 62) % (1 << 62))
-        row[layout.T_STATE] = layout.WAITING
+        worker_life.apply(row, worker_life.AWAIT)
         row[layout.T_STALENESS] = 0
         row[layout.T_JOINED] = row[layout.T_HEARTBEAT] = int(now * NANO)
 
     def leave(self, worker: int) -> None:
-        """A worker is gone."""
-        self._array[worker, layout.T_STATE] = layout.DEAD
+        """Register that a worker is gone."""
+        worker_life.apply(self._array[worker], worker_life.DIE)
         self._array[worker, layout.T_STALENESS] = 0
 
     def begin(self, worker: int, version: int) -> None:
-        """A worker has been given a task, when so many results had been accepted."""
+        """Register a worker's new task.
+
+        version : number of results accepted at its submission
+        """
         row = self._array[worker]
-        row[layout.T_STATE], row[layout.T_VERSION] = layout.ACTIVE, version
+        worker_life.apply(row, worker_life.WORK)
+        row[layout.T_VERSION] = version
         row[layout.T_STALENESS] = 0
 
     def end(self, worker: int, now: float) -> None:
-        """A worker is available again."""
+        """Register that a worker is available again."""
         row = self._array[worker]
-        row[layout.T_STATE], row[layout.T_HEARTBEAT] = layout.WAITING, int(now * NANO)
+        worker_life.apply(row, worker_life.WAIT)
+        row[layout.T_HEARTBEAT] = int(now * NANO)
         row[layout.T_STALENESS] = 0
 
     def count(self, worker: int, n_samples: int, busy: float, waited: float) -> None:
-        """A worker's task has been completed."""
+        """Count a worker's completed task."""
         row = self._array[worker]
         row[layout.T_CLOCK] += 1
         row[layout.T_BLOCKS] += 1
@@ -71,12 +77,12 @@ class WorkerProgress:
         row[layout.T_WAITING] += int(waited * NANO)
 
     def accept(self) -> None:
-        """A result counts: who is at work is one result further behind."""
+        """Count a result: the staleness of all working workers rises by one."""
         running = self._array[:, layout.T_STATE] == layout.ACTIVE
         self._array[running, layout.T_STALENESS] += 1
 
     @property
     def available(self) -> list[int]:
-        """Workers without a task."""
+        """The workers without a task."""
         found = np.flatnonzero(self._array[:, layout.T_STATE] == layout.WAITING)
         return [int(worker) for worker in found]
