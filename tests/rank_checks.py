@@ -475,7 +475,7 @@ def check_columns_go_by_name():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         Ridge(runtime=SHARDS).fit(rows.to_numpy() if last else rows, Y[MINE])
-    assert RANK or any("has names of columns on rank 0" in str(one.message) for one in caught)
+    assert RANK or any("has column names on rank 0" in str(one.message) for one in caught)
 
 
 def check_what_one_rank_refuses_all_refuse_and_the_next_call_is_clean():

@@ -360,7 +360,7 @@ class TestOnOneWorker:
                 other = make().fit(X, y)
             for one, two in zip(model.coefs_, other.coefs_, strict=True):
                 np.testing.assert_array_equal(one, two)
-            assert "3 partitions, fitted by one worker, to which all came" in model.report_.notes
+            assert "3 partitions, fitted by one worker, which collected them" in model.report_.notes
         counts = np.random.default_rng(0).poisson(1.0, (200, 12))
         topics = LatentDirichletAllocation(3, random_state=0, max_iter=2)
         same(topics.fit(parted(counts, 3)), clone(topics).fit(counts))
@@ -395,7 +395,7 @@ class TestLeastSquares:
                 theirs.fit(X.toarray(), y[:, 0], weight)
                 np.testing.assert_allclose(model.coef_, theirs.coef_, rtol=1e-6, atol=1e-8)
                 np.testing.assert_allclose(model.intercept_, theirs.intercept_, rtol=1e-6)
-            assert "rows stand for those of 6 partitions" in str(model.report_)
+            assert "rows represent those of 6 partitions" in str(model.report_)
         model = Ridge(alpha=0.5).fit(parted(X), parted(y))
         theirs = linear_model.Ridge(alpha=0.5, solver="cholesky").fit(X.toarray(), y)
         np.testing.assert_allclose(model.coef_, theirs.coef_, rtol=1e-8, atol=1e-10)
@@ -732,7 +732,7 @@ class TestFits:
     def test_ridge_says_where_it_has_not_converged(self, monkeypatch):
         monkeypatch.setattr("hogshare.estimators.ridge.FEW_OF_SPARSE", 0)
         X, y = made(classes=1)
-        with pytest.warns(ConvergenceWarning, match="times what tol asks for, after 2 iterations"):
+        with pytest.warns(ConvergenceWarning, match="after 2 iterations the gradient or the duality gap"):
             Ridge(tol=1e-12, max_iter=2).fit(parted(X), parted(y))
 
     def test_targets_in_memory_and_other_cuts(self):
@@ -836,7 +836,7 @@ class TestRefusals:
         rows = parted(X, 2), parted(y, 2)
         with pytest.raises(ValueError, match="classes must be passed on the first call"):
             sgd().partial_fit(*rows)
-        with pytest.raises(ValueError, match="y holds the label 1, which is none of classes="):
+        with pytest.raises(ValueError, match="y contains the label 1, which is not in classes="):
             sgd().partial_fit(*rows, classes=[0, 2])
         with pytest.raises(ValueError, match="average with partial_fit is not supported with Dask"):
             sgd(average=True).partial_fit(*rows, classes=[0, 1])

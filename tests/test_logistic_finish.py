@@ -155,7 +155,7 @@ def test_what_rounding_forbids_is_told_apart_from_too_few_iterations():
     X, y = load_breast_cancer(return_X_y=True)
     # of float32 numbers the luckiest leave a gradient of 5e-10, and the way there may be long
     model = LogisticRegression(tol=1e-12, max_iter=1000)
-    with pytest.warns(ConvergenceWarning, match=r"No step makes it better in float32.*float64"):
+    with pytest.warns(ConvergenceWarning, match=r"No step improves the model in float32.*float64"):
         model.fit(X.astype(np.float32), y)
     assert model.n_iter_[0] < 1000
 

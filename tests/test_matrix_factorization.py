@@ -544,7 +544,7 @@ def test_what_a_model_has_for_good_is_not_changed(tmp_path, changed, told):
     hogshare.save(begun, tmp_path / "model.npz")
     for one in (begun, hogshare.load(tmp_path / "model.npz")):
         before = one.user_factors_.copy()
-        with pytest.raises(ValueError, match=f"{told}.* fit begins anew"):
+        with pytest.raises(ValueError, match=f"{told}.* use fit to begin anew"):
             one.set_params(**changed).partial_fit(USERS, ITEMS, likes)
         np.testing.assert_array_equal(one.user_factors_, before)
         one.fit(USERS, ITEMS, likes).partial_fit(USERS, ITEMS, likes)
@@ -667,10 +667,10 @@ def test_ratings_that_are_all_the_same_are_announced(loss):
     ones = np.ones(3000)
     with pytest.warns(UserWarning, match="All 3,000 ratings are 1, .*taken for pairs"):
         model(loss=loss, max_iter=2).fit(USERS, ITEMS, ones)
-    with pytest.warns(UserWarning, match="All 3,000 ratings are 1: nothing says"):
+    with pytest.warns(UserWarning, match="All 3,000 ratings are 1: no item is rated lower"):
         as_they_are = model(loss=loss, solver="sgd", negatives=0, max_iter=2)
         assert as_they_are.fit(USERS, ITEMS, ones).predict(1, 1) > 0.99
-    with pytest.warns(UserWarning, match="All 3,000 ratings are 0: nothing says"):
+    with pytest.warns(UserWarning, match="All 3,000 ratings are 0: no item is rated higher"):
         model(loss=loss, max_iter=2).fit(USERS, ITEMS, 0.0 * ones)
     assert model(max_iter=1).fit([1], [1], [1.0]).predict(1, 1) == pytest.approx(1.0)
 
@@ -733,7 +733,7 @@ def test_scikit_learns_conventions(fitted):
         ((USERS, ITEMS, np.full(3000, np.inf)), ValueError, "NaN or infinity"),
         ((USERS, ITEMS[:5], RATINGS), ValueError, "5 items"),
         ((USERS,), TypeError, "sparse matrix"),
-        (([1.0, np.nan], [1, 2], [1, 2]), ValueError, "users holds NaN"),
+        (([1.0, np.nan], [1, 2], [1, 2]), ValueError, "users contains NaN"),
         ((np.array(["2020-01-01", "NaT"], "M8[s]"), [1, 2], [1, 2]), ValueError, "users holds NaT"),
         (([1, 2], np.array([1, "NaT"], "m8[ns]"), [1, 2]), ValueError, "items holds NaT"),
         ((USERS, ITEMS, np.repeat([1.0, 1e39], 1500)), ValueError, "1e\\+39, first at"),
@@ -899,9 +899,9 @@ def test_who_was_in_no_fit_is_folded_in(how):
 
 
 def test_what_nobody_could_recommend_is_refused(fitted):
-    with pytest.raises(TypeError, match="takes users, or the ratings"):
+    with pytest.raises(TypeError, match="takes either users, or ratings="):
         fitted.recommend()
-    with pytest.raises(TypeError, match="takes users, or the ratings"):
+    with pytest.raises(TypeError, match="takes either users, or ratings="):
         fitted.recommend(4, ratings={1: 1.0})
     with pytest.raises(TypeError, match="ratings must be a dict"):
         fitted.recommend(ratings=[1.0])

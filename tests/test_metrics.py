@@ -135,7 +135,7 @@ def test_what_is_no_time_and_no_user_is_refused():
     for users in ("abc", 5):
         with pytest.raises(TypeError, match="users must be ids"):
             leave_k_out(users)
-    with pytest.raises(ValueError, match="users holds NaN"):
+    with pytest.raises(ValueError, match="users contains NaN"):
         leave_k_out([1.0, np.nan])
 
 

@@ -295,7 +295,7 @@ def test_steps_that_are_too_long_end_in_a_sentence(n_jobs):
 def test_early_stopping_keeps_the_network_before_the_steps_were_too_long():
     settings = {"solver": "sgd", "learning_rate_init": 0.9, "activation": "identity"}
     _, model = pair("number", early_stopping=True, max_iter=300, **settings)
-    with pytest.warns(ConvergenceWarning, match="best validation score is kept"):
+    with pytest.warns(ConvergenceWarning, match="with the best validation score"):
         model.fit(X, TARGETS["number"])
     assert np.isnan(model.validation_scores_[-1]) and np.isfinite(model.coefs_[0]).all()
 
@@ -357,7 +357,7 @@ def test_a_network_goes_on_with_the_layers_that_it_has(klass, solver):
                 model.partial_fit(X, y)
     model.set_params(hidden_layer_sizes=3)
     if klass is MLPRegressor:
-        with pytest.raises(ValueError, match=r"\(8, 3, 2\) are asked for"):
+        with pytest.raises(ValueError, match=r"\(8, 3, 2\) were requested"):
             model.fit(X, np.column_stack([y, y]))
     assert model.n_outputs_ == 1
     np.testing.assert_array_equal(model.predict(X), before)

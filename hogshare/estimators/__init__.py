@@ -1,6 +1,6 @@
-"""scikit-learn's faces: they validate, build a problem, call `solve`, and set attributes.
+"""Estimators with scikit-learn's interface: validate, call `solve`, set attributes.
 
-Names are imported when they are first used: who fits one estimator needs no other's.
+Names are imported on first use: fitting one estimator does not import the others.
 """
 
 from __future__ import annotations

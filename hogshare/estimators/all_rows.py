@@ -1,8 +1,9 @@
-"""What a fit asks of all rows, of which ranks without shared memory have parts.
+"""Sums and lists over all rows of a fit, of which ranks without shared memory have parts.
 
-On one machine the rows of a fit are all rows, and every answer is the question: `ALONE`. On ranks
-with rows of their own answers are sums over ranks, or row by row what ranks have, end to end in
-their order; features never travel. All ranks have to ask the same, in one order.
+On one machine the rows of a fit are all rows, and every method returns its argument: `ALONE`. On
+ranks with rows of their own the results are sums over ranks, or per-row arrays of all ranks, end to
+end in the order of the ranks; features are never sent. All ranks must call the same methods in the
+same order.
 """
 
 from __future__ import annotations
@@ -19,65 +20,65 @@ from hogshare.problems.protocol import RowProblem
 
 
 class AllRows:
-    """Of one process: what it has is all there is.
+    """The rows of a fit by one process, which has all of them.
 
-    Nothing may be asked in a call that `solve` makes at the end of an epoch: there ranks come by
-    one after the other.
+    No method may be called in a function that `solve` calls at the end of an epoch, since the ranks
+    call that function one after another.
     """
 
     is_one = True  # whether this process has all rows
     shares_memory = True  # whether all workers do
 
     def barrier(self, named: Any) -> Any:
-        """The barrier of a problem by a gradient: in step where the workers share no memory."""
+        """Return the barrier of a gradient problem: BSP by default without shared memory."""
         return "bsp" if named is None and not self.shares_memory else named
 
     def first(self, content: Any) -> Any:
-        """What the first process has, for all."""
+        """Return the first process's content in all processes."""
         return content
 
     def of_each(self, content: Any) -> list[Any]:
-        """What each process with rows of its own has, in their order."""
+        """Return the content of each process with rows of its own, in their order."""
         return [content]
 
     def added(self, numbers: Any) -> Any:
-        """The sum of the processes' numbers or arrays."""
+        """Return the sum of the processes' numbers or arrays."""
         return numbers
 
     def every(self, condition: bool) -> bool:
-        """Whether something is so in all processes."""
+        """Whether a condition is true in all processes."""
         return condition
 
     def joined(self, of_rows: Any) -> Any:
-        """What there is of each row, of all rows; None of None."""
+        """Return a per-row array for all rows, from those of the processes; None for None."""
         return of_rows
 
     def own(self, of_all_rows: Any) -> Any:
-        """Of what there is of each row, what is of this process's rows."""
+        """Return the part of a per-row array for this process's rows."""
         return of_all_rows
 
     def labels(self, known: np.ndarray) -> np.ndarray:
-        """The labels that there are, sorted, from those of a process."""
+        """Return the sorted labels of all processes, from those of this one."""
         return known
 
     def weights_of_classes(
         self, class_weight: Any, classes: np.ndarray, y: Any, sample_weight: Any = None
     ) -> np.ndarray:
-        """As of `sklearn.utils.compute_class_weight`."""
+        """Return weights as `sklearn.utils.compute_class_weight`."""
         found: np.ndarray = compute_class_weight(
             class_weight, classes=classes, y=y, sample_weight=sample_weight
         )
         return found
 
     def whole(self, problem: RowProblem) -> RowProblem:
-        """The problem, for who evaluates it on all rows."""
+        """Return the problem whose evaluation is over all rows."""
         return problem
 
 
 class RepeatedRows(AllRows):
-    """Of several processes that make one fit, and have all rows each.
+    """The rows of one fit by several processes, each of which has all rows.
 
-    gathered : what all processes have, in their order
+    gathered : ``gathered(content)`` is the content of all processes, in their order
     """
 
     shares_memory = False
@@ -86,15 +87,15 @@ class RepeatedRows(AllRows):
         self.gathered = gathered
 
     def first(self, content: Any) -> Any:
-        """What the first process has, for all."""
+        """Return the first process's content in all processes."""
         return self.gathered(content)[0]
 
 
 class PartedRows(RepeatedRows):
-    """Of several processes that have rows of their own.
+    """The rows of one fit by several processes, each of which has rows of its own.
 
-    place : of this process
-    counts : rows of each
+    place : index of this process
+    counts : number of rows of each process
     """
 
     is_one = False
@@ -113,41 +114,41 @@ class PartedRows(RepeatedRows):
         self._numbers = np.arange(begin, begin + counts[place])
 
     def of_each(self, content: Any) -> list[Any]:
-        """What each process with rows of its own has, in their order."""
+        """Return the content of each process with rows of its own, in their order."""
         return self.gathered(content)
 
     def added(self, numbers: Any) -> Any:
-        """The sum of the processes' numbers or arrays."""
+        """Return the sum of the processes' numbers or arrays."""
         return self._added(numbers)
 
     def every(self, condition: bool) -> bool:
-        """Whether something is so in all processes."""
+        """Whether a condition is true in all processes."""
         return all(self.gathered(bool(condition)))
 
     def joined(self, of_rows: Any) -> Any:
-        """What there is of each row, of all rows; None of None."""
+        """Return a per-row array for all rows, from those of the processes; None for None."""
         return None if of_rows is None else np.concatenate(self.gathered(of_rows))
 
     def own(self, of_all_rows: Any) -> Any:
-        """Of what there is of each row, what is of this process's rows."""
+        """Return the part of a per-row array for this process's rows."""
         return None if of_all_rows is None else of_all_rows[self._rows]
 
     def labels(self, known: np.ndarray) -> np.ndarray:
-        """The labels that there are, sorted, from those of a process."""
+        """Return the sorted labels of all processes, from those of this one."""
         return distinct(np.concatenate(self.gathered(known)))
 
     def weights_of_classes(
         self, class_weight: Any, classes: np.ndarray, y: Any, sample_weight: Any = None
     ) -> np.ndarray:
-        """As of `sklearn.utils.compute_class_weight`, by the rows of all."""
+        """Return weights as `sklearn.utils.compute_class_weight`, from all processes' rows."""
         if class_weight == "balanced":
             places = np.searchsorted(classes, y)
             sample_weight = self.added(np.bincount(places, sample_weight, len(classes)))
-            y = classes  # each class once, with what all of its rows weigh
+            y = classes  # each class once, with the weight of all of its rows
         return super().weights_of_classes(class_weight, classes, y, sample_weight)
 
     def whole(self, problem: RowProblem) -> RowProblem:
-        """The problem, for who evaluates it on all rows; to solve it each solves its own."""
+        """Return the problem whose evaluation is over all rows; each process solves its own."""
         sizes = self.gathered(tuple(sizes_of(problem)))
         whole, numbers = together([Sizes(*one) for one in sizes]), self._numbers
         return part_of(problem, whole, numbers, problem.identity, self.added)
@@ -157,6 +158,6 @@ ALONE = AllRows()
 
 
 def all_rows_of(estimator: Any) -> AllRows:
-    """Who has the rows that an estimator is fitted to."""
+    """Return the rows of an estimator's fit, by its runtime."""
     found: AllRows = getattr(estimator.runtime, "everybody", ALONE)
     return found

@@ -1,4 +1,4 @@
-"""`SGDClassifier`: scikit-learn's, with every core for one model."""
+"""`SGDClassifier`: scikit-learn's estimator, with every core for one model."""
 
 from __future__ import annotations
 
@@ -34,50 +34,52 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
     loss : {'hinge', 'log_loss', 'modified_huber', 'squared_hinge', 'perceptron', \
             'squared_error', 'huber', 'epsilon_insensitive', 'squared_epsilon_insensitive'}, \
             default='hinge'
-        'hinge' is a linear support vector machine, 'log_loss' logistic regression. 'log_loss' and
-        'modified_huber' give probabilities.
+        The loss function. 'hinge' gives a linear SVM, 'log_loss' gives logistic regression.
+        'log_loss' and 'modified_huber' give probability estimates.
 
     learning_rate : str, default='optimal'
         The schedule of the step size: 'constant' (eta0), 'optimal' (``1 / (alpha (t + t0))``, t0
         by Bottou's heuristic), 'invscaling' (``eta0 / t**power_t``), 'adaptive' (eta0, divided by
         5 whenever the stop criterion is met), 'pa1' and 'pa2' (passive-aggressive, with
-        ``loss='hinge'`` only). Not in scikit-learn: 'auto' needs no tuning and converges to the
-        optimum instead of hovering around it. It is `hogshare.SDCA` or `hogshare.SAGA`, whichever
-        suits the rows, for every loss but the perceptron's; a fit that does not get to the
-        optimum, for columns of very unlike sizes, warns. Averaging, warm starts and `partial_fit`
-        are refused.
+        ``loss='hinge'`` only). 'auto', which scikit-learn does not have, needs no tuning and
+        converges to the optimum. It is `hogshare.SDCA` or `hogshare.SAGA`, whichever suits the
+        rows, for every loss except 'perceptron'. A fit that does not reach the optimum, because
+        columns have very different sizes, warns. 'auto' refuses averaging, warm starts and
+        `partial_fit`.
 
     power_t : float, default=0.5
-        Exponent of 'invscaling'. Negative values are deprecated, as in scikit-learn.
+        The exponent for inverse scaling learning rate. Negative values are deprecated, as in
+        scikit-learn.
 
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes; "balanced" is ``n_samples / (n_classes * np.bincount(y))``.
+        Weights associated with classes; "balanced" is
+        ``n_samples / (n_classes * np.bincount(y))``.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients, in the dtype of `X` (float32 and float64 are kept). In memory feature by
-        feature (Fortran order).
+        Coefficients, in the dtype of `X` (float32 and float64 are preserved) and in Fortran order:
+        in memory feature by feature.
 
     n_iter_ : int
-        Epochs that were finished; with several classes, by the class that took the longest.
+        Number of completed epochs; with several classes, of the class that took the longest.
 
     See Also
     --------
     SGDRegressor : The same for regression.
-    hogshare.solve : The solver underneath, with all its settings.
+    hogshare.solve : The underlying solver, with all its settings.
 
     Notes
     -----
-    One worker does per row exactly what scikit-learn does, and a binary fit with the same int
-    `random_state` gives scikit-learn's coefficients up to rounding. Where this class departs:
+    One worker takes exactly scikit-learn's step for each row, and a binary fit with the same int
+    `random_state` gives scikit-learn's coefficients up to rounding. The differences are:
 
     - All classes are fitted in one pass over a row, so they share one row order; scikit-learn
       draws one per class.
-    - Averages of a fit are sums in float64; scikit-learn keeps a running mean in the dtype of `X`,
-      as `partial_fit` does here too. After averaging has begun, `partial_fit` goes on from the last
-      iterate's intercept too, which scikit-learn 1.9 forgets.
-    - The accuracy that decides early stopping counts both classes, on the model as it stands.
+    - `fit` computes averages from sums in float64; scikit-learn updates a running mean in the dtype
+      of `X`, and so does `partial_fit` of this class. After averaging has begun, `partial_fit`
+      continues from the last iterate's intercept too, which scikit-learn 1.9 forgets.
+    - The accuracy that decides early stopping counts both classes, on the model at that moment.
       scikit-learn 1.9.1 compares predictions in {-1, 1} with labels in {0, 1} for the log loss,
       and leaves out the scale factor of an l2 penalty.
     - `verbose` prints one group of lines per epoch for all classes, and the objective of the model
@@ -141,16 +143,16 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 and float64, dense in C order or CSR, are used without a copy. Or a Dask
-            array or data frame, which a `dask.distributed.Client`'s workers fit where it is.
+            Rows. float32 and float64, dense in C order or CSR, are used without a copy. A Dask
+            array or data frame is fitted in place by the workers of a `dask.distributed.Client`.
         y : array-like of shape (n_samples,)
             Labels.
         coef_init : ndarray of shape (n_classes, n_features), default=None
-            Coefficients to start from.
+            The initial coefficients to warm-start the optimization.
         intercept_init : ndarray of shape (n_classes,), default=None
-            Intercepts to start from.
+            The initial intercepts to warm-start the optimization.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, multiplied with those of the classes; none is negative.
+            Weights of the rows, multiplied by those of the classes; negative weights are refused.
         """
         self._check_settings()
         if self.warm_start and hasattr(self, "coef_"):
@@ -167,14 +169,14 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> SGDClassifier:
-        """Go on for one epoch on the given rows.
+        """Continue for one epoch on the given rows.
 
         Parameters
         ----------
         y : array-like of shape (n_samples,)
             Labels.
         classes : array-like of shape (n_classes,), default=None
-            All labels that will ever occur; needed in the first call.
+            All labels of all calls to `partial_fit`; required in the first call.
         """
         first = not hasattr(self, "classes_")
         if first:
@@ -196,8 +198,8 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
         if anew:
             classes = everybody.labels(distinct(y))
             if hasattr(self, "classes_"):
-                del self.classes_  # only now: input that is refused leaves the model as it is
-        own = anew and are_plain_classes(classes)  # all that `y` holds
+                del self.classes_  # only now: refused input must leave the model unchanged
+        own = anew and are_plain_classes(classes)  # all labels in `y`
         if own:
             self.classes_ = classes
         elif not are_the_same(getattr(self, "classes_", None), classes):
@@ -208,7 +210,7 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
         return class_weights(weights)
 
     def _draw(self, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
-        if len(self.classes_) > 2:  # the order that scikit-learn has for the first of them
+        if len(self.classes_) > 2:  # the row order that scikit-learn draws for the first class
             validation = self._held_out(y, weight)
             seeds = check_random_state(self.random_state).randint(MAX_INT, size=len(self.classes_))
             generator = np.random.RandomState(seeds[0])

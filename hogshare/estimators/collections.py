@@ -1,7 +1,7 @@
-"""Predictions for Dask collections: lazy ones, by a task for each partition, of which no row moves.
+"""Lazy predictions for Dask collections, with one task per partition; no row moves.
 
-Every estimator's methods that predict take collections; what they return is a Dask array, computed
-when it is asked for, by whatever scheduler is asked. `score` is a number, and computes at once.
+Every estimator's methods that predict take collections and return a Dask array, computed on demand
+by any scheduler. `score` computes at once and returns a number.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ METHODS = (
 
 
 def take_collections(cls: type) -> None:
-    """Have the methods of an estimator's class that predict take Dask collections."""
+    """Make the predicting methods of an estimator's class accept Dask collections."""
     for name in METHODS:
         found = inspect.getattr_static(cls, name, None)
         if found is None or getattr(found, "takes_collections", False):
             continue
         method = _taking(name, found)
-        if not inspect.isfunction(found):  # there for some parameters only
+        if not inspect.isfunction(found):  # available with some parameters only
             method = available_if(found.check)(method)
         method.takes_collections = True
         setattr(cls, name, method)
 
 
 def _taking(name: str, found: Any) -> Any:
-    """A method that predicts by another one, block by block where it gets a collection."""
+    """Wrap a predicting method; the wrapper applies it block by block to a collection."""
 
     @functools.wraps(found if inspect.isfunction(found) else found.fn)
     def call(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
@@ -63,9 +63,9 @@ def _taking(name: str, found: Any) -> Any:
 
 
 def lazily(estimator: Any, name: str, X: Any) -> Any:
-    """What a method says of the rows of a collection, as a Dask array.
+    """Return a method's result for the rows of a collection, as a Dask array.
 
-    Columns of data frames may stand in any order, if their names are those of the fit.
+    Columns of data frames may be in any order, if their names are those of the fit.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def lazily(estimator: Any, name: str, X: Any) -> Any:
 
 
 def _score(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-    """Accuracy, or R2, of all rows: by sums over the partitions."""
+    """Return accuracy, or R2, of all rows, by sums over the partitions."""
     check_is_fitted(estimator)
     if not (is_classifier(estimator) or is_regressor(estimator)):
         raise TypeError(
@@ -97,14 +97,14 @@ def _score(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> 
         right, weight = found
         return float(right / weight)
     _, _, spread, misses = found
-    # as scikit-learn has it: constant targets are hit, or missed
+    # as in scikit-learn: R2 of constant targets is 1 if all predictions are exact, else 0
     hit = np.where(misses > 0.0, 0.0, 1.0)
     shares = np.divide(misses, spread, out=1.0 - hit, where=spread > 0.0)
     return float(np.mean(1.0 - shares))
 
 
 def _sums(model: Any, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
-    """What a partition is to a score; of a regressor with the targets' means and spreads."""
+    """A partition's sums for a score; for a regressor with the targets' means and spreads."""
     y = np.asarray(y)
     weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     found = _call(model, "predict", X, y[:0])
@@ -120,20 +120,20 @@ def _sums(model: Any, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
 
 
 def _together(*sums: np.ndarray) -> np.ndarray:
-    """What all partitions are to a score."""
+    """Combine the sums of all partitions."""
     if len(sums[0]) == 2:
         return np.sum(sums, axis=0)
     whole = sums[0]
-    for part in sums[1:]:  # means apart, so that nothing cancels (Chan, Golub and LeVeque 1983)
+    for part in sums[1:]:  # by differences of means: no cancellation (Chan, Golub, LeVeque 1983)
         (n, mean, spread, misses), (m, other, more, missed) = whole, part
-        apart, total = other - mean, np.maximum(n + m, np.finfo(float).tiny)
-        spread = spread + more + apart**2 * n * m / total
-        whole = np.stack([n + m, mean + apart * m / total, spread, misses + missed])
+        shift, total = other - mean, np.maximum(n + m, np.finfo(float).tiny)
+        spread = spread + more + shift**2 * n * m / total
+        whole = np.stack([n + m, mean + shift * m / total, spread, misses + missed])
     return whole
 
 
 def _call(model: Any, name: str, rows: Any, like: np.ndarray | None = None) -> np.ndarray:
-    """What a method says of a block of rows; of no rows, nothing."""
+    """Return a method's result for a block of rows; for an empty block `like`."""
     rows = _in_order(model, rows)
     if like is not None and not rows.shape[0]:
         return like
@@ -142,7 +142,7 @@ def _call(model: Any, name: str, rows: Any, like: np.ndarray | None = None) -> n
 
 
 def _in_order(model: Any, rows: Any) -> Any:
-    """Columns of a data frame in the order of the fit, if they are the same."""
+    """Sort the columns of a data frame in the order of the fit, if the names are the same."""
     names = getattr(model, "feature_names_in_", None)
     if names is None or not hasattr(rows, "columns") or list(rows.columns) == list(names):
         return rows
@@ -150,7 +150,7 @@ def _in_order(model: Any, rows: Any) -> Any:
 
 
 def _one_row(estimator: Any, X: Any) -> Any:
-    """A row of zeros that looks as those of X do."""
+    """Return a row of zeros with the type and columns of X."""
     n_features = X.shape[1] if X.ndim > 1 else 1
     if isinstance(n_features, float) and isnan(n_features):
         n_features = estimator.n_features_in_
@@ -161,7 +161,7 @@ def _one_row(estimator: Any, X: Any) -> Any:
 
 
 def _bare(estimator: Any) -> Any:
-    """A copy without what predictions do not need."""
+    """Copy an estimator without its report, which predictions do not need."""
     bare = copy.copy(estimator)
     vars(bare).pop("report_", None)
     return bare

@@ -1,4 +1,4 @@
-"""Whether columns' scales suit steps of one size, which scikit-learn's schedules take."""
+"""A check that columns are alike in scale, as scikit-learn's schedules with one step size need."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from hogshare.kernels.rules import step_schedules
 from hogshare.system.callers import warn
 from hogshare.system.interrupts import errstate
 
-MOST = 100.0  # times by which columns may differ: one step size then suits none of them well
-VALUES = 20_000  # of the rows that are read: a tenth of a millisecond
-FEW_ROWS, FEW_VALUES = 64, 16  # that are read at least, and of which a column's scale is known
-SCHEDULES = ("constant", "optimal", "invscaling", "adaptive")  # passive-aggressive steps have none
+MOST = 100.0  # ratio of two columns' scales from which no single step size suits both
+VALUES = 20_000  # values to read, which takes a tenth of a millisecond
+FEW_ROWS, FEW_VALUES = 64, 16  # fewest rows to read, and fewest values of a column with a scale
+SCHEDULES = ("constant", "optimal", "invscaling", "adaptive")  # passive-aggressive steps adapt
 assert set(SCHEDULES) < set(step_schedules.CODES)
 
 
 class UnlikeColumns(UserWarning):
-    """Columns differ more in scale than steps of one size suit."""
+    """Columns differ too much in scale for a single step size."""
 
 
 def unlike(X: Any) -> tuple[float, int, int] | None:
-    """By how many times two columns differ most, and which; None if no more than is fit.
+    """Return the largest ratio of two columns' scales, and these columns; None if acceptable.
 
-    A column's scale is the root mean square of its values that are not zero, so that rare columns,
-    such as words, are no smaller than others. Some values are read, from all rows.
+    A column's scale is the root mean square of its nonzero values, so rare columns, such as words,
+    are no smaller than others. Only some values are read, from all rows.
     """
     n_columns = X.shape[1]
     if sp.issparse(X):
         X = X.tocsr()
         places: Any = slice(X.nnz)
-        if X.nnz > VALUES:  # drawn: every so many would be of one column where rows are alike
+        if X.nnz > VALUES:  # drawn, as a fixed stride may hit a single column if rows are alike
             places = np.random.default_rng(0).integers(0, X.nnz, VALUES)
         values, columns = X.data[places].astype(np.float64), X.indices[places]
         counts = np.bincount(columns[values != 0.0], minlength=n_columns)
@@ -44,7 +44,7 @@ def unlike(X: Any) -> tuple[float, int, int] | None:
         counts = np.count_nonzero(some, axis=0)
         with errstate(over="ignore"):
             squares = np.square(some).sum(axis=0)
-    # of a handful of values one may be small by chance
+    # the scale of a handful of values may be small by chance
     found = np.flatnonzero((counts >= FEW_VALUES) & (squares > 0.0) & (squares < np.inf))
     if not len(found):
         return None
@@ -55,15 +55,15 @@ def unlike(X: Any) -> tuple[float, int, int] | None:
 
 
 def warn_if_unlike(estimator: Any, X: Any) -> None:
-    """Say of checked rows that an estimator's schedule does not suit them, if so."""
+    """Warn if the columns of checked rows differ too much for an estimator's schedule."""
     if estimator.learning_rate not in SCHEDULES or (found := unlike(X)) is None:
         return
     ratio, largest, least = found
     names = getattr(estimator, "feature_names_in_", None)
     large, small = (k if names is None else repr(names[k]) for k in (largest, least))
     warn(
-        f"Column {large} is {ratio:,.0f} times as large as column {small}, and the steps of "
-        f"learning_rate={estimator.learning_rate!r} have one size for all columns. Scale the rows "
-        "(StandardScaler, MaxAbsScaler for sparse ones), or use learning_rate='auto'.",
+        f"Column {large} is {ratio:,.0f} times as large as column {small}, but "
+        f"learning_rate={estimator.learning_rate!r} has one step size for all columns. Scale the "
+        "columns (StandardScaler, or MaxAbsScaler for sparse rows), or use learning_rate='auto'.",
         UnlikeColumns,
     )

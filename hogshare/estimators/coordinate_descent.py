@@ -1,4 +1,4 @@
-"""scikit-learn's coordinate descent, which answers Ctrl-C: in a fork, or some passes at a time."""
+"""scikit-learn's coordinate descent, made interruptible: in a fork, or some passes at a time."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hogshare.runtimes.forked_call import changed_by_fork, may_fork
 
-SLICE_SECONDS = 0.6  # each begins by centring and copying the rows, as long as two passes take
-VALUE_SECONDS = 2e-9  # of a pass, to begin with
-FIRST_SHARE = 1 / 6  # of a slice, before a fork: where others work, passes take ten times as long
+SLICE_SECONDS = 0.6  # each slice first centers and copies the rows: as long as two passes
+VALUE_SECONDS = 2e-9  # first estimate of the time per value of a pass
+FIRST_SHARE = 1 / 6  # of a slice, before a fork: on busy cores passes take ten times as long
 FEW_PASSES = 10  # fewer are hardly enough
-LONG_GRAM = 5e9  # products of a Gram matrix, which take a tenth of a second or more
+LONG_GRAM = 5e9  # products of a Gram matrix that take a tenth of a second or more
 
 
 def _values_of_a_pass(theirs: Any, X: Any, y: Any) -> int:
-    """How many numbers a pass reads: the rows', or a Gram matrix's, for each target."""
+    """Return how many numbers a pass reads: the rows', or a Gram matrix's, for each target."""
     shape: tuple[int, ...] = getattr(X, "shape", ())
     of_targets: tuple[int, ...] = getattr(y, "shape", ())
-    if len(shape) != 2:  # lists are short, and what else there is scikit-learn refuses
+    if len(shape) != 2:  # lists are short, and anything else scikit-learn refuses
         return 1
     n_targets = of_targets[1] if len(of_targets) == 2 else 1
     if sp.issparse(X):
@@ -34,7 +34,7 @@ def _values_of_a_pass(theirs: Any, X: Any, y: Any) -> int:
 
 
 def _products_of_gram(X: Any) -> float:
-    """How many there are of numbers of the rows, if they are dense."""
+    """Return the number of products for the Gram matrix of dense rows; 0 for sparse rows."""
     shape: tuple[int, ...] = getattr(X, "shape", ())
     return float(shape[0]) * shape[1] ** 2 if len(shape) == 2 and not sp.issparse(X) else 0.0
 
@@ -47,16 +47,16 @@ def descend(
     on_epoch: Callable[[int, Any], object] | None = None,
     **others: Any,
 ) -> None:
-    """Fit scikit-learn's estimator, and go on from where it stands until it has converged.
+    """Fit scikit-learn's estimator in slices of passes until it has converged.
 
-    What lasts longer than a slice is left to a fork, unless somebody listens, or a generator of
-    the caller's would have to move on. A slice of passes begins with the coefficients of the one
-    before, so that the passes are those of one call but for rounding; with ``selection="random"``
-    and a whole number as `random_state` each draws the same columns again.
+    A fit longer than a slice runs in a fork, unless `on_epoch` is given, or the caller's generator
+    would have to advance. Each slice begins with the coefficients of the one before, so the passes
+    are those of one call up to rounding; with ``selection="random"`` and an int as `random_state`
+    each slice draws the same columns again.
 
-    theirs : of scikit-learn; afterwards it is as after one call, but for `copy_X` and `warm_start`
-    on_epoch : hears of passes, by their number
-    others : of its `fit`
+    theirs : scikit-learn's; except for `copy_X` and `warm_start` it ends as after one call
+    on_epoch : called after the passes, with their number
+    others : further arguments of its `fit`
     """
     most, done, counts = theirs.max_iter, 0, np.zeros(1, np.int64)
     longest = most
@@ -65,7 +65,7 @@ def descend(
     patience = SLICE_SECONDS * (FIRST_SHARE if may_leave else 1.0)
     has_long_gram = theirs.precompute is True and _products_of_gram(X) > LONG_GRAM
     if has_long_gram and not may_leave:
-        theirs.precompute = False  # every slice would make it anew, and answer nothing meanwhile
+        theirs.precompute = False  # every slice would compute it anew, uninterruptibly
     seconds = VALUE_SECONDS * _values_of_a_pass(theirs, X, y)
     active = np.ones(1, bool)
     while True:
@@ -74,7 +74,7 @@ def descend(
         leaves = may_leave and is_long
         if leaves:
             n_slice = most - done
-        if n_slice < most:  # a slice that centred the caller's rows would leave none for the next
+        if n_slice < most:  # a slice must not center the caller's rows, which the next one needs
             theirs.copy_X = True
         theirs.max_iter, began = n_slice, time.perf_counter()
         with warnings.catch_warnings(record=True) as said:
@@ -85,7 +85,7 @@ def descend(
             else:
                 fit()
         seconds = (time.perf_counter() - began) / max(1, int(np.max(theirs.n_iter_)))
-        # passes over the few columns that screening has left are short, and the next may be of all
+        # passes over the few columns left by screening are short; the next may be over all columns
         longest = n_slice + n_slice // 2 + 1
         theirs.warm_start = True
         passes = np.atleast_1d(theirs.n_iter_)

@@ -1,4 +1,4 @@
-"""A fit as callbacks and `verbose` see it: one task per epoch."""
+"""The tasks of a fit, one per epoch, for callbacks and `verbose`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from hogshare.report import Report
 
 
 class EpochTasks:
-    """Calls the hooks of scikit-learn's callbacks and prints what `verbose` asks for.
+    """Calls the hooks of scikit-learn's callbacks and prints the lines of `verbose`.
 
-    An instance is the `on_epoch` of `hogshare.solve`, so everything here runs in the thread that
-    called `fit`. The task of an epoch begins when the one before it ends; where a run stops before
-    its last epoch, the task that had begun ends empty, as scikit-learn's own do.
+    An instance is the `on_epoch` of `hogshare.solve`, so its methods run in the thread that called
+    `fit`. The task of an epoch begins when the one before it ends. If a run stops before its last
+    epoch, the task that has begun ends empty, like scikit-learn's own.
 
-    X, y, sample_weight : what hooks are given
-    max_iter : epochs at the most; None for `partial_fit`, which calls no hooks
-    attributes : of a model, those of the fitted estimator
+    X, y, sample_weight : passed to the hooks
+    max_iter : maximum number of epochs; None for `partial_fit`, which calls no hooks
+    attributes : ``attributes(model)`` are the fitted estimator's
     """
 
     def __init__(
@@ -51,12 +51,15 @@ class EpochTasks:
 
     @property
     def wanted(self) -> bool:
-        """Whether anybody wants to hear of epochs; they cost a return from the kernel each."""
+        """Whether a hook or `verbose` needs the epochs; each costs a return from the kernel."""
         return self.calls or bool(self.estimator.verbose)
 
     @property
     def reads_models(self) -> bool:
-        """Whether an epoch's model may be read, for which workers wait; a bar only counts them."""
+        """Whether a hook may read an epoch's model, for which workers wait.
+
+        A progress bar only counts epochs.
+        """
         hooks = [
             getattr(callback, name)
             for callback in (self.estimator._skl_callbacks if self.calls else ())
@@ -66,10 +69,10 @@ class EpochTasks:
         return asks or bool(self.estimator.verbose)
 
     def begin(self, start: Model) -> None:
-        """The fit begins."""
+        """Begin the fit's task, and that of its first epoch."""
         if self.max_iter is None:
             return
-        # without callbacks too: a meta-estimator's tree of tasks is linked here
+        # without callbacks too: this call links a meta-estimator's tree of tasks
         self.root = self.estimator._init_callback_context(max_subtasks=self.max_iter)
         self.root.call_on_fit_task_begin(**self.data)
         if self.calls:
@@ -82,13 +85,13 @@ class EpochTasks:
         )
 
     def __call__(self, epoch: int, snapshot: Callable[[], Model]) -> bool:
-        """An epoch has ended; True stops the run."""
-        kept: list[Model] = []
+        """End an epoch's task; return True to stop the run."""
+        cached: list[Model] = []
 
         def model() -> Model:
-            if not kept:
-                kept.append(snapshot())
-            return kept[0]
+            if not cached:
+                cached.append(snapshot())
+            return cached[0]
 
         if self.estimator.verbose:
             self._print(epoch, model())
@@ -104,7 +107,7 @@ class EpochTasks:
         return bool(stop)
 
     def end(self, report: Report | None) -> None:
-        """The fit is over."""
+        """End the tasks of a fit."""
         if self.estimator.verbose and report is not None and report.converged:
             seconds = time.perf_counter() - self.began
             print(f"Convergence after {report.n_epochs} epochs took {seconds:.2f} seconds")  # noqa: T201
@@ -115,9 +118,9 @@ class EpochTasks:
         self.root.call_on_fit_task_end(**self.data, reconstruction_attributes={})
 
     def _print(self, epoch: int, model: Model) -> None:
-        """The objective is the model's, not the mean along the epoch.
+        """Print the model's objective, which is not the mean loss during the epoch.
 
-        Of rows of this process: others, who have more, are not asked while an epoch ends.
+        It is over the rows of this process: other ranks are not asked while an epoch ends.
         """
         whose = "" if all_rows_of(self.estimator).is_one else " on the rows of rank 0"
         objective = self.problem.objective(model.coef, model.intercept)
@@ -127,7 +130,7 @@ class EpochTasks:
 
 
 def print_epoch(epoch: int, model: Model, objective: str, what: str = "Epoch") -> None:
-    """scikit-learn's lines of `verbose`."""
+    """Print the lines of scikit-learn's `verbose`."""
     bias = ", ".join(f"{value:.6f}" for value in model.intercept)
     print(  # noqa: T201
         f"-- {what} {epoch}\n"

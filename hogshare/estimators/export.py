@@ -1,4 +1,4 @@
-"""From an estimator to the one of scikit-learn's that it replaces."""
+"""Conversion of an estimator to scikit-learn's estimator of the same name."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hogshare.estimators.collections import take_collections
 from hogshare.estimators.parameters import KnownParameters
 from hogshare.system.callers import warn
 
-NARROW = ("SGDClassifier", "MLPClassifier")  # of which skl2onnx casts labels to 32 bits
+NARROW = ("SGDClassifier", "MLPClassifier")  # skl2onnx casts the labels of these to 32 bits
 NAMES_ITS_SOLVER = ("Ridge", "RidgeClassifier")  # in scikit-learn
 
 
 class Exporting(KnownParameters):
-    """For an estimator that is a class of scikit-learn's with more to it.
+    """The conversion, for an estimator that extends one of scikit-learn's.
 
     Attributes
     ----------
@@ -27,7 +27,8 @@ class Exporting(KnownParameters):
         Number of features seen during `fit`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during `fit`, where `X` has names that are all strings.
+        Names of features seen during `fit`. Defined only when `X` has feature names that are all
+        strings.
     """
 
     def __init_subclass__(cls, **settings: Any) -> None:
@@ -37,16 +38,16 @@ class Exporting(KnownParameters):
     def to_sklearn(self) -> Any:
         """Return the scikit-learn estimator that this one replaces, fitted.
 
-        It predicts the same, bit for bit, shares nothing with this one, and can be pickled, served
-        and converted where neither this package nor Numba is installed. Topics' shares, which are
-        computed anew, are the same to rounding.
+        It predicts the same, bit for bit, shares no memory with this estimator, and can be pickled,
+        served and converted where neither this package nor Numba is installed. Topic shares, which
+        are computed anew, are the same up to rounding.
 
         Returns
         -------
         estimator
-            Of scikit-learn's class with this class's name. It has the parameters
-            that scikit-learn knows; ``learning_rate='auto'`` becomes the default of that class, or
-            'invscaling' where that needs a penalty and there is none.
+            An instance of scikit-learn's class with this class's name and the parameters that
+            scikit-learn has. ``learning_rate='auto'`` becomes that class's default, or
+            'invscaling' if the default needs a penalty and there is none.
 
         Raises
         ------
@@ -56,16 +57,16 @@ class Exporting(KnownParameters):
         Warns
         -----
         UserWarning
-            If skl2onnx (1.20) would make another model of what is returned: labels beyond 32 bits
-            of `SGDClassifier` and `MLPClassifier`, three or more classes of `SGDClassifier` by
-            ``loss="modified_huber"``, and networks of two labels.
+            If skl2onnx (1.20) would convert the result to a different model: for labels beyond 32
+            bits of `SGDClassifier` and `MLPClassifier`, for three or more classes of
+            `SGDClassifier` with ``loss="modified_huber"``, and for networks with two labels.
 
         Notes
         -----
-        A fit of what is returned is scikit-learn's own, which refuses a few things that are fitted
-        here (sparse rows with an intercept by Ridge's 'saga', rows with 64-bit indices).
-        Coefficients lie in memory as they do here, since that decides the last bits of predictions.
-        With three classes or more scikit-learn's `partial_fit` wants them the other way round:
+        The `fit` of the result is scikit-learn's own, which refuses some input that this package
+        accepts (sparse rows with an intercept with Ridge's 'saga', rows with 64-bit indices).
+        Coefficients have the same memory order as in this estimator, which decides the last bits of
+        predictions. With three or more classes scikit-learn's `partial_fit` needs C order: assign
         ``model.coef_ = np.ascontiguousarray(model.coef_)`` before its first call.
 
         Examples
@@ -86,37 +87,37 @@ class Exporting(KnownParameters):
         known = {name: params[name] for name in kind._get_param_names() if name in params}
         known = _translated(self, known)
         made = kind(**{name: clone(value, safe=False) for name, value in known.items()})
-        kept = {"n_features_in_": self.n_features_in_, **fitted_attributes.attributes(self)}
+        fitted = {"n_features_in_": self.n_features_in_, **fitted_attributes.attributes(self)}
         if "_label_binarizer" in vars(self):
-            kept["_label_binarizer"] = self._label_binarizer
+            fitted["_label_binarizer"] = self._label_binarizer
         if kind.__name__ not in NAMES_ITS_SOLVER:
-            kept.pop("solver_", None)
-        for name, value in kept.items():
+            fitted.pop("solver_", None)
+        for name, value in fitted.items():
             setattr(made, name, _copy(value))
         fitted_attributes.request(made, fitted_attributes.requests(self))
         for fault in _onnx_faults(kind.__name__, vars(made)):
             warn(
-                f"{fault} In scikit-learn the model predicts as before; this is about ONNX alone.",
+                f"{fault} This concerns ONNX alone: in scikit-learn the model predicts as before.",
             )
         return made
 
 
 def _replaced(kind: type) -> Any:
-    """scikit-learn's class that a class of ours, or one that a user made of it, stands for."""
+    """Return scikit-learn's class that one of this package's, or a user's subclass, replaces."""
     ours = next(base for base in kind.__mro__ if base.__module__.startswith("hogshare."))
     theirs = (base for base in kind.__mro__ if base.__module__.startswith("sklearn."))
     return next(base for base in theirs if base.__name__ == ours.__name__)
 
 
 def _onnx_faults(name: str, attributes: dict[str, Any]) -> list[str]:
-    """What skl2onnx would make another model of, by its own fault."""
+    """Describe the attributes that skl2onnx would convert wrongly."""
     faults = []
     labels, narrow = np.asarray(attributes.get("classes_", 0)), np.iinfo(np.int32)
     numbers = name in NARROW and labels.dtype.kind in "iuf"
     if numbers and (labels.min() < narrow.min or labels.max() > narrow.max):
         faults.append(
             f"skl2onnx casts labels of {name} to 32 bits, and these range from {labels.min()} to "
-            f"{labels.max()}: for ONNX fit smaller numbers, or words, as labels."
+            f"{labels.max()}: for ONNX fit smaller numbers, or strings, as labels."
         )
     if attributes.get("loss") == "modified_huber" and labels.size > 2:
         faults.append(
@@ -132,15 +133,15 @@ def _onnx_faults(name: str, attributes: dict[str, Any]) -> list[str]:
 
 
 def _translated(estimator: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters that scikit-learn takes, for what it does not have or warns of."""
+    """Replace parameter values that scikit-learn does not have or deprecates."""
     if params.get("learning_rate") == "auto":
         optimal = is_classifier(estimator) and estimator.alpha > 0.0
         params["learning_rate"] = "optimal" if optimal else "invscaling"
     if type(estimator).__name__ == "LogisticRegression":
-        params.pop("n_jobs")  # which has no effect there, and is deprecated
+        params.pop("n_jobs")  # deprecated in scikit-learn, and without effect
     return params
 
 
 def _copy(value: Any) -> Any:
-    """A copy that is nobody's part; arrays in the same order in memory, and of no class of ours."""
+    """Copy a value; an array becomes a plain ndarray of its own in the same memory order."""
     return np.array(value, order="K") if isinstance(value, np.ndarray) else copy.deepcopy(value)

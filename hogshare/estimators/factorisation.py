@@ -1,4 +1,4 @@
-"""`MatrixFactorization`: who will like what, from ratings, on every core."""
+"""`MatrixFactorization`: predicts ratings of items by users, fitted on every core."""
 
 from __future__ import annotations
 
@@ -53,115 +53,115 @@ from hogshare.solvers.run import Diverged
 from hogshare.solvers.solver import solve
 from hogshare.system.messages import speaking
 
-# The first step, times how curved a rating's loss is. Of a set of known rank (1,000,000 ratings, 8
-# factors) 0.4, 0.6, 0.8 and 1.2 came within 1 % of the best objective after 16 and more, 14, 10 and
-# 12 epochs, and 1.8 times that diverged from some starts.
+# The first step times the curvature of a rating's loss. On a set of known rank (1,000,000 ratings,
+# 8 factors) 0.4, 0.6, 0.8 and 1.2 came within 1 % of the best objective after 16 and more, 14, 10
+# and 12 epochs, and 1.8 times that diverged from some starts.
 FIRST_STEP = 0.8
-SHORTER, SHORTEST = 0.3, 1e-5  # steps after a divergence, and when there are none shorter
-# Pace of biases, in what they leave unexplained: they are fitted when a run begins, and long steps,
-# which factors bear, would only shake them. Of 2, 1, 0.5, 0.25, 0.1 and 0.05 this one's test R2
-# was the best or within 0.003 of it on films, on ratings of known rank and on rounded ones (with a
-# penalty given); 1 was up to 0.07 below.
+SHORTER, SHORTEST = 0.3, 1e-5  # factor of the steps after a divergence, and its lower bound
+# Pace of biases, relative to the ratings' spread around them: they are fitted when a run begins,
+# and long steps, which suit factors, would only shake them. Of 2, 1, 0.5, 0.25, 0.1 and 0.05 this
+# pace had the best test R2, or was within 0.003 of it, on films, on ratings of known rank and on
+# rounded ones (with a given penalty); 1 was up to 0.07 below.
 BIAS_PACE = 0.25
 
 
 class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
-    """Ratings of items by users, explained by biases and a few factors, fitted on every core.
+    """Matrix factorization of ratings of items by users, fitted on every core.
 
-    The prediction is ``mean_ + b_u + c_i + p_u . q_i``. Fitted is::
+    The prediction is ``mean_ + b_u + c_i + p_u . q_i``. The fit minimizes::
 
         sum over ratings of (r - prediction)^2 / 2
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
 
-    by stochastic gradient descent, rating by rating. Several workers take ratings that have no user
-    and no item in common (Gemulla et al. 2011, Zhuang et al. 2013), so that the model is the same
-    as one worker's; without that care it is Hogwild! (Niu et al. 2011), which is a choice of plane.
+    by stochastic gradient descent, rating by rating. Several workers take ratings without a common
+    user or item (Gemulla et al. 2011, Zhuang et al. 2013), so the model is the same as one
+    worker's. With another `plane` ratings may conflict, which is Hogwild! (Niu et al. 2011).
 
     Parameters
     ----------
     n_factors : int or 'auto', default='auto'
-        Numbers that each user and each item has. 0: biases alone. 'auto': 64 with solver 'als',
-        else 8.
+        Number of factors of each user and each item. With 0 the model has biases alone. 'auto' is
+        64 with solver 'als', else 8.
 
     biases : bool, default=True
-        Whether users and items have biases, counted from the mean of all ratings. They are fitted
-        first, by turns (all items', then all users'), and go on together with the factors. Without
-        them the prediction is ``mean_ + p_u . q_i``, but for factors that are not to be negative.
+        Whether users and items have biases, relative to the mean of all ratings. They are fitted
+        first (all items', then all users'), and then together with the factors. Without biases the
+        prediction is ``mean_ + p_u . q_i``, except with `nonnegative`.
 
     loss : {'squared_error', 'logistic', 'bpr'}, default='squared_error'
-        'logistic' is for ratings from 0 (no) to 1 (yes), or for pairs against `negatives`;
-        predictions are probabilities then. 'bpr' is for pairs: that users like what they have met
-        better than what they have not (Rendle et al. 2009); predictions say which is liked better,
-        and have no unit.
+        'logistic' is for ratings from 0 (no) to 1 (yes), or for pairs against `negatives`; its
+        predictions are probabilities. 'bpr' is for pairs, and assumes that users prefer items that
+        they have met to others (Rendle et al. 2009); its predictions rank items, and have no unit.
 
     solver : {'auto', 'sgd', 'als'}, default='auto'
-        'sgd' fits what is rated. 'als' fits all pairs of users and items, by alternating least
-        squares: those that have met with target 1 and weight ``1 + confidence * rating``, all
+        'sgd' fits the rated pairs. 'als' fits all pairs of users and items, by alternating least
+        squares: pairs that have met with target 1 and weight ``1 + confidence * rating``, all
         others with target 0 and weight 1 (Hu, Koren and Volinsky 2008). 'auto' is 'als' for pairs
-        alone, and where all ratings are the same, which is said; else 'sgd'.
+        without ratings and, with a warning, if all ratings are equal; else 'sgd'.
 
     confidence : float, default=5.0
-        See `solver`. Ratings that are all the same count as 1; times a rating it is 1e6 at most.
+        See `solver`. Ratings that are all equal count as 1. The product with a rating must be at
+        most 1e6.
 
     negatives : int or 'auto', default='auto'
-        Items that are drawn in every epoch for each pair, among those that its user has never met:
-        rated 0 by 'logistic', liked less by 'bpr'. 'auto' is 1 by 'bpr', and 4 by 'logistic' where
-        there are pairs alone or all ratings are the same, else 0. 'squared_error' draws none.
+        Number of items drawn in every epoch for each pair, among those that its user has never met.
+        'logistic' rates them 0, 'bpr' ranks them below the pair's item. 'auto' is 1 with 'bpr';
+        with 'logistic' it is 4 for pairs without ratings or if all ratings are equal, else 0.
+        'squared_error' draws none.
 
     sampling : {'uniform', 'popularity'}, default='uniform'
-        Whether `negatives` are drawn alike, or as often as they are met by others.
+        Whether `negatives` are drawn uniformly, or in proportion to how often others met them.
 
     alpha : float or 'auto', default='auto'
-        Strength of the penalty on factors: a ridge, the same for who has rated much and for who has
-        not. 'auto' holds a tenth of the ratings out (20,000 at most) and takes the multiple of
-        `hogshare.problems.FactorisationProblem.noise_edge` by which the others predict them best,
-        after half as many epochs each: three to six short fits come before the fit. Of fewer than
-        1,000 ratings, of pairs, and in `partial_fit` it goes by numbers and the edge alone.
+        Strength of the penalty on factors, which is the same for every user and item, however many
+        ratings they have. 'auto' holds out a tenth of the ratings (at most 20,000) and chooses the
+        multiple of `hogshare.problems.FactorisationProblem.noise_edge` with which a fit of the
+        others predicts them best. This takes three to six short fits, of half as many epochs each.
+        With fewer than 1,000 ratings, for pairs, and in `partial_fit` it is a fixed multiple.
 
     bias_alpha : float, default=2.0
         Strength of the penalty on biases.
 
     nonnegative : bool, default=False
-        Whether factors (not biases) are to be at least 0. Without biases this is non-negative
-        matrix factorisation: the prediction is ``p_u . q_i``, with no mean, which is none of its
-        parts.
+        Whether factors (not biases) must be at least 0. Without biases this is non-negative matrix
+        factorization: the prediction is ``p_u . q_i``, without a mean.
 
     learning_rate : {'invscaling', 'constant', 'adaptive'}, default='invscaling'
-        Step size: ``eta0 / (1 + epochs)**power_t``, eta0, or eta0 divided by 5 whenever the stop
-        criterion is met.
+        The learning rate schedule: 'invscaling' is ``eta0 / (1 + epochs)**power_t``, 'constant' is
+        eta0, 'adaptive' is eta0 divided by 5 whenever the stop criterion is met.
 
     eta0 : float or 'auto', default='auto'
-        First step size. 'auto' goes by how far ratings are from what biases explain, and is made
-        shorter where a fit diverges, as by a few ratings that are far larger than all others.
+        The initial learning rate. 'auto' depends on the spread of ratings around the biases, and is
+        reduced if a fit diverges, as it may with a few ratings far larger than all others.
 
     power_t : float, default=0.75
-        See `learning_rate`.
+        The exponent for inverse scaling learning rate; see `learning_rate`.
 
     max_iter : int, default=20
-        Passes over the ratings (epochs) at the most, in `fit`.
+        Maximum number of passes over the ratings (epochs) in `fit`.
 
     tol : float or None, default=None
-        Stop when an epoch's mean loss has not improved by this for `n_iter_no_change` epochs in a
-        row. None: never.
+        The stopping criterion: the fit stops when an epoch's mean loss has not improved by `tol`
+        for `n_iter_no_change` consecutive epochs. With None it never stops early.
 
     n_iter_no_change : int, default=5
-        See `tol`.
+        Number of epochs without improvement to wait before stopping; see `tol`.
 
     unknown : {'warn', 'ignore', 'raise'}, default='warn'
-        What to do about a user or an item that was in no fit: a prediction is then of the mean and
-        of what is known of the other.
+        What to do about a user or an item that was in no fit. Its prediction is the mean plus the
+        bias of the other.
 
     random_state : int, RandomState or None, default=None
-        Of the first factors, the order of ratings, and what is drawn. An int gives the same model
-        bit for bit, with any number of workers; but for `negatives` and for another plane, by which
-        several workers' model depends on their timing.
+        Determines the initial factors, the order of ratings, and all draws. An int gives the same
+        model bit for bit with any number of workers. With `negatives` or another plane, however,
+        the model of several workers depends on their timing.
 
     plane : {"grid", "shared", "master"}, Grid, Shared, Master or None, default=None
         Where the model lives while several workers fit it. None is ``Grid()``: one vector, of which
-        no two workers write the same users or items at the same time; with `negatives`
-        ``Shared(exchange=None)``, which is Hogwild!: one vector that all write without locks; and
-        across ranks, which share no memory, ``Shared()``. "shared" is private copies that are
-        exchanged after every block.
+        no two workers write the same users or items at the same time. With `negatives` it is
+        ``Shared(exchange=None)``, which is Hogwild!: one vector that all workers write without
+        locks. Across ranks, which share no memory, it is ``Shared()``. "shared" is private copies
+        with an exchange after every block.
 
     Attributes
     ----------
@@ -175,46 +175,47 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         b and c; zeros without biases.
 
     alpha_ : float
-        The penalty's strength.
+        The strength of the penalty on factors.
 
     mean_ : float
-        What biases are counted from, or products without biases: the mean of the first fit's
-        ratings, of 'logistic' its logit. Without biases and with `nonnegative` it is predicted only
-        where a user or an item was in no fit.
+        The mean of the first fit's ratings, or with 'logistic' its logit. Biases, or products
+        without biases, are relative to it. Without biases and with `nonnegative` it is predicted
+        only if a user or an item was in no fit.
 
     seen_ : csr_array of uint8 of shape (n_users, n_items)
-        Which pairs have been rated.
+        The rated pairs.
 
     user_counts_, item_counts_ : ndarray of int64
-        Ratings of each; a pair that `partial_fit` is given again is the same rating.
+        Number of ratings of each; a pair that is repeated in a later `partial_fit` is the same
+        rating.
 
     n_iter_ : int
-        Epochs that were finished.
+        Number of completed epochs.
 
     t_ : float
-        Step counter: the first fit's ratings, and those that have been visited since.
+        Step counter: the number of the first fit's ratings plus all ratings visited since.
 
     solver_ : str
         "sgd" or "als".
 
     negatives_ : int
-        Items that were drawn for each pair; 0: none.
+        Number of items that were drawn for each pair.
 
     report_ : Report or SolverReport
-        How the last fit (or `partial_fit`) went, without the short fits of ``alpha="auto"``.
+        The report of the last `fit` or `partial_fit`, without the short fits of ``alpha="auto"``.
 
     See Also
     --------
-    hogshare.problems.factorisation : The problem underneath, for `hogshare.solve`.
+    hogshare.problems.factorisation : The underlying problem, for `hogshare.solve`.
 
     Notes
     -----
-    A pair that is given twice is two ratings, of which the loss is taken of each.
+    A pair that occurs twice in one call is two ratings, each with its own loss.
 
-    With ``alpha="auto"`` and ``eta0="auto"`` ratings times a number, or plus one, have predictions
-    times that number, or plus it, to the rounding of float32 (plus a number: but for non-negative
-    matrix factorisation). An `alpha` that is given has the unit of a rating, an `eta0` that of one
-    over a rating, `bias_alpha` none.
+    With ``alpha="auto"`` and ``eta0="auto"``, scaling all ratings by a number scales the
+    predictions by this number, and adding a number to all ratings adds it to the predictions (not
+    in non-negative matrix factorization), up to the rounding of float32. A given `alpha` has the
+    unit of a rating, a given `eta0` that of the reciprocal of a rating, `bias_alpha` has none.
 
     Examples
     --------
@@ -303,18 +304,18 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         Parameters
         ----------
         users : array-like of shape (n_ratings,), sparse matrix of shape (n_users, n_items) or frame
-            Ids of who has rated, of any hashable kind. Or all ratings as a matrix, whose ids are
-            the numbers of its rows and columns: every entry that is stored is a rating, explicit
-            zeros too, and what is stored twice is two ratings. Or all ratings as a data frame (of
-            pandas, polars or Arrow), whose columns are `columns`.
+            Ids of the users, of any hashable type. Or all ratings as a matrix, whose row and column
+            numbers are the ids: every stored entry is a rating, explicit zeros too, and an entry
+            that is stored twice is two ratings. Or all ratings as a data frame (of pandas, polars
+            or Arrow), with the columns named by `columns`.
         items : array-like of shape (n_ratings,)
-            Ids of what.
+            Ids of the items.
         ratings : array-like of shape (n_ratings,), default=None
-            How. None: all that is known is that they have met, as of clicks or purchases; see
+            The ratings. None means that the pairs have met, as with clicks or purchases; see
             `solver` and `loss`.
         columns : tuple of str, default=None
-            Names of a data frame's columns of users, of items and of ratings; of the first two for
-            pairs alone. None: "user", "item" and "rating", or their plurals, in any case.
+            Names of a data frame's columns of users, items and ratings; two names for pairs without
+            ratings. None is "user", "item" and "rating", or their plurals, in any case.
 
         Raises
         ------
@@ -324,7 +325,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         Warns
         -----
         UserWarning
-            If all ratings are the same, with what they are taken for.
+            If all ratings are equal; it says how they are fitted.
         """
         ids, values = self._triples(users, items, ratings, columns)
         feedback = feedback_of(self, values, len(ids[0]))
@@ -341,21 +342,21 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     def partial_fit(
         self, users: Any, items: Any = None, ratings: Any = None, *, columns: Any = None
     ) -> MatrixFactorization:
-        """Go on for one epoch on some ratings, which may have users and items of their own.
+        """Continue for one epoch on some ratings, possibly with new users and items.
 
         Parameters
         ----------
         users, items, ratings, columns
-            As of `fit`. New ids are added after those that there are. A penalty is shared out among
-            all ratings that its line has had so far, of which a pair that is given again, in
-            another pass, is none; ``alpha="auto"`` grows with those that are new. Steps fall by how
-            often all ratings so far have been visited, so that passes over chunks are epochs.
+            As in `fit`. New ids are appended to the known ones. The penalty of a line is divided
+            among all its ratings so far, in which a repeated pair counts once; ``alpha="auto"``
+            grows with the new ratings. Steps decrease with the number of visits per known rating,
+            so passes over chunks count as epochs.
 
         Raises
         ------
         TypeError, ValueError
-            As of `fit`, and if `n_factors`, `loss`, `biases` or `nonnegative` has another value
-            than in the fit that it goes on from.
+            As `fit`, and if `n_factors`, `loss`, `biases` or `nonnegative` differs from the value
+            in the first fit.
         """
         if getattr(self, "user_factors_", None) is None:
             ids, values = self._triples(users, items, ratings, columns)
@@ -380,7 +381,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         *,
         anew: bool,
     ) -> None:
-        """Fit some ratings, from new biases and factors or from those that there are."""
+        """Fit some ratings, from new biases and factors or from the present ones."""
         sizes = [len(one.ids) for one in known]
         counts = self._counted(lines, sizes, anew)
         seen = _pairs(lines, sizes, None if anew else self.seen_)
@@ -405,7 +406,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         start, t = problem.start(draws), float(problem.n_rows)
         eta0, unit = self._first_step(problem), t
         if not anew:
-            # of ratings that are new, too: steps fall by how often all that are known were visited
+            # steps decrease with the visits per known rating, the new ones included
             known_before = int(self.user_counts_.sum())
             unit = self._unit + float(counts[0].sum()) - known_before
             start, t = self._grown(problem, start), self.t_
@@ -429,7 +430,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         self.user_counts_, self.item_counts_ = counts
         self.alpha_ = problem.ratings.alpha * scale.size
         self.mean_, self.t_ = float(mean), float(model.t)
-        if anew:  # a file from before there was a form has none, and goes on without
+        if anew:  # a model from an older file has no form, and continues without
             self._form, self._weights = self._form_now, self._weights_now(feedback)
         self._eta0, self._unit = float(eta0 / scale.size), float(unit)
         self._pace = float(pace * scale.size)
@@ -444,7 +445,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         counts: list[np.ndarray],
         seed: int,
     ) -> None:
-        """Fit pairs that have met against all others."""
+        """Fit the pairs that have met against all others."""
         sizes, k = [len(one.ids) for one in known], self._n_factors_of(feedback, True)
         found, self.alpha_, report = alternated(self, lines, sizes, feedback.values, k, seed)
         self.users_, self.items_ = (one.ids for one in known)
@@ -459,9 +460,9 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         self.t_ = 1.0 + float(self.n_iter_) * len(lines[0])
 
     def _n_factors_of(self, feedback: Feedback, anew: bool) -> int:
-        """How many factors there are."""
+        """Return the number of factors."""
         if not (self.n_factors or self.biases):
-            raise ValueError("n_factors=0 without biases leaves nothing to fit.")
+            raise ValueError("n_factors=0 with biases=False leaves nothing to fit.")
         if self.n_factors != AUTO:
             return int(self.n_factors)
         if not anew:
@@ -470,60 +471,63 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
     @property
     def _form_now(self) -> tuple[str, bool, bool]:
-        """What a fit has of parameters that another call cannot change: see `FORM`."""
+        """The present parameters that another call cannot change: see `FORM`."""
         return self.loss, bool(self.biases), bool(self.nonnegative)
 
     def _weights_now(self, feedback: Feedback) -> Weights:
-        """What folding in has to know of the parameters and ratings of a fit."""
+        """Return the numbers of a fit's parameters and ratings that folding in needs."""
         numbers = float(self.bias_alpha), float(self.confidence), self.sampling
         return *numbers, feedback.unit, float(feedback.values.mean())
 
     def _scale_of(self, feedback: Feedback, mean: float, anew: bool) -> Scale:
-        """The scale in which ratings are fitted, around the mean that is predicted.
+        """Return the scale of the ratings for the fit, around the predicted mean.
 
-        Their size stays where a penalty or a step is given, which have a unit, and where a model
-        goes on, which would be rounded from one unit to the other and back.
+        Ratings are not divided by their size if a penalty or a step is given, which have a unit, or
+        if a model continues, which would be rounded by each change of the unit.
         """
         if self.loss != "squared_error" or feedback.negatives:
             return Scale()
         return scale_of(feedback.values, mean, anew and self.alpha == AUTO == self.eta0)
 
     def _mean_of(self, feedback: Feedback, anew: bool) -> float:
-        """What biases are counted from."""
+        """Return the mean to which biases are relative."""
         return mean_of(feedback.values, self.loss) if anew else self.mean_
 
     def _going_on(self, values: np.ndarray | None, n: int, anew: bool) -> Feedback:
-        """What the ratings are that `partial_fit` is given: of the kind that the fit's were."""
+        """Return the feedback for `partial_fit`, of the same kind as the fit's."""
         if ALTERNATING in (self.solver, STEPS if anew else self.solver_):
             raise ValueError(
-                "partial_fit takes steps, and solver='als' has none: fit anew, or fit pairs by "
-                "loss='bpr' or loss='logistic'. Somebody new needs no fit: recommend(ratings=...)."
+                "partial_fit takes steps, which solver='als' does not have: use fit, or fit pairs "
+                "with loss='bpr' or loss='logistic'. For a new user no fit is needed: use "
+                "recommend(ratings=...)."
             )
         if not anew and values is None and not self.negatives_:
-            raise ValueError("the model is of ratings: partial_fit needs them, too.")
+            raise ValueError(
+                "ratings is None, but the model was fitted to ratings: pass ratings to partial_fit."
+            )
         feedback = feedback_of(self, values, n, is_part=True)
         if anew or feedback.negatives == self.negatives_:
             return feedback
         if self.negatives != AUTO:
             raise ValueError(
                 f"negatives={self.negatives}, and the model was fitted with {self.negatives_}: "
-                "partial_fit goes on with it, and fit begins anew."
+                "partial_fit needs the same value; use fit to begin anew."
             )
         return feedback._replace(negatives=self.negatives_)
 
     def _edge_grown(self, counts: list[np.ndarray]) -> float:
-        """By how much new ratings have raised the size of chance, of which `alpha` is a multiple.
+        """Return the factor by which new ratings raise the size of chance, to which `alpha` scales.
 
-        1.0 to the bit where there are none.
+        It is exactly 1.0 without new ratings.
         """
         before = size_of_chance([self.user_counts_, self.item_counts_])
         return size_of_chance(counts) / before if before else 1.0
 
     def _counted(self, lines: list[np.ndarray], sizes: list[int], anew: bool) -> list[np.ndarray]:
-        """Ratings of each user and of each item, those before included."""
+        """Return the number of ratings of each user and each item, earlier calls included."""
         if anew:
             return [np.bincount(line, minlength=n) for line, n in zip(lines, sizes, strict=True)]
-        new = ~_are_stored(self.seen_, lines)  # another pass over a rating is no second rating
+        new = ~_are_stored(self.seen_, lines)  # another pass over a rating does not count
         found = []
         for line, n, before in zip(
             lines, sizes, (self.user_counts_, self.item_counts_), strict=True
@@ -533,7 +537,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         return found
 
     def _in_columns(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Arguments of a method with the columns of a data frame in its place."""
+        """Replace a data frame in a method's arguments by its columns."""
         users, items, ratings = (given.get(name) for name in ("users", "items", "ratings"))
         found = columns_of(users, items, ratings, given.get("columns"))
         return {**found._asdict(), "columns": None}
@@ -541,20 +545,23 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     def _triples(
         self, users: Any, items: Any, ratings: Any, columns: Any
     ) -> tuple[list[np.ndarray], np.ndarray | None]:
-        """Each rating's user and item, by their ids, and how it is; None of pairs alone."""
+        """Return the ids of each rating's user and item, and the ratings; None if only pairs."""
         users, items, ratings = columns_of(users, items, ratings, columns)
         if sp.issparse(users):
             if items is not None or ratings is not None:
-                raise TypeError("a sparse matrix of ratings has users, items and ratings in it.")
+                raise TypeError(
+                    "a sparse matrix contains users, items and ratings: pass neither items nor "
+                    "ratings with it."
+                )
             check_sparse(users)
-            entries = sp.coo_array(users)  # as they are stored: SciPy's CSR of these sums repeats
+            entries = sp.coo_array(users)  # not by way of CSR, where SciPy sums repeated entries
             values = checked_ratings(entries.data, self.loss)
             order = np.lexsort(entries.coords[::-1])  # the same ratings in every format
             return [line[order].astype(np.int64) for line in entries.coords], values[order]
         if items is None:
             raise TypeError(
-                "give users and items, and ratings if there are any, one of each for every rating; "
-                "or a sparse matrix, or a data frame."
+                "items is None: pass users, items and possibly ratings, with one entry each for "
+                "every rating; or a sparse matrix, or a data frame."
             )
         if ratings is None:
             ids = self._ids(users, items, len(as_array(users, "users")))
@@ -569,7 +576,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         for name, one in zip(("users", "items"), ids, strict=True):
             if len(one) != n:
                 raise ValueError(
-                    f"there are {n} ratings and {len(one)} {name}: one each is needed."
+                    f"there are {n} ratings and {len(one)} {name}: pass one of {name} per rating."
                 )
         return ids
 
@@ -584,9 +591,9 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         scale: Scale,
         mean: float,
     ) -> FactorisationProblem:
-        """What is minimised; with the penalty of an earlier fit, if there was one.
+        """Return the problem to minimize, with the penalty of an earlier fit, if any.
 
-        mean : of the predictions, as `scale` has them; what is drawn has its own
+        mean : of the predictions, in the unit of `scale`; drawn items have their own
         """
         n_factors = self._n_factors_of(feedback, alpha is None)
         alone = self.alpha == AUTO
@@ -615,7 +622,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
     @property
     def _power(self) -> float:
-        """By which steps fall."""
+        """The exponent by which steps decrease."""
         return float(self.power_t) if self.learning_rate == "invscaling" else 0.0
 
     def _chosen_alpha(
@@ -627,7 +634,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         seed: int,
         tol: float | None,
     ) -> float:
-        """The penalty by which short fits of most ratings predict the others best."""
+        """Return the penalty with which short fits of most ratings best predict the others."""
 
         def fitted(part: FactorisationProblem) -> np.ndarray:
             model = Params(start, float(part.n_rows))
@@ -648,11 +655,11 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         seed: int,
         tol: float | None,
     ) -> tuple[Report, float]:
-        """Let the workers fit it, with shorter steps if they are ours to choose and too long.
+        """Have the workers fit the problem; with eta0='auto' again with shorter steps if needed.
 
-        A few ratings may be far larger than all others, by whose spread steps are chosen.
+        A few ratings may be far larger than the others, whose spread determines the steps.
 
-        Returns the report, and how many times as long the steps were.
+        Returns the report, and the factor by which the steps were shortened.
         """
         shorter = 1.0
         while True:
@@ -674,14 +681,14 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         tol: float | None,
         on_epoch: OnEpoch | None = None,
     ) -> Report:
-        """Let the workers fit it.
+        """Have the workers fit the problem.
 
-        eta0 : as of `solve`, whose steps fall by the number of ratings and not by that of epochs
+        eta0 : for `solve`, where steps decrease with the number of ratings, not of epochs
         """
         everybody = all_rows_of(self)
         plane: Plane = Shared()
         if everybody.shares_memory:
-            # what is drawn may be of any cell
+            # drawn items may be in any cell of a grid
             plane = Shared(exchange=None) if problem.cells is None else Grid()
         return solve(
             problem,
@@ -692,23 +699,23 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             step=StepSize(self.learning_rate, eta0, self._power),
             stop=Stop(epochs, tol, patience=self.n_iter_no_change),
             seed=seed,
-            shuffle=False,  # they are, once: an order for each epoch takes as long as its steps
+            shuffle=False,  # shuffled once: an order per epoch takes as long as the epoch's steps
             start=start,
             on_epoch=on_epoch,
         )
 
     def _smaller(self, first: float) -> str:
-        """A first step size to try after a divergence."""
+        """Suggest a first step size after a divergence."""
         if self.eta0 == AUTO:
             return f"eta0={0.3 * first:.2g} (eta0='auto' began with {first:.2g})"
         return f"a smaller eta0 than {first:g}"
 
     def _require_same_form(self) -> None:
-        """Refuse to go on with what has other numbers than there are."""
+        """Refuse to continue from a model of another form."""
         if self.n_factors not in (AUTO, self.user_factors_.shape[1]):
             raise ValueError(
                 f"n_factors={self.n_factors}, and the model has {self.user_factors_.shape[1]}: "
-                "partial_fit goes on with it, and fit begins anew."
+                "partial_fit needs the same value; use fit to begin anew."
             )
         for name, now, fitted in zip(
             FORM, self._form_now, self._form or self._form_now, strict=True
@@ -716,51 +723,51 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
             if now != fitted:
                 raise ValueError(
                     f"{name}={now!r}, and the model was fitted with {name}={fitted!r}: partial_fit "
-                    "goes on with it, and fit begins anew."
+                    "needs the same value; use fit to begin anew."
                 )
 
     def _grown(self, problem: FactorisationProblem, drawn: np.ndarray) -> np.ndarray:
-        """The model as a vector, with drawn factors for those who are new."""
+        """Return the model as a vector, with drawn factors for new users and items."""
         drawn = drawn.copy()
         for part, own in zip(problem.split(drawn), self._parts(), strict=True):
             part[: len(own)] = own
         if self.biases:
             for part, own in zip(problem.split(drawn)[::2], self._parts()[::2], strict=True):
-                part[len(own) :] = 0.0  # theirs were fitted with those of the others left out
+                part[len(own) :] = 0.0  # the drawn biases were fitted without the known ones
         return drawn
 
     def _parts(self) -> tuple[np.ndarray, ...]:
         return self.user_biases_, self.user_factors_, self.item_biases_, self.item_factors_
 
-    # -- asking
+    # -- scores
 
     def score(
         self, users: Any, items: Any = None, ratings: Any = None, *, columns: Any = None
     ) -> float:
-        """R squared of the predictions of some ratings.
+        """Return the coefficient of determination R^2 of the predictions of some ratings.
 
         Parameters
         ----------
         users, items, ratings, columns
-            As of `fit`.
+            As in `fit`.
 
         Returns
         -------
         float
-            1 at best, and 0 of who predicts the mean of these ratings.
+            At best 1; predicting the mean of these ratings gives 0.
         """
         check_is_fitted(self, "user_factors_")
         ids, values = self._triples(users, items, ratings, columns)
         if values is None or self.loss == PAIRWISE:
             raise ValueError(
-                "score is R squared of ratings: how good lists are is measured by "
-                "hogshare.metrics.ranking_metrics_at_k."
+                "score is R squared of ratings, and needs ratings and another loss than 'bpr': for "
+                "lists of items use hogshare.metrics.ranking_metrics_at_k."
             )
         return float(r2_score(values, self.predict(*ids)))
 
 
 def _pairs(lines: list[np.ndarray], sizes: list[int], before: Any) -> sp.csr_array:
-    """Which pairs have been rated, with those before."""
+    """Return the rated pairs, with those of earlier calls."""
     seen = pairs_of(lines[0], lines[1], sizes)
     if before is not None:
         before = before.copy()

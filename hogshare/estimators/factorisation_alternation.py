@@ -17,9 +17,9 @@ from hogshare.runtimes.pool import each_by
 
 BY = "hogshare's alternating least squares"
 REASON = "pairs that have met are fitted against all that have not"
-# Weights above which sums are in float64, and those that are refused.
+# Weights above which sums are in float64, and above which a fit is refused.
 PLAIN_WEIGHT, LARGEST_WEIGHT = 1e3, 1e6
-ROUNDED = 1e-12  # of the loss, below which nothing is gained by another sweep
+ROUNDED = 1e-12  # relative decrease of the loss below which another sweep gains nothing
 
 
 def alternated(
@@ -30,10 +30,10 @@ def alternated(
     n_factors: int,
     seed: int,
 ) -> tuple[list[np.ndarray], float, SolverReport]:
-    """Fit lines of users and of items; the lines, the penalty on factors, and a report.
+    """Fit lines of users and of items; return the lines, the penalty on factors, and a report.
 
-    lines, sizes : each pair's user and item, and how many there are of either
-    strengths : of each pair, at least 0: 0 is as if it had not met
+    lines, sizes : each pair's user and item, and the number of users and of items
+    strengths : of each pair, at least 0; a pair of strength 0 counts as not met
     seed : of the first factors
     """
     began = time.perf_counter()
@@ -43,8 +43,8 @@ def alternated(
     most = float(extras.data.max()) if extras.nnz else 0.0
     if not most <= LARGEST_WEIGHT:
         raise ValueError(
-            f"confidence={model.confidence:g} times a rating goes up to {most:g}, and beyond "
-            f"{LARGEST_WEIGHT:g} what weighs less is lost in rounding: divide ratings or "
+            f"confidence={model.confidence:g} times a rating is up to {most:g}; beyond "
+            f"{LARGEST_WEIGHT:g} smaller weights are lost in rounding. Divide ratings or "
             "confidence by a number, or take logarithms of ratings (np.log1p)."
         )
     alpha = model.alpha
@@ -53,7 +53,10 @@ def alternated(
         weight = float(extras.data.mean()) if extras.nnz else 0.0
         alpha = usual_penalty(counts, weight) if extras.nnz else 1.0
     if not alpha <= float(np.finfo(np.float32).max):
-        raise ValueError(f"alpha={alpha:g} is beyond float32: no factor is left.")
+        raise ValueError(
+            f"alpha={alpha:g} is beyond the range of float32, which leaves no factor: use a "
+            "smaller alpha."
+        )
     workers = usable_workers(model.n_jobs) if model.runtime != "caller" else 1
     penalty = Penalty(float(alpha), float(model.bias_alpha))
     settings: dict[str, Any] = {"seed": seed, "each": each_by(workers), "n_threads": workers}
@@ -63,8 +66,8 @@ def alternated(
     n_iter, converged = _swept(model, sweeps)
     if not all(np.isfinite(one).all() for one in sweeps.lines):
         raise ValueError(
-            "Alternating least squares has left the range of float32: a larger alpha and "
-            "bias_alpha, or a smaller confidence, bound it."
+            "Alternating least squares has left the range of float32: use a larger alpha and "
+            "bias_alpha, or a smaller confidence."
         )
     seconds = time.perf_counter() - began
     report = SolverReport(
@@ -80,7 +83,7 @@ def alternated(
 
 
 def _swept(model: Any, sweeps: Alternation) -> tuple[int, bool | None]:
-    """Sweep until the objective improves no more; how often, and whether it has come to that."""
+    """Sweep until the objective stops improving; return the number of sweeps and whether it has."""
     best, in_vain = math.inf, 0
     for done in range(1, model.max_iter + 1):
         sweeps.sweep()

@@ -1,4 +1,4 @@
-"""What ratings say: how much something is liked, or only that somebody has met it."""
+"""The kind of ratings: explicit ratings of items, or implicit feedback, pairs that have met."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from hogshare.problems.preferences import PAIRWISE, POINTWISE
 from hogshare.system.callers import warn
 
 AUTO, ALTERNATING, STEPS = "auto", "als", "sgd"
-# Items that are drawn for each pair, where that is left to us.
+# Number of items drawn for each pair with negatives="auto".
 NEGATIVES = {PAIRWISE: 1, POINTWISE: 4}
 FACTORS = {ALTERNATING: 64, STEPS: 8}
 HAVE_MET = (
     "All {n:,} ratings are {value:g}, and are taken for pairs of users and items that have met, "
-    "such as clicks or purchases: nothing says what is liked less. They are fitted {how}. "
-    "Leave ratings out (ratings=None) to say so, or set {otherwise} to fit them as they are."
+    "such as clicks or purchases, since no item is rated lower. They are fitted {how}. To confirm "
+    "this pass ratings=None; to fit them as ratings set {otherwise}."
 )
 
 
 class Feedback(NamedTuple):
-    """How ratings are to be fitted.
+    """The method by which ratings are fitted.
 
     solver : "als" or "sgd"
-    negatives : items that are drawn for each pair in every epoch; 0: none
-    values : float64 (n_ratings,), ratings, or strengths where pairs have met
-    unit : of ratings that are all the same and count as 1
+    negatives : number of items drawn for each pair in every epoch
+    values : float64 (n_ratings,), ratings, or strengths of pairs that have met
+    unit : the value of ratings that are all equal and count as 1
     """
 
     solver: str
@@ -36,16 +36,16 @@ class Feedback(NamedTuple):
 
     @property
     def is_implicit(self) -> bool:
-        """Whether who has met what is all that is asked."""
+        """Whether ratings are fitted as pairs that have met."""
         return self.solver == ALTERNATING or self.negatives > 0
 
 
 def feedback_of(model: Any, values: np.ndarray | None, n: int, is_part: bool = False) -> Feedback:
-    """What an estimator's parameters make of ratings.
+    """Return how an estimator's parameters fit given ratings.
 
-    values : None of pairs alone
-    n : how many
-    is_part : whether there may be more, which differ from these
+    values : the ratings; None for pairs alone
+    n : number of pairs
+    is_part : whether further ratings may follow, which differ from these
 
     Raises
     ------
@@ -59,13 +59,13 @@ def feedback_of(model: Any, values: np.ndarray | None, n: int, is_part: bool = F
     negatives = _negatives_of(model, alike)
     if model.loss == PAIRWISE and given.min() != given.max():
         raise ValueError(
-            "loss='bpr' takes pairs that have met, and these ratings differ: choose those that "
-            "count, such as ratings of at least 4, and leave their ratings out."
+            "loss='bpr' takes pairs that have met, without ratings, but these ratings differ: "
+            "select the pairs that count, such as those rated at least 4, and pass ratings=None."
         )
     if alone and model.loss == "squared_error" and solver == STEPS:
         raise ValueError(
-            "solver='sgd' with loss='squared_error' fits ratings, and there are none: give them, "
-            "or take loss='bpr' or loss='logistic', or fit by solver='als'."
+            "solver='sgd' with loss='squared_error' fits ratings, but ratings is None: pass them, "
+            "or use loss='bpr', loss='logistic', or solver='als'."
         )
     if (
         n > 1
@@ -77,8 +77,8 @@ def feedback_of(model: Any, values: np.ndarray | None, n: int, is_part: bool = F
     implicit = negatives > 0 or solver == ALTERNATING
     if implicit and not given.max() > 0.0:
         raise ValueError(
-            f"ratings go up to {given.max():g}, so that nobody has met anything: give what has "
-            "been met, with ratings above 0 or without."
+            f"no rating is positive (the largest is {given.max():g}), so no pair has met: pass the "
+            "pairs that have met, with positive ratings or with ratings=None."
         )
     if alike and implicit:
         return Feedback(solver, negatives, np.ones(n), float(given[0]))
@@ -86,18 +86,20 @@ def feedback_of(model: Any, values: np.ndarray | None, n: int, is_part: bool = F
 
 
 def _negatives_of(model: Any, alike: bool) -> int:
-    """Items to be drawn for each pair."""
+    """Return the number of items to draw for each pair."""
     if model.loss not in NEGATIVES:
         return 0
     if model.negatives == AUTO:
         return NEGATIVES[model.loss] if alike or model.loss == PAIRWISE else 0
     if model.loss == PAIRWISE and model.negatives == 0:
-        raise ValueError("loss='bpr' compares with what is drawn: negatives must be 1 or more.")
+        raise ValueError(
+            "negatives=0, but loss='bpr' compares with drawn items: use 1 or more, or 'auto'."
+        )
     return int(model.negatives)
 
 
 def _solver_of(model: Any, alike: bool, values: np.ndarray) -> str:
-    """Which solver fits, "als" or "sgd"; refuses what "als" does not do."""
+    """Return the solver, "als" or "sgd"; refuse parameters that "als" does not support."""
     if model.solver == AUTO:
         solver = ALTERNATING if alike and model.loss == "squared_error" else STEPS
     else:
@@ -106,50 +108,50 @@ def _solver_of(model: Any, alike: bool, values: np.ndarray) -> str:
         return STEPS
     because = ""
     if model.solver == AUTO:
-        because = " (to which solver='auto' takes pairs; solver='sgd' fits ratings as they are)"
+        because = " (the choice of solver='auto' for pairs; solver='sgd' fits ratings)"
     if model.loss != "squared_error":
         raise ValueError(f"solver='als' fits loss='squared_error', not {model.loss!r}.")
     if model.nonnegative:
         raise ValueError(
-            f"solver='als'{because} does not bound factors: nonnegative=True goes with "
-            "loss='bpr' or loss='logistic'."
+            f"solver='als'{because} does not bound factors: nonnegative=True needs loss='bpr' or "
+            "loss='logistic'."
         )
     for name in ("plane", "barrier"):
         if getattr(model, name) is not None:
             raise ValueError(
-                f"solver='als'{because} solves rows in threads and has no {name}: leave {name} "
-                "out, or take loss='bpr' or loss='logistic'."
+                f"solver='als'{because} solves rows in threads and has no {name}: use "
+                f"{name}=None, or loss='bpr' or loss='logistic'."
             )
     if model.runtime not in (AUTO, "threads", "caller"):
         raise ValueError(
-            f"solver='als'{because} runs in threads and takes no other runtime: take "
+            f"solver='als'{because} runs in threads and supports no runtime={model.runtime!r}: use "
             "runtime='auto', or loss='bpr' or loss='logistic'."
         )
     if values.min() < 0.0:
         raise ValueError(
-            f"solver='als' takes how often or how long pairs have met, and ratings go down to "
-            f"{values.min():g}: leave out what is disliked."
+            f"solver='als' takes ratings that say how often or how long pairs have met, which must "
+            f"not be negative; got {values.min():g}. Leave out disliked items."
         )
     return ALTERNATING
 
 
 def _warn_of(model: Any, values: np.ndarray, solver: str, negatives: int) -> None:
-    """Say what ratings that are all one value are taken for."""
+    """Warn how ratings that are all equal are fitted."""
     if solver == STEPS and not negatives:
         if values[0] <= 0.0:
-            warn(f"All {len(values):,} ratings are {values[0]:g}: nothing says what is liked more.")
+            warn(f"All {len(values):,} ratings are {values[0]:g}: no item is rated higher.")
             return
         warn(
-            f"All {len(values):,} ratings are {values[0]:g}: nothing says what anybody would like "
-            "less. If they are clicks or purchases, leave ratings out, or take solver='als', "
-            "loss='bpr', or loss='logistic' with negatives.",
+            f"All {len(values):,} ratings are {values[0]:g}: no item is rated lower. If they are "
+            "clicks or purchases, pass ratings=None, or use solver='als', loss='bpr', or "
+            "loss='logistic' with negatives.",
         )
         return
     if model.loss == PAIRWISE or model.solver == ALTERNATING:
-        return  # which ask for nothing else
+        return  # the parameters already request pairs that have met
     how = "by solver='als' against all other pairs"
     otherwise = "solver='sgd'"
     if negatives:
-        how = f"with {negatives} items drawn for each that its user has not met"
+        how = f"with {negatives} drawn items for each, which its user has not met"
         otherwise = "negatives=0"
     warn(HAVE_MET.format(n=len(values), value=values[0], how=how, otherwise=otherwise))

@@ -1,8 +1,7 @@
-"""Rows so few that scikit-learn's own solver fits them as soon as workers would.
+"""Fits of so few rows that scikit-learn's own solver is as fast as workers.
 
-Who fits is settled by the rows' shape and the parameters, never by whether kernels are compiled: a
-call gives the same bits the first time and later. And where it is scikit-learn, a first fit
-compiles nothing.
+The choice depends on the rows' shape and the parameters, never on whether kernels are compiled: a
+call gives the same bits the first time and later. A fit by scikit-learn compiles nothing.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from hogshare.problems.linear.row_arrays import check_sparse
 from hogshare.problems.weights import row_weights
 from hogshare.system.clusters import is_collection
 
-MOST_VALUES = 100_000  # of rows; either solver takes milliseconds for an estimator's defaults
-MOST_VISITED = 2e8  # values in all epochs together, a second or two: scikit-learn does not stop
-MOST_PARAMS = 200  # of Newton's method, which factors a matrix of their products
+MOST_VALUES = 100_000  # of rows; with an estimator's defaults either solver takes milliseconds
+MOST_VISITED = 2e8  # values in all epochs, a second or two: scikit-learn cannot be interrupted
+MOST_PARAMS = 200  # for Newton's method, which factors a matrix of this order
 NEWTON = "newton-cholesky"
 NEWTON_SOLVERS = ("lbfgs", "newton-cg", NEWTON)
-TIGHTER = 0.01  # in units of `tol`: one step of Newton's more, and the duality gap is small as well
+TIGHTER = 0.01  # relative to `tol`: one more Newton step, with which the duality gap is small too
 FITTED = ("coef_", "intercept_", "n_iter_", "t_", "classes_", "n_features_in_", "feature_names_in_")
-STATES = (  # of an earlier fit by workers: what `partial_fit` goes on from
+STATES = (  # attributes of an earlier fit by workers, from which `partial_fit` would continue
     "_standard_coef",
     "_standard_intercept",
     "_average_coef",
@@ -47,14 +46,14 @@ STATES = (  # of an earlier fit by workers: what `partial_fit` goes on from
 
 
 def _shape(X: Any) -> tuple[int, int] | None:
-    """Rows and features of rows in this process; None of a Dask collection, and of what is none."""
+    """Return the shape of rows in this process; None for a Dask collection and for other input."""
     if is_collection(X):
         return None
     shape = getattr(X, "shape", None)
     if shape is None and isinstance(X, list | tuple):
         try:
             shape = np.shape(X)
-        except ValueError:  # of unequal lengths, which the checks refuse
+        except ValueError:  # rows of unequal lengths, which the checks refuse later
             return None
     return shape if isinstance(shape, tuple) and len(shape) == 2 else None
 
@@ -64,12 +63,12 @@ def _n_values(X: Any, shape: tuple[int, int]) -> int:
 
 
 def are_few(X: Any) -> bool:
-    """Whether rows may be left to scikit-learn: nobody has to see how a fit of them comes on."""
+    """Whether rows are few enough for scikit-learn, whose fit shows no progress."""
     return _n_values(X, X.shape) <= MOST_VALUES
 
 
 def _n_columns(y: Any) -> int:
-    """Columns of coefficients that labels ask for; 1 of what are no labels."""
+    """Return the number of columns of coefficients for labels; 1 if `y` is not labels."""
     labels = np.asarray(y)
     if labels.ndim != 1:
         return 1
@@ -79,7 +78,7 @@ def _n_columns(y: Any) -> int:
 
 @contextlib.contextmanager
 def fitted_by_workers() -> Iterator[None]:
-    """Have workers fit few rows, too, for what they compile."""
+    """Have workers fit few rows too, in order to compile their kernels."""
     global MOST_VALUES
     most, MOST_VALUES = MOST_VALUES, 0
     try:
@@ -89,7 +88,7 @@ def fitted_by_workers() -> Iterator[None]:
 
 
 def _is_ours_to_choose(estimator: Any) -> bool:
-    """Whether nothing was asked for that only workers have."""
+    """Whether the parameters request nothing that only workers provide."""
     return (
         chooses_runtime(estimator)
         and estimator.plane in (None, "shared")
@@ -100,9 +99,9 @@ def _is_ours_to_choose(estimator: Any) -> bool:
 
 
 def suit_sgd(estimator: Any, X: Any, y: Any) -> bool:
-    """Whether scikit-learn's epochs are as quick, and its model the one that one worker fits.
+    """Whether scikit-learn's epochs are as fast, and its model equals that of one worker.
 
-    It is another where a score decides or iterates are averaged: there the estimators depart.
+    With early stopping and averages the models differ, see the estimators' notes.
     """
     shape = _shape(X)
     if shape is None or not _is_ours_to_choose(estimator):
@@ -111,7 +110,7 @@ def suit_sgd(estimator: Any, X: Any, y: Any) -> bool:
         return False
     if estimator._checkpoint is not None or estimator._resume is not None:
         return False
-    if _n_values(X, shape) > MOST_VALUES:  # nor are the labels of many rows counted
+    if _n_values(X, shape) > MOST_VALUES:  # checked first: counting labels takes time
         return False
     n_columns = _n_columns(y) if is_classifier(estimator) else 1
     values = n_columns * (_n_values(X, shape) + shape[0])
@@ -121,7 +120,7 @@ def suit_sgd(estimator: Any, X: Any, y: Any) -> bool:
 def fit_sgd(
     estimator: Any, theirs: type, X: Any, y: Any, init: tuple[Any, Any], sample_weight: Any
 ) -> None:
-    """Fit by `theirs`, scikit-learn's class of that name, from `init`, coefficients and intercept.
+    """Fit by scikit-learn's class `theirs`, from the coefficients and intercept in `init`.
 
     Raises
     ------
@@ -129,14 +128,14 @@ def fit_sgd(
         If rows, targets or weights are not valid, or if the run diverges.
     """
     began = time.perf_counter()
-    # its own warm start is none: `init` has what the estimator makes of it
+    # scikit-learn's warm start is not used: `init` has the start that the estimator has chosen
     others = set(theirs().get_params()) - {"n_jobs", "warm_start"}
     inner = theirs(**{name: getattr(estimator, name) for name in others})
     rows = _checked(X, sample_weight)
     # in copies: scikit-learn's steps write to the intercept that they start from
     init = copy.deepcopy(init)
     inner.fit(rows, own_type(y), *init, sample_weight=sample_weight)
-    # before anything is written: a warning may be an error
+    # before attributes are set: the warning may be raised as an error
     warn_if_unlike(inner, _plain(rows))
     for name in (*FITTED, *STATES):
         estimator.__dict__.pop(name, None)
@@ -146,7 +145,7 @@ def fit_sgd(
 
 
 def suit_newton(estimator: Any, X: Any, penalty: str | None, n_classes: int = 2) -> bool:
-    """Whether Newton's method from zero is as quick as workers to the same tolerance."""
+    """Whether Newton's method from zero is as fast as workers to the same tolerance."""
     shape = _shape(X)
     if shape is None or sp.issparse(X) or not _is_ours_to_choose(estimator):
         return False
@@ -164,14 +163,14 @@ def suit_newton(estimator: Any, X: Any, penalty: str | None, n_classes: int = 2)
 def fit_newton(
     estimator: Any, X: np.ndarray, y: np.ndarray, sample_weight: Any, penalty: str | None
 ) -> bool:
-    """Fit checked rows by scikit-learn's Newton's method; False where it does not come to `tol`.
+    """Fit checked rows by scikit-learn's Newton method; return False if it does not meet `tol`.
 
-    In float64: rows of float32 are few enough to be copied, and second derivatives lose digits.
+    It works in float64: rows of float32 are few enough to copy, and second derivatives lose digits.
     """
     began = time.perf_counter()
     weight, alpha = estimator._weights(X, y, sample_weight)
     inner = _LogisticRegression(
-        # alpha is of the mean loss, and C of the sum of losses
+        # alpha is relative to the mean loss, and C to the sum of losses
         C=np.inf if penalty is None else 1.0 / (alpha * len(y)),
         tol=TIGHTER * estimator.tol,
         fit_intercept=estimator.fit_intercept,
@@ -185,9 +184,9 @@ def fit_newton(
     except (Warning, ArithmeticError, np.linalg.LinAlgError):
         return False
     if not _steepest(inner, X64, y, weight, alpha) <= estimator.tol:
-        return False  # a singular matrix, too few iterations: the workers' business
+        return False  # a singular matrix, or too few iterations: the workers fit instead
     if penalty is None and inner.score(X64, y) == 1.0:
-        return False  # classes that a model separates have no optimum, which workers warn of
+        return False  # separable classes have no optimum: the workers' fit warns
     estimator.coef_ = inner.coef_.astype(X.dtype, copy=False)
     estimator.intercept_ = inner.intercept_.astype(X.dtype, copy=False)
     estimator.n_iter_ = inner.n_iter_
@@ -199,9 +198,9 @@ def fit_newton(
 
 
 def _unheard() -> contextlib.AbstractContextManager[None]:
-    """Leave out warnings of a fit that others may do again.
+    """Suppress warnings of a fit that the workers may repeat.
 
-    Filters are the process's: where there are other threads, nobody's are touched.
+    Filters belong to the process, so they are not changed if other threads are running.
     """
     if threading.active_count() > 1:
         return contextlib.nullcontext()
@@ -218,7 +217,7 @@ def _ignored() -> Iterator[None]:
 def _steepest(
     inner: _LogisticRegression, X: np.ndarray, y: np.ndarray, weight: Any, alpha: float
 ) -> float:
-    """Largest component of the gradient of mean loss and penalty; weights have mean 1."""
+    """Return the largest component of the gradient; weights have mean 1."""
     wrong = inner.predict_proba(X) - (y[:, None] == inner.classes_)
     wrong = wrong[:, -len(inner.coef_) :] / len(y)
     wrong = wrong if weight is None else wrong * weight[:, None]
@@ -229,12 +228,12 @@ def _steepest(
 
 
 def _plain(X: Any) -> Any:
-    """Rows that scikit-learn has taken, as numbers."""
+    """Convert rows that scikit-learn has accepted to numbers."""
     return X if sp.issparse(X) else np.asarray(X, np.float64)
 
 
 def _checked(X: Any, sample_weight: Any) -> Any:
-    """Rows as scikit-learn's solvers take them; refuses what they would not notice."""
+    """Convert rows for scikit-learn's solvers; refuse errors that these would not notice."""
     check_sparse(X)
     if sample_weight is not None:
         row_weights(sample_weight, X, allow_all_zero_weights=True)
@@ -243,4 +242,4 @@ def _checked(X: Any, sample_weight: Any) -> Any:
 
 def _reason(X: Any) -> str:
     n_rows = _shape(X)[0]  # type: ignore[index]
-    return f"the {n_rows:,} rows are few: workers would be no quicker, and would compile first"
+    return f"the {n_rows:,} rows are few: workers would be no faster, and would compile first"

@@ -1,7 +1,7 @@
-"""What a fit is given, as a part of more of it: arrays that are put end to end, and what they mean.
+"""The per-row arguments of a fit as shards of ranks: arrays to concatenate, and their meaning.
 
-Rows of numbers travel as they are. Labels and ids that are words or objects travel as numbers, with
-a list of what they stand for. A data frame's columns keep their names.
+Rows of numbers are sent unchanged. Labels and ids that are strings or objects are sent as codes,
+with a list of the values. A data frame's columns retain their names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COUNT, NAMES = "rows", "names"
 
 
 def arguments_of(method: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
-    """What a method is called with, by name, without the object itself."""
+    """Return a method's arguments by name, without the object itself."""
     bound = inspect.signature(method).bind(None, *args, **kwargs)
     (_, *names) = inspect.signature(method).parameters.values()
     given: dict[str, Any] = {}
@@ -37,18 +37,18 @@ def arguments_of(method: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[
 
 
 def others(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is not rows: the same in all processes."""
+    """Return the arguments that are not per row, which are equal in all processes."""
     return {name: value for name, value in given.items() if name not in BY_ROW}
 
 
 def shard_of(given: Mapping[str, Any]) -> Shard:
-    """Arguments by row as a shard.
+    """Return the per-row arguments as a shard.
 
     Raises
     ------
     ValueError
-        If one of them has no rows, gaps or infinite numbers, or not as many rows as the others: of
-        all shards end to end nobody could say whose they are, and rows would be shifted.
+        If one of them is not an array with rows, has gaps or infinite numbers, or differs from the
+        others in the number of rows: concatenated shards would then be shifted.
     """
     arrays: dict[str, np.ndarray] = {}
     facts: dict[str, Any] = {}
@@ -67,12 +67,12 @@ def shard_of(given: Mapping[str, Any]) -> Shard:
 def whole_of(
     facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
 ) -> dict[str, Any]:
-    """Arguments by row, of all shards: columns with names in the order of the first shard.
+    """Return the per-row arguments of all shards, named columns in the order of the first shard.
 
     Raises
     ------
     ValueError
-        If shards do not fit: dense and sparse, or of several numbers of columns.
+        If shards do not fit: dense and sparse, or with different numbers of columns.
     """
     found = {name: [one.get(name) for one in facts] for name in _names(facts)}
     return {name: _joined(name, parts, arrays) for name, parts in found.items()}
@@ -81,7 +81,7 @@ def whole_of(
 def own_of(
     place: int, facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
 ) -> dict[str, Any]:
-    """Arguments by row of the shard in this place, in the form that they have in all.
+    """Return the per-row arguments of the shard at `place`, in the form common to all shards.
 
     arrays : of this shard
 
@@ -95,7 +95,7 @@ def own_of(
         found = [one.get(name) for one in facts]
         first = _require_fit(name, found)
         own = dict(found[place] or first)
-        if first["kind"] != "words":  # an empty shard's may be of any kind
+        if first["kind"] != "words":  # an empty shard may be of any kind
             kinds = [one["dtype"] for one in found if one is not None and one[COUNT]]
             part = f"{name} {'data' if first['kind'] == 'sparse' else 'values'}"
             arrays = {**arrays, part: arrays[part].astype(np.result_type(*kinds), copy=False)}
@@ -109,9 +109,9 @@ def reparted(
     arrays: Mapping[str, np.ndarray],
     gathered: Callable[[Any], list[Any]],
 ) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
-    """Shards none of which is empty: as few rows as that takes move on to a neighbour.
+    """Return shards none of which is empty, by moving as few rows as possible to neighbors.
 
-    gathered : what all shards' holders say, in their order; all have to ask
+    gathered : ``gathered(content)`` is the content of all processes in order; all must call it
 
     Raises
     ------
@@ -129,7 +129,7 @@ def reparted(
         )
     before = np.concatenate([[0], np.cumsum(counts)])
     after = before.copy()
-    for k in range(1, of):  # as the rows are, but for who has none
+    for k in range(1, of):  # the present bounds, except for empty shards
         after[k] = max(after[k], after[k - 1] + 1)
     for k in range(of - 1, 0, -1):
         after[k] = min(after[k], after[k + 1] - 1)
@@ -151,7 +151,7 @@ def reparted(
         for key, one in parts[0][0].items()
     }
     for key, one in mine.items():
-        if one["kind"] == "words":  # each part has numbers for words of its own
+        if one["kind"] == "words":  # each part's codes are for its own list of values
             words = [part[0][key]["words"] for part in parts]
             firsts = np.cumsum([0, *map(len, words)])
             codes = [
@@ -166,7 +166,7 @@ def reparted(
 def _cut(
     arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any], first: int, last: int, begin: int
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Some of a shard's rows, by their numbers in all."""
+    """Return some of a shard's rows, by their numbers among all rows."""
     rows, made = slice(int(first - begin), int(last - begin)), {}
     for name, meaning in facts.items():
         if meaning["kind"] == "sparse":
@@ -182,7 +182,7 @@ def _cut(
 
 
 def n_features_of(facts: Sequence[Mapping[str, Any]]) -> int:
-    """Columns of the rows of all shards; 0 of what has no columns.
+    """Return the number of columns of all shards; 0 if there are none.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def n_features_of(facts: Sequence[Mapping[str, Any]]) -> int:
     first = {name: _require_fit(name, [one.get(name) for one in facts]) for name in _names(facts)}
     if not sum(one[name][COUNT] for name in list(first)[:1] for one in facts):
         raise ValueError(
-            f"there are no rows: neither on rank 0 nor on any up to rank {len(facts) - 1}."
+            f"none of the ranks 0 to {len(facts) - 1} has rows: pass rows on at least one of them."
         )
     columns = first["X"]["columns"] if "X" in first else 0
     return int(np.prod(columns))
@@ -203,7 +203,7 @@ def _names(facts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _packed(value: Any, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What an argument means, and the arrays that it is made of."""
+    """Return the meaning of an argument, and its arrays."""
     if sp.issparse(value):
         rows = value.tocsr()
         meaning = {"kind": "sparse", "columns": rows.shape[1], "type": type(rows)}
@@ -226,12 +226,12 @@ def _packed(value: Any, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray
 def _joined(
     name: str, found: Sequence[Mapping[str, Any] | None], arrays: Mapping[str, np.ndarray]
 ) -> Any:
-    """One argument of all shards."""
+    """Return one argument, of all shards."""
     return _made(name, _require_fit(name, found), found, arrays)
 
 
 def _require_fit(name: str, found: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any]:
-    """Refuse shards of an argument that do not fit; the one that the others go by.
+    """Refuse shards of an argument that do not fit; return the meaning of the leading one.
 
     Raises
     ------
@@ -243,7 +243,7 @@ def _require_fit(name: str, found: Sequence[Mapping[str, Any] | None]) -> Mappin
     for k, one in enumerate(found):
         if one is None:
             raise ValueError(f"{name} is given on rank {rank}, and not on rank {k}.")
-        for what in ("kind", "columns") if one[COUNT] else ():  # of no rows all are alike
+        for what in ("kind", "columns") if one[COUNT] else ():  # empty shards always fit
             if one[what] != first[what]:
                 raise ValueError(
                     f"{name} does not fit: its {what} is {first[what]} on rank {rank}, and "
@@ -260,7 +260,7 @@ def _made(
     found: Sequence[Mapping[str, Any] | None],
     arrays: Mapping[str, np.ndarray],
 ) -> Any:
-    """An argument, of its parts' arrays end to end."""
+    """Build an argument from its concatenated arrays."""
     if first["kind"] == "sparse":
         lengths = arrays[f"{name} lengths"]
         indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
@@ -278,7 +278,7 @@ def _made(
 def _in_order(
     values: np.ndarray, names: list[Any], found: Sequence[Mapping[str, Any] | None]
 ) -> np.ndarray:
-    """Rows whose columns are in the order of these names, whatever that of each shard is."""
+    """Return the rows with columns in the order of `names`, whatever the order in each shard."""
     taken, is_own = 0, True
     for one in found:
         if one is None or not one[COUNT]:
@@ -293,7 +293,7 @@ def _in_order(
 
 
 def _check_names(name: str, given: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
-    """Refuse columns of other names.
+    """Refuse shards with different column names.
 
     Raises
     ------
@@ -316,13 +316,13 @@ def _check_names(name: str, given: Sequence[tuple[int, Mapping[str, Any]]]) -> N
     without = next((k for k, one in given if NAMES not in one and one[COUNT]), None)
     if without is not None:
         warn(
-            f"{name} has names of columns on rank {rank}, and none on rank {without}: its columns "
-            "are taken in the same order.",
+            f"{name} has column names on rank {rank}, and none on rank {without}: its columns are "
+            "assumed to be in the same order.",
         )
 
 
 def _decoded(found: Sequence[Mapping[str, Any] | None], codes: np.ndarray) -> np.ndarray:
-    """Objects, of the numbers that stood for them in each shard."""
+    """Decode each shard's codes to its values."""
     parts, taken = [], 0
     for one in found:
         if one is None or not one[COUNT]:

@@ -1,4 +1,4 @@
-"""What surrounds a method that fits: the ranks, scikit-learn's checks, names in messages."""
+"""The wrappers of fitting methods: ranks, scikit-learn's checks, names in messages."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hogshare.system.messages import speaking
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-# what the docstrings of all of them say, where they do not say otherwise
+# sections added to the docstrings of all fitting methods that do not have them
 SAID = """
 Parameters
 ----------
 X : {array-like, sparse matrix} of shape (n_samples, n_features)
     Rows. float32 and float64, dense in C order or CSR, are used without a copy.
 sample_weight : array-like of shape (n_samples,), default=None
-    Weights of the rows, none of them negative.
+    Weights of the rows; they must not be negative.
 
 Returns
 -------
@@ -38,11 +38,11 @@ ValueError
 
 
 def fits(method: Method) -> Method:
-    """Make an estimator's method one that fits it.
+    """Wrap an estimator's method that fits it.
 
-    Errors within name the estimator's parameters, not those of `solve`, and what is compiled is
-    announced once, as what the estimator needs. The ranks come first, so that whatever others find
-    wrong is raised in all of them.
+    Messages name the estimator's parameters, not those of `solve`, and compilation is announced
+    once, under the estimator's name. The wrapper of ranks is outermost: errors raised in the others
+    reach all ranks.
     """
     docstrings.complete(method, [SAID])
 
@@ -60,10 +60,10 @@ def fits(method: Method) -> Method:
 
 
 def _always_checked(method: Method) -> Method:
-    """Check the parameters in every call of `partial_fit`: scikit-learn does before the first.
+    """Check the parameters in every call of `partial_fit`; scikit-learn does only in the first.
 
-    What has been set since is refused as it is there, before anything is done. It surrounds
-    scikit-learn's own, which has checks left out within.
+    Invalid parameters that were set later are refused, before anything else is done. This wraps
+    scikit-learn's wrapper, within which checks are skipped.
     """
 
     @functools.wraps(method)

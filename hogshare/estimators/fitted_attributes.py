@@ -1,4 +1,4 @@
-"""What a fit leaves in an estimator, as far as somebody else can go on with it."""
+"""The fitted attributes of estimators that are exported or stored in files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn import config_context
 
-# of all estimators, by the names that they have in scikit-learn too, but for `solver_`
+# of all estimators; except for `solver_` with the names that they have in scikit-learn
 ATTRIBUTES = (
     *("coef_", "intercept_", "classes_", "n_iter_", "feature_names_in_", "solver_"),
     *("t_", "_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept"),
@@ -24,7 +24,7 @@ ATTRIBUTES = (
     *("loss_curve_", "validation_scores_", "best_validation_score_", "_no_improvement_count"),
     *("_best_coefs", "_best_intercepts", "_optimizer"),
 )
-# what a class has if it has been fitted; the others have coefficients
+# an attribute that a fitted instance has; for other classes it is `coef_`
 MARKS = {
     "LatentDirichletAllocation": "components_",
     "MLPClassifier": "coefs_",
@@ -34,25 +34,25 @@ MARKS = {
 
 
 def attributes(estimator: Any) -> dict[str, Any]:
-    """What a fit has left, by name: the estimator's own, not copies."""
+    """Return the fitted attributes by name: the estimator's own, not copies."""
     return {name: vars(estimator)[name] for name in ATTRIBUTES if name in vars(estimator)}
 
 
 def mark(estimator: Any) -> str:
-    """An attribute that it has if it has been fitted."""
+    """Return the name of an attribute that the estimator has once it is fitted."""
     names = [kind.__name__ for kind in type(estimator).__mro__]
     return next((MARKS[name] for name in names if name in MARKS), "coef_")
 
 
 def dtype(estimator: Any) -> np.dtype[Any]:
-    """Of what it has been fitted with."""
+    """Return the dtype of the fitted model."""
     part = getattr(estimator, mark(estimator))
     found: np.dtype[Any] = (part[0] if isinstance(part, list) else part).dtype
     return found
 
 
 def plain(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes as a file has them: a generator is its state, an optimizer its numbers."""
+    """Convert attributes for a file: a generator to its state, an optimizer to its numbers."""
     known = dict(attributes)
     if "_optimizer" in known:
         known["_optimizer"] = dict(vars(known["_optimizer"]))
@@ -62,7 +62,7 @@ def plain(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def restore(estimator: Any, saved: dict[str, Any]) -> None:
-    """Give an estimator what a file has, by name, not whatever it holds: it is not trusted."""
+    """Set an estimator's known attributes from a file, which is untrusted; ignore all others."""
     for name in ATTRIBUTES:
         if name not in saved:
             continue
@@ -71,26 +71,26 @@ def restore(estimator: Any, saved: dict[str, Any]) -> None:
             value = np.random.RandomState()
             value.set_state(saved[name])
         elif name == "_optimizer":
-            from hogshare.estimators import optimizers  # which no other estimator needs
+            from hogshare.estimators import optimizers  # imported only for networks
 
             value = optimizers.restored(saved[name])
         setattr(estimator, name, value)
 
 
 def requests(estimator: Any) -> dict[str, dict[str, Any]]:
-    """What was asked of scikit-learn's metadata routing, by method, by name."""
+    """Return the requests to scikit-learn's metadata routing, by method and name."""
     asked = vars(estimator).get("_metadata_request")
     methods = {} if asked is None else vars(asked)
-    told = {
+    found = {
         method: {name: alias for name, alias in request.requests.items() if alias is not None}
         for method, request in methods.items()
         if hasattr(request, "requests")
     }
-    return {method: asked for method, asked in told.items() if asked}
+    return {method: asked for method, asked in found.items() if asked}
 
 
 def request(estimator: Any, asked: dict[str, dict[str, Any]]) -> None:
-    """Ask the same of it in an estimator."""
-    with config_context(enable_metadata_routing=True):  # which may be off now
+    """Set the requests to scikit-learn's metadata routing in an estimator."""
+    with config_context(enable_metadata_routing=True):  # it may be off at present
         for method, names in asked.items():
             getattr(estimator, f"set_{method}_request")(**names)

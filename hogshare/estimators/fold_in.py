@@ -1,4 +1,4 @@
-"""Folding in: the line of somebody who was in no fit, with all items' lines as they are."""
+"""Folding in: the line of a user who was in no fit, with all items' lines fixed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.special import expit
 
 
 class LineForm(NamedTuple):
-    """What a line is: factors, perhaps a bias, and the strengths of their penalties."""
+    """The form of a line: factors, a bias or none, and the strengths of their penalties."""
 
     n_factors: int
     biases: bool
@@ -21,19 +21,19 @@ class LineForm(NamedTuple):
 
     @property
     def penalties(self) -> np.ndarray:
-        """Of each number of a line."""
+        """The penalty's strength for each number of a line."""
         return np.array([self.alpha] * self.n_factors + [self.bias_alpha] * self.biases)
 
     def designs(self, factors: np.ndarray) -> np.ndarray:
-        """Items' factors, and a 1 where the line has its bias."""
+        """Return the items' factors, with a column of ones for the line's bias."""
         made = factors.astype(np.float64)
         return np.column_stack([made, np.ones(len(made))]) if self.biases else made
 
 
 class NegativeDraws(NamedTuple):
-    """What pairs are compared with: see `hogshare.problems.preferences`.
+    """The draws with which pairs are compared: see `hogshare.problems.preferences`.
 
-    popularity : how often each item has been met, if they are drawn by that
+    popularity : how often each item has been met; None for uniform draws
     """
 
     n_negatives: int
@@ -49,15 +49,15 @@ def of_ratings(
     ridge: LineForm,
     nonnegative: bool,
 ) -> np.ndarray:
-    """The line that is best for ratings of some items.
+    """Fit a line to ratings of some items.
 
-    factors, fixed : of those items, and what is predicted of them without the line
+    factors, fixed : of those items, and their predictions without the line
     loss : "squared_error" or "logistic"
     """
     designs, penalties = ridge.designs(factors), ridge.penalties
     if loss == "squared_error" and not nonnegative:
         hessian = designs.T @ designs + np.diag(penalties)
-        # where nothing is penalised and little is known, the shortest
+        # without penalties and with few ratings: the shortest of all solutions
         return np.asarray(scipy.linalg.lstsq(hessian, designs.T @ (values - fixed))[0])
 
     def losses(w: np.ndarray) -> tuple[float, np.ndarray]:
@@ -74,15 +74,15 @@ def of_ratings(
 def of_strengths(
     factors: np.ndarray, fixed: np.ndarray, met: np.ndarray, extras: np.ndarray, ridge: LineForm
 ) -> np.ndarray:
-    """The line that is best for what somebody has met, by weighted least squares over all items.
+    """Fit a line to the items that a user has met, by weighted least squares over all items.
 
     factors, fixed : of all items
-    met, extras : which of them, and their weights over those of all others
+    met, extras : the items that the user has met, and their weights in excess of 1
     """
     designs = ridge.designs(factors)
     own, left = designs[met], fixed[met]
     hessian = designs.T @ designs + np.diag(ridge.penalties) + (own.T * extras) @ own
-    # of strength 0 an item is as if it had not been met
+    # an item of strength 0 counts as not met
     targets = np.where(extras > 0.0, 1.0 + extras, 0.0) - extras * left
     return np.asarray(scipy.linalg.lstsq(hessian, own.T @ targets - designs.T @ fixed)[0])
 
@@ -96,10 +96,10 @@ def of_pairs(
     ridge: LineForm,
     nonnegative: bool,
 ) -> np.ndarray:
-    """The line that is best for what somebody has met, against the mean of all draws.
+    """Fit a line to the items that a user has met, against the mean over all draws.
 
     factors, fixed : of all items
-    met, values : which of them, and ratings from 0 to 1
+    met, values : the items that the user has met, and their ratings from 0 to 1
     """
     designs = ridge.designs(factors)
     chances = np.ones(len(designs)) if drawn.popularity is None else drawn.popularity.astype(float)
@@ -131,7 +131,7 @@ def of_pairs(
 def _least(
     losses: Callable[[np.ndarray], tuple[float, np.ndarray]], ridge: LineForm, nonnegative: bool
 ) -> np.ndarray:
-    """The line at which losses and penalties are least."""
+    """Return the line that minimizes losses and penalties."""
     penalties = ridge.penalties
 
     def objective(w: np.ndarray) -> tuple[float, np.ndarray]:

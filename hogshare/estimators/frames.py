@@ -1,4 +1,4 @@
-"""Ratings in data frames: which columns say who has rated what, and how."""
+"""Ratings in data frames: the columns of users, items and ratings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PARTS = ("user", "item", "rating")
 
 
 class RatingsInput(NamedTuple):
-    """What a fit is given of ratings: array-likes, or a matrix as `users`."""
+    """The ratings for a fit: array-likes, or a matrix as `users`."""
 
     users: Any
     items: Any
@@ -17,32 +17,32 @@ class RatingsInput(NamedTuple):
 
 
 def columns_of(users: Any, items: Any, ratings: Any, columns: Any) -> RatingsInput:
-    """Users, items and ratings as they are, or the columns of a data frame that stands for them.
+    """Return users, items and ratings unchanged, or the columns of a data frame in their place.
 
     Raises
     ------
     TypeError, ValueError
-        If the frame has no such columns, or it is not clear which they are.
+        If the frame lacks such columns, or if they are ambiguous.
     """
     names = _names_of(users)
     if names is None:
         if columns is not None:
             raise TypeError(
-                "columns are names in a data frame, which takes the place of users; got "
+                "columns are names in a data frame, which must be passed as users; got "
                 f"{type(users).__name__}."
             )
         return RatingsInput(users, items, ratings)
     if items is not None or ratings is not None:
         raise TypeError(
-            "a data frame has users, items and ratings in it: say which columns they are by "
-            "columns=(user, item, rating)."
+            "a data frame contains users, items and ratings: pass neither items nor ratings with "
+            "it, and name its columns by columns=(user, item, rating)."
         )
     chosen = _found(names) if columns is None else _checked(names, columns)
     return RatingsInput(*(None if name is None else users[name] for name in chosen))
 
 
 def _names_of(frame: Any) -> list[Any] | None:
-    """Of a data frame of pandas', polars' or Arrow's, or one like them; None of anything else."""
+    """Return the column names of a pandas, polars, Arrow or similar frame; None for other input."""
     names = getattr(frame, "column_names", getattr(frame, "columns", None))
     if names is None or callable(names) or not hasattr(frame, "__getitem__"):
         return None
@@ -50,31 +50,31 @@ def _names_of(frame: Any) -> list[Any] | None:
 
 
 def _found(names: list[Any]) -> list[Any]:
-    """The columns that are named as what they hold, in the singular or the plural."""
+    """Find the columns named "user", "item" and "rating", or their plurals."""
     found: list[Any] = []
     for part in PARTS:
         fitting = [name for name in names if str(name).lower() in (part, f"{part}s")]
         if len(fitting) > 1:
             raise ValueError(
-                f"the data frame has several columns of {part}s, {_listed(fitting)}: say which by "
+                f"the data frame has several columns of {part}s, {_listed(fitting)}: name one by "
                 "columns=(user, item, rating)."
             )
         found += fitting or [None]
     user, item, rating = found
     missing = [part for part, name in zip(PARTS, found, strict=True) if name is None]
-    # who has a column by another name besides does not have pairs alone
+    # a third column of another name means that these are not pairs alone
     if user is None or item is None or (rating is None and len(names) > 2):
         what = " and ".join(f"no column {part!r}" for part in missing)
         pairs = f"; columns=({user!r}, {item!r}) fits pairs alone" if missing == ["rating"] else ""
         raise ValueError(
-            f"the data frame has {what}, and these: {_listed(names)}. Say which they are by "
+            f"the data frame has {what}, and these: {_listed(names)}. Name its columns by "
             f"columns=(user, item, rating){pairs}."
         )
     return found
 
 
 def _checked(names: list[Any], columns: Any) -> Sequence[Any]:
-    """Names that were given; None in the place of ratings that there are none of."""
+    """Check given names of columns; return three, with None for ratings if there are none."""
     if isinstance(columns, str) or not hasattr(columns, "__len__") or len(columns) not in (2, 3):
         raise ValueError(
             "columns must be the names of the users', the items' and the ratings' column, or of "

@@ -1,4 +1,4 @@
-"""`ElasticNet` and `Lasso`: scikit-learn's, fitted by every core."""
+"""`ElasticNet` and `Lasso`: scikit-learn's estimators, fitted on every core."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from hogshare.problems.weights import row_weights
 from hogshare.report import Report
 from hogshare.system.clusters import is_collection
 
-GAP_SHARE = 0.01  # of scikit-learn's tolerance; see `tol`
+GAP_SHARE = 0.01  # duality gap relative to scikit-learn's tolerance; see `tol`
 COORDINATE_DESCENT = "cd"
-SPARSE_VALUES = 1_000_000  # up to which coordinate descent is ahead
-OTHERWISE = " Or use runtime='auto', with which scikit-learn's coordinate descent goes on."
+SPARSE_VALUES = 1_000_000  # number of values up to which coordinate descent is faster
+OTHERWISE = " Or use runtime='auto', with which scikit-learn's coordinate descent finishes the fit."
 
 
 class ElasticNet(LeastSquares, _ElasticNet):
@@ -47,43 +47,44 @@ class ElasticNet(LeastSquares, _ElasticNet):
     problem, ``|y - Xw|^2 / (2 n) + alpha l1_ratio |w|_1 + alpha (1 - l1_ratio) |w|^2 / 2``,
     parameters, defaults and attributes, plus `n_jobs`, `plane`, `barrier`, `runtime`, `solver_`
     and `report_`. Sparse rows of more than a million values are fitted by the workers, by dual
-    coordinate ascent or SAGA. On dense rows and on smaller ones scikit-learn's coordinate descent
-    is ahead (see ``docs/logistic.md``), and is what fits them unless a `runtime` is named.
+    coordinate ascent or SAGA. On other rows scikit-learn's coordinate descent is faster (see
+    ``docs/logistic.md``) and fits them, unless a `runtime` is named.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Factor of the penalty.
+        Constant that multiplies the penalty terms.
 
     l1_ratio : float, default=0.5
-        Share of l1 in the penalty.
+        The ElasticNet mixing parameter, ``0 <= l1_ratio <= 1``: the share of l1 in the penalty.
 
     precompute : bool or array-like of shape (n_features, n_features), default=False
-        A Gram matrix that is given is used, by scikit-learn's coordinate descent. True has no
-        effect: the optimum is the same.
+        A given Gram matrix is used by scikit-learn's coordinate descent. True has no effect on the
+        workers, since the optimum is the same.
 
     max_iter : int, default=1000
-        Passes over the rows (epochs) at the most.
+        Maximum number of passes over the rows (epochs).
 
     copy_X : bool, default=True
-        For scikit-learn's coordinate descent; the workers never write to `X`.
+        Whether scikit-learn's coordinate descent copies `X`; the workers never write to it.
 
     tol : float, default=1e-4
-        The workers end when the duality gap, computed at the model by a pass over all rows, is at
-        most a hundredth of `tol` times the mean square of `y` about its mean (without intercept,
-        about zero). scikit-learn asks for `tol` itself and, besides, for coefficients that no
-        longer move, which makes its models about as good.
+        The workers stop when the duality gap, computed at the model by a pass over all rows, is at
+        most ``0.01 * tol`` times the mean square of `y` about its mean (without intercept, about
+        zero). scikit-learn requires a gap of `tol` and also that coefficients no longer change,
+        which makes its models about as good.
 
     positive : bool, default=False
-        Whether coefficients must not be negative; scikit-learn's coordinate descent does that.
+        When set to True, forces the coefficients to be positive, by scikit-learn's coordinate
+        descent.
 
     selection : {'cyclic', 'random'}, default='cyclic'
         Order of the features in scikit-learn's coordinate descent. It has no effect on the
-        workers: the optimum is the same.
+        workers, since the optimum is the same.
 
     runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
-        Who runs the workers. With "auto" they are left out where coordinate descent is ahead, and
-        it finishes the fit where they foresee that `max_iter` epochs will not do.
+        Where the workers run. With "auto" coordinate descent fits the rows on which it is faster,
+        and finishes the fit if the workers foresee that `max_iter` epochs will not suffice.
 
     Attributes
     ----------
@@ -91,25 +92,25 @@ class ElasticNet(LeastSquares, _ElasticNet):
         Coefficients, many of them exactly zero.
 
     sparse_coef_ : sparse matrix of shape (1, n_features) or (n_targets, n_features)
-        The same, sparse.
+        Sparse representation of the fitted `coef_`.
 
     n_iter_ : int or list of int
-        Epochs for each target.
+        Number of epochs for each target.
 
     dual_gap_ : float or ndarray of shape (n_targets,)
-        Duality gap of the model that is returned.
+        Duality gap of the returned model.
 
     solver_ : str
-        What fitted the model: 'sdca', 'saga', 'cd', or as in 'saga, cd'.
+        The methods that fitted the model: 'sdca', 'saga', 'cd', or several as in 'saga, cd'.
 
     report_ : Report, list of Report or SolverReport
-        How the workers' run went, one for each target. Where scikit-learn did all of the fit, a
-        `SolverReport` says so, and why.
+        The report of the workers' run, one for each target. If scikit-learn did all of the fit, a
+        `SolverReport` with the reason.
 
     See Also
     --------
-    Lasso : The same with l1 alone.
-    Ridge : The same with l2 alone.
+    Lasso : Least squares with an l1 penalty alone.
+    Ridge : Least squares with an l2 penalty alone.
 
     Examples
     --------
@@ -151,14 +152,14 @@ class ElasticNet(LeastSquares, _ElasticNet):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 and float64 are kept. Or a Dask array or data frame, which a
-            `dask.distributed.Client`'s workers fit where it is.
+            Rows; the dtypes float32 and float64 are preserved. A Dask array or data frame is fitted
+            in place by the workers of a `dask.distributed.Client`.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights of the rows; only their ratios count. Negative ones are refused.
+            Weights of the rows; only their ratios matter. Negative weights are refused.
         check_input : bool, default=True
-            For scikit-learn's coordinate descent; the workers always check.
+            Whether scikit-learn's coordinate descent checks the input; the workers always do.
         """
         require_workers(self)
         if is_collection(X):
@@ -188,40 +189,40 @@ class ElasticNet(LeastSquares, _ElasticNet):
         return self
 
     def _hand_over(self, X: Any, y: Any, **others: Any) -> None:
-        """Let scikit-learn's coordinate descent fit some passes at a time."""
+        """Have scikit-learn's coordinate descent fit, some passes at a time."""
         theirs = self._theirs()
         if self.warm_start and hasattr(self, "coef_"):
             theirs.coef_ = np.array(self.coef_)
         descend(theirs, X, y, on_epoch=self._on_epoch, **others)
         found = {name: value for name, value in vars(theirs).items() if name.endswith("_")}
-        if "feature_names_in_" not in found:  # of a fit before
+        if "feature_names_in_" not in found:  # remove those of an earlier fit
             self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update(found)
 
     def _theirs(self) -> Any:
-        """scikit-learn's estimator with these parameters."""
+        """Return scikit-learn's estimator with these parameters."""
         settings = {name: getattr(self, name) for name in _ElasticNet._get_param_names()}
         return _ElasticNet(**{**settings, "max_iter": self._most_epochs})
 
     def _why_scikit_learn(self, X: Any) -> str:
-        """Why scikit-learn's coordinate descent fits these rows; empty if the workers do."""
+        """Return the reason to fit by scikit-learn's coordinate descent; empty for the workers."""
         if self.positive:
-            return "nothing else takes positive=True"
+            return "no other solver takes positive=True"
         if self.alpha == 0.0:
-            return "alpha=0 leaves the workers no duality gap to end by"
+            return "alpha=0 leaves the workers no duality gap as a criterion"
         if not isinstance(self.precompute, (bool, np.bool_)):
             return "a Gram matrix is given, which the workers do not use"
         if not chooses_runtime(self):
             return ""
         if not sp.issparse(X):
-            return "it is ahead on dense rows"
+            return "it is faster on dense rows"
         if X.nnz <= SPARSE_VALUES:
-            return f"it is ahead on sparse rows of at most {SPARSE_VALUES:,} values"
+            return f"it is faster on sparse rows of at most {SPARSE_VALUES:,} values"
         return ""
 
     def _few_rows(self, few: CompressedRows) -> Any:
-        """scikit-learn's estimator for rows that stand for all."""
-        # the mean square is of as many rows as there are now
+        """Return scikit-learn's estimator for the compressed rows."""
+        # scikit-learn's mean square is over the compressed rows
         alpha = self.alpha * few.moments.weight / len(few.X)
         theirs = self._theirs().set_params(alpha=alpha, fit_intercept=False, precompute=False)
         if self.warm_start and hasattr(self, "coef_"):
@@ -235,7 +236,7 @@ class ElasticNet(LeastSquares, _ElasticNet):
         weight, _ = with_mean_one(weight)
         squares = Squares(X, y, weight, self.fit_intercept, seen)
         finish = chooses_runtime(self)
-        # by these names the kernels leave out what a penalty of one part alone does not need
+        # with these names the kernels skip the part that a pure l1 or l2 penalty does not need
         penalty = {0.0: "l2", 1.0: "l1"}.get(float(self.l1_ratio), "elasticnet")
 
         def state(target: int) -> RowProblem:
@@ -256,7 +257,7 @@ class ElasticNet(LeastSquares, _ElasticNet):
                 raise ValueError(
                     f"The last solution's coef_ has shape {before.shape}, and these rows have "
                     f"{X.shape[1]} features and {squares.n_targets} target(s): with "
-                    "warm_start=True a fit goes on with the same features and targets."
+                    "warm_start=True the features and targets must be those of the previous fit."
                 )
             before = before.reshape(-1, X.shape[1])[target]
             return squares.start(target, before, float(np.ravel(self.intercept_)[target]))
@@ -280,7 +281,7 @@ class ElasticNet(LeastSquares, _ElasticNet):
     def _finish(
         self, failed: Report, X: Any, y: np.ndarray, sample_weight: Any, epochs: list[int]
     ) -> None:
-        """Let scikit-learn's coordinate descent go on from the workers' model."""
+        """Have scikit-learn's coordinate descent continue from the workers' model."""
         theirs = self._theirs().set_params(warm_start=True)
         theirs.coef_, theirs.intercept_ = np.array(self.coef_), self.intercept_
         descend(theirs, X, y, sample_weight, self._on_epoch)
@@ -300,12 +301,13 @@ class Lasso(ElasticNet, _Lasso):
 
     A drop-in replacement of `sklearn.linear_model.Lasso` with the same problem,
     ``|y - Xw|^2 / (2 n) + alpha |w|_1``, parameters, defaults and attributes, plus those of
-    `ElasticNet` here. It is a subclass of both, as scikit-learn's is of scikit-learn's. The
-    workers' rule is SAGA; which rows they fit, and which coordinate descent, is said there.
+    `hogshare.ElasticNet`. It is a subclass of both, as scikit-learn's `Lasso` is of scikit-learn's
+    `ElasticNet`. The workers' rule is SAGA; `ElasticNet` says which rows they fit, and which
+    coordinate descent fits.
 
     See Also
     --------
-    ElasticNet : The same with an l2 part.
+    ElasticNet : Least squares with l1 and l2 penalties.
 
     Examples
     --------

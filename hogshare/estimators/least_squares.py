@@ -1,4 +1,4 @@
-"""Squared error to a tolerance, target by target: what Ridge, Lasso and ElasticNet share."""
+"""Squared error to a tolerance, target by target: the base of Ridge, Lasso and ElasticNet."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from hogshare.report import Report
 from hogshare.system.interrupts import errstate
 
 MAX_ITER = 1000
-OFF_CENTRE = 0.1  # squares of the features' means, in squares of their deviations
+OFF_CENTRE = 0.1  # squared means of features relative to squared deviations, above which to center
 
 
 class Squares:
-    """Rows for one or more least-squares problems that share them.
+    """Rows of one or more least-squares problems, one for each target.
 
-    Means are taken out of the targets. Out of dense rows they are taken too, in a copy, where they
-    are not small beside the deviations: a feature far from zero is nearly the intercept, and both
+    Targets are centered. Dense rows are centered too, in a copy, unless the features' means are
+    small relative to their deviations: a feature far from zero is nearly the intercept, and both
     then converge slowly. Sparse rows stay sparse, and the intercept is a coordinate.
 
     weight : with mean 1
-    seen : what checking the rows has seen of them, if they were
+    seen : the survey from checking the rows, if any
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Squares:
         seen: Survey | None = None,
     ) -> None:
         self.X = X
-        self.seen = seen  # of sparse rows, which stay as they are
+        self.seen = seen  # used for sparse rows only, which are never changed
         self.weight = weight
         self.fit_intercept = fit_intercept
         self.x_mean: np.ndarray | None = None
@@ -75,7 +75,7 @@ class Squares:
             far = float(np.square(mean).sum()) > OFF_CENTRE * float(variance.sum())
         if far:
             self.x_mean = mean
-            # in the units of the values as they came: indicators are 0 and 1, not two fractions
+            # units of the original values, in which indicators are 0 and 1, not two fractions
             features = features_of(total_of(rows), X.shape[1], True)
             self.features = features._replace(origin=np.zeros(X.shape[1]))
             self.X = in_units(np.ravel(X), mean).reshape(X.shape)
@@ -119,22 +119,22 @@ class Squares:
             return float(np.average(np.square(self.y[:, target]), weights=self.weight))
 
     def rounding(self, target: int) -> float:
-        """What rounding alone may leave of a component of the gradient, in its feature's unit.
+        """Return the rounding error of a component of the gradient, in its feature's unit.
 
-        Where a target is the same number for all rows, or no feature has to do with it, the
-        gradient at zero is that, and a share of it is nothing to come down to.
+        If a target is constant, or unrelated to all features, the gradient at zero is only rounding
+        error, and a criterion relative to it could not be met.
         """
         return ROUNDING * float(np.hypot(np.sqrt(self.spread(target)), self.y_mean[target]))
 
     def intercept(self, target: int, model: Model) -> float:
-        """Intercept of a model for the rows and targets as they came."""
+        """Return a model's intercept for the original rows and targets."""
         value = float(self.y_mean[target]) + float(model.intercept[0])
         if self.x_mean is not None:
             value -= float(self.x_mean @ model.coef[0].astype(np.float64))
         return value
 
     def start(self, target: int, coef: np.ndarray, intercept: float) -> Model:
-        """Where to start from coefficients and intercept for the rows as they came."""
+        """Convert coefficients and intercept for the original rows to a start."""
         value = intercept - float(self.y_mean[target])
         if self.x_mean is not None or not self.fit_intercept:
             value = 0.0
@@ -183,8 +183,8 @@ class LeastSquares(ToTheOptimum):
     Parameters
     ----------
     random_state : int, RandomState or None, default=None
-        Of the row order. None is the same order in every call where scikit-learn's solver of that
-        name draws nothing, so that fits by one worker are repeatable.
+        Determines the order of the rows. If scikit-learn's solver of that name draws no random
+        numbers, None is the same order in every call, and fits by one worker are repeatable.
 
     Attributes
     ----------
@@ -202,13 +202,13 @@ class LeastSquares(ToTheOptimum):
         return most
 
     def _fit_by_scikit_learn(self, X: Any, y: Any, sample_weight: Any, **others: Any) -> float:
-        """Leave it to scikit-learn's solver; returns when that began."""
+        """Fit by scikit-learn's solver; return the time at which it began."""
         check_sparse(X)
         require_unmasked("y", y)
         if sample_weight is not None:
             row_weights(sample_weight, X)
         began = time.perf_counter()
-        theirs = for_scikit_learn(X)  # None: scikit-learn says what it does not take
+        theirs = for_scikit_learn(X)  # None: then scikit-learn refuses X with its own message
         X = X if theirs is None else theirs
         self._hand_over(X, y, sample_weight=sample_weight, **others)
         return began
@@ -218,7 +218,7 @@ class LeastSquares(ToTheOptimum):
         super().fit(X, y, **others)  # type: ignore[misc]
 
     def _reads_parts(self, n_features: int) -> bool:
-        """Whether ranks that share no memory need no rows of each other's."""
+        """Whether each of several ranks without shared memory needs only its own rows."""
         return n_features <= MOST_FEATURES
 
     def _fit_parts(
@@ -229,11 +229,11 @@ class LeastSquares(ToTheOptimum):
         sample_weight: Any,
         theirs: Callable[[CompressedRows], Any],
     ) -> tuple[Any, CompressedRows]:
-        """Fit rows of which other processes have more, exactly: on few that stand for all.
+        """Fit rows in several processes exactly, on a few rows with the moments of all.
 
-        theirs : makes the estimator that is fitted to them, without an intercept
+        theirs : ``theirs(few)`` is scikit-learn's estimator for these rows, without an intercept
 
-        Returns it, and them.
+        Returns this estimator, and the compressed rows.
         """
         began = time.perf_counter()
         weight = weights_of_part(everybody, sample_weight, X)
@@ -250,7 +250,7 @@ class LeastSquares(ToTheOptimum):
         whose: str,
         began: float,
     ) -> Any:
-        """Fit few rows that stand for all, by the estimator that `theirs` makes; returns it."""
+        """Fit the compressed rows by the estimator ``theirs(few)``, and return it."""
         found = theirs(few)
         found.fit(few.X, few.y if n_dim > 1 else few.y[:, 0])
         coef = np.atleast_2d(found.coef_).astype(dtype)
@@ -260,8 +260,8 @@ class LeastSquares(ToTheOptimum):
         self.solver_ = getattr(found, "solver_", "cd")
         by = f"scikit-learn's {self.solver_!r}"
         reason = (
-            f"{len(few.X):,} rows stand for those {whose}, to the last digit, as there are "
-            f"{few.X.shape[1]:,} features"
+            f"with {few.X.shape[1]:,} features, {len(few.X):,} rows represent those {whose} "
+            "to the last digit"
         )
         self.report_ = report_of(self, by, reason, began, True)
         return found
@@ -275,10 +275,10 @@ class LeastSquares(ToTheOptimum):
         *,
         draws: bool,
     ) -> list[Report]:
-        """Solve each target's problem, by the criterion and from the start that `begin` names.
+        """Solve each target's problem, with the criterion and the start from `begin`.
 
-        scikit-learn's callbacks are not for these estimators; who wants to hear of epochs sets
-        `_on_epoch`, which is that of `hogshare.solve`.
+        These estimators have no callbacks of scikit-learn's; set `_on_epoch`, the argument
+        `on_epoch` of `hogshare.solve`, to be called after epochs.
         """
         coef, intercept, reports = [], [], []
         for target in range(squares.n_targets):
@@ -295,9 +295,9 @@ class LeastSquares(ToTheOptimum):
         return reports
 
     def _set_attributes(self, n_dim: int, coef: np.ndarray, intercept: np.ndarray) -> None:
-        """Keep coefficients and intercepts of all targets, in the shapes of scikit-learn's.
+        """Set coefficients and intercepts of all targets, in scikit-learn's shapes.
 
-        n_dim : of the targets
+        n_dim : number of dimensions of the targets
         """
         self.coef_ = coef if len(coef) > 1 else coef[0]
         self.intercept_ = intercept if n_dim > 1 else intercept[0]

@@ -1,4 +1,4 @@
-"""What the linear models have in common: what they say of themselves, and how classifiers score."""
+"""The bases of the linear models: common parameters, tags, and the score of classifiers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hogshare.report import Report
 
 
 class LinearModel(Exporting):
-    """For a linear model of scikit-learn's.
+    """Base of an estimator that extends a linear model of scikit-learn's.
 
     Parameters
     ----------
     fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised.
+        Whether to fit an intercept, which is not penalized.
 
     warm_start : bool, default=False
-        Whether `fit` starts from the last fit's solution.
+        Whether `fit` starts from the solution of the previous fit.
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -32,24 +32,23 @@ class LinearModel(Exporting):
 
 
 class ToTheOptimum(LinearModel):
-    """For one that is fitted until a tolerance is met, and not for a number of epochs.
+    """Base of a linear model that is fitted to a tolerance, not for a number of epochs.
 
     Parameters
     ----------
     plane : "shared", Shared or None, default="shared"
         Where the model lives while several workers fit it. "shared" (and None) is
-        ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
-        refused.
+        ``hogshare.Shared()``: private copies with exchanges. ``Shared(exchange=None)`` is refused.
     """
 
     report_: Report | list[Report] | SolverReport
 
 
 class Accuracy:
-    """For a classifier of scikit-learn's, whose `score` reads nullable whole numbers as floats."""
+    """Base of a classifier: its `score` accepts nullable integers, which scikit-learn does not."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows whose labels are predicted.
+        """Return the accuracy: the share of rows whose labels are predicted correctly.
 
         Parameters
         ----------
@@ -63,7 +62,7 @@ class Accuracy:
         Returns
         -------
         score : float
-            Between 0 and 1. Where a row may have many labels, all of them have to be right.
+            Between 0 and 1. For multilabel rows all labels of a row must be correct.
 
         Raises
         ------
@@ -75,18 +74,18 @@ class Accuracy:
 
 
 class LinearClassifier(Accuracy):
-    """For a linear one.
+    """Base of a linear classifier.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels.
 
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients, in the dtype of `X` (float32 and float64 are kept).
+        Coefficients, in the dtype of `X` (float32 and float64 are preserved).
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts; zeros without.
+        Intercepts; zeros if `fit_intercept` is False.
     """
 
     classes_: np.ndarray

@@ -1,4 +1,4 @@
-"""`LogisticRegression`: scikit-learn's, fitted by every core."""
+"""`LogisticRegression`: scikit-learn's estimator, fitted on every core."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
     A drop-in replacement of `sklearn.linear_model.LogisticRegression`, and a subclass of it: the
     same problem, parameters, defaults and attributes, plus `n_jobs` for one model, `plane`,
     `barrier`, `runtime`, `solver_` and `report_`. Two classes are fitted by dual coordinate ascent
-    or SAGA, more by SAGA on the multinomial loss, until the gradient is at most `tol`.
+    or SAGA, three or more by SAGA on the multinomial loss, until the gradient is at most `tol`.
 
     Parameters
     ----------
@@ -69,79 +69,84 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         Deprecated in scikit-learn 1.8; use `C` and `l1_ratio`.
 
     C : float, default=1.0
-        Inverse of the penalty's strength: the objective is ``C * sum of losses + penalty``.
-        ``C=np.inf`` is no penalty.
+        Inverse of regularization strength: the objective is ``C * sum of losses + penalty``.
+        ``C=np.inf`` means no penalty.
 
     l1_ratio : float, default=0.0
-        0 is an l2 penalty, 1 an l1 penalty, between them both. l1 sets coefficients to zero.
+        The Elastic-Net mixing parameter, ``0 <= l1_ratio <= 1``: 0 is an l2 penalty, 1 an l1
+        penalty, and a value between them a combination. l1 sets coefficients to zero.
 
     dual : bool, default=False
-        For ``solver='liblinear'`` with l2. It has no effect: the optimum is the same.
+        Accepted with ``solver='liblinear'`` and an l2 penalty. It has no effect, because the
+        optimum is the same.
 
     tol : float, default=1e-4
-        The fit ends when the largest component of the gradient of the mean objective (with l1, of
-        the gradient mapping), each in the unit of its feature, is at most this, and, where there is
-        a penalty, the duality gap at most 500 times this in proportion to the objective. Both are
-        evaluated at the model itself, by passes over all rows. On features of one size the former
-        is scikit-learn's criterion for 'lbfgs'; the formula is in `hogshare.Stop`.
+        Tolerance for the stopping criteria. The largest component of the gradient of the mean
+        objective (with l1, of the gradient mapping), each in the unit of its feature, must be at
+        most `tol`; with a penalty, the duality gap relative to the objective must be at most
+        ``500 * tol`` too. Both are evaluated at the model itself, by passes over all rows. On
+        features of one size the first is scikit-learn's criterion for 'lbfgs'; the formula is in
+        `hogshare.Stop`.
 
     intercept_scaling : float, default=1
-        With ``solver='liblinear'``, the value of the feature whose coefficient, which is penalised,
-        makes the intercept.
+        With ``solver='liblinear'``, the constant value of a synthetic feature, appended to each
+        row. The intercept is this value times the feature's coefficient, which is penalized.
 
     class_weight : dict, 'balanced' or None, default=None
-        Weights of the classes, multiplied with those of the rows.
+        Weights of the classes, multiplied by `sample_weight`.
 
     random_state : int, RandomState or None, default=None
-        Of the row order. With one worker an int gives the same model bit for bit in every call;
-        so does None, except with 'liblinear', 'sag' and 'saga', which draw in scikit-learn too.
+        Determines the order of the rows. With one worker an int gives the same model bit for bit in
+        every call; so does None, except with 'liblinear', 'sag' and 'saga', which draw random
+        numbers in scikit-learn too.
 
     solver : {'lbfgs', 'liblinear', 'newton-cg', 'newton-cholesky', 'sag', 'saga'}, default='lbfgs'
-        All of scikit-learn's names are accepted with the penalties that it accepts them with, and
-        stand for the same problem; the workers solve it in any case. 'liblinear' is another
-        problem, with a penalised intercept, and is solved as that. Where the workers foresee that
-        `max_iter` epochs will not do, a method that passes over all rows for a step goes on from
-        their model until it meets `tol`, except with 'sag' and 'saga', and with a `runtime` named:
-        the one that is named, if it is 'newton-cg' or 'newton-cholesky', else the one of these two
-        and 'lbfgs' that suits the rows. `solver_` says what did the work.
+        All of scikit-learn's names are accepted, each with the penalties that scikit-learn accepts
+        for it. They name the same problem, which the workers solve in any case; only 'liblinear'
+        is another problem, with a penalized intercept, and is solved as such. If the workers
+        foresee that `max_iter` epochs will not suffice, a full-batch method continues from their
+        model until it meets `tol`: 'newton-cg' or 'newton-cholesky' if `solver` names it, else
+        whichever of these two and 'lbfgs' suits the rows. It does not with 'sag' and 'saga', or
+        with a named `runtime`. `solver_` names the methods that fitted the model.
 
     max_iter : int, default=100
-        Passes over the rows (epochs) and iterations of a method that finishes the fit at the most,
-        both together, so that `n_iter_` is never above it. A quarter is kept for Newton's method. A
-        fit that does not meet `tol` by then ends with a `ConvergenceWarning`; 0 fits nothing.
+        Maximum number of passes over the rows (epochs) plus iterations of a method that finishes
+        the fit; `n_iter_` never exceeds it. A quarter is reserved for Newton's method. A fit that
+        has not met `tol` by then ends with a `ConvergenceWarning`; 0 fits nothing.
 
     verbose : int, default=0
-        If positive, print the model's norm, nonzeros, intercept and objective after each epoch,
-        of a Dask collection after each iteration.
+        If positive, print the model's norm, nonzeros, intercept and objective after each epoch, or
+        for a Dask collection after each iteration.
 
     Attributes
     ----------
     n_iter_ : ndarray of shape (1,)
-        Epochs that were finished, plus iterations of a method that finished the fit: at most
+        Number of completed epochs plus iterations of a method that finished the fit: at most
         `max_iter`.
 
     solver_ : str
-        What fitted the model: 'sdca' or 'saga', and what finished it, as in
+        The methods that fitted the model: 'sdca' or 'saga', then any that finished the fit, as in
         'saga, newton-cholesky'. Few dense rows with few features (up to 200 coefficients, and rows
         times coefficients up to 100,000) are left to scikit-learn's 'newton-cholesky' alone, unless
-        `runtime`, `plane` or `barrier` say otherwise.
+        `runtime`, `plane` or `barrier` ask for workers.
 
     report_ : Report or SolverReport
-        How the workers' run went: workers, epochs, convergence checks, settings, notes.
-        Its model, its last check and its end are those of the fit, whoever finished it. With
-        ``max_iter=0``, which runs nothing, and where scikit-learn fits, a `SolverReport`.
+        The report of the workers' run: workers, epochs, convergence checks, settings, notes. Its
+        model, its last check and its end are those of the whole fit, even if another method
+        finished it. A `SolverReport` with ``max_iter=0``, which runs nothing, and if scikit-learn
+        fitted the model.
 
     See Also
     --------
-    SGDClassifier : Fewer and cheaper epochs to a rough model, other losses, `partial_fit`.
+    SGDClassifier : A rough model in fewer and cheaper epochs; other losses and `partial_fit`.
 
     Notes
     -----
     - scikit-learn's callbacks are supported for every solver, with a task per epoch of the workers.
     - With more than one worker a fit is repeatable to `tol` only; the tag ``non_deterministic``
       says so.
-    - Without a penalty (``C=np.inf``) separable classes have no optimum: `tol` ends the fit, and a
-      `ConvergenceWarning` says so if the model separates them.
+    - Without a penalty (``C=np.inf``) separable classes have no optimum: `tol` ends the fit, with a
+      `ConvergenceWarning` if the model separates them.
 
     Sources: see `hogshare.SDCA` and `hogshare.SAGA`; ``docs/logistic.md`` has measurements.
 
@@ -186,7 +191,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         self._store(locals())
 
     def set_callbacks(self, *callbacks: Any) -> LogisticRegression:
-        """Set scikit-learn's callbacks; whatever the solver, they hear of the workers' epochs.
+        """Set scikit-learn's callbacks; with every solver their tasks are the workers' epochs.
 
         Parameters
         ----------
@@ -196,7 +201,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         -------
         self : LogisticRegression
         """
-        # not scikit-learn's own, which warns of solvers that are not used here
+        # scikit-learn's own method warns of solvers that this class does not use
         CallbackSupportMixin.set_callbacks(self, *callbacks)
         return self
 
@@ -207,13 +212,13 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 and float64, dense in C order or CSR, are used without a copy. Or a Dask
-            array or data frame, which a `dask.distributed.Client`'s workers fit where it is.
+            Rows. float32 and float64, dense in C order or CSR, are used without a copy. A Dask
+            array or data frame is fitted in place by the workers of a `dask.distributed.Client`.
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, multiplied with those of the classes. Negative ones are refused,
-            which scikit-learn accepts: the problem need not have a solution then.
+            Weights of the rows, multiplied by those of the classes. Unlike in scikit-learn negative
+            weights are refused, since with them the problem may have no solution.
         """
         require_workers(self)
         penalty = resolve_penalty(self)
@@ -229,7 +234,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         self._check_classes(classes)
         if sample_weight is not None:
             weights_of_part(all_rows_of(self), sample_weight, X)
-        self.classes_ = classes  # only now: what is refused leaves the model as it is
+        self.classes_ = classes  # only now: refused input must leave the model unchanged
         few = few and few_rows.suit_newton(self, X, penalty, len(self.classes_))
         if few and few_rows.fit_newton(self, X, y, sample_weight, penalty):
             return self
@@ -247,10 +252,9 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
     ) -> Model | None:
         """Fit checked rows, whose labels are among `classes_`.
 
-        `start` is what an earlier call returned for the same rows and another `C`; without it a fit
-        goes on from the last solution, or from zero. `seen` is what checking the rows has seen of
-        them. Returns the model to go on from, with what its rule remembers of the rows; None where
-        there is none.
+        `start` is the result of an earlier call for the same rows and another `C`; without it a fit
+        starts from the last solution, or from zero. `seen` is the survey from checking the rows.
+        Returns the model, with the rule's row memory, for the next call; None if nothing was run.
         """
         weight, alpha = self._weights(X, y, sample_weight)
         rows, scaling = self._rows(X)
@@ -285,7 +289,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
             tasks.end(None)
             warn_unless_good(whole, start, stop)
             return None
-        # at zero there is nothing to look at before the first epoch
+        # a zero model without row memory needs no check before the first epoch
         begun = start.memory is not None or not start.is_zero()
         report = to_the_optimum(
             self,
@@ -297,7 +301,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         )
         name = report.settings["rule"]["name"].lower()
         self._set_attributes(attributes(report.model), report.n_epochs, name)
-        self.report_ = kept = report.without_memory()
+        self.report_ = summary = report.without_memory()
         tasks.end(report)
         if tasks.stopped:
             return report.model
@@ -312,19 +316,19 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         count = sum(finished.iterations.values())
         names = ", ".join([name, *finished.iterations])
         self._set_attributes(attributes(finished.model), report.n_epochs + count, names)
-        self.report_ = kept = with_finish(kept, finished)
-        if not kept.converged:
-            what = f"after {kept.n_epochs} epochs {kept.stop_reason}"
+        self.report_ = summary = with_finish(summary, finished)
+        if not summary.converged:
+            what = f"after {summary.n_epochs} epochs {summary.stop_reason}"
             warn_of_what_is_left(what, count, left, problem)
         warn_without_optimum(whole, finished.model)
         return finished.model
 
     def _reads_parts(self, n_features: int) -> bool:
-        """Whether ranks that share no memory need no rows of each other's."""
+        """Whether each of several ranks without shared memory needs only its own rows."""
         return True
 
     def _stop(self, problem: RowProblem, epochs: int, may_give_up: bool) -> Stop:
-        """The gradient as for lbfgs; and the gap, where the penalty gives the problem a dual.
+        """Criteria: the gradient as for lbfgs, and the gap if the penalty gives a dual problem.
 
         The largest component of the gradient says little where features are small: on text with
         C = 100 it is below 1e-4 when the objective is three times its minimum.
@@ -333,7 +337,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         return Stop(epochs=max(1, epochs), gradient=self.tol, relative_gap=gap, give_up=may_give_up)
 
     def _check_classes(self, classes: np.ndarray) -> None:
-        """Refuse what scikit-learn refuses, in its words."""
+        """Refuse classes that scikit-learn refuses, with its messages."""
         if self.solver == "liblinear" and len(classes) > 2:
             raise ValueError(
                 "The 'liblinear' solver does not support multiclass classification"
@@ -350,7 +354,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
     def _weights(
         self, X: Any, y: np.ndarray, sample_weight: Any
     ) -> tuple[np.ndarray | None, float]:
-        """Weights of the rows with mean 1, and the penalty's factor that belongs to them.
+        """Return weights of the rows with mean 1, and the penalty's factor for these weights.
 
         scikit-learn's objective is ``C * sum_i weight_i loss_i + penalty``, ours
         ``sum_i weight_i loss_i / n + alpha * penalty``. Divided by C and by the sum of the weights
@@ -369,7 +373,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         return weight, strength(C, total)
 
     def _rows(self, X: Any) -> tuple[Any, float]:
-        """Return the rows, with a feature for liblinear's intercept, and that feature's value."""
+        """Return the rows, with liblinear's synthetic feature if any, and that feature's value."""
         if self.solver != "liblinear" or not self.fit_intercept:
             return X, 0.0
         scaling = float(self.intercept_scaling)
@@ -379,7 +383,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         return np.hstack([X, column]), scaling
 
     def _start(self, problem: RowProblem | Shape) -> Model:
-        """Where the workers begin: at zero, or at the last solution."""
+        """Return the workers' start: zero, or the last solution."""
         shape = problem.n_columns, problem.n_features
         before = getattr(self, "coef_", None) if self.warm_start else None
         if before is None or self.solver == "liblinear":
@@ -388,19 +392,19 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         if coef.shape != shape:
             raise ValueError(
                 f"Initialization coef is of shape {coef.shape}, expected shape {shape}: with "
-                "warm_start=True a fit goes on with the same classes and features."
+                "warm_start=True the classes and features must be those of the previous fit."
             )
         intercept = np.asarray(self.intercept_) * self.fit_intercept
         return Model(coef.astype(problem.dtype), intercept.astype(problem.dtype))
 
     def _fitted(self, model: Model, scaling: float) -> dict[str, Any]:
-        """Fitted attributes that belong to a model."""
+        """Return the fitted attributes for a model."""
         coef, intercept = model.coef, model.intercept
         if scaling:
             intercept = (scaling * coef[:, -1]).astype(coef.dtype)
             coef = np.ascontiguousarray(coef[:, :-1])
         if len(intercept) > 1:
-            # of the softmax any shift of all is as good: scikit-learn's is the one with sum zero
+            # softmax is invariant to a shift of all intercepts: scikit-learn's have sum zero
             intercept = intercept - intercept.mean()
         return {"coef_": coef, "intercept_": intercept}
 

@@ -1,4 +1,4 @@
-"""`LogisticRegressionCV`: scikit-learn's; paths of penalties by warm start, folds side by side."""
+"""`LogisticRegressionCV`: scikit-learn's estimator, with warm starts and parallel folds."""
 
 from __future__ import annotations
 
@@ -40,33 +40,34 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
     A drop-in replacement of `sklearn.linear_model.LogisticRegressionCV`, and a subclass of it: the
     same parameters, defaults, attributes and warnings, plus `plane`, `barrier`, `runtime`,
     `solver_` and `report_`. Every model is fitted as `hogshare.LogisticRegression` fits it. Along
-    the list of penalties, from strong to weak, each fit begins with the solution of the one before
-    and with what its rule remembers of every row, which took a quarter to a half of
-    the epochs of fits from zero on four data sets (``docs/logistic.md``).
+    the list of penalties, from strong to weak, each fit starts from the previous solution and its
+    rule's row memory. On four data sets this took a quarter to a half of the epochs of fits from
+    zero (``docs/logistic.md``).
 
     Parameters
     ----------
     Cs : int or array-like of shape (n_cs,), default=10
-        Inverses of the penalty's strength to choose from; a number is so many from 1e-4 to 1e4.
+        Inverses of regularization strength to choose from. An int is the number of values on a
+        logarithmic scale between 1e-4 and 1e4.
 
     l1_ratios : array-like of shape (n_l1_ratios,) or None, default=None
-        Shares of l1 in the penalty to choose from.
+        Elastic-Net mixing parameters (shares of l1) to choose from.
 
     fit_intercept, dual, penalty, solver, tol, max_iter, class_weight, intercept_scaling
-        As in `LogisticRegression`. "balanced" goes by all rows, not by those of a fold.
+        As in `LogisticRegression`. "balanced" counts all rows, not those of a fold.
 
     cv : int, cross-validation generator or iterable, default=None
-        Folds; None is five, stratified.
+        The cross-validation folds; None is five stratified folds.
 
     scoring : str or callable, default=None
-        What is best on the rows that are left out; None is accuracy. Threads that take folds side
-        by side call it at the same time.
+        The scoring method for the left-out rows; None is accuracy. With parallel folds several
+        threads call it at the same time.
 
     n_jobs : int or None, default=None
-        Workers: None is one (or what a surrounding joblib context says), -1 all usable cores. With
-        ``runtime="auto"`` they take folds (and values of `l1_ratios`) side by side, each the whole
-        path of one, and fit a model together only where there are more of them than paths, and for
-        the last fit. With a runtime named they fit every model together, one after the other.
+        Number of workers. None is one (or the number from a surrounding joblib context), -1 all
+        usable cores. With ``runtime="auto"`` each takes the whole path of one fold (and one of
+        `l1_ratios`), in parallel; they fit a model together only if they outnumber the paths, and
+        in the last fit. With a named runtime they fit every model together, one after another.
 
     verbose : int, default=0
         If positive, each fit prints as `LogisticRegression` does.
@@ -76,43 +77,45 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         averages the coefficients that were best in each fold.
 
     random_state : int, RandomState or None, default=None
-        Of the row orders; see `LogisticRegression`. The folds are `cv`'s matter.
+        Determines the order of the rows; see `LogisticRegression`. It does not affect the folds,
+        which depend on `cv`.
 
     use_legacy_attributes : bool, default=True
         The form of the attributes; see scikit-learn's page.
 
     runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
-        Who runs the workers; see `n_jobs`.
+        Where the workers run; see `n_jobs`.
 
     Attributes
     ----------
     Cs_ : ndarray of shape (n_cs,)
-        What was chosen from.
+        The values of C that were compared.
 
     l1_ratios_ : ndarray of shape (n_l1_ratios,)
-        What was chosen from; ``[None]`` where `l1_ratios` is None.
+        The values of l1_ratio that were compared; ``[None]`` if `l1_ratios` is None.
 
     coefs_paths_ : dict of ndarray of shape (n_folds, n_cs, n_l1_ratios, n_dof), or ndarray of \
             shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
         Coefficients, the intercept last, of every fit on a fold: a dict by class unless
-        `use_legacy_attributes` is False. The axis of `l1_ratios` is left out of the dict's arrays
-        where that is None, here and in `scores_`.
+        `use_legacy_attributes` is False. If `l1_ratios` is None, the arrays of the dict lack its
+        axis, as do those of `scores_`.
 
     scores_ : dict of ndarray of shape (n_folds, n_cs, n_l1_ratios), or ndarray of shape \
             (n_folds, n_l1_ratios, n_cs)
-        Scores on the rows that were left out.
+        Scores on the left-out rows.
 
     C_, l1_ratio_ : ndarray of shape (n_classes,) or (1,), or float
-        What was chosen.
+        The chosen values.
 
     n_iter_ : ndarray of shape (1, n_folds, n_cs, n_l1_ratios) or (n_folds, n_l1_ratios, n_cs)
         Epochs of each fit, plus iterations of a method that finished it: at most `max_iter`.
 
     solver_ : str
-        What fitted all rows in the end, as in `LogisticRegression`; "none" without `refit`.
+        The methods of the last fit, on all rows, as in `LogisticRegression`; "none" without
+        `refit`.
 
     report_ : Report or SolverReport
-        How that fit went; without `refit` a `SolverReport` that says so.
+        The report of the last fit; without `refit` a `SolverReport` that says so.
 
     See Also
     --------
@@ -120,8 +123,9 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
 
     Notes
     -----
-    Fits on folds by one worker each are the same in every call, however many go side by side.
-    Where folds tie, or nearly do, `C_` is a matter of the last digits of `tol`.
+    Fits on folds by one worker each are the same in every call, however many run in parallel.
+    If the scores of several values are equal or nearly so, `C_` depends on the last digits of
+    `tol`.
 
     Examples
     --------
@@ -184,8 +188,8 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, for fits and (unless routed otherwise) scores. Negative ones are
-            refused.
+            Weights of the rows, for fits and (unless routed otherwise) scores. Negative weights
+            are refused.
         **params : dict
             For the splitter and the scorer, with scikit-learn's metadata routing enabled.
         """
@@ -223,7 +227,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         config = get_config()
 
         def follow(path: Path, is_over: Callable[[], bool]) -> Any:
-            # which threads do not inherit
+            # threads do not inherit scikit-learn's configuration
             with config_context(**config), speaking(self._words):
                 return path.follow(scorer, to_scorer, is_over)
 
@@ -274,7 +278,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         return float(theirs.score(X, y, sample_weight=sample_weight, **score_params))
 
     def _template(self, y: np.ndarray, sample_weight: Any) -> dict[str, Any]:
-        """Return parameters and labels that all fits share, as attributes of an estimator."""
+        """Return the parameters and labels common to all fits, as attributes of an estimator."""
         class_weight = self.class_weight
         if isinstance(class_weight, dict) and not set(class_weight) <= set(self.classes_):
             raise ValueError(
@@ -297,7 +301,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
     def _routed(
         self, sample_weight: Any, params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What goes to the splitter, and what to the scorer."""
+        """Return the arguments of the splitter, and those of the scorer."""
         if _routing_enabled():
             routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
             return routed.splitter.split, routed.scorer.score
@@ -305,13 +309,13 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         return {}, {**params, **weights}
 
     def _seed(self) -> Any:
-        """A path's `random_state`: a generator is drawn from here, in the order of the paths."""
+        """Return a path's `random_state`, drawn in the order of the paths if it is a generator."""
         if isinstance(self.random_state, np.random.RandomState):
             return int(self.random_state.randint(MAX_INT))
         return self.random_state
 
     def _crews(self, n_paths: int) -> tuple[int, int | None]:
-        """How many paths go side by side, and how many workers each of their fits has."""
+        """Return the number of parallel paths, and of workers in each of their fits."""
         if not chooses_runtime(self):
             return 1, self.n_jobs
         usable = usable_workers(self.n_jobs)
@@ -326,7 +330,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         y: np.ndarray,
         sample_weight: Any,
     ) -> None:
-        """Fit all rows with what is best on average, starting from the folds' mean."""
+        """Fit all rows with the values that are best on average, from the mean of the folds."""
         total = self.scores_.sum(axis=0).T  # C before l1_ratio, which decides ties
         c, ratio = np.unravel_index(np.argmax(total), total.shape)
         self.C_ = choice.Cs[c]
@@ -351,7 +355,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
             setattr(self, name, getattr(estimator, name))
 
     def _average(self, choice: PenaltyGrid) -> None:
-        """Average over the folds what was best in each."""
+        """Average the best values and coefficients of all folds."""
         scores = np.swapaxes(self.scores_, 1, 2)  # C before l1_ratio, which decides ties
         flat = scores.reshape(len(scores), -1).argmax(axis=1)
         c, ratio = np.unravel_index(flat, scores.shape[1:])
@@ -363,7 +367,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         self.coef_, self.intercept_ = mean, np.zeros(len(mean), mean.dtype)
         if self.fit_intercept:
             self.coef_, self.intercept_ = np.ascontiguousarray(mean[:, :-1]), mean[:, -1].copy()
-        reason = "refit=False takes the mean of what was best in each fold"
+        reason = "refit=False averages the best coefficients of all folds"
         self.report_ = report_of(self, "", reason, time.perf_counter())
 
     def _to_legacy(self, choice: PenaltyGrid) -> None:

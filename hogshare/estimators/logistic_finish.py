@@ -1,4 +1,7 @@
-"""Who goes on where the workers foresee that the epochs left will not do, and what is warned of."""
+"""The finish of a logistic fit by a full-batch method, and the warnings of convergence.
+
+A full-batch method continues if the workers foresee that the remaining epochs will not suffice.
+"""
 
 from __future__ import annotations
 
@@ -23,32 +26,32 @@ from hogshare.runtimes.pool import each_by
 from hogshare.system.callers import warn
 
 FINISHERS = ("lbfgs", "newton-cg", "newton-cholesky", "liblinear")
-SHARE = 4  # one part in so many of `max_iter` is kept for Newton's method
+SHARE = 4  # ``1 / SHARE`` of `max_iter` is reserved for Newton's method
 ADVICE = (
     "Increase max_iter, or scale the data (StandardScaler). With few features "
     "solver='newton-cholesky' needs the fewest iterations, with many solver='newton-cg'."
 )
 NO_FINISHER = "Increase max_iter, or scale the data (StandardScaler)."
 OTHERWISE = (
-    " With runtime='auto' and any solver but 'sag' and 'saga', Newton's method goes on where the "
-    "workers come no further."
+    " With runtime='auto' and any solver but 'sag' and 'saga', Newton's method finishes the fit if "
+    "the workers stop making progress."
 )
 ROUNDED = (
-    "No step makes it better in {dtype}: increase tol or the penalty, scale the data "
+    "No step improves the model in {dtype}: increase tol or the penalty, scale the data "
     "(StandardScaler){wider}."
 )
 
 
 def may_be_finished(estimator: Any) -> bool:
-    """Whether somebody else may go on from the workers' model."""
+    """Whether a full-batch method may continue from the workers' model."""
     is_ours = chooses_runtime(estimator) or not all_rows_of(estimator).is_one
     return estimator.solver in FINISHERS and is_ours
 
 
 def epochs_of(estimator: Any, problem: RowProblem) -> int:
-    """Epochs of the workers, at the most: Newton's method, if it goes on, has to have some left.
+    """Return the workers' maximum number of epochs, which leaves iterations for Newton's method.
 
-    The few that L-BFGS would have are of less use than as many epochs.
+    None are left for L-BFGS, since so few iterations are worth less than as many epochs.
     """
     most = int(estimator.max_iter)
     if not may_be_finished(estimator) or method_for(problem, estimator.solver) == "lbfgs":
@@ -57,7 +60,7 @@ def epochs_of(estimator: Any, problem: RowProblem) -> int:
 
 
 def go_on(estimator: Any, problem: RowProblem, report: Report, stop: Stop) -> Finish:
-    """Go on from the workers' model, in the iterations that they have left."""
+    """Continue from the workers' model, for the remaining iterations."""
     left = estimator.max_iter - report.n_epochs
     workers = usable_workers(estimator.n_jobs)
 
@@ -66,10 +69,10 @@ def go_on(estimator: Any, problem: RowProblem, report: Report, stop: Stop) -> Fi
 
 
 def with_finish(report: Report, finished: Finish) -> Report:
-    """What the report says once others have gone on from the workers' model."""
+    """Return the report of the whole fit, after a method has continued from the workers' model."""
     names = " and ".join(f"{name!r}" for name in finished.iterations)
     count = sum(finished.iterations.values())
-    how = f"{names} went on for {count} iterations and {finished.sentence}"
+    how = f"{names} continued for {count} iterations and {finished.sentence}"
     return replace(
         report,
         model=finished.model,
@@ -85,9 +88,9 @@ def with_finish(report: Report, finished: Finish) -> Report:
 
 
 def warn_of_what_is_left(what: str, iterations: int, left: int, problem: RowProblem) -> None:
-    """A `ConvergenceWarning` of a fit that does not meet its criterion, as `what` says.
+    """Give a `ConvergenceWarning` for a fit that does not meet its criterion, described by `what`.
 
-    iterations : that were made, of those that were left
+    iterations, left : number of iterations that were made, and that were available
     """
     if iterations >= left:
         warn_unconverged(f"{what}. {ADVICE}")
@@ -98,7 +101,7 @@ def warn_of_what_is_left(what: str, iterations: int, left: int, problem: RowProb
 
 
 def warn_unless_good(problem: RowProblem, model: Model, stop: Stop) -> None:
-    """The same for a model that nothing was done to."""
+    """Give the same warning for the start of a fit with ``max_iter=0``, unless it is good."""
     checks = Checks(problem, stop, settles=False)
     checks.note(0, Optimality(problem, model))
     if not checks.met:
@@ -106,10 +109,11 @@ def warn_unless_good(problem: RowProblem, model: Model, stop: Stop) -> None:
 
 
 def warn_without_optimum(problem: RowProblem, model: Model) -> None:
-    """A `ConvergenceWarning` where the classes are separated and nothing is penalised."""
+    """Give a `ConvergenceWarning` if the classes are separated and there is no penalty."""
     if problem.penalty is None and separates(problem, model):
         warn(
-            "The model separates the classes and there is no penalty, so that no coef_ is best: "
-            "the larger, the better, and tol alone has ended the fit. Choose a finite C.",
+            "The model separates the classes and there is no penalty, so the optimum does not "
+            "exist: larger coefficients are always better, and tol alone has ended the fit. Choose "
+            "a finite C.",
             ConvergenceWarning,
         )

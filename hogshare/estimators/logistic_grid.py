@@ -1,4 +1,4 @@
-"""What `LogisticRegressionCV` chooses from, as scikit-learn's parameters and their changes say."""
+"""The penalties among which `LogisticRegressionCV` chooses, from its parameters."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hogshare.system import memory
 from hogshare.system.callers import warn
 from hogshare.system.ranges import meaning, whole
 
-COPIES = 3  # that making a scale takes
+COPIES = 3  # arrays of the size of `Cs` while the scale is computed
 
 
 @dataclass(frozen=True)
 class PenaltyGrid:
-    """What is chosen from, and how."""
+    """The penalties to choose among, and the scoring."""
 
     Cs: np.ndarray
     ratios: list[Any]  # [None] where `l1_ratios` is None
@@ -27,19 +27,19 @@ class PenaltyGrid:
 
 
 def kind_of(penalty: str, ratio: float | None) -> str:
-    """Name a penalty by its parts: the kernels leave out what one part alone does not need."""
+    """Name a penalty by its parts: kernels skip the part that a pure l1 or l2 does not need."""
     if penalty != "elasticnet" or ratio is None:
         return penalty
     return {0.0: "l2", 1.0: "l1"}.get(ratio, penalty)
 
 
 def settled(estimator: Any) -> PenaltyGrid:
-    """Read what is chosen from off the parameters, with scikit-learn's warnings about defaults.
+    """Read the grid of penalties from the parameters, with scikit-learn's warnings about defaults.
 
     Raises
     ------
     ValueError
-        If there is nothing to choose from, or it is no penalty.
+        If the grid is empty, or contains an invalid penalty.
     """
     est = estimator
     ratios: Any = None if isinstance(est.l1_ratios, str) else est.l1_ratios
@@ -54,7 +54,7 @@ def settled(estimator: Any) -> PenaltyGrid:
             "an array-like with values in [0, 1] instead."
         )
     if est.penalty == "deprecated":
-        with meaning("l1_ratios must hold numbers between 0 and 1"):
+        with meaning("l1_ratios must be numbers between 0 and 1"):
             shares = np.unique(np.asarray([0.0] if ratios is None else ratios, float)).tolist()
         penalty = {(0.0,): "l2", (1.0,): "l1"}.get(tuple(shares), "elasticnet")
     else:

@@ -24,14 +24,14 @@ def point(template: dict[str, Any], C: float, ratio: float | None, **others: Any
 
 @dataclass(frozen=True)
 class Path:
-    """What is fitted one after the other: a fold's rows with one share of l1 and every `C`."""
+    """The fits to a fold's rows with one `l1_ratio` and every `C`, one after another."""
 
-    # parameters of all estimators, and `classes_`: all labels, also those that the fold's rows lack
+    # parameters of all estimators, and `classes_`: all labels, even if the fold lacks some
     template: dict[str, Any]
     penalty: str
     ratio: float | None
     Cs: np.ndarray
-    X: Any  # all rows, of which `train` and `test` name some
+    X: Any  # all rows; `train` and `test` index them
     y: np.ndarray
     sample_weight: np.ndarray | None
     train: np.ndarray
@@ -43,7 +43,7 @@ class Path:
         """Fit from the strongest penalty to the weakest; score in the order of `Cs`.
 
         Returns coefficients of shape (n_cs, n_columns, n_features + fit_intercept), scores and
-        numbers of iterations; None instead of all three if it was over before the end.
+        numbers of iterations; None if `is_over` has ended the path early.
         """
         X, y, weight = self.X[self.train], self.y[self.train], self.sample_weight
         weight = None if weight is None else weight[self.train]
@@ -69,7 +69,7 @@ class Path:
         return np.array(coefs), scores, counts
 
     def _score(self, scorer: Any, params: dict[str, Any]) -> Callable[[Any], float]:
-        """Score an estimator on the rows that were left out, with their part of the parameters."""
+        """Return a function that scores an estimator on the left-out rows."""
         X, y, weight = self.X[self.test], self.y[self.test], self.sample_weight
         if scorer is None:
             weight = None if weight is None else weight[self.test]
@@ -79,9 +79,9 @@ class Path:
 
 
 def scorer_for(scoring: Any, classes: np.ndarray) -> Any:
-    """Return the scorer of that name, told of all classes where it can be: a fold may lack one.
+    """Return the scorer of that name, with all classes as its labels if it takes any.
 
-    None is the estimator's own score.
+    A fold may lack a class. With None the result is None, for the estimator's own score.
     """
     scorer = get_scorer(scoring)
     function = getattr(scorer, "_score_func", None)

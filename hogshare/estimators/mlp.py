@@ -1,4 +1,4 @@
-"""`MLPClassifier` and `MLPRegressor`: scikit-learn's, trained by every core."""
+"""`MLPClassifier` and `MLPRegressor`: scikit-learn's estimators, trained on every core."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from hogshare.problems.linear.row_arrays import require_dense
 
 
 class MLPClassifier(Accuracy, NetworkMixin, _MLPClassifier):
-    """A network that classifies, trained on every core.
+    """Multi-layer perceptron classifier, trained on every core.
 
     A drop-in replacement of `sklearn.neural_network.MLPClassifier`, and a subclass of it: the same
     parameters, defaults and attributes, plus `n_jobs`, `plane`, `barrier`, `runtime` and
-    `report_`. Gradients are computed by compiled kernels, and several workers take steps
-    together; any number of them takes scikit-learn's steps, to rounding.
+    `report_`. Compiled kernels compute the gradients, and several workers compute each step
+    together; any number of workers takes scikit-learn's steps, up to rounding.
 
     Attributes
     ----------
     classes_ : ndarray or list of ndarray of shape (n_classes,)
-        Labels.
+        Class labels, for each output.
 
     See Also
     --------
@@ -92,9 +92,9 @@ class MLPClassifier(Accuracy, NetworkMixin, _MLPClassifier):
         Parameters
         ----------
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            Labels, or columns of zeros and ones where a row may have many.
+            Labels, or a column of zeros and ones for each label of multilabel rows.
         classes : array-like of shape (n_classes,), default=None
-            All labels that there are; needed in the first call.
+            All labels of all calls to `partial_fit`; required in the first call.
         """
         self._check_before(X, sample_weight)
         super().partial_fit(X, self._targets(y), sample_weight=sample_weight, classes=classes)
@@ -102,18 +102,18 @@ class MLPClassifier(Accuracy, NetworkMixin, _MLPClassifier):
 
 
 class MLPRegressor(NetworkMixin, _MLPRegressor):
-    """A network that regresses, trained on every core.
+    """Multi-layer perceptron regressor, trained on every core.
 
     A drop-in replacement of `sklearn.neural_network.MLPRegressor`, and a subclass of it: the same
     parameters, defaults and attributes, plus `n_jobs`, `plane`, `barrier`, `runtime` and
-    `report_`. Gradients are computed by compiled kernels, and several workers take steps
-    together; any number of them takes scikit-learn's steps, to rounding.
+    `report_`. Compiled kernels compute the gradients, and several workers compute each step
+    together; any number of workers takes scikit-learn's steps, up to rounding.
 
     Parameters
     ----------
     loss : {"squared_error", "poisson"}, default="squared_error"
-        Half of the squares; or half of Poisson's deviance, with the exponential as the last
-        activation, of targets that are not negative.
+        The loss function: half of the squared error, or half of the Poisson deviance, for which
+        targets must not be negative and the output activation is the exponential function.
 
     See Also
     --------
@@ -178,7 +178,7 @@ class MLPRegressor(NetworkMixin, _MLPRegressor):
         Parameters
         ----------
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Numbers.
+            Targets.
         """
         self._check_before(X, sample_weight)
         super().partial_fit(X, self._targets(y), sample_weight=sample_weight)

@@ -1,7 +1,7 @@
-"""What `MLPClassifier` and `MLPRegressor` have in common: their epochs, as scikit-learn has them.
+"""The epochs of `MLPClassifier` and `MLPRegressor`, in scikit-learn's order.
 
-All but the training is scikit-learn's own. What that decides at the end of an epoch is decided
-here in the same order, while the workers rest, so that one worker goes its way.
+Only the training differs from scikit-learn's. At the end of each epoch, while the workers pause,
+the same decisions are taken in the same order, so one worker follows scikit-learn's fit.
 """
 
 from __future__ import annotations
@@ -43,134 +43,139 @@ NOT_FINITE = (  # scikit-learn's own
 )
 SMALLER = "A smaller learning_rate_init might help too."
 MOST_ROWS = 200  # of a mini-batch whose size is "auto"
-LATE = 0.1  # steps that a gradient comes late on the mean, from where on it is told of
+LATE = 0.1  # mean delay of a gradient, in steps, from which the fit warns
 
 
 class NetworkMixin(Exporting):
-    """For an estimator of scikit-learn's that is a network: workers take its steps.
+    """Training by the workers, for an estimator with the parameters of scikit-learn's networks.
 
     Parameters
     ----------
     hidden_layer_sizes : array-like of int, default=(100,)
-        Units of the hidden layers.
+        The ith element is the number of units in the ith hidden layer.
 
     activation : {"identity", "logistic", "tanh", "relu"}, default="relu"
-        Of the hidden layers.
+        Activation function of the hidden layers.
 
     solver : {"lbfgs", "sgd", "adam"}, default="adam"
-        "lbfgs" is scikit-learn's own, by one worker.
+        The solver for weight optimization. "lbfgs" is scikit-learn's own, run by one worker.
 
     alpha : float, default=0.0001
-        Strength of the penalty on coefficients: ``alpha / 2`` times their squares come once to the
-        losses of a mini-batch.
+        Strength of the L2 penalty: ``alpha / 2`` times the sum of the squared coefficients is added
+        once to the summed losses of a mini-batch.
 
     batch_size : int or "auto", default="auto"
-        Rows of a mini-batch, which is a step; "auto" is 200, or all if there are fewer.
+        Number of rows in a mini-batch, for each of which a step is taken. "auto" is
+        ``min(200, n_samples)``.
 
     learning_rate : {"constant", "invscaling", "adaptive"}, default="constant"
-        How the step size of "sgd" goes: as it is; divided by ``(t_ + 1) ** power_t`` at each
-        epoch's end; divided by 5 whenever the fit would end.
+        Schedule of the step size for "sgd": "constant" leaves it unchanged, "invscaling" divides it
+        by ``(t_ + 1) ** power_t`` at each epoch's end, "adaptive" divides it by 5 whenever the fit
+        would end.
 
     learning_rate_init : float, default=0.001
-        The step size, or its first value.
+        The initial step size.
 
     power_t : float, default=0.5
-        See `learning_rate`.
+        The exponent of "invscaling"; see `learning_rate`.
 
     max_iter : int, default=200
-        Epochs at the most.
+        Maximum number of epochs.
 
     shuffle : bool, default=True
         Whether each epoch visits the rows in a new order.
 
     random_state : int, RandomState instance or None, default=None
-        Of the first coefficients, of the rows held out, and of the orders.
+        Determines the initial coefficients, the held-out rows and the order of the rows.
 
     tol : float, default=1e-4
-        By how much an epoch's loss, or the score of rows held out, has to be better than the best
-        so far.
+        Smallest improvement, over the best so far, of an epoch's loss or of the score on held-out
+        rows.
 
     verbose : bool, default=False
-        Whether epochs are printed.
+        Whether to print progress after each epoch.
 
     warm_start : bool, default=False
-        Whether `fit` goes on from the coefficients as they are.
+        Whether `fit` starts from the coefficients of the previous fit.
 
     momentum : float, default=0.9
-        Share of the last step that the next one begins with, for "sgd".
+        Momentum of "sgd": the share of the last step that is added to the next one.
 
     nesterovs_momentum : bool, default=True
-        Whether a step looks ahead by as much of the next one.
+        Whether to use Nesterov's momentum.
 
     early_stopping : bool, default=False
-        Whether rows are held out, by whose score the fit ends, and the best network is kept.
+        Whether to hold out rows, to end the fit by the score on them, and to return the network
+        with the best score.
 
     validation_fraction : float, default=0.1
-        Share of the rows that are held out.
+        The fraction of the rows to hold out.
 
     beta_1, beta_2 : float, default=0.9 and 0.999
-        What a step of "adam" leaves of the means of gradients and of their squares.
+        Exponential decay rates of "adam" for the means of gradients and of squared gradients.
 
     epsilon : float, default=1e-8
-        Added to the root by which "adam" divides.
+        Value for numerical stability in "adam", added to the root in the denominator.
 
     n_iter_no_change : int, default=10
-        Epochs without an improvement by `tol` after which the fit ends.
+        Number of epochs without an improvement by `tol` after which the fit ends.
 
     max_fun : int, default=15000
-        Evaluations of the loss at the most, for "lbfgs".
+        Maximum number of evaluations of the loss, for "lbfgs".
 
     plane : {"shared", "master"}, Plane or None, default="shared"
         Where the network lives while several workers train it. "shared" (and None) is
-        ``hogshare.Shared()``, private copies; ``Shared(exchange=None)`` is one vector that all read
-        and write.
+        ``hogshare.Shared()``, private copies; ``Shared(exchange=None)`` is one vector that all
+        workers read and write.
 
     Attributes
     ----------
     loss_ : float
-        Mean loss, with the penalty: over the last epoch's mini-batches before their steps, as
-        scikit-learn has it; of the last epoch's network where workers take steps of their own.
+        Mean loss with the penalty. Like scikit-learn's, it is the mean over the last epoch's
+        mini-batches, each before its step; where workers take steps of their own, it is the loss of
+        the network after the last epoch.
 
     best_loss_ : float or None
-        The smallest so far; None with `early_stopping`.
+        The smallest loss so far; None with `early_stopping`.
 
     loss_curve_ : list of float
-        Those of all epochs.
+        The losses of all epochs.
 
     validation_scores_ : list of float or None
-        Scores of the rows held out, epoch by epoch; None without.
+        The score on the held-out rows after each epoch; None without `early_stopping`.
 
     best_validation_score_ : float or None
-        The best of them.
+        The best of these scores.
 
     t_ : int
-        Rows trained on so far.
+        Number of rows trained on so far.
 
     coefs_, intercepts_ : list of ndarray
-        By layer.
+        The ith element has the coefficients, or intercepts, of layer i.
 
     n_iter_ : int
-        Epochs of the last `fit`.
+        Number of epochs of the last `fit`.
 
     n_layers_ : int
-        Those of inputs and outputs included.
+        Number of layers, inputs and outputs included.
 
     n_outputs_ : int
-        Units of the last layer.
+        Number of units in the output layer.
 
     out_activation_ : str
-        Of the last layer.
+        Activation function of the output layer.
 
     report_ : Report or SolverReport
-        How the workers' last run went; of "lbfgs" a `SolverReport` says who solved, and why.
+        The report of the workers' last run; for "lbfgs" a `SolverReport` with the solver's name and
+        the reason.
 
     Notes
     -----
-    Workers pause at the end of each epoch, where it is decided whether there is another. Behind a
-    `barrier` that is named, other than "bsp", that is by the loss of the epoch's network, so that a
-    fit may end an epoch or two from where one worker's does. Momentum and moments are the fit's,
-    and `partial_fit` goes on with them. Behind such a barrier they are each worker's own, and go on
-    as the mean of those that worked.
+    Workers pause at the end of each epoch, when the fit decides whether to start another. With a
+    named `barrier` other than "bsp", it decides by the loss of the epoch's network; such a fit may
+    end an epoch or two before or after a fit by one worker. Momentum and moments belong to the fit,
+    and `partial_fit` continues with them. With such a barrier each worker has its own, and
+    `partial_fit` continues with the mean over the workers that took steps.
     """
 
     _words = BATCH_WORDS
@@ -184,7 +189,8 @@ class NetworkMixin(Exporting):
         Parameters
         ----------
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Numbers; of a classifier labels, or columns of zeros and ones where a row may have many.
+            Targets: numbers for regression; class labels, or a column of zeros and ones for each
+            label of multilabel rows, for classification.
         """
         if is_collection(X):
             from hogshare.estimators.partitioned_fits import fit_whole
@@ -196,11 +202,11 @@ class NetworkMixin(Exporting):
         return self
 
     def _targets(self, y: Any) -> Any:
-        """What scikit-learn's class takes for the targets."""
+        """Return the targets in the form that scikit-learn's class takes."""
         raise NotImplementedError
 
     def _check_before(self, X: Any, sample_weight: Any) -> None:
-        """Refuse, before anybody reads it, what scikit-learn lets pass."""
+        """Refuse, before the rows are read, input that scikit-learn lets pass."""
         check_jobs(self.n_jobs)
         check_sparse(X)
         if sample_weight is not None:
@@ -212,10 +218,10 @@ class NetworkMixin(Exporting):
         began = time.perf_counter()
         super()._fit(X, y, sample_weight, incremental)  # type: ignore[misc]
         if self.solver == "lbfgs":
-            self._tell("scikit-learn", "solver='lbfgs' is no descent by mini-batches", began)
+            self._report("scikit-learn", "solver='lbfgs' does not descend by mini-batches", began)
         return self
 
-    def _tell(self: Any, by: str, reason: str, began: float) -> None:
+    def _report(self: Any, by: str, reason: str, began: float) -> None:
         self.report_ = report_of(self, by, reason, began, solver=self.solver)
 
     def _fit_stochastic(
@@ -230,7 +236,7 @@ class NetworkMixin(Exporting):
         layer_units: list[int],
         incremental: bool,
     ) -> None:
-        """Train, from the coefficients as they are; in place of scikit-learn's loop."""
+        """Train from the present coefficients; this replaces scikit-learn's loop."""
         self._require_layers(layer_units)
         if self.early_stopping and incremental:
             raise ValueError("partial_fit does not support early_stopping=True")
@@ -247,25 +253,25 @@ class NetworkMixin(Exporting):
             self.coefs_, self.intercepts_ = self._best_coefs, self._best_intercepts
 
     def _fit_lbfgs(self: Any, *data: Any) -> None:
-        """Leave it to scikit-learn's, whose last argument is the layers' units."""
+        """Call scikit-learn's method, whose last argument is the number of units per layer."""
         self._require_layers(data[-1])
         super()._fit_lbfgs(*data)  # type: ignore[misc]
 
     def _require_layers(self: Any, layer_units: list[int]) -> None:
-        """Refuse to go on from a network that has other layers."""
+        """Refuse to continue from a network that has other layers."""
         known = [len(coefs) for coefs in self.coefs_] + [self.coefs_[-1].shape[1]]
         if layer_units == known:
             return
         self.n_outputs_ = known[-1]
         raise ValueError(
-            f"The network that this fit would go on from has {tuple(known)} units in its layers, "
-            f"inputs and outputs included, and {tuple(layer_units)} are asked for: with "
+            f"The network from which this fit would continue has {tuple(known)} units in its "
+            f"layers, inputs and outputs included; {tuple(layer_units)} were requested. With "
             "warm_start=True, and in partial_fit, hidden_layer_sizes and the number of targets "
-            "stay as they are. For another network fit with warm_start=False."
+            "must not change. For another network fit with warm_start=False."
         )
 
     def _begin_curves(self: Any) -> None:
-        """Let a fit go on from one that ended otherwise, of which scikit-learn's lacks numbers."""
+        """Add the numbers that this fit's criterion needs and an earlier fit's did not record."""
         known = vars(self)
         known.setdefault("loss_curve_", [])
         known.setdefault("_no_improvement_count", 0)
@@ -278,8 +284,8 @@ class NetworkMixin(Exporting):
 class Training:
     """The epochs of one fit.
 
-    held_out : rows, targets and weights by which the fit may end; None each
-    incremental : whether it is one epoch of `partial_fit`
+    held_out : rows, targets and weights for early stopping; three times None without it
+    incremental : whether this is the one epoch of `partial_fit`
     """
 
     def __init__(
@@ -293,12 +299,12 @@ class Training:
         self.over = self.is_late = False
 
     def run(self, problem: NetworkProblem, batch: int) -> None:
-        """Have the workers train; the estimator has what has come of it.
+        """Have the workers train, and set the estimator's attributes.
 
         Raises
         ------
         ValueError
-            If the steps are too long, unless held-out rows tell which epoch was good.
+            If the steps are too long and no epoch has a score on held-out rows.
         """
         est, began = self.estimator, time.perf_counter()
         self.problem, self.batch = problem, batch
@@ -335,48 +341,50 @@ class Training:
                 ConvergenceWarning,
             )
 
-    def _decide(self, rest: EpochEnd) -> bool:
-        """Say what the next epoch is like; whether there is none."""
+    def _decide(self, end: EpochEnd) -> bool:
+        """Set the next epoch's order and step size; return whether the fit is over."""
         est = self.estimator
-        if rest.epoch:
-            model = rest.model()
+        if end.epoch:
+            model = end.model()
             self._take(model.params, model.shapes)
-            self.over = self._ends(self._loss(rest, model.params))
-        if self.over or rest.epoch == self.epochs:
+            self.over = self._ends(self._loss(end, model.params))
+        if self.over or end.epoch == self.epochs:
             return self.over
         if est.shuffle:
             self.order = shuffle(self.order, random_state=est._random_state)
-            rest.take_order(self.order)
-        rest.take_step(optimizers.step_of(est._optimizer))
+            end.take_order(self.order)
+        end.take_step(optimizers.step_of(est._optimizer))
         return False
 
-    def _loss(self, rest: EpochEnd, params: np.ndarray) -> float:
-        """An epoch's loss: scikit-learn's, or where workers step by themselves the network's.
+    def _loss(self, end: EpochEnd, params: np.ndarray) -> float:
+        """An epoch's loss: scikit-learn's, or the network's where workers take steps of their own.
 
-        scikit-learn's is the mean over the epoch of each mini-batch's before its step, which says
-        nothing of steps that came late; both have the penalty as the steps have it.
+        scikit-learn's is the mean over the epoch of each mini-batch's loss before its step; it does
+        not show the effect of late steps. Both contain the penalty as the steps do.
         """
         problem = self.problem
-        if rest.n_workers == 1 or rest.is_split:
-            return rest.loss
+        if end.n_workers == 1 or end.is_split:
+            return end.loss
+        # each mini-batch's step has the whole penalty, the objective has it once
         n_batches = -(-problem.n_rows // self.batch)
-        self.is_late = not (rest.is_split or rest.has_homes)
-        return rest.objective(problem, params) + (n_batches - 1) * problem.penalty_at(params)
+        self.is_late = not (end.is_split or end.has_homes)
+        return end.objective(problem, params) + (n_batches - 1) * problem.penalty_at(params)
 
     def _warn_of_late_steps(self, report: Report) -> None:
-        """Say where steps by gradients of long ago have made another optimiser of it."""
+        """Warn if the gradients were so late that the fit was by another optimizer."""
         lateness = report.staleness_mean
         if self.is_late and lateness >= LATE:
             warn(
-                f"Behind {report.settings['barrier']} steps came {lateness:.1f} steps late on the "
-                "mean, which is another optimiser than one worker's: where the loss is sharp they "
-                "overshoot. With no barrier named, nor exchanges or sums of the plane's, workers "
-                "compute each mini-batch together; or compare loss_ with that of n_jobs=1.",
+                f"With barrier={report.settings['barrier']} gradients were {lateness:.1f} steps "
+                "late on the mean: this is another optimizer than one worker's, and it overshoots "
+                "where the loss is sharp. Use barrier=None and a plane without exchanges or sums, "
+                "with which the workers compute each mini-batch together; or compare loss_ with "
+                "that of n_jobs=1.",
                 ConvergenceWarning,
             )
 
     def _ends(self, loss: float) -> bool:
-        """Count an epoch, as scikit-learn does; whether it is the last one."""
+        """Count an epoch as scikit-learn does; return whether it is the last one."""
         est = self.estimator
         est.n_iter_ += 1
         est.loss_ = loss
@@ -391,24 +399,24 @@ class Training:
         if est._no_improvement_count <= est.n_iter_no_change:
             return False
         what = "Validation score" if est.early_stopping else "Training loss"
-        told = (
+        reason = (
             f"{what} did not improve more than tol={est.tol:f} for {est.n_iter_no_change} "
             "consecutive epochs."
         )
-        if est._optimizer.trigger_stopping(told, est.verbose):
+        if est._optimizer.trigger_stopping(reason, est.verbose):
             return True
         est._no_improvement_count = 0
         return False
 
     def _take(self, vector: np.ndarray, shapes: tuple[tuple[int, ...], ...]) -> None:
-        """Give the estimator a vector's layers, in the type that its own have."""
+        """Set the estimator's layers from a vector, in the dtype of its present ones."""
         est, found = self.estimator, parted(vector, shapes)
         kind = est.coefs_[0].dtype
         est.coefs_ = [coefs.astype(kind, copy=False) for coefs, _ in found]
         est.intercepts_ = [intercepts.astype(kind, copy=False) for _, intercepts in found]
 
     def _diverged(self, began: float) -> None:
-        """End a fit whose steps are too long: by an earlier epoch's network, if one was scored."""
+        """End a fit whose steps are too long, with an earlier epoch's network if one was scored."""
         est = self.estimator
         if not (est.early_stopping and math.isfinite(est.best_validation_score_)):
             raise ValueError(f"{NOT_FINITE} {SMALLER}") from None
@@ -416,21 +424,21 @@ class Training:
         est.loss_ = math.nan
         est.loss_curve_.append(math.nan)
         est.validation_scores_.append(math.nan)
-        est._tell("workers, until then", "the network has left the range of numbers", began)
+        est._report("workers, until then", "the network has left the range of numbers", began)
         warn(
-            f"The steps have left the range of numbers in epoch {est.n_iter_}, and the network of "
-            f"the epoch with the best validation score is kept. {SMALLER}",
+            f"The steps have left the range of numbers in epoch {est.n_iter_}; the fit returns the "
+            f"network of the epoch with the best validation score. {SMALLER}",
             ConvergenceWarning,
         )
 
 
-# -- from the estimator to what solve takes --------------------------------------------------------
+# -- from the estimator to the arguments of solve --------------------------------------------------
 
 
 def _parted(
     est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Rows, targets and weights to train on, and those held out, as scikit-learn draws them."""
+    """Rows, targets and weights for training, and the held-out ones, as scikit-learn draws them."""
     stratify = y if is_classifier(est) and est.n_outputs_ == 1 else None
     found = train_test_split(
         *[part for part in (X, y, weight) if part is not None],
@@ -465,7 +473,7 @@ def _batch_rows(est: Any, n_rows: int) -> int:
 def _problem(
     est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None, layer_units: list[int]
 ) -> NetworkProblem:
-    """What the workers minimise."""
+    """Return the problem that the workers minimize."""
     dtype = np.result_type(X.dtype, est.coefs_[0].dtype)
     if is_sparse(X):
         X = X.tocsr().astype(dtype, copy=False)

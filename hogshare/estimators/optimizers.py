@@ -1,7 +1,7 @@
-"""scikit-learn's optimizers of networks: the rules that take their steps, and what they keep.
+"""scikit-learn's optimizers of networks: the rules that take their steps, and their state.
 
-An estimator has one of them, as scikit-learn's has: with the step size, the momentum and the
-moments that a further `partial_fit` goes on with. It travels in files as its numbers.
+Like scikit-learn's, an estimator has one of them, with the step size, momentum and moments from
+which a further `partial_fit` continues. A file stores it as its numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hogshare.rules.sgd import SGD
 
 
 def of(est: Any) -> Any:
-    """scikit-learn's, which keeps the step size and what the rule has kept."""
+    """Return scikit-learn's optimizer, which stores the step size and the rule's state."""
     params = est.coefs_ + est.intercepts_
     if est.solver == "adam":
         return AdamOptimizer(params, est.learning_rate_init, est.beta_1, est.beta_2, est.epsilon)
@@ -37,7 +37,7 @@ def of(est: Any) -> Any:
 
 
 def rule_of(optimizer: Any, batch: int) -> Rule:
-    """The rule whose steps it takes."""
+    """Return the rule that takes the optimizer's steps."""
     if isinstance(optimizer, AdamOptimizer):
         betas = {"beta_1": optimizer.beta_1, "beta_2": optimizer.beta_2}
         return Adam(batch=batch, epsilon=optimizer.epsilon, epsilon_hat=True, **betas)
@@ -46,13 +46,13 @@ def rule_of(optimizer: Any, batch: int) -> Rule:
 
 
 def step_of(optimizer: Any) -> float:
-    """The step size from now on; Adam's own is corrected for its moments."""
+    """Return the present step size; Adam's rule corrects it for its moments itself."""
     is_adam = isinstance(optimizer, AdamOptimizer)
     return float(optimizer.learning_rate_init if is_adam else optimizer.learning_rate)
 
 
 def start_of(est: Any, dtype: np.dtype) -> Params:
-    """The network as it is, and what its optimizer has kept."""
+    """Return the present network, and the state of its optimizer."""
     n_layers, optimizer = len(est.coefs_), est._optimizer
 
     def joined(parts: list[np.ndarray]) -> np.ndarray:
@@ -66,15 +66,15 @@ def start_of(est: Any, dtype: np.dtype) -> Params:
             "square": joined(optimizer.vs)[np.newaxis],
             "steps": np.array([[optimizer.t]]),
         }
-    else:  # whose velocity is what is added, not what is subtracted
+    else:  # scikit-learn adds its velocity to the network, the rule subtracts it
         memory = {"velocity": -joined(optimizer.velocities)[np.newaxis]}
     return Params(joined(est.coefs_ + est.intercepts_), memory=memory)
 
 
 def store_state(optimizer: Any, report: Report, shapes: tuple[tuple[int, ...], ...]) -> None:
-    """Let the optimizer have the rule's state: the run's, or the mean of those that worked."""
+    """Store the rule's state in the optimizer: the run's, or the mean over workers with blocks."""
     memory = report.model.memory
-    if memory is None:  # of steps without momentum
+    if memory is None:  # steps without momentum have no state
         return
     n_states = len(next(iter(memory.values())))
     worked = [line["worker"] for line in report.workers if line["blocks"] and n_states > 1] or [0]
@@ -93,7 +93,7 @@ def store_state(optimizer: Any, report: Report, shapes: tuple[tuple[int, ...], .
 
 
 def restored(numbers: Mapping[str, Any]) -> Any:
-    """The optimizer that a file has; of what else that says nothing is taken."""
+    """Return the optimizer in a file; only the attributes of scikit-learn's class are read."""
     optimizer = (AdamOptimizer if "ms" in numbers else SGDOptimizer)([])
     for name in vars(optimizer):
         setattr(optimizer, name, numbers[name])

@@ -1,4 +1,4 @@
-"""scikit-learn's parameters, read and looked at without doing so anew for every fit."""
+"""Reading and checking scikit-learn's parameters, with results cached between fits."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from hogshare.system import docstrings
 from hogshare.system.messages import nearest
 from hogshare.system.ranges import is_integer, is_number
 
-MOST_EPOCHS = (1 << 31) - 1  # that every solver of scikit-learn's can count
+MOST_EPOCHS = (1 << 31) - 1  # the largest number that every solver of scikit-learn's can count
 PLAIN = (bool, int, float, str, type(None))
-MANY = 1 << 10  # values that have passed, as a search over parameters may try; then it starts anew
+MANY = 1 << 10  # cached values, as a search over parameters may try; beyond it the cache is emptied
 
 Setting = tuple[str, type, Any]  # a 1 is not a True
 
-# what estimators call the arguments of `hogshare.solve` that their parameters become
+# the estimators' names for the arguments of `hogshare.solve`, for messages
 WORDS: Mapping[str, str] = {
     "n_workers": "n_jobs",
     "epochs": "max_iter",
@@ -53,7 +53,7 @@ SGD_WORDS: Mapping[str, str] = {
     "t of the start model": "t_",
     "rule='auto'": "learning_rate='auto'",
     "rule='sgd'": "another learning_rate",
-    # in a checkpoint, of which the command speaks
+    # in a checkpoint, in messages of the command line
     "begin a new run": "begin a new run with another file",
     "rule name": "the rule of learning_rate",
     "rule average": "average",
@@ -81,38 +81,39 @@ _thread = threading.local()
 
 
 class KnownParameters:
-    """For an estimator: its names of parameters, its checks of them, and what is said of them.
+    """The names, checks and descriptions of an estimator's parameters.
 
     Names and checks take scikit-learn a third of a millisecond each, which is much for a small fit.
 
     Parameters
     ----------
     n_jobs : int or None, default=None
-        Workers that fit the model together. None is one (or what a surrounding joblib context
-        says), -1 all usable cores. With ``runtime="auto"`` it is a ceiling, and one worker is used
-        where more cannot pay or others have the cores now; with a runtime named, so many start.
+        Number of workers that fit the model together. None is one (or the number from a surrounding
+        joblib context), -1 all usable cores. With ``runtime="auto"`` it is a maximum, and one
+        worker is used if more would not be faster or the cores are busy; with a named runtime
+        exactly this number starts.
 
     barrier : Barrier, callable or str, default=None
-        When a worker may go on after a block of rows (a mini-batch, a batch of documents, a block
-        of ratings): `ASP` (and None: nobody waits, but for networks, whose workers take the steps
-        of one), `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words
-        ("bsp", "ssp:4"), or a function ``(table, me) -> bool``; see `hogshare.barriers`. One worker
-        alone never waits.
+        When a worker may continue after a block of rows (a mini-batch, a batch of documents, a
+        block of ratings): `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`, `Throttled`, the name of
+        one ("bsp", "ssp:4"), or a function ``(table, me) -> bool``; see `hogshare.barriers`. None
+        is `ASP`, with which no worker waits, except for networks, whose workers compute one
+        worker's steps together. A single worker never waits.
 
     runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
-        Who runs the workers. "auto" takes threads, or processes if the rows come from
-        `hogshare.share`. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
+        Where the workers run. "auto" uses threads, or processes if the rows come from
+        `hogshare.share`. "mpi" uses ranks, each with rows of its own (`hogshare.MPI`).
     """
 
     _param_names: ClassVar[list[str]]
     _sound: ClassVar[set[Setting]]
     _words: ClassVar[Mapping[str, str]] = WORDS
-    _on_epoch: OnEpoch | None = None  # who hears of epochs, where scikit-learn has no callbacks
+    _on_epoch: OnEpoch | None = None  # called after epochs, where scikit-learn has no callbacks
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """What scikit-learn's class has, which is named after this one."""
+            """Attributes of scikit-learn's class, which is the next base."""
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
@@ -121,9 +122,9 @@ class KnownParameters:
             docstrings.complete(cls, [base.__doc__ for base in ours[1:]])
 
     def _store(self, given: Mapping[str, Any]) -> None:
-        """Store the parameters, by scikit-learn's `__init__` those that it takes.
+        """Store the parameters; scikit-learn's `__init__` stores those that it takes.
 
-        given : `locals()` of our own
+        given : `locals()` of this class's `__init__`
         """
         theirs: Any = super().__init__
         taken = _parameters_of(getattr(theirs, "__func__", object.__init__))
@@ -133,16 +134,16 @@ class KnownParameters:
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        """scikit-learn's, which reads the signature anew for each fit; it is the class's own."""
+        """As scikit-learn's, which reads the signature anew for each fit; cached for the class."""
         if "_param_names" not in cls.__dict__:
             cls._param_names = super()._get_param_names()  # type: ignore[misc]
         return list(cls._param_names)
 
     def _validate_params(self) -> None:
-        """scikit-learn's look at each parameter, unless its value has passed before.
+        """Run scikit-learn's check of each parameter, unless its value has passed before.
 
-        What has passed is kept for the class, as far as it is a plain value, for which nothing else
-        matters. What has not is looked at again, and refused, in each fit.
+        Plain values that have passed are cached for the class, since their check depends on nothing
+        else. Other values are checked in each fit.
         """
         cls, est = type(self), cast(BaseEstimator, self)
         if "_sound" not in cls.__dict__:
@@ -162,7 +163,7 @@ class KnownParameters:
             return
         for name, value in new.items():
             if is_integer(value) and not is_number(value):
-                raise InvalidParameterError(f"{name} must be a number that a float can hold.")
+                raise InvalidParameterError(f"{name} must be within the range of a float.")
             if name == "max_iter" and is_integer(value) and value > MOST_EPOCHS:
                 raise InvalidParameterError(f"{name} must be at most {MOST_EPOCHS}; got {value!r}.")
         try:
@@ -181,10 +182,10 @@ def _parameters_of(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def generator_of(random_state: Any) -> np.random.RandomState:
-    """As `sklearn.utils.check_random_state`, for draws that are over before the next call.
+    """As `sklearn.utils.check_random_state`, for draws that end before the next call.
 
-    A new `RandomState` is seeded by the system first and then by the number that it was given: 0.1
-    ms. Setting one of this thread's own back to that number leaves the same numbers to draw.
+    A new `RandomState` is seeded by the system first and then by the given number, which takes 0.1
+    ms. Seeding this thread's own generator with the number gives the same draws.
     """
     if type(random_state) is not int:
         return check_random_state(random_state)
@@ -194,13 +195,13 @@ def generator_of(random_state: Any) -> np.random.RandomState:
     return _thread.generator
 
 
-def _meant(told: str, given: Mapping[str, Any], constraints: Mapping[str, Any]) -> str:
-    """What may have been meant by a word that is refused."""
-    name = next((name for name in given if f"The {name!r} parameter" in told), None)
+def _meant(message: str, given: Mapping[str, Any], constraints: Mapping[str, Any]) -> str:
+    """Suggest the accepted name that is nearest to a refused one."""
+    name = next((name for name in given if f"The {name!r} parameter" in message), None)
     if name is None or not isinstance(given[name], str):
         return ""
     words = [kind.options for kind in constraints[name] if isinstance(kind, StrOptions)]
-    # no Simulator
+    # of runtimes those that estimators take, without the simulator
     known = RUNTIMES if name == "runtime" else KNOWN.get(name, itertools.chain(*words))
     return nearest(given[name].partition(":")[0], sorted(known))
 
@@ -210,5 +211,5 @@ def _setting(name: str, value: Any) -> Setting:
 
 
 def _is_seed(name: str, value: Any) -> bool:
-    """Whether it is a seed as every `random_state` of scikit-learn's may be: often a new one."""
+    """Whether this is a seed that every `random_state` accepts; not cached, as it is often new."""
     return name == "random_state" and type(value) is int and 0 <= value < 1 << 32

@@ -1,7 +1,7 @@
-"""Fits of Dask collections: what estimators make of `hogshare.partitioned`.
+"""Fits of Dask collections by the estimators, through `hogshare.partitioned`.
 
-Imported when a collection comes to `fit`. Everything that cannot be had is refused before anybody
-computes.
+Imported when a collection is passed to `fit`. Unsupported requests are refused before anything is
+computed.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from hogshare.system.clusters import local_client, this_worker
 from hogshare.system.interrupts import errstate
 
 MEANT = ("loss", "penalty", "alpha", "l1_ratio", "fit_intercept")
-# a sum over partitions is 10 ms that the scheduler takes: products one by one are not worth them
+# a sum over partitions costs the scheduler 10 ms, too much for single products
 AFAR = {"few": 1000, "modest": 0}
-INSTEAD = "What fits in this machine's memory may be handed over as X.compute()."
+INSTEAD = "If the rows fit in this machine's memory, pass X.compute()."
 
 
 def fit_sgd(
@@ -83,8 +83,8 @@ def fit_sgd(
         rows.require_one_target()
         by_class = None
         if classifies:
-            there, counts, _ = rows.labels()
-            classes = there if anew else labels_of(est, classes, there)
+            present, counts, _ = rows.labels()
+            classes = present if anew else labels_of(est, classes, present)
             check_labels(classes)
             by_class = weights_of(est.class_weight, classes, counts if anew else classes)
         meaning = Meaning(
@@ -139,20 +139,23 @@ def split_of(est: Any) -> Split:
     return Split(float(est.validation_fraction), int(seed))
 
 
-def labels_of(est: Any, classes: Any, there: np.ndarray) -> np.ndarray:
-    """The labels that `partial_fit` goes by, which are all that occur.
+def labels_of(est: Any, classes: Any, present: np.ndarray) -> np.ndarray:
+    """Return the labels that `partial_fit` knows, which must include those in `present`.
 
-    Raises ValueError if a label is none of them, or the first call does not name them.
+    Raises ValueError if it does not know a label, or if the first call does not name them.
     """
     _check_partial_fit_first_call(est, classes)
     known: np.ndarray = est.classes_
-    if new := sorted(set(there.tolist()) - set(known.tolist()), key=str):
-        raise ValueError(f"y holds the label {new[0]!r}, which is none of classes={known}.")
+    if new := sorted(set(present.tolist()) - set(known.tolist()), key=str):
+        raise ValueError(
+            f"y contains the label {new[0]!r}, which is not in classes={known}: name all labels "
+            "in the first call of partial_fit."
+        )
     return known
 
 
 def going_on(est: Any, shape: tuple[int, int], dtype: np.dtype) -> Model:
-    """Where `partial_fit` goes on: at a copy of the present model."""
+    """Return the model from which `partial_fit` continues: a copy of the present one."""
     coef = np.asarray(est.coef_)
     if coef.size != shape[0] * shape[1]:
         raise ValueError(
@@ -250,7 +253,7 @@ def fit_logistic(est: Any, X: Any, y: Any, sample_weight: Any, penalty: str | No
             est,
             f"{' and '.join(map(repr, names))}, on sums over the partitions of {workers} workers "
             "of a Dask cluster",
-            "the rows are a Dask collection, of which nothing has to be remembered between passes",
+            "the rows are a Dask collection, and this method stores nothing per row between passes",
             began,
             found.converged,
         )
@@ -307,7 +310,7 @@ def fit_by_products(est: Any, rows: PartitionedRows, began: float) -> None:
 def fit_lasso(
     est: Any, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Any, CompressedRows] | tuple[None, None]:
-    """Fit `Lasso` or `ElasticNet`; as `fit_condensed`, or None where one worker has all rows."""
+    """Fit `Lasso` or `ElasticNet`; as `fit_condensed`, or None twice if one worker has all rows."""
     began = time.perf_counter()
     check_workers(est)
     if not is_one_partition(X):
@@ -319,9 +322,9 @@ def fit_lasso(
 
 
 def fit_condensed(est: Any, rows: PartitionedRows, began: float) -> tuple[Any, CompressedRows]:
-    """Fit least squares on few rows that stand for all, and set the attributes.
+    """Fit least squares on the compressed rows, and set the attributes.
 
-    Returns scikit-learn's estimator that has fitted them, and them.
+    Returns scikit-learn's estimator, fitted on the compressed rows, and these rows.
     """
     few = rows.condensed(est.fit_intercept)
     n_dim = 2 if rows.facts[0].n_targets else 1
@@ -332,7 +335,7 @@ def fit_condensed(est: Any, rows: PartitionedRows, began: float) -> tuple[Any, C
 
 
 def is_one_partition(X: Any) -> bool:
-    """Whether a collection is one partition, which its worker fits as one machine would."""
+    """Whether a collection is one partition; its worker then fits it as one machine would."""
     return int(getattr(X, "npartitions", 0)) == 1
 
 
@@ -346,13 +349,13 @@ def fit_whole(
     with_targets: bool = True,
     **how: Any,
 ) -> None:
-    """Have one worker fit all rows, which are brought to it, and take its attributes over.
+    """Have one worker collect and fit all rows, and copy its estimator's attributes.
 
-    method : of the estimator, that fits
-    how : what else it is called with
+    method : the name of the estimator's method that fits
+    how : further keyword arguments of this method
     """
     if getattr(est, "_skl_callbacks", None):
-        refuse("a callback", "use verbose=1 to hear of epochs")
+        refuse("a callback", "use verbose=1 to print epochs")
     with PartitionedRows(X, y, sample_weight, with_targets=with_targets) as rows:
         names = getattr(est, "feature_names_in_", None)
         attributes, warned = rows.whole(fit_on_worker, est, method, how)
@@ -363,7 +366,7 @@ def fit_whole(
         if method == "fit" or names is None:
             describe(est, rows)
         count = len(rows.facts)
-    where = "the worker that has it" if count == 1 else "one worker, to which all came"
+    where = "the worker that has it" if count == 1 else "one worker, which collected them"
     note = f"{count} partition{'s' if count > 1 else ''}, fitted by {where}"
     for report in est.report_ if isinstance(est.report_, list) else [est.report_]:
         report.notes.append(note)
@@ -374,7 +377,7 @@ def fit_whole(
 def fit_on_worker(
     est: Any, method: str, how: dict[str, Any], *blocks: Block
 ) -> tuple[dict[str, Any], list[tuple[str, type[Warning]]]]:
-    """On a worker: fit the rows of all blocks; the estimator's attributes, and its warnings."""
+    """Fit the rows of all blocks, on a worker; return the estimator's attributes and warnings."""
     X, y, weight = joined(blocks)
     if est.n_jobs == -1:
         est.n_jobs = max(1, int(this_worker().state.nthreads))
@@ -388,7 +391,7 @@ def fit_on_worker(
 
 
 def refuse(what: str, instead: str) -> NoReturn:
-    """Say that something is not to be had of a Dask collection.
+    """Raise an error for something that is not supported with Dask collections.
 
     Raises
     ------
@@ -398,9 +401,9 @@ def refuse(what: str, instead: str) -> NoReturn:
 
 
 def check_sgd(est: Any, anew: bool) -> None:
-    """Refuse what descent on partitions cannot do.
+    """Refuse parameters that descent on partitions does not support.
 
-    anew : False: it goes on from a model
+    anew : False if the fit continues from a model
     """
     if est.average and not anew:
         refuse("average with partial_fit", "use fit, or average=False")
@@ -411,11 +414,11 @@ def check_sgd(est: Any, anew: bool) -> None:
             "converge to the optimum",
         )
     if getattr(est, "_skl_callbacks", None):
-        refuse("a callback", "use verbose=1 to hear of epochs")
+        refuse("a callback", "use verbose=1 to print epochs")
 
 
 def check_workers(est: Any) -> None:
-    """Refuse workers of other kinds than the cluster's; and see that it is there."""
+    """Refuse workers other than the cluster's, and require a cluster."""
     local_client()
     check_jobs(est.n_jobs)
     if est.n_jobs is not None and est.n_jobs < -1:
@@ -425,19 +428,19 @@ def check_workers(est: Any) -> None:
     if not chooses_runtime(est):
         refuse(f"runtime={est.runtime!r}", "use runtime='auto', which is the cluster's workers")
     if name_of(barrier_of(est.barrier)) != name_of(barrier_of(None)):
-        refuse(f"barrier={est.barrier!r}", "use barrier=None; nobody gets an epoch ahead")
+        refuse(f"barrier={est.barrier!r}", "use barrier=None; no worker gets an epoch ahead")
 
 
 def check_labels(classes: np.ndarray) -> None:
-    """Refuse what are no labels.
+    """Refuse values that are not class labels.
 
     Raises
     ------
     ValueError
-        If they are numbers that are not whole, or if there is only one.
+        If they are fractions, or if there is only one label.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # each of them once is how they come here
+        warnings.simplefilter("ignore", UserWarning)  # scikit-learn warns of labels that are unique
         check_classification_targets(classes)
     if len(classes) < 2:
         raise ValueError(
@@ -446,7 +449,7 @@ def check_labels(classes: np.ndarray) -> None:
 
 
 def weights_of(class_weight: Any, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Weights of the classes, of which `counts` rows (or their weights) have each."""
+    """Return the weights of the classes, given the number of rows, or sum of weights, of each."""
     if isinstance(class_weight, str):  # "balanced", which has been checked
         with errstate(divide="ignore"):  # a class of no weight is refused
             return class_weights(counts.sum() / (len(classes) * counts))
@@ -454,7 +457,7 @@ def weights_of(class_weight: Any, classes: np.ndarray, counts: np.ndarray) -> np
 
 
 def describe(est: Any, rows: PartitionedRows) -> None:
-    """Note what the features are."""
+    """Set the number of features, and their names if there are any."""
     est.n_features_in_ = rows.n_features
     names = rows.columns or ()
     if names and all(isinstance(name, str) for name in names):
@@ -464,10 +467,10 @@ def describe(est: Any, rows: PartitionedRows) -> None:
 
 
 def say_objective(iteration: int, value: float, model: Model) -> None:
-    """What `verbose` prints after an iteration of a method that passes over all partitions."""
+    """Print the lines of `verbose` after an iteration of a full-batch method."""
     print_epoch(iteration, model, f"Objective: {value:f}", what="Iteration")
 
 
 def say(epoch: int, value: float, model: Model) -> None:
-    """What `verbose` prints after an epoch."""
+    """Print the lines of `verbose` after an epoch."""
     print_epoch(epoch, model, f"Avg. loss and penalty: {value:f}")

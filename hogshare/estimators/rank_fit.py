@@ -1,9 +1,9 @@
-"""Fits by a joint runtime, such as the ranks of MPI: each process gives its rows, one fits.
+"""Fits by a joint runtime, such as the ranks of MPI: each process passes its rows, one fits.
 
-All processes call the method of their own estimator. The rows of all are put together, in memory
+All processes call the method of their own estimator. The rows of all are concatenated, in memory
 that all can read; the first process fits a twin of its estimator to them, with the workers of all;
-and every estimator becomes what came out. So labels are united, and balanced weights, held-out rows
-and decisions between epochs are those of all rows, whatever the estimator does with them.
+and every estimator takes over the twin's state. So labels, balanced weights, held-out rows and
+decisions between epochs are those of all rows, for every estimator.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hogshare.problems.shard import Shard
 from hogshare.runtimes.protocol import Runtime
 from hogshare.solvers import choice_names
 
-OWN = ("runtime", "n_jobs")  # parameters that a twin has others of
+OWN = ("runtime", "n_jobs")  # parameters in which a twin differs
 
 MAX_INT = np.iinfo(np.int32).max
 
@@ -37,7 +37,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def with_all_ranks(method: Method) -> Method:
     """Have a method of an estimator called by all processes of a joint runtime together.
 
-    It is the outermost: whatever the others find wrong is raised in all processes then.
+    This must be the outermost wrapper: errors raised in the others then reach all processes.
     """
 
     @functools.wraps(method)
@@ -66,17 +66,17 @@ class Fit:
 
     @property
     def what(self) -> str:
-        """The estimator."""
+        """Name of the estimator's class, for messages."""
         return type(self.estimator).__name__
 
     @property
     def n_workers(self) -> int | None:
-        """Of this process."""
+        """Number of workers of this process."""
         jobs: int | None = self.estimator.n_jobs
         return jobs
 
     def said(self) -> dict[str, Any]:
-        """The method, the estimator's parameters, and what the method is given besides rows."""
+        """Return the method, the estimator's parameters, and all arguments that are not rows."""
         estimator = self.estimator
         if not get_config()["skip_parameter_validation"]:
             estimator._validate_params()
@@ -88,7 +88,7 @@ class Fit:
         return said | fit_shards.others(self.arguments) | {"the method": named, "its rows": rows}
 
     def shard(self, place: int, of: int) -> Shard:
-        """The rows that this process gives."""
+        """Return the rows of this process."""
         return fit_shards.shard_of(self.arguments)
 
     def made(
@@ -98,7 +98,7 @@ class Fit:
         facts: Sequence[Mapping[str, Any]],
         arrays: Mapping[str, np.ndarray],
     ) -> bytes:
-        """The state of a twin that has been fitted to all rows, pickled."""
+        """Fit a twin to all rows, and return its pickled state."""
         estimator = self.estimator
         twin = object.__new__(type(estimator))
         vars(twin).update(vars(estimator))
@@ -108,12 +108,12 @@ class Fit:
         return self._packed(twin)
 
     def _packed(self, twin: Any) -> bytes:
-        """What a twin has learnt, pickled: its state without the parameters."""
+        """Pickle a twin's state without the parameters."""
         state = twin.__getstate__()
         return pickle.dumps({k: v for k, v in state.items() if k not in self._parameters})
 
     def along(self, runtime: Any, has_all_rows: bool) -> tuple[bytes | None, Mapping[str, Any]]:
-        """The same, made by every process with its own twin; and what it has learnt, by name."""
+        """Fit as `made`, but a twin in every process; return also its fitted attributes."""
         (place, of), gathered = runtime.place(), runtime.gathered
         shard = self.shard(place, of)
         twin = object.__new__(type(self.estimator))
@@ -141,7 +141,7 @@ class Fit:
     def _own_rows(
         self, runtime: Any, facts: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]
     ) -> dict[str, Any]:
-        """Rows of this process, of which each has some, in the form that they have in all."""
+        """Return rows for this process, at least one, in the form common to all."""
         place, _ = runtime.place()
         facts, arrays = fit_shards.reparted(place, facts, arrays, runtime.gathered)
         rows = fit_shards.own_of(place, facts, arrays)
@@ -153,7 +153,7 @@ class Fit:
     def _all_rows(
         self, runtime: Any, facts: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]
     ) -> dict[str, Any]:
-        """Rows of all processes, brought to each."""
+        """Collect the rows of all processes in each."""
         found = runtime.gathered(arrays)
         names = dict.fromkeys(name for one in found for name in one)
         parts = {name: [one[name] for one in found if name in one] for name in names}
@@ -162,24 +162,24 @@ class Fit:
         )
 
     def _share_generator(self, twin: Any, place: int, gathered: Callable[[Any], list[Any]]) -> None:
-        """Have all processes draw what the first one draws."""
+        """Have all processes draw the same random numbers as the first."""
         state = twin.random_state
         if isinstance(state, numbers.Integral):
             return
         if state is None and isinstance(twin, ToTheOptimum):
-            return  # whose calls of `solve` agree on a seed
+            return  # its calls of `solve` agree on a seed
         if state is None and place == 0:
             state = np.random.RandomState(check_random_state(None).randint(MAX_INT))
         first = gathered(state if place == 0 else None)[0]
         twin.random_state = state if place == 0 else first
 
     def received(self, made: bytes) -> dict[str, Any]:
-        """The state that came out, without the parameters, which are each process's own."""
+        """Unpickle a twin's state, without the parameters, which differ between processes."""
         state: dict[str, Any] = pickle.loads(made)
         return state
 
     def take(self, received: dict[str, Any]) -> Any:
-        """Become what came out; the estimator."""
+        """Take over a twin's state; return the estimator."""
         own = {name: getattr(self.estimator, name) for name in self._parameters}
         vars(self.estimator).update({**received, **own})
         vars(self.estimator).pop("_sklearn_version", None)
@@ -191,13 +191,13 @@ class Fit:
 
 
 def _with_rows(parts: list[np.ndarray]) -> list[np.ndarray]:
-    """Arrays without those that are empty, which may be of any kind, unless all are."""
+    """Drop empty arrays, which may have any dtype, unless all are empty."""
     return [one for one in parts if len(one)] or parts[:1]
 
 
 @contextlib.contextmanager
 def _silent(is_other: bool) -> Iterator[None]:
-    """Have a process that is not the first print nothing, and warn of nothing."""
+    """Suppress output and warnings in all processes but the first."""
     if not is_other:
         yield
         return

@@ -1,4 +1,4 @@
-"""Ratings before their steps: who makes the passes over all, and which pairs there are."""
+"""Passes over all ratings before the steps: their threads, and the matrix of pairs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hogshare.problems.kernel_arrays import frozen
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.pool import each_by
 
-WORTH_THREADS = 300_000  # ratings, of which a pass takes a millisecond, and threads a tenth
+WORTH_THREADS = 300_000  # ratings: a pass takes a millisecond, starting threads a tenth of it
 
 
 def each_of(n_jobs: int | None, n_ratings: int) -> Each:
-    """Who makes the parts of a pass over all ratings: as many threads as a fit has workers."""
+    """Return a `map` for the parts of a pass over all ratings, with a fit's number of workers."""
     workers = usable_workers(n_jobs)
     if workers == 1 or n_ratings < WORTH_THREADS:
         return map
@@ -25,16 +25,16 @@ def each_of(n_jobs: int | None, n_ratings: int) -> Each:
 
 
 def pairs_of(users: np.ndarray, items: np.ndarray, sizes: Sequence[int]) -> sp.csr_array:
-    """Which pairs there are, each once: ones of uint8, items of each user in their order.
+    """Return the distinct pairs as a matrix of ones in uint8, with each user's items sorted.
 
-    As SciPy makes it of coordinates, by a sort in two passes that knows how many lines there are.
+    The result is SciPy's for these coordinates, computed by a counting sort in two passes.
     """
     n = len(users)
     lines = [frozen(line.astype(np.int64, copy=False)) for line in (users, items)]
     if n > np.iinfo(np.int32).max or not n:
         ones = np.ones(n, np.uint8)
         seen = sp.coo_array((ones, tuple(lines)), shape=tuple(sizes)).tocsr()
-        seen.data[:] = 1  # where 256 of a pair have summed up to none
+        seen.data[:] = 1  # 256 repetitions of a pair sum to zero in uint8
         return seen
     places = []
     for line, size in zip(lines, sizes, strict=True):

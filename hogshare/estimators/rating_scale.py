@@ -1,4 +1,4 @@
-"""The zero and the unit in which ratings are fitted, so that a fit is the same in every unit."""
+"""The zero and the unit in which ratings are fitted; they make a fit independent of the unit."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from hogshare.problems.factorisation import FactorisationProblem
 from hogshare.problems.params import Params
 from hogshare.report import Report
 
-ROUNDING = 16 * np.finfo(np.float64).eps  # of ratings that are the same, in their own size
+ROUNDING = 16 * np.finfo(np.float64).eps  # relative spread of ratings that are equal
 
 
 class Scale(NamedTuple):
-    """What is taken off ratings, and what they are divided by, before float32 rounds them.
+    """The mean and the size by which ratings are shifted and divided, before float32 rounds them.
 
-    In float64, so that ratings times a number, or plus one, are fitted as the same float32 numbers.
-    A bias has the unit of a rating, a factor that of its root, a loss that of its square; of the
-    penalties `alpha` has a rating's and `bias_alpha` none; a step of factors that of one over a
-    rating.
+    The computation in float64 gives scaled or shifted ratings the same float32 numbers. A bias has
+    the unit of a rating, a factor the unit of its root, a loss the unit of its square. Of the
+    penalties `alpha` has the unit of a rating and `bias_alpha` has none; a step of factors has the
+    unit of the reciprocal of a rating.
     """
 
     mean: float = 0.0
     size: float = 1.0
 
     def shrunk(self, ratings: np.ndarray) -> np.ndarray:
-        """Ratings as they are fitted."""
+        """Convert ratings to the fit's unit."""
         if self == Scale():
             return ratings.astype(np.float32)
         return ((ratings - self.mean) / self.size).astype(np.float32)
 
     def grown(self, problem: FactorisationProblem, model: Params) -> Params:
-        """The model of what is fitted as one of the ratings."""
+        """Convert the model to the unit of the ratings."""
         if self.size == 1.0:
             return model
         params = np.array(model.params)
         for part, unit in zip(
             problem.split(params), (self.size, math.sqrt(self.size)) * 2, strict=True
         ):
-            # by a number of float64: rounded to float32 it would be wrong by the same for all
+            # times a float64: rounded to float32 it would give all numbers the same error
             np.multiply(part, np.float64(unit), out=part, casting="same_kind")
         return Params(params, model.t)
 
     def report(self, report: Report, model: Params) -> Report:
-        """A fit's report, in the unit of ratings, with the model in it."""
+        """Convert a fit's report to the unit of ratings, with the converted model."""
         if self.size == 1.0:
             return report
         of_problem, of_step = (dict(report.settings[name]) for name in ("problem", "step"))
@@ -61,11 +61,11 @@ class Scale(NamedTuple):
 
 
 def scale_of(ratings: np.ndarray, mean: float, by_size: bool) -> Scale:
-    """The scale of ratings around a mean.
+    """Return the scale of ratings around a mean.
 
-    Ratings that are all the same, up to rounding, have none: what is left of them is no unit.
+    Ratings that are all equal, up to rounding, have none, since their deviations are rounding.
 
-    by_size : whether they are divided, too
+    by_size : whether they are divided by their spread too
     """
     spread = math.sqrt(float(np.mean(np.square(ratings - mean))))
     if not spread > ROUNDING * float(np.abs(ratings).max()):

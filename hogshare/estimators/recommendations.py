@@ -1,4 +1,4 @@
-"""What a factorisation answers when asked: predictions, the best items, and who is like whom."""
+"""Predictions of a fitted factorization: ratings, the best items, similar users and items."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from hogshare.problems.preferences import PAIRWISE
 from hogshare.system import ranges
 from hogshare.system.callers import warn
 
-# Of a fit, for folding in: bias_alpha, confidence, sampling, the unit of ratings, and their mean.
+# A fit's numbers for folding in: bias_alpha, confidence, sampling, the unit of ratings, their mean.
 Weights = tuple[float, float, str, float, float]
-FORM = ("loss", "biases", "nonnegative")  # parameters that a model has for good
-MOST_INSERTED = 256  # items of a list, beyond which it is sorted
-BLOCK_SCORES = 1 << 21  # of users times items, that are made at once: 8 MB
+FORM = ("loss", "biases", "nonnegative")  # parameters that partial_fit cannot change
+MOST_INSERTED = 256  # items of a list; a longer one is sorted
+BLOCK_SCORES = 1 << 21  # users times items of one block of scores: 8 MB
 
 
 class Recommending:
-    """Answers from what a fit has left: ids, factors, biases, the mean, and what has been seen.
+    """Predictions from fitted attributes: ids, factors, biases, the mean, and the rated pairs.
 
-    Who goes on from it has the parameters `biases`, `bias_alpha`, `confidence`, `loss`,
-    `nonnegative`, `sampling`, `unknown`.
+    A subclass has the parameters `biases`, `bias_alpha`, `confidence`, `loss`, `nonnegative`,
+    `sampling`, `unknown`.
     """
 
     users_: np.ndarray
@@ -57,7 +57,7 @@ class Recommending:
 
     @property
     def _of_fit(self) -> tuple[str, bool, bool]:
-        """The form that the fit had, whatever parameters have been set since."""
+        """The form that the fit had, even if parameters have been set since."""
         return self._form or (self.loss, bool(self.biases), bool(self.nonnegative))
 
     @property
@@ -67,32 +67,31 @@ class Recommending:
 
     @property
     def _predicts_mean(self) -> bool:
-        """Whether the mean is a part of predictions, and not only of those of who is not known.
+        """Whether all predictions contain the mean, and not only those of unknown users or items.
 
-        Before there was a mean without biases, they decided it.
+        In files from before models without biases had a mean, `biases` decides.
         """
         return bool(self.biases) if self._form is None else has_mean(self._form, self.negatives_)
 
     def _vocabularies(self) -> list[Vocabulary]:
-        """Which line stands for whom; made anew where ids have been set, as by `load`."""
+        """Lines of the users' and items' ids; built anew if ids have been set, as by `load`."""
         known = vars(self).get("_known")
         if known is None or known[0].ids is not self.users_ or known[1].ids is not self.items_:
             known = self._known = [Vocabulary(self.users_), Vocabulary(self.items_)]
         return list(known)
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """Predict ratings; of 'logistic' probabilities.
+        """Predict ratings; with loss='logistic' probabilities.
 
         Parameters
         ----------
         users, items : array-like of shape (n_pairs,), or one id
-            Pairs; one id goes with all of the others.
+            Pairs; a single id is paired with all of the others.
 
         Returns
         -------
         ndarray of float32 of shape (n_pairs,)
-            Of a user or an item that was in no fit (see `unknown`): what is known of the other, and
-            the mean.
+            If a user or an item was in no fit (see `unknown`), the mean plus the bias of the other.
         """
         check_is_fitted(self, "user_factors_")
         given = [[one] if is_one(one) else one for one in (users, items)]
@@ -115,32 +114,36 @@ class Recommending:
         candidates: Any = None,
         ratings: Mapping[Any, float] | Iterable[Any] | None = None,
     ) -> list[Any]:
-        """What users will like best.
+        """Recommend the items with the highest predictions.
 
         Parameters
         ----------
         users : array-like of shape (n_users,), or one id; None with `ratings`
         n : int, default=10
-            How many items.
+            Number of items.
         exclude_seen : bool, default=True
-            Whether to leave out what a user has rated, in a fit or in `ratings`.
+            Whether to exclude items that the user has rated, in a fit or in `ratings`.
         candidates : array-like of shape (n_candidates,), default=None
-            The items to choose from; None is all. What was in no fit is left out (see `unknown`).
+            The items to choose from; None is all. Items that were in no fit are left out (see
+            `unknown`).
         ratings : dict of item to rating, or list of items, default=None
-            In the place of `users`: what somebody has rated who was in no fit, or a list of what
-            somebody has met, where the fit was of pairs. Factors and bias are those that are best
-            for these and the items as they are, with the fit's penalty; the model does not change.
+            Instead of `users`: the ratings of a user who was in no fit or, if the model was fitted
+            to pairs, a list of items that the user has met. The user's factors and bias are fitted
+            to them with the fit's penalty and the present items; the model does not change.
 
         Returns
         -------
         list of (item, prediction)
-            Best first, and fewer than `n` where there are no more; of several users a list of such
-            lists. A user that was in no fit (see `unknown`) gets what all like.
+            Best first, and fewer than `n` if there are no more; for several users a list of such
+            lists. A user that was in no fit (see `unknown`) gets the items that are best on the
+            whole.
         """
         check_is_fitted(self, "user_factors_")
         ranges.whole(1, n=n)
         if (users is None) == (ratings is None):
-            raise TypeError("recommend takes users, or the ratings of somebody who was in no fit.")
+            raise TypeError(
+                "recommend takes either users, or ratings= for a user who was in no fit."
+            )
         choice = self._choice(candidates)
         if ratings is not None:
             return self._best_for_new(ratings, int(n), exclude_seen, choice)
@@ -154,7 +157,7 @@ class Recommending:
     def _lists(
         self, users: np.ndarray, choice: np.ndarray, n: int, exclude_seen: bool
     ) -> list[list[Any]]:
-        """The best of a choice for each of some users."""
+        """Return the best items of a choice for each of some users."""
         best = np.empty((len(users), min(n, len(choice))), np.int64)
         begins, seen = np.zeros(len(users) + 1, np.int64), np.empty(0, np.int64)
         if exclude_seen:
@@ -171,7 +174,7 @@ class Recommending:
                 best[k, : len(places)] = places
         rows, columns = np.nonzero(best != NONE)
         items = choice[best[rows, columns]]
-        # in float64, and among equal predictions by what the logistic function has rounded away
+        # sorted in float64; equal predictions by the scores before the logistic function's rounding
         scores = self._linear(users[rows], items)
         values = (expit(scores) if self._is_probable else scores).astype(np.float32)
         order = np.lexsort((items, -scores, -values, rows))
@@ -180,30 +183,30 @@ class Recommending:
         return [pairs[i:j] for i, j in zip([0, *ends], ends, strict=False)]
 
     def similar_items(self, items: Any, n: int = 10) -> list[Any]:
-        """Items whose factors point the same way.
+        """Find the items whose factors have the most similar directions.
 
         Parameters
         ----------
         items : array-like of shape (n_items,), or one id
         n : int, default=10
-            How many, without the item itself.
+            Number of similar items, not counting the item itself.
 
         Returns
         -------
         list of (item, similarity)
-            The cosine of the angle between factors, largest first; of several items a list of such
-            lists, of one that was in no fit (see `unknown`) an empty one.
+            The cosine of the angle between factors, largest first; for several items a list of such
+            lists. It is empty for an item that was in no fit (see `unknown`).
         """
         return self._similar("items", items, n)
 
     def similar_users(self, users: Any, n: int = 10) -> list[Any]:
-        """Users whose factors point the same way; as `similar_items`.
+        """Find the users whose factors have the most similar directions; as `similar_items`.
 
         Parameters
         ----------
         users : array-like of shape (n_users,), or one id
         n : int, default=10
-            How many, without the user itself.
+            Number of similar users, not counting the user itself.
 
         Returns
         -------
@@ -231,22 +234,22 @@ class Recommending:
         return answers[0] if is_one(asked) else answers
 
     def _lines_of(self, asked: Any, name: str, vocabulary: int) -> np.ndarray:
-        """Lines of one id or of several, those of a vocabulary; warns of ids that it lacks."""
+        """Return the lines of one id or several in a vocabulary; warn of ids that it lacks."""
         ids = as_array([asked] if is_one(asked) else asked, name)
         lines = self._vocabularies()[vocabulary].lines(ids)
         self._warn_of_unknown({name: (lines, ids)})
         return lines
 
     def _choice(self, candidates: Any) -> np.ndarray:
-        """Lines of the items to choose from, in their order."""
+        """Return the lines of the items to choose from, sorted."""
         if candidates is None:
             return np.arange(len(self.items_))
         lines = self._lines_of(candidates, "candidates", 1)
         return np.unique(lines[lines != NOBODY])
 
     def _seen_among(self, users: np.ndarray, choice: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where in a choice the items are that users have rated: where each begins, and places."""
-        ends = np.append(self.seen_.indptr, self.seen_.indptr[-1])  # of `NOBODY`, who has none
+        """Places of users' rated items in a choice: the begin of each user's, and the places."""
+        ends = np.append(self.seen_.indptr, self.seen_.indptr[-1])  # an empty row for `NOBODY`
         first, last = ends[users], ends[users + 1]
         first, last = (np.where(users == NOBODY, 0, one) for one in (first, last))
         counts = last - first
@@ -260,10 +263,10 @@ class Recommending:
         return np.concatenate([[0], np.cumsum(chosen)])[begins], found[chosen]
 
     def _scores(self, users: np.ndarray, choice: np.ndarray) -> np.ndarray:
-        """What users make of each item of a choice, in float32: by factors and items' biases.
+        """Scores of each item of a choice for users, in float32: by factors and items' biases.
 
-        Without what is the same for all items of a user, and without what the logistic function
-        makes of it: neither changes the order.
+        Terms that are equal for all items of a user, and the logistic function, are left out: they
+        do not change the order.
         """
         known = users != NOBODY
         ones = np.ones((len(users), 1), np.float32)
@@ -272,7 +275,7 @@ class Recommending:
         return np.ascontiguousarray(np.hstack([factors, ones]) @ designs.T, dtype=np.float32)
 
     def _pairs_of(self, lines: np.ndarray, values: np.ndarray, scores: np.ndarray) -> list[Any]:
-        """Items and predictions, best first: of those whose predictions are the same by scores."""
+        """Items and predictions, best first; equal predictions are sorted by score."""
         order = np.lexsort((lines, -scores, -values))
         names = self.items_[lines[order]].tolist()
         return list(zip(names, values[order].tolist(), strict=True))
@@ -284,10 +287,10 @@ class Recommending:
         exclude_seen: bool,
         choice: np.ndarray,
     ) -> list[Any]:
-        """The best items for somebody who has rated some."""
+        """Return the best items for a new user with ratings of some items."""
         if not isinstance(ratings, Mapping):
             of_pairs = self.solver_ == ALTERNATING or self.negatives_
-            if not of_pairs or is_one(ratings):  # a word has letters, which are no items
+            if not of_pairs or is_one(ratings):  # a string is no list of items, though iterable
                 also = ", or a list of items" if of_pairs else ""
                 raise TypeError(f"ratings must be a dict of item to rating{also}; got {ratings!r}.")
             items = list(ratings)
@@ -302,15 +305,15 @@ class Recommending:
         scores = self.item_factors_[choice].astype(np.float64) @ factors + bias
         scores += self.item_biases_[choice].astype(np.float64)
         scores += self.mean_ if self._predicts_mean else 0.0
-        kept = scores.copy()
+        ranked = scores.copy()
         if exclude_seen:
-            kept[np.isin(choice, lines)] = -np.inf
-        best = best_of(kept, n)
+            ranked[np.isin(choice, lines)] = -np.inf
+        best = best_of(ranked, n)
         predicted = expit(scores[best]) if self._is_probable else scores[best]
         return self._pairs_of(choice[best], predicted.astype(np.float32), scores[best])
 
     def _folded_in(self, lines: np.ndarray, values: np.ndarray) -> tuple[float, np.ndarray]:
-        """Bias and factors that are best for ratings of some items, which stay as they are."""
+        """Fit a user's bias and factors to ratings of some items, with the items' factors fixed."""
         n_factors, (loss, biases, nonnegative) = self.item_factors_.shape[1], self._of_fit
         now = self.bias_alpha, self.confidence, self.sampling, 1.0, 1.0
         bias_alpha, confidence, sampling, _, _ = self._weights or now
@@ -318,7 +321,7 @@ class Recommending:
         mean = self.mean_ if self._predicts_mean else 0.0
         of_items = self.item_factors_, self.item_biases_.astype(np.float64) + mean
         if self.solver_ == ALTERNATING:
-            # of an item that is there twice the strengths add up, as in a fit
+            # the strengths of an item that occurs twice add up, as in a fit
             lines, which = np.unique(lines, return_inverse=True)
             extras = confidence * np.bincount(which, weights=values, minlength=len(lines))
             found = fold_in.of_strengths(*of_items, lines, extras, ridge)
@@ -333,12 +336,12 @@ class Recommending:
         return (float(found[-1]) if biases else 0.0), found[:n_factors]
 
     def _strengths_of(self, ratings: list[Any]) -> np.ndarray:
-        """Ratings of somebody new, in the unit that those of the fit had.
+        """Return a new user's ratings in the unit of the fit's.
 
         Raises
         ------
         TypeError, ValueError
-            As of `fit`.
+            As `fit`.
         """
         if not ratings:
             return np.zeros(0)
@@ -347,18 +350,18 @@ class Recommending:
         values = np.asarray(checked_ratings(ratings, "squared_error"), np.float64) / unit
         if self.solver_ == ALTERNATING and values.min() < 0.0:
             raise ValueError(
-                f"the model is of how often pairs have met, and ratings go down to "
-                f"{min(ratings):g}: leave out what is disliked."
+                f"the model was fitted to how often pairs have met, so ratings must not be "
+                f"negative; got {min(ratings):g}. Leave out disliked items."
             )
         if loss == PAIRWISE and values.min() != values.max():
             raise ValueError(
-                "the model is of pairs that have met, and these ratings differ: give a list of "
-                "those that count."
+                "the model was fitted to pairs that have met, without ratings, but these ratings "
+                "differ: pass a list of the items that count."
             )
         return checked_ratings(values, loss)
 
     def _warn_of_unknown(self, asked: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> None:
-        """Warn of ids that were in no fit, or refuse them: lines and ids, by what they are."""
+        """Warn of ids that were in no fit, or refuse them; `asked` has lines and ids by name."""
         missing = [
             (name, repr(of.tolist()[0 if len(of) == 1 else int(np.argmax(line == NOBODY))]))
             for name, (line, of) in asked.items()
@@ -366,12 +369,15 @@ class Recommending:
         ]
         if not missing or self.unknown == "ignore":
             return
-        told = " and ".join(f"{name} that were in no fit, such as {one}" for name, one in missing)
+        what = " and ".join(f"{name} that were in no fit, such as {one}" for name, one in missing)
         if self.unknown == "raise":
-            raise ValueError(f"There are {told}; unknown='ignore' predicts what is known.")
+            raise ValueError(
+                f"There are {what}; with unknown='ignore' they are predicted from the mean and "
+                "the bias of the other."
+            )
         warn(
-            f"There are {told}: predicted from the mean and what is known of the other; "
-            "unknown='ignore' says nothing.",
+            f"There are {what}: predicted from the mean and the bias of the other; "
+            "unknown='ignore' gives no warning.",
         )
 
     def _predicted(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
@@ -393,16 +399,16 @@ class Recommending:
 
 
 def has_mean(form: tuple[str, bool, bool], negatives: int) -> bool:
-    """Whether predictions begin with a mean: with biases, or of ratings that products may be below.
+    """Whether predictions contain a mean: with biases, or for ratings with factors of any sign.
 
-    Non-negative factors without biases are to be all that there is.
+    With non-negative factors and no biases the prediction is the product alone.
     """
     _, biases, nonnegative = form
     return biases or not (nonnegative or negatives)
 
 
 def best_of(scores: np.ndarray, n: int) -> np.ndarray:
-    """Places of the n largest scores, largest first, of equal ones the first; none of -infinity.
+    """Places of the n largest scores, largest first, equal ones in their order; no -infinity.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`SGDRegressor`: scikit-learn's, with every core."""
+"""`SGDRegressor`: scikit-learn's estimator, fitted on every core."""
 
 from __future__ import annotations
 
@@ -25,46 +25,47 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
     ----------
     loss : {'squared_error', 'huber', 'epsilon_insensitive', 'squared_epsilon_insensitive'}, \
             default='squared_error'
-        The loss of a row.
+        The loss function.
 
     learning_rate : str, default='invscaling'
         The schedule of the step size: 'constant' (eta0), 'optimal' (``1 / (alpha (t + t0))``, t0
         by Bottou's heuristic), 'invscaling' (``eta0 / t**power_t``), 'adaptive' (eta0, divided by
         5 whenever the stop criterion is met), 'pa1' and 'pa2' (passive-aggressive, with
-        ``loss='epsilon_insensitive'`` only). Not in scikit-learn: 'auto' needs no tuning and
-        converges to the optimum instead of hovering around it. It is `hogshare.SDCA` or
-        `hogshare.SAGA`, whichever suits the rows; a fit that does not get to the optimum, for
-        columns of very unlike sizes, warns. Averaging, warm starts and `partial_fit` are refused.
+        ``loss='epsilon_insensitive'`` only). 'auto', which scikit-learn does not have, needs no
+        tuning and converges to the optimum. It is `hogshare.SDCA` or `hogshare.SAGA`, whichever
+        suits the rows. A fit that does not reach the optimum, because columns have very different
+        sizes, warns. 'auto' refuses averaging, warm starts and `partial_fit`.
 
     power_t : float, default=0.25
-        Exponent of 'invscaling'. Negative values are deprecated, as in scikit-learn.
+        The exponent for inverse scaling learning rate. Negative values are deprecated, as in
+        scikit-learn.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Coefficients, in the dtype of `X` (float32 and float64 are kept).
+        Coefficients, in the dtype of `X` (float32 and float64 are preserved).
 
     intercept_ : ndarray of shape (1,)
         Intercept.
 
     n_iter_ : int
-        Epochs that were finished.
+        Number of completed epochs.
 
     See Also
     --------
     SGDClassifier : The same for classification.
-    hogshare.solve : The solver underneath, with all its settings.
+    hogshare.solve : The underlying solver, with all its settings.
 
     Notes
     -----
-    One worker does per row exactly what scikit-learn does, and a fit with the same int
-    `random_state` gives scikit-learn's coefficients up to rounding. Where this class departs:
+    One worker takes exactly scikit-learn's step for each row, and a fit with the same int
+    `random_state` gives scikit-learn's coefficients up to rounding. The differences are:
 
-    - Averages of a fit are sums in float64; scikit-learn keeps a running mean in the dtype of `X`,
-      as `partial_fit` does here too.
-    - The score that decides early stopping is that of the model as it stands; scikit-learn 1.9.1
+    - `fit` computes averages from sums in float64; scikit-learn updates a running mean in the dtype
+      of `X`, and so does `partial_fit` of this class.
+    - The score that decides early stopping is that of the model at that moment; scikit-learn 1.9.1
       leaves out the scale factor of an l2 penalty.
-    - `coef_init` and `intercept_init` count with ``warm_start=True`` too.
+    - `coef_init` and `intercept_init` have an effect with ``warm_start=True`` too.
     - `verbose` prints the objective of the model at the end of the epoch.
 
     Examples
@@ -124,19 +125,19 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 and float64, dense in C order or CSR, are used without a copy. Or a Dask
-            array or data frame, which a `dask.distributed.Client`'s workers fit where it is.
+            Rows. float32 and float64, dense in C order or CSR, are used without a copy. A Dask
+            array or data frame is fitted in place by the workers of a `dask.distributed.Client`.
         y : array-like of shape (n_samples,)
             Targets.
         coef_init : ndarray of shape (n_features,), default=None
-            Coefficients to start from.
+            The initial coefficients to warm-start the optimization.
         intercept_init : ndarray of shape (1,), default=None
-            Intercept to start from.
+            The initial intercept to warm-start the optimization.
         """
         self._check_settings()
         warm = self.warm_start and getattr(self, "coef_", None) is not None
         if warm:
-            # as in scikit-learn, a regressor goes on from the last iterate, not from the average
+            # as in scikit-learn, a regressor continues from the last iterate, not from the average
             averaged = self.average and hasattr(self, "_standard_coef")
             coef = self._standard_coef if averaged else self.coef_
             intercept = self._standard_intercept if averaged else self.intercept_
@@ -151,7 +152,7 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
 
     @fits
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SGDRegressor:
-        """Go on for one epoch on the given rows.
+        """Continue for one epoch on the given rows.
 
         Parameters
         ----------
@@ -167,7 +168,7 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
     def _draw(self, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
         validation = self._held_out(y, weight)
         generator = generator_of(self.random_state)
-        # of its two numbers the first is the row order's seed
+        # scikit-learn draws two numbers, of which the first is the row order's seed
         seed = int(generator.randint(MAX_INT))
         generator.randint(1, MAX_INT)
         return validation, seed

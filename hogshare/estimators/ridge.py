@@ -1,4 +1,4 @@
-"""`Ridge` and `RidgeClassifier`: scikit-learn's, fitted by every core where rows are wide."""
+"""`Ridge` and `RidgeClassifier`: scikit-learn's estimators; wide rows are fitted on every core."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ from hogshare.system.clusters import is_collection
 from hogshare.system.interrupts import errstate
 from hogshare.system.ranges import meaning
 
-DIRECT_SIZE = 400  # rows or features up to which a system is solved sooner than approached
-FEW_OF_SPARSE = 100  # features of sparse rows, up to which theirs count as dense, zeros and all
-LOST = 1e-7  # of all features' squares, which rounding the largest one's may take up
+DIRECT_SIZE = 400  # rows or features up to which an exact solution is faster than iterations
+FEW_OF_SPARSE = 100  # features up to which sparse rows are solved as dense ones
+LOST = 1e-7  # largest error from rounding the largest feature's squares, relative to all squares
 CONJUGATE_GRADIENTS = "cg"
-EXACT = ("cholesky", "svd")  # of scikit-learn's, which have no criterion to miss
-LONG_WORK = 5e10  # products, which a few cores do in a second or two, and no signal comes between
-WORK_OF_SVD = 10.0  # of a singular value decomposition, in that of the normal equations
+EXACT = ("cholesky", "svd")  # scikit-learn's solvers that have no convergence criterion
+LONG_WORK = 5e10  # products: a second or two on a few cores, during which no signal is handled
+WORK_OF_SVD = 10.0  # cost of a singular value decomposition relative to the normal equations
 SOLVERS = {
     CONJUGATE_GRADIENTS: "conjugate gradients ('cg')",
     "cholesky": "scikit-learn's 'cholesky'",
@@ -75,74 +75,74 @@ class RidgeMixin(LeastSquares):
     Parameters
     ----------
     copy_X : bool, default=True
-        For scikit-learn's solvers; the workers never write to `X`.
+        Whether scikit-learn's solvers copy `X`; the workers never write to it.
 
     max_iter : int or None, default=None
-        Passes over the rows (epochs) at the most for each target, and iterations of conjugate
-        gradients; None is 1000, of the latter as many as there are features if those are more. For
-        scikit-learn's solvers as there.
+        Maximum number of passes over the rows (epochs) for each target, and of iterations of
+        conjugate gradients. None is 1000, for conjugate gradients at least the number of features.
+        For scikit-learn's solvers see its page.
 
     tol : float, default=1e-4
-        The workers and conjugate gradients end when the largest component of the gradient, each in
-        the unit of its feature (the formula is in `hogshare.Stop`), is at most `tol` times what it
-        is where all coefficients are zero. That is the criterion of scikit-learn's 'sparse_cg' in
-        the maximum norm, and no choice of units makes it mean less. With ``solver='auto'`` and
-        ``runtime='auto'`` the duality gap has to be at most 500 times `tol` in proportion to the
-        objective, too: of rows with large values or weights the gradient at zero may be nearly
-        all. Whatever does not meet it warns. For scikit-learn's solvers as there.
+        The workers and conjugate gradients stop when the largest component of the gradient, each in
+        the unit of its feature (the formula is in `hogshare.Stop`), is at most `tol` times its
+        value at zero coefficients. This is the criterion of scikit-learn's 'sparse_cg' in the
+        maximum norm, and does not depend on the units of the features. With ``solver='auto'`` and
+        ``runtime='auto'`` the duality gap relative to the objective must be at most ``500 * tol``
+        too, since with large values or weights the gradient at zero may be very large. A fit that
+        misses a criterion warns. For scikit-learn's solvers see its page.
 
     solver : {'auto', 'svd', 'cholesky', 'lsqr', 'sparse_cg', 'sag', 'saga', 'lbfgs'}, \
             default='auto'
-        'auto', 'sag' and 'saga' are the workers, with whichever of dual coordinate ascent and SAGA
-        suits the rows. Unless a `runtime` is named, 'auto' leaves rows of which there are at most
-        400, or that have at most 400 features, to solvers that are faster there: dense ones to
-        scikit-learn's 'cholesky', which is exact, sparse ones to conjugate gradients ('cg'), in
-        which each coefficient has its own unit. Those also finish where the workers foresee that
-        `max_iter` epochs will not do. Dense rows with more features than rows, whose inner products
-        one large feature would leave without the digits of the others, go to 'cg' instead. Rows in
-        parts, on ranks or in Dask collections, are solved for exactly up to 2,000 features, sparse
-        ones up to 100, and by 'cg' beyond. The other names are scikit-learn's own solvers, its
-        'sparse_cg' among them, which end as there.
+        With 'auto', 'sag' and 'saga' the workers fit, by dual coordinate ascent or SAGA, whichever
+        suits the rows. Unless a `runtime` is named, 'auto' leaves at most 400 rows, or rows with at
+        most 400 features, to solvers that are faster on them: dense rows to scikit-learn's
+        'cholesky', which is exact, sparse rows to conjugate gradients ('cg'), in which each
+        coefficient has its own unit. These also finish the fit if the workers foresee that
+        `max_iter` epochs will not suffice. 'cg' also takes dense rows with more features than rows
+        if one large feature would leave their inner products too few digits of the others. Rows in
+        parts, on ranks or in Dask collections, are solved exactly up to 2,000 features (sparse rows
+        up to 100), and by 'cg' beyond. The other names, 'sparse_cg' among them, are scikit-learn's
+        own solvers, with their own criteria.
 
     positive : bool, default=False
-        Whether coefficients must not be negative; scikit-learn's 'lbfgs' does that.
+        When set to True, forces the coefficients to be positive, by scikit-learn's 'lbfgs'.
 
     Attributes
     ----------
     n_iter_ : None or ndarray of shape (n_targets,)
-        Epochs for each target or class, plus iterations of 'cg'; None after a solver that has no
-        iterations.
+        Number of epochs for each target or class, plus iterations of 'cg'; None after a solver
+        without iterations.
 
     solver_ : str
-        What fitted the model: 'sdca', 'saga', 'cg', or the name of a solver of scikit-learn's;
-        several in their order, as in 'saga, cholesky'.
+        The methods that fitted the model: 'sdca', 'saga', 'cg', or the name of one of
+        scikit-learn's solvers; several in their order, as in 'saga, cholesky'.
 
     report_ : Report, list of Report or SolverReport
-        How the workers' run went, one for each target or class. Where others did all of the fit, a
-        `SolverReport` says who and why.
+        The report of the workers' run, one for each target or class. If other solvers did all of
+        the fit, a `SolverReport` with the solver's name and the reason.
     """
 
     class_weight: Any
 
     @property
     def _chooses(self) -> bool:
-        """Whether the tool is ours to choose."""
+        """Whether the parameters leave the choice of the solver to this class."""
         return self.solver == "auto" and chooses_runtime(self)
 
     def _strengths(self) -> np.ndarray:
-        """The penalty's factors, one or one for each target: scikit-learn believes what it gets."""
-        with meaning("alpha must be a number, or hold one for each target"):
+        """Check `alpha`, which scikit-learn does not; return one entry, or one per target."""
+        with meaning("alpha must be a number, or an array with one for each target"):
             alpha = np.asarray(self.alpha, np.float64).ravel()
         if not (np.isfinite(alpha) & (alpha >= 0.0)).all():
             raise ValueError(f"alpha must be finite and at least 0; got {self.alpha!r}.")
         return alpha
 
     def _reads_parts(self, n_features: int) -> bool:
-        """Whether who has a part of the rows needs none of others'."""
+        """Whether a process with a part of the rows needs none of the others' rows."""
         return not self.positive or super()._reads_parts(n_features)
 
     def _is_exact(self, n_features: int, is_sparse: bool) -> bool:
-        """Whether rows of which others have more are solved for exactly."""
+        """Whether rows that are spread over several processes are solved exactly."""
         if self.solver == "sparse_cg" and not self.positive:
             return False
         if is_sparse and not (self.positive or self.solver == "cholesky"):
@@ -150,7 +150,7 @@ class RidgeMixin(LeastSquares):
         return n_features <= MOST_FEATURES
 
     def _fit_own(self, everybody: AllRows, X: Any, y: np.ndarray, sample_weight: Any) -> None:
-        """Fit rows of which other processes have more."""
+        """Fit rows that are spread over several processes, of which this one has a part."""
         if self._is_exact(X.shape[1], sp.issparse(X)):
             self._fit_parts(everybody, X, y, sample_weight, self._few_rows)
             return
@@ -183,11 +183,11 @@ class RidgeMixin(LeastSquares):
         whose: str,
         began: float,
     ) -> None:
-        """Fit rows of which others have more by conjugate gradients, target by target.
+        """Fit rows in several processes by conjugate gradients, target by target.
 
         state : ``state(target, strength)`` is the problem, whose sums are over all rows
-        middle : of each target the mean, which the problem's targets are without
-        n_dim : of the targets
+        middle : mean of each target, which has been subtracted from the problem's targets
+        n_dim : number of dimensions of the targets
         """
         strengths = self._strengths_of(len(middle))
         found, worst = [], 1.0
@@ -208,13 +208,13 @@ class RidgeMixin(LeastSquares):
         self._set_attributes(n_dim, coef, intercept.astype(coef.dtype))
         self.n_iter_ = np.array([steps for _, steps in found], np.int32)
         self.solver_ = CONJUGATE_GRADIENTS
-        reason = f"sums over the rows {whose} are all that it needs"
+        reason = f"it needs only sums over the rows {whose}"
         by = SOLVERS[CONJUGATE_GRADIENTS]
         self.report_ = report_of(self, by, reason, began, worst <= 1.0)
         self._warn_of(worst)
 
     def _strengths_of(self, n_targets: int) -> np.ndarray:
-        """One for each target."""
+        """Return one strength for each target."""
         alpha = self._strengths()
         if alpha.size not in (1, n_targets):
             raise ValueError(
@@ -226,12 +226,12 @@ class RidgeMixin(LeastSquares):
     def _warn_of(self, miss: float) -> None:
         if not miss <= 1.0:
             warn_unconverged(
-                f"gradient or duality gap are still {miss:.3g} times what tol asks for, after "
-                f"{int(np.max(self.n_iter_))} iterations. {SCALE}"
+                f"after {int(np.max(self.n_iter_))} iterations the gradient or the duality gap is "
+                f"still {miss:.3g} times the limit set by tol. {SCALE}"
             )
 
     def _few_rows(self, few: CompressedRows) -> Any:
-        """scikit-learn's estimator for rows that stand for all."""
+        """Return scikit-learn's estimator for the compressed rows."""
         names = ("alpha", "max_iter", "tol", "positive", "random_state")
         settings = {name: getattr(self, name) for name in names}
         exact = "svd" if few.X.shape[1] <= DIRECT_SIZE else "cholesky"
@@ -239,9 +239,9 @@ class RidgeMixin(LeastSquares):
         return _Ridge(fit_intercept=False, solver=solver, **settings)
 
     def _why_scikit_learn(self, X: Any) -> str:
-        """Why these rows are simply for a solver of scikit-learn's; empty if they are not."""
+        """Return the reason to leave these rows to scikit-learn's solver; empty if none."""
         if self.positive:
-            return "nothing else takes positive=True"
+            return "no other solver takes positive=True"
         if self.solver not in ("auto", "sag", "saga"):
             return f"solver={self.solver!r} asks for it"
         if not self._chooses:
@@ -249,13 +249,13 @@ class RidgeMixin(LeastSquares):
         shape = getattr(X, "shape", None)
         shape = np.asarray(X).shape if shape is None else shape
         if len(shape) != 2:
-            return "the rows are no matrix"
+            return "the rows are not a matrix"
         if min(shape) > DIRECT_SIZE or is_sparse_input(X) or loses_digits(X):
             return ""
         return f"the rows are dense and {few(shape)}: an exact solution is faster than workers"
 
     def _leave(self, X: Any, y: Any, sample_weight: Any, reason: str) -> None:
-        """Leave it to scikit-learn's own `fit`, and say why."""
+        """Call scikit-learn's own `fit`, and report the reason."""
         if self.solver == "cholesky" and len(shape := getattr(X, "shape", ())) == 2:
             require_square(min(shape), "solver='cholesky'")
         began = self._fit_by_scikit_learn(X, y, sample_weight)
@@ -266,15 +266,15 @@ class RidgeMixin(LeastSquares):
         self._solve(X, partial(super()._hand_over, X, y, **others))
 
     def _solve(self, X: Any, fit: Callable[[], object]) -> None:
-        """Have a solver of scikit-learn's fit this estimator; Ctrl-C ends the longest, too."""
+        """Have a solver of scikit-learn's fit this estimator, so that Ctrl-C ends long ones too."""
         if not (self.solver in ("auto", *EXACT) and self._is_long(X)):
             fit()
             return
-        # one call of LAPACK, which answers no signal: so it is made where it can be ended
+        # one call of LAPACK handles no signal: it runs in a process that can be ended
         changed_by_fork(self, fit)
 
     def _is_long(self, X: Any) -> bool:
-        """Whether an exact solution takes seconds, in which no signal is answered."""
+        """Whether an exact solution takes seconds, during which no signal is handled."""
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if len(shape) != 2:
             return False
@@ -284,14 +284,14 @@ class RidgeMixin(LeastSquares):
     def _fit_rows(
         self, X: Any, y: np.ndarray, sample_weight: Any, seen: Survey | None = None
     ) -> None:
-        """Fit checked rows: by the workers, unless they are few and the tool is ours to choose."""
+        """Fit checked rows by the workers, or by `_finish` if they are few and `solver` allows."""
         weight = row_weights(sample_weight, X, X.dtype)
         weight, total = with_mean_one(weight)
         squares = Squares(X, y, weight, self.fit_intercept, seen)
         alpha = self._strengths_of(squares.n_targets)
 
         def state(target: int) -> RowProblem:
-            # ours is scikit-learn's objective divided by twice the sum of the weights
+            # the problem is scikit-learn's objective divided by twice the sum of the weights
             return squares.problem(target, "l2", float(alpha[target]) / total, 0.0)
 
         def enough(target: int, steepest: float) -> float:
@@ -310,18 +310,18 @@ class RidgeMixin(LeastSquares):
         if not failed:
             by = " and ".join(SOLVERS[name] for name in self.solver_.split(", "))
             what = "are sparse and" if sp.issparse(X) else "have one very large feature and"
-            reason = f"the rows {what} {few(X.shape)}: that is faster than workers"
+            reason = f"the rows {what} {few(X.shape)}: this is faster than workers"
             self.report_ = report_of(self, by, reason, began, good)
         for report in failed:
             report.notes.append(
-                f"the fit was done by {self.solver_.split(', ')[-1]!r} in the end, because "
+                f"the fit was finished by {self.solver_.split(', ')[-1]!r}, because "
                 f"{report.stop_reason}"
             )
 
     def _fit_by_workers(
         self, y: np.ndarray, squares: Squares, state: State, enough: Enough
     ) -> list[Report]:
-        """Let the workers fit target by target; returns the reports of those that failed."""
+        """Have the workers fit target by target; return the reports of those that failed."""
 
         def begin(target: int, problem: RowProblem) -> tuple[Stop, Model | None]:
             steepest = gradient_at(problem, zeros(problem))
@@ -332,7 +332,7 @@ class RidgeMixin(LeastSquares):
                 relative_gap=gap,
                 give_up=self._chooses,
             )
-            # a start is looked at before anybody moves: zeros that are good already are kept
+            # a start is checked before the first step: zeros that are good already are the result
             good = steepest <= squares.rounding(target)
             return stop, zeros(problem) if good else None
 
@@ -350,17 +350,17 @@ class RidgeMixin(LeastSquares):
         enough: Enough,
         fitted: bool,
     ) -> bool:
-        """Solve the equations: of dense rows exactly; by conjugate gradients where that fails.
+        """Solve the equations of dense rows exactly, and by conjugate gradients if that fails.
 
-        Whatever has been fitted (`fitted`: the workers have) is looked at, and what is not good
-        enough warns. Returns whether all is.
+        The solution of each target is checked, and a poor one warns. `fitted` says whether the
+        workers have fitted. Returns whether all solutions are good.
         """
         names = [self.solver_] if fitted else []
         counts = np.ravel(self.n_iter_).astype(np.int32) if fitted else None
         exact = not (sp.issparse(X) or loses_digits(X))
         if exact:
             with warnings.catch_warnings():
-                # of digits that may have been lost, by the condition in the units that there are
+                # its condition number depends on the features' units; digits are checked below
                 warnings.simplefilter("ignore", LinAlgWarning)
                 self._solve(X, partial(_BaseRidge.fit, self, X, y, sample_weight=sample_weight))
             names.append(self.solver_)
@@ -375,7 +375,7 @@ class RidgeMixin(LeastSquares):
         for target in range(squares.n_targets):
             problem = state(target)
             wanted = enough(target, gradient_at(problem, zeros(problem)))
-            # what is left of an exact solution's gap is rounding
+            # the gap of an exact solution is rounding
             gap = np.inf if exact else GAP_SHARE * float(self.tol)
             asked = wanted, gap, squares.rounding(target)
             model = squares.start(target, coef[target], float(intercept[target]))
@@ -397,26 +397,24 @@ class RidgeMixin(LeastSquares):
 
 
 def few(shape: tuple[int, ...]) -> str:
-    """Say which of rows and features are few, after what they are."""
+    """Return the phrase, after "the rows", for the one of rows and features that are few."""
     n_rows, n_features = shape
     what = f"have {n_features:,} features" if n_features <= n_rows else f"are {n_rows:,}"
     return f"{what}, at most {DIRECT_SIZE}"
 
 
 def is_sparse_input(X: Any) -> bool:
-    """Whether rows are sparse: a matrix of SciPy's, or a frame of pandas' all of whose columns are.
-
-    Only such a frame has `sparse`.
-    """
+    """Whether rows are sparse: a SciPy matrix, or a pandas data frame with sparse columns only."""
+    # only such a frame has `sparse`
     return bool(sp.issparse(X)) or (getattr(X, "ndim", 0) == 2 and hasattr(X, "sparse"))
 
 
 def loses_digits(X: Any) -> bool:
-    """Whether an exact solution of few rows would not be exact, because of one large feature.
+    """Whether one large feature would spoil an exact solution with more features than rows.
 
-    With more features than rows scikit-learn's 'cholesky' solves for the inner products of rows, to
-    which a feature in large units leaves too few digits of the others. With more rows it solves for
-    those of features, where each has digits of its own.
+    In that case scikit-learn's 'cholesky' solves with the inner products of rows, in which a
+    feature in large units leaves too few digits of the others. With more rows than features it
+    solves with the inner products of features, where each has digits of its own.
     """
     X = np.asarray(X)
     if X.shape[0] >= X.shape[1] or X.dtype.kind not in "fiu" or not X.size:
@@ -429,7 +427,7 @@ def loses_digits(X: Any) -> bool:
 
 
 class Ridge(RidgeMixin, _Ridge):
-    """Least squares with an l2 penalty, on every core where that pays.
+    """Least squares with an l2 penalty, on every core if that is faster.
 
     A drop-in replacement of `sklearn.linear_model.Ridge`, and a subclass of it: the same problem,
     ``|y - Xw|^2 + alpha |w|^2``, parameters, defaults and attributes, plus `n_jobs`, `plane`,
@@ -438,7 +436,7 @@ class Ridge(RidgeMixin, _Ridge):
     Parameters
     ----------
     alpha : float or array-like of shape (n_targets,), default=1.0
-        Factor of the penalty; an array has one for each target.
+        Constant that multiplies the L2 term; an array has one for each target.
 
     Attributes
     ----------
@@ -447,11 +445,11 @@ class Ridge(RidgeMixin, _Ridge):
 
     See Also
     --------
-    ElasticNet : With an l1 part.
+    ElasticNet : Least squares with l1 and l2 penalties.
 
     Notes
     -----
-    Sparse rows with an intercept are accepted with 'saga' too, which scikit-learn refuses.
+    Unlike in scikit-learn, sparse rows with an intercept are accepted with 'saga' too.
 
     Examples
     --------
@@ -490,12 +488,12 @@ class Ridge(RidgeMixin, _Ridge):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 and float64 are kept. Or a Dask array or data frame, which a
-            `dask.distributed.Client`'s workers fit where it is.
+            Rows; the dtypes float32 and float64 are preserved. A Dask array or data frame is fitted
+            in place by the workers of a `dask.distributed.Client`.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights of the rows. Negative ones are refused.
+            Weights of the rows; negative weights are refused.
         """
         require_workers(self)
         self._strengths()
@@ -521,20 +519,20 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
 
     A drop-in replacement of `sklearn.linear_model.RidgeClassifier`, and a subclass of it: the same
     problem, parameters, defaults and attributes, plus `n_jobs`, `plane`, `barrier`, `runtime` and
-    `report_`. See `Ridge` for what the workers do and what scikit-learn's solvers do.
+    `report_`. See `Ridge` for the cases that scikit-learn's solvers fit.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Factor of the penalty.
+        Constant that multiplies the L2 term.
 
     class_weight : dict, 'balanced' or None, default=None
-        Weights of the classes, multiplied with those of the rows. 'balanced' goes by the sum of
-        the rows' weights in each class, where scikit-learn counts rows.
+        Weights of the classes, multiplied by `sample_weight`. 'balanced' uses the sum of the rows'
+        weights in each class; scikit-learn counts rows.
 
     See Also
     --------
-    LogisticRegression : With probabilities.
+    LogisticRegression : A classifier with probabilities.
 
     Examples
     --------
@@ -576,12 +574,12 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Labels.
         sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights of the rows. Negative ones are refused.
+            Weights of the rows; negative weights are refused.
         """
         require_workers(self)
         self._strengths()
         y = own_type(y)
-        if sp.issparse(y) and y.shape[1] == 1:  # of several scikit-learn takes sparse columns
+        if sp.issparse(y) and y.shape[1] == 1:  # scikit-learn takes several sparse columns
             require_dense(y)
         everybody = all_rows_of(self)
         if everybody.is_one and (reason := self._why_scikit_learn(X)):
@@ -603,9 +601,9 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
         return self
 
     def _prepare_data(self, X: Any, y: Any, sample_weight: Any, solver: str) -> Any:
-        """As scikit-learn's, but 'balanced' goes by the weights of rows, as everything else does.
+        """As scikit-learn's, but 'balanced' uses the sum of the rows' weights in each class.
 
-        scikit-learn counts rows there, so that a weight of two is not a row that comes twice.
+        scikit-learn counts rows, so a weight of two differs from two equal rows.
         """
         everybody = all_rows_of(self)
         if sample_weight is not None and everybody.is_one:
@@ -622,7 +620,7 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
             weight = weights_of_part(everybody, sample_weight, X).astype(weight.dtype)
         if class_weight is None:
             return X, y, weight, targets
-        if isinstance(class_weight, str):  # the only word that is accepted
+        if isinstance(class_weight, str):  # "balanced", the only string that is accepted
             own = everybody.own(balanced(everybody.joined(y), everybody.joined(weight)))
         else:
             own = class_weights(compute_sample_weight(class_weight, y))
@@ -630,7 +628,7 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
 
 
 def balanced(y: Any, weight: np.ndarray) -> np.ndarray:
-    """Weights that make the classes of every label weigh the same, given those of the rows."""
+    """Return weights of the rows by which, with `weight`, the classes of every label are equal."""
     labels = (y.toarray() if sp.issparse(y) else np.asarray(y)).reshape(len(weight), -1)
     own = np.ones(len(weight))
     for label in labels.T:

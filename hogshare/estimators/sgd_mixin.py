@@ -1,4 +1,4 @@
-"""What both SGD estimators share: checks of their settings, the start, the run, the attributes."""
+"""The base of both SGD estimators: checks of settings, the start, the run, the attributes."""
 
 from __future__ import annotations
 
@@ -50,27 +50,30 @@ AVERAGES = ("_standard_coef", "_standard_intercept", "_average_coef", "_average_
 class SGDMixin(LinearModel, CallbackSupportMixin):
     """Fitting by `hogshare.solve` for an estimator with scikit-learn's SGD parameters.
 
-    Who wants a fit saved on its way sets `_checkpoint` and `_resume`, which are those of
-    `hogshare.solve`; the command does.
+    To save a fit while it runs, set `_checkpoint` and `_resume`, the arguments of `hogshare.solve`
+    of these names; the command line does.
 
     Parameters
     ----------
     penalty : {'l2', 'l1', 'elasticnet', None}, default='l2'
-        The penalty on the coefficients (never on the intercept). 'l1' and 'elasticnet' set
-        coefficients to exactly zero.
+        The penalty (regularization term) on the coefficients, never on the intercept. 'l1' and
+        'elasticnet' set coefficients to exactly zero.
 
     alpha : float, default=0.0001
-        Factor of the penalty; the 'optimal' learning rate is computed from it too.
+        Constant that multiplies the penalty. It is also used to compute the learning rate when
+        `learning_rate` is 'optimal'.
 
     l1_ratio : float or None, default=0.15
-        Share of l1 in 'elasticnet', between 0 and 1. None is possible with other penalties.
+        The Elastic Net mixing parameter, between 0 and 1: the share of l1. Only used if `penalty`
+        is 'elasticnet'; with other penalties it may be None.
 
     max_iter : int, default=1000
-        Passes over the rows (epochs) at the most, in `fit`.
+        Maximum number of passes over the rows (epochs) in `fit`.
 
     tol : float or None, default=1e-3
-        Stop when an epoch's mean loss plus penalty (with `early_stopping` the score on held-out
-        rows) has not improved by `tol` for `n_iter_no_change` epochs in a row. None: never.
+        The stopping criterion: the fit stops when an epoch's mean loss plus penalty (with
+        `early_stopping` the score on held-out rows) has not improved by `tol` for
+        `n_iter_no_change` consecutive epochs. With None it never stops early.
 
     shuffle : bool, default=True
         Whether each epoch visits the rows in a new order.
@@ -79,38 +82,40 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         If positive, print the model's norm, nonzeros, intercept and objective after each epoch.
 
     epsilon : float, default=0.1
-        Threshold of 'huber' and of the epsilon-insensitive losses.
+        Epsilon in the losses 'huber', 'epsilon_insensitive' and 'squared_epsilon_insensitive': the
+        threshold of each.
 
     random_state : int, RandomState or None, default=None
-        Of the row order and of the split for early stopping. With one worker an int gives the
-        same model bit for bit in every call; with more workers the model depends on their timing.
+        Determines the order of the rows and the split for early stopping. With one worker an int
+        gives the same model bit for bit in every call; with several workers the model depends on
+        their timing.
 
     eta0 : float, default=0.01
-        The step size of 'constant', the first of 'invscaling' and 'adaptive', and C of 'pa1' and
-        'pa2'.
+        The initial learning rate for 'constant', 'invscaling' and 'adaptive', and the parameter C
+        of 'pa1' and 'pa2'.
 
     early_stopping : bool, default=False
-        Whether to hold out a fraction of the rows (of a classifier's, of each class) and stop when
+        Whether to hold out a fraction of the rows (for a classifier, of each class) and stop when
         the score on them no longer improves; see `tol`.
 
     validation_fraction : float, default=0.1
         Fraction of the rows to hold out for early stopping.
 
     n_iter_no_change : int, default=5
-        Epochs without improvement to wait for.
+        Number of epochs without improvement to wait before stopping.
 
     warm_start : bool, default=False
-        Whether `fit` starts from the last fit's solution. The step counter starts anew;
-        `partial_fit` goes on with it.
+        Whether `fit` starts from the solution of the previous fit. `fit` resets the step counter;
+        `partial_fit` continues it.
 
     average : bool or int, default=False
-        Whether `coef_` is the average of the iterates; an int above 1 begins to average after
-        so many rows.
+        Whether `coef_` is the average of the iterates. An int greater than 1 is the number of rows
+        after which averaging begins.
 
     plane : {"shared", "master"}, Shared, Master or None, default="shared"
         Where the model lives while several workers fit it. "shared" (and None) is
-        ``hogshare.Shared()``: private copies that are exchanged now and then;
-        ``Shared(exchange=None)`` is Hogwild!, one vector that all write without locks.
+        ``hogshare.Shared()``: private copies with an exchange from time to time.
+        ``Shared(exchange=None)`` is Hogwild!: one vector that all workers write without locks.
 
     Attributes
     ----------
@@ -118,28 +123,28 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         Step counter: 1 plus rows times epochs.
 
     report_ : Report or SolverReport
-        How the last fit (or `partial_fit`) went: workers, staleness, seconds, settings. A
-        `SolverReport` where scikit-learn's own epochs fit few rows, see the notes.
+        The report of the last `fit` or `partial_fit`: workers, staleness, seconds, settings. A
+        `SolverReport` if scikit-learn's own epochs fitted few rows, see the notes.
 
     Notes
     -----
-    - `fit` leaves few rows (values times classes up to 100,000) to scikit-learn's class of that
-      name, which is as quick there and compiles nothing: the same model, with its bits. Not so with
-      early stopping, averages, ``learning_rate='auto'`` and callbacks, nor where `runtime`, `plane`
-      or `barrier` ask for workers.
-    - With more than one worker a fit is not reproducible: workers meet as they are scheduled. The
-      tag ``non_deterministic`` says so.
-    - Rows of more than 16 MB are shuffled by windows: eight neighbours from each of eight random
-      places, which a processor fetches in a fifth to a third less time. The model is then
-      as good as, and not the same as, scikit-learn's of that seed; ``shuffle=False`` is the same.
+    - `fit` leaves few rows (values times classes up to 100,000) to scikit-learn's class of the same
+      name, which is as fast on them and compiles nothing. The model is the same, bit for bit.
+      Exceptions are early stopping, averages, ``learning_rate='auto'``, callbacks, and a `runtime`,
+      `plane` or `barrier` that asks for workers.
+    - With more than one worker a fit is not reproducible: its result depends on how the workers are
+      scheduled. The tag ``non_deterministic`` says so.
+    - Rows of more than 16 MB are shuffled by windows: eight neighbors from each of eight random
+      places, which a processor fetches in a fifth to a third less time. The model is then as good
+      as scikit-learn's of the same seed, but not the same; with ``shuffle=False`` it is the same.
     - Matrices with 64-bit indices are accepted.
     - scikit-learn's callbacks (``set_callbacks``) are supported in `fit`, with a task per epoch; a
       hook that asks to stop ends the fit after its epoch.
-    - As in scikit-learn `partial_fit` changes `coef_` in place, and with it the coefficients of
-      ``report_.model``; copy what is to stay. Coefficients that the call before has not made
-      (assigned ones, read-only ones, those of a copied estimator) are copied once, never written.
-      Of a call that raises because the model has left the floating-point range, or that is
-      interrupted, the steps up to there stay in `coef_`.
+    - As in scikit-learn, `partial_fit` changes `coef_` in place, and with it the coefficients of
+      ``report_.model``; copy them to preserve them. Coefficients that the previous call did not
+      make (assigned, read-only, or those of a copied estimator) are copied once and never written.
+      If a call raises because the model has left the floating-point range, or is interrupted, its
+      steps up to that moment remain in `coef_`.
     """
 
     _words = SGD_WORDS
@@ -147,11 +152,11 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
     _resume: str | None = None
 
     def _reads_parts(self, n_features: int) -> bool:
-        """Whether ranks that share no memory need no rows of each other's."""
+        """Whether each of several ranks without shared memory needs only its own rows."""
         return True
 
     def _check_settings(self, for_partial_fit: bool = False) -> None:
-        """Refuse combinations of parameters; each by itself has been checked already."""
+        """Refuse combinations of parameters; single parameters have been checked already."""
         if self.early_stopping and for_partial_fit:
             raise ValueError("early_stopping should be False with partial_fit")
         if self.learning_rate == "auto":
@@ -171,7 +176,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
             raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
 
     def _check_auto(self, for_partial_fit: bool) -> None:
-        """Refuse what the rules that remember rows cannot do, in this class's own words."""
+        """Refuse what the rules with row memory cannot do, by this class's parameter names."""
         if not plane_of(self.plane).has_copies:
             raise ValueError(
                 "learning_rate='auto' needs private copies: use plane=Shared() instead of "
@@ -183,7 +188,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
             )
         if for_partial_fit or self.warm_start:
             raise ValueError(
-                "learning_rate='auto' keeps a number for every row of one fit and cannot go on "
+                "learning_rate='auto' stores a number for every row of one fit and cannot continue "
                 "from an earlier model: use fit with warm_start=False, or another learning_rate."
             )
 
@@ -198,9 +203,10 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         reset: bool,
         classes: Any = None,
     ) -> None:
-        """Validate and learn; `init` None goes on from the present model.
+        """Validate and learn; with `init` None continue from the present model.
 
-        max_iter : None is the one epoch of `partial_fit`, for which `classes` are
+        max_iter : None for the one epoch of `partial_fit`
+        classes : of `partial_fit`
         """
         if is_collection(X):
             from hogshare.estimators.partitioned_fits import fit_sgd
@@ -208,7 +214,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
             fit_sgd(self, X, y, sample_weight, init, max_iter, classes)
             return
         anew, labels = max_iter is not None, isinstance(self, ClassifierMixin)
-        # scikit-learn's step sizes do not go by how large rows are
+        # scikit-learn's step sizes do not depend on the rows' norms
         sizes, y = self.learning_rate == "auto", own_type(y) if labels else y
         classes = None if classes is None else own_type(classes)
         X, y, seen = check_rows(self, X, y, sizes=sizes, reset=reset)
@@ -219,11 +225,11 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
             class_weight = self._read_labels(y, classes, anew)
             n_columns = 1 if len(class_weight) <= 2 else len(class_weight)
         else:
-            with errstate(over="ignore"):  # what is too large for these rows is refused below
+            with errstate(over="ignore"):  # targets too large for the rows' dtype are refused below
                 y = y.astype(X.dtype, copy=False)
         weight = None
         if sample_weight is not None:
-            # with early stopping a better message comes from the split
+            # with early stopping the split below gives a better message
             zeros = labels and self.early_stopping
             weight = weights_of_part(all_rows_of(self), sample_weight, X, zeros)
         start = self._start((n_columns, X.shape[1]), X, y, weight, init, anew)
@@ -244,7 +250,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         )
 
     def _read_labels(self, y: np.ndarray, classes: Any, anew: bool) -> np.ndarray:
-        """Note the classes, and weigh them."""
+        """Set `classes_`, and return the weights of the classes."""
         raise NotImplementedError
 
     def _draw(self, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
@@ -271,21 +277,22 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
             )
         if len(held_out) < 2 and not is_classifier(self):
             warn(
-                "early_stopping holds out a single row, whose R^2 score is not well-defined, so "
-                "that it decides nothing: increase validation_fraction or the number of samples.",
+                "early_stopping holds out a single row, for which the R^2 score is not "
+                "well-defined and decides nothing: increase validation_fraction or the number of "
+                "samples.",
                 UndefinedMetricWarning,
             )
         mask = np.zeros(len(y), dtype=bool)
         mask[held_out] = True
         mask = everybody.own(mask)
         if not everybody.is_one and mask.all():
-            mask[n_own // 2] = False  # where all are held out nobody could take a step
+            mask[n_own // 2] = False  # a rank whose rows are all held out could take no step
         return mask
 
     def _first_model(
         self, shape: tuple[int, int], dtype: np.dtype, coef_init: Any, intercept_init: Any
     ) -> Model:
-        """Where `fit` starts: at zero, or where it was told to."""
+        """Return the model from which `fit` starts: zero, or the given one."""
         n_columns, n_features = shape
         coef, intercept = np.zeros(shape, dtype), np.zeros(n_columns, dtype)
         if coef_init is not None:
@@ -316,7 +323,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         init: tuple[Any, Any] | None,
         anew: bool,
     ) -> Model:
-        """Where a pass starts; without `init` at the present model."""
+        """Return the model from which a pass starts; without `init` the present one."""
         if init is None:
             return self._last_model(shape, X, y, weight)
         if anew:
@@ -324,9 +331,9 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         return Handed(np.zeros(shape[::-1], X.dtype).T, np.zeros(shape[0], X.dtype))
 
     def _last_model(self, shape: tuple[int, int], X: Any, *data: Any) -> Handed:
-        """Where `partial_fit` goes on: in the arrays that the last run has left, if it can.
+        """Return the model from which `partial_fit` continues: in the last run's arrays if it can.
 
-        X, data : what is learnt from, which may be in none of them
+        X, data : the training data, which must not share memory with these arrays
         """
         if self.learning_rate == "auto":
             self._check_auto(for_partial_fit=True)
@@ -340,7 +347,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         if not self.average:
             return Handed(coef, intercept, t)
         if not averaged:
-            # averaging was switched on meanwhile: the model so far stands for its own average
+            # averaging was switched on after the last call: the model so far is its own average
             return Handed(coef, intercept, t, coef.copy("K"), intercept)
         average = self._going_on(self._average_coef, shape, X.dtype, [*others, coef])
         return Handed(coef, intercept, t, average, self._average_intercept)
@@ -348,27 +355,27 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
     def _going_on(
         self, coef: Any, shape: tuple[int, int], dtype: np.dtype, others: list[np.ndarray]
     ) -> np.ndarray:
-        """Coefficients in which a run may go on: those of this estimator's last run, or a copy.
+        """Return coefficients that a run may write: those of this estimator's last run, or a copy.
 
-        What somebody has put there, or has from another estimator, is read and not written.
+        Coefficients that the user assigned, or that are another estimator's, are only read.
         """
         coef = np.asanyarray(_unsparse(coef)).reshape(shape)
-        apart = not any(np.may_share_memory(coef, part) for part in others)
-        if apart and in_place(coef, dtype) and self._is_own(coef):
+        disjoint = not any(np.may_share_memory(coef, part) for part in others)
+        if disjoint and in_place(coef, dtype) and self._is_own(coef):
             return coef
-        with errstate(over="ignore"):  # the run tells
+        with errstate(over="ignore"):  # the run reports an overflow
             return np.array(coef.T, dtype=dtype, order="C", subok=False).T
 
     def __getstate__(self) -> Any:
-        # of a copy: it has the other's arrays, and may be given its identity when that is gone
+        # a copy has the original's arrays, and may get its id() when the original is gone
         return {k: v for k, v in super().__getstate__().items() if k != "_run_by"}
 
     def _is_own(self, coef: np.ndarray) -> bool:
         """Whether these coefficients were made by this estimator's last run."""
         model = getattr(getattr(self, "report_", None), "model", None)
         if model is None or self.__dict__.get("_run_by") != id(self):
-            return False  # a copy of an estimator has the other's arrays
-        # in one piece, as many and on the same memory: no part of it, and in the same order
+            return False  # a copy of an estimator has the original's arrays
+        # all of the model's coefficients on the same memory and in the same order, not a part
         return any(
             part is not None and part.size == coef.size and part.base is coef.base is not None
             for part in (model.coef, model.average_coef)
@@ -382,7 +389,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         sample_weight: np.ndarray | None,
         class_weight: np.ndarray | None,
     ) -> RowProblem:
-        """What is minimised."""
+        """Return the problem to minimize."""
         return build(
             X,
             y,
@@ -425,7 +432,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         automatic = self.learning_rate == "auto"
         tasks.begin(start)
         rule: Rule = SGD(average=self.average)
-        # which other rows' columns say otherwise
+        # on ranks the columns of other ranks' rows may need other units
         columns = suited(problem) if automatic and everybody.is_one else None
         heard: OnEpoch | None = tasks if tasks.wanted else None
         if columns is not None:
@@ -454,7 +461,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
                 and bool(max_iter),
             ),
             shuffle=self.shuffle,
-            # without a seed of its own, a run that goes on has that of the checkpoint
+            # without a seed of its own, a resumed run has that of the checkpoint
             seed=None if self._resume and self.random_state is None else OrderSeed(seed),
             start=None if self._resume else start,
             on_epoch=heard,
@@ -472,9 +479,9 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         return StepSize(self.learning_rate, eta0=self.eta0, power_t=self.power_t)
 
     def _fitted(self, model: Model, t: float) -> dict[str, Any]:
-        """Fitted attributes that belong to a model."""
+        """Return the fitted attributes for a model."""
         coef, intercept = model.coef, model.intercept
-        # counted in the rows that were trained on: with early stopping `t` counts the others too
+        # model.t counts training rows only; with early stopping `t` also counts held-out ones
         if self.average and self.average <= model.t - 1.0 and model.average_coef is not None:
             assert model.average_intercept is not None
             coef, intercept = model.average_coef, model.average_intercept
@@ -495,19 +502,19 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         self.report_ = report.without_memory()
         self._run_by = id(self)
         if getattr(self, "average", 0):
-            # scikit-learn's names and shapes: what partial_fit goes on from
+            # in scikit-learn's names and shapes, for partial_fit
             flat = model.coef.shape[0] == 1
             self._standard_coef = model.coef.ravel() if flat else model.coef
             self._standard_intercept = model.intercept
             self._average_coef = model.average_coef.ravel() if flat else model.average_coef
             self._average_intercept = model.average_intercept
         else:
-            # an earlier fit's must not be what a later partial_fit with averaging goes on from
+            # a later partial_fit with averaging must not continue from an earlier fit's averages
             for name in AVERAGES:
                 self.__dict__.pop(name, None)
 
     def _warn(self, report: Report, max_iter: int) -> None:
-        """Warnings of `fit`, in scikit-learn's words."""
+        """Give the warnings of `fit`, with scikit-learn's messages."""
         if self.learning_rate == "auto" and report.checks and not report.converged:
             reason = report.stop_reason if report.n_epochs < max_iter else report.notes[-1]
             warn(
@@ -530,15 +537,15 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
 
 
 def _outward(columns: ColumnUnits, heard: OnEpoch | None) -> OnEpoch | None:
-    """Who hears of epochs, told of models of the rows as they came."""
+    """An `on_epoch` that passes `heard` the models in the units of the original rows."""
     if heard is None:
         return None
 
-    def told(epoch: int, snapshot: Callable[[], Model]) -> bool:
+    def on_epoch(epoch: int, snapshot: Callable[[], Model]) -> bool:
         return heard(epoch, lambda: columns.outward(snapshot()))
 
-    told.reads_models = getattr(heard, "reads_models", True)  # type: ignore[attr-defined]
-    return told
+    on_epoch.reads_models = getattr(heard, "reads_models", True)  # type: ignore[attr-defined]
+    return on_epoch
 
 
 def _unsparse(coef: Any) -> Any:

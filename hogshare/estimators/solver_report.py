@@ -1,4 +1,4 @@
-"""What an estimator reports of a fit that no workers did: who did it, and why."""
+"""The report of a fit without workers: the solver, and the reason for it."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ WRITTEN = (
 @with_properties
 @dataclass(kw_only=True)
 class SolverReport(Document):
-    """How a model came about that no workers have fitted.
+    """Report of a fit that was not done by workers.
 
-    It stands where a `Report` would (an estimator's `report_`), and has the same names for what
-    both have. Printed, it is a sentence.
+    It takes the place of a `Report` (as an estimator's `report_`), with the same names for common
+    attributes. Printed, it is a sentence.
 
     Parameters
     ----------
     solver : str
-        As the estimator's `solver_`: "cholesky", "cd", "cg", "none".
+        The estimator's `solver_`: "cholesky", "cd", "cg", "none".
     by : str
-        Who solved, in words: "scikit-learn's 'cholesky'". Empty where nobody did.
+        The solver for a reader, such as "scikit-learn's 'cholesky'"; empty if nothing was fitted.
     reason : str
-        Why not the workers, in words: what follows "because".
+        The reason for not using workers: the clause after "because".
     model : Model
         Coefficients and intercept.
     n_iter : int, list or None
-        Iterations as the estimator's `n_iter_`; None for a solver that has none.
+        The estimator's `n_iter_`; None for a solver without iterations.
     converged : bool or None
-        Whether the solver has met its criterion; None where it does not say, but would have warned.
+        Whether the solver has met its criterion; None for a solver that only warns if it has not.
     seconds : dict
-        Wall time: ``run``, which is the solver's, and ``total``, which is the same.
+        Wall time: ``run``, the solver's, and ``total``, which is the same.
     notes : list of str
-        What else there is to say.
+        Further remarks.
     versions, machine : dict
-        As of `Report`.
+        As in `Report`.
 
     Attributes
     ----------
     n_workers : int
-        1: what the solver's libraries do with threads is their matter.
+        Always 1, whatever threads the solver's libraries use.
     runtime : str
-        "caller".
+        Always "caller".
     n_epochs : int
-        0: nothing was done epoch by epoch.
+        Always 0, since the solver has no epochs.
     rule, plane, barrier, step : None
-        There was none.
+        Always None.
 
     Examples
     --------
@@ -94,12 +94,12 @@ class SolverReport(Document):
 
     @property
     def workers(self) -> list[dict[str, Any]]:
-        """Nobody."""
+        """An empty list: there were no workers."""
         return []
 
     @property
     def checks(self) -> list[dict[str, Any]]:
-        """No evaluation of the model was kept."""
+        """An empty list: no evaluation of the model was recorded."""
         return []
 
     @property
@@ -109,7 +109,7 @@ class SolverReport(Document):
 
     @property
     def stop_reason(self) -> str:
-        """Who solved, in how long, and why."""
+        """The solver, its time, and the reason for it, as a sentence."""
         if not self.by:
             return f"nothing was fitted to all rows, because {self.reason}"
         counts = np.ravel([] if self.n_iter is None else self.n_iter)
@@ -121,20 +121,20 @@ class SolverReport(Document):
         return f"solved by {self.by}{took}{after}, because {self.reason}"
 
     def headline(self) -> str:
-        """One line: who solved, in how long, and why."""
+        """Return `stop_reason`, one line."""
         return self.stop_reason
 
     def remarks(self) -> list[str]:
-        """The notes."""
+        """Return the notes."""
         return self.notes
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the model, as data that JSON can hold."""
+        """Return everything but the model, as data for JSON."""
         known: dict[str, Any] = plain({name: getattr(self, name) for name in WRITTEN})
         return known
 
     def table(self) -> str:
-        """Plain text: the sentence, and the notes."""
+        """Return plain text: the sentence, and the notes."""
         return "\n".join([self.headline(), *(f"note: {note}" for note in self.remarks())])
 
     def __str__(self) -> str:
@@ -158,10 +158,10 @@ def report_of(
     *,
     solver: str | None = None,
 ) -> SolverReport:
-    """Report a fit that is over, from the fitted attributes.
+    """Return the report of a completed fit, from the fitted attributes.
 
-    began : by `time.perf_counter`
-    solver : as of the report; None: the estimator's `solver_`
+    began : the begin of the fit, by `time.perf_counter`
+    solver : for the report; None is the estimator's `solver_`
     """
     seconds = time.perf_counter() - began
     model = None

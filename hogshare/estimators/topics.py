@@ -1,4 +1,4 @@
-"""`LatentDirichletAllocation`: scikit-learn's, fitted by every core."""
+"""`LatentDirichletAllocation`: scikit-learn's estimator, fitted on every core."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from hogshare.runtimes.choice import check_jobs
 from hogshare.solvers.solver import solve
 from hogshare.system.clusters import is_collection
 
-ITERATION_MESSAGE = "iteration: %d of max_iter: %d"  # as scikit-learn says it
+ITERATION_MESSAGE = "iteration: %d of max_iter: %d"  # scikit-learn's message
 FORGETS = "learning_decay=0 has each batch replace the topics"
-SURE = 1e20 * LEAST  # of what batches leave: batches that overlap leave a little less
+SURE = 1e20 * LEAST  # least share of the topics after an epoch; overlapping batches leave less
 PRIORS = [None, Interval(Real, LEAST_PRIOR, 1, closed="both")]
 
 
@@ -48,81 +48,88 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
 
     A drop-in replacement of `sklearn.decomposition.LatentDirichletAllocation`, and a subclass of
     it: the same parameters, defaults and attributes, plus `plane`, `barrier`, `runtime` and
-    `report_`. With ``learning_method="online"`` every batch is a step that workers take beside each
-    other; one worker takes scikit-learn's steps, to rounding. With "batch" scikit-learn's own loop
-    runs over compiled passes.
+    `report_`. With ``learning_method="online"`` every batch is a step, and workers take steps in
+    parallel; one worker takes scikit-learn's steps, up to rounding. With "batch" scikit-learn's own
+    loop calls compiled passes.
 
     Parameters
     ----------
     n_components : int, default=10
-        Topics.
+        Number of topics.
 
     doc_topic_prior : float or None, default=None
-        Prior of the documents' shares of topics, above 0; None: ``1 / n_components``.
+        Prior of document topic distribution theta, above 0. None is ``1 / n_components``.
 
     topic_word_prior : float or None, default=None
-        Prior of the topics' shares of words, above 0; None: ``1 / n_components``.
+        Prior of topic word distribution beta, above 0. None is ``1 / n_components``.
 
     learning_method : {"batch", "online"}, default="batch"
-        How `fit` goes: by passes over all documents, or by steps of a batch. `partial_fit` goes by
-        batches.
+        Method of `fit`: "batch" updates the topics once per pass over all documents, "online" after
+        each mini-batch. `partial_fit` always uses mini-batches.
 
     learning_decay : float, default=0.7
-        Kappa of the share ``(learning_offset + t) ** -learning_decay`` of the topics that the batch
-        t replaces, in (0.5, 1] for convergence. With 0 scikit-learn's loop takes the steps.
+        Parameter that controls the learning rate of the online method: mini-batch t replaces the
+        share ``(learning_offset + t) ** -learning_decay`` of the topics. It should be in (0.5, 1]
+        for convergence. With 0 scikit-learn's loop takes the steps.
 
     learning_offset : float, default=10.0
-        Tau of that share; at least 1.
+        Parameter that downweights early iterations of the online method; at least 1.
 
     max_iter : int, default=10
-        Passes over the documents (epochs) of `fit`.
+        Number of passes over the documents (epochs) in `fit`.
 
     batch_size : int, default=128
-        Documents of a step.
+        Number of documents in each step of the online method.
 
     evaluate_every : int, default=-1
-        After how many epochs the perplexity is computed, by which `fit` may end; at most 0: never.
+        Number of epochs between two evaluations of the perplexity, by which `fit` may stop. With 0
+        or a negative number it is not evaluated.
 
     total_samples : float, default=1e6
-        Documents that those of `partial_fit` are drawn from.
+        Total number of documents. Only used in `partial_fit`.
 
     perp_tol : float, default=1e-1
-        `fit` ends when the perplexity changes by less, if it is evaluated.
+        Perplexity tolerance: `fit` stops when the perplexity, if evaluated, changes by less.
 
     mean_change_tol : float, default=1e-3
-        A document's shares are fitted till its numbers change by less, on the average.
+        Stopping tolerance for updating a document's topic distribution: the mean change of its
+        parameters.
 
     max_doc_update_iter : int, default=100
-        Passes over a document, at most.
+        Maximum number of iterations for updating a document's topic distribution.
 
     n_jobs : int or None, default=None
-        Workers that fit the topics together, and threads of `transform`; see `LogisticRegression`.
+        Number of workers that fit the topics, and of threads in `transform`; see
+        `LogisticRegression`.
 
     verbose : int, default=0
-        Whether epochs are printed.
+        Whether to print progress after each epoch.
 
     random_state : int, RandomState instance or None, default=None
-        Of the first topics and of what documents' shares begin with. With one worker an int gives
-        the same topics bit for bit; with more behind a barrier that has them wait, such as "bsp".
+        Determines the initial topics and document distributions. An int gives the same topics bit
+        for bit with one worker, and with several workers if a barrier such as "bsp" makes them
+        wait.
 
     plane : {"shared", "master"}, Plane or None, default="shared"
         Where the topics live while several workers fit them. "shared" (and None) is
-        ``hogshare.Shared()``, private copies; with very many words ``Shared(exchange=None)``, whose
-        workers read and write one vector, exchanges nothing.
+        ``hogshare.Shared()``, private copies. For very large vocabularies
+        ``Shared(exchange=None)`` avoids exchanges: its workers read and write one vector.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Variational parameters of the topics: pseudo-counts of how often a word was of a topic.
+        Variational parameters for topic word distribution: pseudo-counts of the number of times a
+        word was assigned to a topic.
 
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features)
-        ``exp(E[log(beta)])`` of them.
+        Exponential value of expectation of log topic word distribution:
+        ``exp(E[log(beta)])``.
 
     n_batch_iter_ : int
-        1 plus the steps so far.
+        1 plus the number of steps so far.
 
     n_iter_ : int
-        Epochs.
+        Number of epochs.
 
     bound_ : float
         Perplexity of the training documents, as scikit-learn computes it.
@@ -134,8 +141,8 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         The generator.
 
     report_ : Report or SolverReport
-        How the workers' last run went; where scikit-learn's loop took the steps, a `SolverReport`
-        says so, and why.
+        The report of the workers' last run; a `SolverReport` with the reason if scikit-learn's loop
+        took the steps.
 
     See Also
     --------
@@ -200,7 +207,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            How often each word is in each document.
+            Document word matrix: the count of each word in each document.
         y : None
             Ignored.
         """
@@ -215,7 +222,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         if reason := self._why_scikit_learn(rows.shape[0]):
             began = time.perf_counter()
             super().fit(X)
-            self._tell(reason, began)
+            self._report(reason, began)
             return self
         X = rows
         self._init_latent_vars(X.shape[1], dtype=X.dtype)
@@ -226,12 +233,12 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
 
     @fits
     def partial_fit(self, X: Any, y: Any = None) -> LatentDirichletAllocation:
-        """Go on with some documents, once, in batches.
+        """Update the topics with some documents, once, in mini-batches.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            How often each word is in each document.
+            Document word matrix: the count of each word in each document.
         y : None
             Ignored.
         """
@@ -240,7 +247,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         if self.learning_decay == 0.0:
             began = time.perf_counter()
             super().partial_fit(X)
-            self._tell(FORGETS, began)
+            self._report(FORGETS, began)
             return self
         first = not hasattr(self, "components_")
         X = self._check_non_neg_array(X, first, "LatentDirichletAllocation.partial_fit")
@@ -250,17 +257,17 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         return self
 
     def _check_non_neg_array(self, X: Any, reset_n_features: bool, whom: str) -> Any:
-        """scikit-learn's check, which would merge repeated entries in the caller's matrix."""
+        """Run scikit-learn's check on a copy, since it merges repeated entries in place."""
         return super()._check_non_neg_array(canonical(X), reset_n_features, whom)
 
     # -- runs ------------------------------------------------------------------------------------
 
     def _why_scikit_learn(self, n_documents: int) -> str:
-        """Why scikit-learn's loop takes the steps; empty if workers do."""
+        """Return the reason for scikit-learn's loop to take the steps; empty if workers do."""
         if self.learning_method != "online":
             return "learning_method='batch' has one step an epoch"
         if self.max_iter == 0:
-            return "max_iter=0 asks for no step"
+            return "max_iter=0 requests no step"
         if self.learning_decay == 0.0:
             return FORGETS
         if self._most_epochs(n_documents, 1) < 1:
@@ -268,7 +275,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         return ""
 
     def _most_epochs(self, n_documents: int, first: int) -> int:
-        """Epochs after which something is left of the topics before them, as a number."""
+        """Largest number of epochs whose steps leave a representable share of the start."""
         n_batches = -(-n_documents // self.batch_size)
         most = self.max_iter * n_batches
         rho = (self.learning_offset + np.arange(first, first + most)) ** -self.learning_decay
@@ -276,7 +283,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         return int((left > np.log(SURE)).sum()) // n_batches
 
     def _fit_epochs(self, X: Any) -> None:
-        """Run from one look at the perplexity to the next."""
+        """Run from one evaluation of the perplexity to the next."""
         every, last = self.evaluate_every, None
         while True:
             step = 1 if self.verbose else every if every > 0 else self.max_iter
@@ -292,7 +299,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
                 last = perplexity
             else:
                 self._say(ITERATION_MESSAGE, at, self.max_iter)
-            self.n_iter_ = at - ends  # scikit-learn does not count the epoch that it ends after
+            self.n_iter_ = at - ends  # scikit-learn does not count the epoch after which it stops
             if ends or at >= self.max_iter:
                 return
 
@@ -317,7 +324,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         found = report.model
         self.components_ = found.components.astype(self.components_.dtype, copy=False)
         self.n_batch_iter_ = found.n_batches + 1
-        # the generator itself may be the caller's, whom scikit-learn moves on, too
+        # the generator may be the caller's, which scikit-learn advances too
         self.random_state_.set_state(found.random_state.get_state())
         self._expect_topics()
 
@@ -333,20 +340,20 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         )
 
     def _expect_topics(self) -> None:
-        """Set what scikit-learn computes of the topics after each step."""
+        """Set the expectation that scikit-learn computes from the topics after each step."""
         totals = self.components_.sum(axis=1, keepdims=True)
         self.exp_dirichlet_component_ = np.exp(digamma(self.components_) - digamma(totals))
 
-    def _tell(self, reason: str, began: float) -> None:
+    def _report(self, reason: str, began: float) -> None:
         by = "scikit-learn's loop over compiled passes"
         self.report_ = report_of(self, by, reason, began, solver=self.learning_method)
 
-    # -- passes over documents, in the place of scikit-learn's -----------------------------------
+    # -- passes over documents, in place of scikit-learn's ---------------------------------------
 
     def _e_step(
         self, X: Any, cal_sstats: bool, random_init: bool, parallel: Any = None
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """The documents' shares, and how much of each word was of each topic."""
+        """Return the documents' shares of topics, and the pseudo-counts of words by topic."""
         problem = self._problem(X, 1.0)
         shape = X.shape[0], self.n_components
         begin = self.random_state_.gamma(SHAPE, SIZE, shape) if random_init else np.ones(shape)
@@ -357,7 +364,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
     def _pass(
         self, problem: TopicsProblem, gammas: np.ndarray, most: int | None
     ) -> tuple[float, np.ndarray]:
-        """Fit documents' numbers in place, in parts beside each other; their bound, and counts."""
+        """Fit documents' parameters in place, in parallel parts; return the bound and counts."""
         u, totals = problem.parts(problem.start())
 
         def part(slice_: slice) -> tuple[float, np.ndarray]:
@@ -369,7 +376,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         return sum(bound for bound, _ in found), np.ascontiguousarray(seen.T)
 
     def _approx_bound(self, X: Any, doc_topic_distr: np.ndarray, sub_sampling: bool) -> float:
-        """As scikit-learn's: the evidence's lower bound at given shares."""
+        """Return the lower bound of the evidence at given shares, as scikit-learn's method."""
         problem = self._problem(X, 1.0)
         bound, _ = self._pass(problem, np.array(doc_topic_distr, dtype=np.float64), 0)
         if sub_sampling:

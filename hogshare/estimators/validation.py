@@ -1,10 +1,9 @@
-"""scikit-learn's validation of rows and targets, left out where it would hand back what it gets.
+"""scikit-learn's validation of rows and targets, skipped if it would return its input unchanged.
 
-scikit-learn asks of every array which library it is from, whether it has names, how large its
-integers are, and converts what needs it; for rows and labels that takes three quarters of a
-millisecond, as long as a small fit. What passes unseen by it meets every condition that
-`validate_data` has with the settings of `check_rows`, so that nothing would be changed and nothing
-refused. Whatever does not pass goes scikit-learn's way, with scikit-learn's words.
+scikit-learn checks the library, the names and the integer types of every array, and converts it if
+necessary. For rows and labels that takes three quarters of a millisecond, as long as a small fit.
+Input that skips it meets every condition of `validate_data` with the settings of `check_rows`, so
+nothing would be changed or refused. All other input goes to scikit-learn, with its messages.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ from hogshare.system.interrupts import errstate
 
 COUNTS = (np.dtype(np.int32), np.dtype(np.int64))
 CSR = (sp.csr_matrix, sp.csr_array)
-EXACT = 2.0**53  # labels that are floats must be whole numbers, which larger ones may not be
+EXACT = 2.0**53  # float labels must be whole numbers; beyond this bound digits may be lost
 WHOLE = {int}
-FEW_CLASSES = 10  # scikit-learn warns of more where they are most of the labels that it is given
+FEW_CLASSES = 10  # with more classes scikit-learn may warn, if they are most of the labels
 
 
 def n_values(X: Any) -> int:
-    """How many values an array or a CSR matrix stores; 0 of anything else."""
+    """Return the number of stored values of an array or a CSR matrix; 0 for anything else."""
     values = X.data if type(X) in CSR else X
     return values.size if type(values) is np.ndarray else 0
 
 
 def is_finite(values: np.ndarray) -> bool:
-    """Whether no number is NaN or infinite; rarely False although none is (a sum overflows)."""
+    """Whether all numbers are finite; rarely False though they are, when their sum overflows."""
     with errstate(all="ignore"):
         if values.size < MANY:
             return bool(np.isfinite(values.sum()))
@@ -49,7 +48,7 @@ def is_finite(values: np.ndarray) -> bool:
 
 
 def is_plain_target(y: Any) -> bool:
-    """Whether `y` is an array of numbers, one per row, that can be used as it is."""
+    """Whether `y` is an array of numbers, one per row, that needs no conversion."""
     if type(y) is not np.ndarray or y.ndim != 1 or not y.size or not y.flags.c_contiguous:
         return False
     if y.dtype in FLOATS:
@@ -59,9 +58,9 @@ def is_plain_target(y: Any) -> bool:
 
 
 def is_plain_rows(X: Any, seen: Survey | None = None) -> bool:
-    """Whether `X` holds float32 or float64 rows, dense or CSR, that can be used as they are.
+    """Whether `X` is float32 or float64 rows, dense or CSR, that need no conversion.
 
-    They have passed `hogshare.problems.linear.row_arrays.survey_rows`, which gave `seen`.
+    They have passed `hogshare.problems.linear.row_arrays.survey_rows`, which returned `seen`.
     """
     if type(X) in CSR:
         kind = X.indices.dtype
@@ -78,7 +77,7 @@ def is_plain_rows(X: Any, seen: Survey | None = None) -> bool:
 
 
 def accept(estimator: Any, X: Any, y: Any, reset: bool, seen: Survey | None = None) -> bool:
-    """Whether rows and targets can be used as they are; notes the number of features if so."""
+    """Whether rows and targets need no conversion; if so, set the number of features."""
     if not (is_plain_target(y) and is_plain_rows(X, seen) and len(y) == X.shape[0]):
         return False
     if reset:
@@ -91,7 +90,7 @@ def accept(estimator: Any, X: Any, y: Any, reset: bool, seen: Survey | None = No
 
 
 def classes_of(y: np.ndarray) -> np.ndarray:
-    """Sorted labels of checked targets; scikit-learn looks at them where it may say something."""
+    """Return the sorted labels of checked targets; scikit-learn checks all but plain ones."""
     numbers = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuf"
     classes = distinct(y) if numbers else None
     if classes is not None and are_plain_classes(classes):
@@ -101,7 +100,7 @@ def classes_of(y: np.ndarray) -> np.ndarray:
 
 
 def are_plain_classes(classes: Any) -> bool:
-    """Whether what `distinct` gave for labels are classes, without scikit-learn's look at them."""
+    """Whether labels from `distinct` are classes that scikit-learn need not check."""
     if type(classes) is not np.ndarray or classes.ndim != 1 or len(classes) > FEW_CLASSES:
         return False
     if classes.dtype in FLOATS:
@@ -110,9 +109,9 @@ def are_plain_classes(classes: Any) -> bool:
 
 
 def are_the_same(known: np.ndarray | None, classes: Any) -> bool:
-    """Whether `partial_fit` is told no classes, or those again that it knows.
+    """Whether `partial_fit` gets no classes, or those that it knows already.
 
-    Of anything else than numbers in an array, or in a list, scikit-learn has to say.
+    False for anything but numbers in an array or a list, which scikit-learn then checks.
     """
     if known is None or classes is None:
         return known is not None
@@ -143,10 +142,10 @@ def are_among(y: np.ndarray, classes: np.ndarray) -> bool:
 def check_rows(
     estimator: Any, X: Any, y: Any, *, sizes: bool, **settings: Any
 ) -> tuple[Any, np.ndarray, Survey | None]:
-    """Validate as scikit-learn does; the structure of compressed formats before it is used.
+    """Validate as scikit-learn does, after the structure of compressed formats.
 
-    With rows and targets comes what was seen of the rows on the way, if their `sizes` are asked for
-    and the rows are the ones that were given.
+    Returns rows, targets, and the survey of the rows if `sizes` is True and the rows needed no
+    conversion.
     """
     require_dense(y)
     helpers = helpers_for(n_values(X), estimator.n_jobs)
@@ -162,12 +161,14 @@ def check_rows(
 def weights_of_part(
     everybody: AllRows, sample_weight: Any, X: Any, may_be_zero: bool = False, **settings: Any
 ) -> np.ndarray:
-    """As `row_weights`, of rows of which others may have more, who then need no weight each.
+    """As `row_weights`, for rows of which other processes may have more.
+
+    The weights of one process may then all be zero.
 
     Raises
     ------
     ValueError
-        If all rows weigh nothing, unless they may.
+        If the weights of all rows are zero, unless `may_be_zero`.
     """
     zeros = may_be_zero or not everybody.is_one
     weight = row_weights(sample_weight, X, X.dtype, allow_all_zero_weights=zeros, **settings)
@@ -179,10 +180,10 @@ def weights_of_part(
 
 
 def for_scikit_learn(X: Any) -> Any:
-    """Checked rows as scikit-learn's solvers take them; None if that cannot be.
+    """Convert checked rows to the form of scikit-learn's solvers; None if impossible.
 
-    That is with 32-bit indices, and each column once per row: its coordinate descent and its step
-    sizes go by the squares of single entries, of which repeated ones are parts.
+    These need 32-bit indices, and each column once per row: coordinate descent and step sizes use
+    the squares of single entries, of which repeated entries are only parts.
     """
     if not sp.issparse(X):
         return X

@@ -1,4 +1,4 @@
-"""Ids of whatever kind, and the lines of a matrix that they stand for."""
+"""Ids of any hashable type, and the lines of a matrix that they name."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ import numpy as np
 
 from hogshare.problems.kernel_arrays import require_unmasked
 
-NOBODY = -1  # the line of an id that is not known
-SPREAD = 4  # whole numbers that a table may have for each id that is looked up
-WORDS = (str, bytes, tuple, frozenset)  # that are ids as a whole, though they have parts
-DATES = "mM"  # kinds of arrays of dates and of times between them
-UNITS = ("as", "fs", "ps", "ns", "us", "ms", "s")  # each a thousand of the one before
-PLAIN = "iubU"  # kinds of arrays whose values are told apart as they are
+NOBODY = -1  # the line of an unknown id
+SPREAD = 4  # largest size of a table of whole numbers, relative to the number of ids
+WORDS = (str, bytes, tuple, frozenset)  # iterable types of which a value is a single id
+DATES = "mM"  # kinds of arrays of dates and time spans
+UNITS = ("as", "fs", "ps", "ns", "us", "ms", "s")  # each a thousand times the one before
+PLAIN = "iubU"  # kinds of arrays whose values compare without conversion
 
 
 def is_one(ids: Any) -> bool:
-    """Whether it is one id and not several: a word, a number, a tuple."""
+    """Whether this is one id and not several: a string, a number, a tuple."""
     return isinstance(ids, WORDS) or not hasattr(ids, "__iter__") or getattr(ids, "ndim", 1) == 0
 
 
 def as_array(ids: Any, name: str) -> np.ndarray:
-    """Ids as an array of one dimension: of one kind as it is, of several kinds of objects.
+    """Convert ids to an array of one dimension; ids of several types become an object array.
 
     Raises
     ------
     TypeError, ValueError
-        If there is an id that nothing can be equal to, or that cannot be told from others, or that
-        is masked.
+        If an id is not hashable, or is masked, or is a missing value, which equals nothing.
     """
     require_unmasked(name, ids)
     if hasattr(ids, "__array__"):
@@ -51,25 +50,25 @@ def as_array(ids: Any, name: str) -> np.ndarray:
     for k, value in enumerate(values):
         if not isinstance(value, Hashable):
             raise TypeError(
-                f"{name} must be ids such as words or numbers; at place {k} there is a "
+                f"{name} must be ids such as strings or numbers; at place {k} there is a "
                 f"{type(value).__name__}."
             )
         missing = _missing(value)
         if missing is not None:
             raise ValueError(
-                f"{name} holds {missing}, which is no id, first at place {k}: leave such ratings "
-                "out."
+                f"{name} contains {missing}, which is not an id, first at place {k}: leave such "
+                "ratings out."
             )
         made[k] = _as_python(value)
     return made
 
 
 def _as_python(value: Any) -> Any:
-    """An id as Python has it, where NumPy and pandas have equal ones that no dict finds by it.
+    """Convert an id to Python's type, since equal ids of NumPy and pandas may hash differently.
 
-    A moment is one id, whether it came as Python's datetime, as NumPy's datetime64 of any unit or
-    as a Timestamp of pandas; so is a span of time. Fractions of a microsecond, and years beyond
-    9999, stay datetime64, which equals no datetime.
+    A moment is the same id as Python's datetime, as NumPy's datetime64 of any unit and as pandas'
+    Timestamp; likewise a time span. Moments with fractions of a microsecond, or in years beyond
+    9999, remain datetime64, which equals no datetime.
     """
     kind = type(value)
     if kind in (tuple, frozenset):
@@ -82,7 +81,7 @@ def _as_python(value: Any) -> Any:
 
 
 def _of_numpy(value: Any) -> Any:
-    """A moment or a span as Python's, or in the largest unit that has it."""
+    """Convert a moment or a span to Python's type, or else to the largest exact unit."""
     found = value.item()
     if not isinstance(found, int):
         return found
@@ -98,9 +97,9 @@ def _of_numpy(value: Any) -> Any:
 
 
 def _of_pandas(value: Any) -> Any:
-    """A Timestamp or Timedelta as what it equals; others, such as subclasses of a user's, as is."""
+    """Convert a Timestamp or Timedelta to an equal value; a user's subclass stays unchanged."""
     if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):
-        # with a zone it equals no datetime64
+        # with a time zone it equals no datetime64
         return value if getattr(value, "tzinfo", None) else _of_numpy(value.to_numpy())
     for way in ("to_pydatetime", "to_pytimedelta"):
         if hasattr(value, way):
@@ -109,30 +108,30 @@ def _of_pandas(value: Any) -> Any:
 
 
 def _missing(value: Any) -> str | None:
-    """The name of what stands for nothing, also within a tuple: NaN, NaT, and pandas' NA.
+    """Return the name of a missing value, also within a tuple: NaN, NaT, or pandas' NA.
 
-    The first two equal nothing, so that nobody would be found by them. None is an id.
+    NaN and NaT equal nothing, so they cannot be found again. None is an id.
     """
     if type(value) in (tuple, frozenset):
         return next((name for name in map(_missing, value) if name is not None), None)
     try:
         if value == value:
             return None
-    except TypeError:  # NA answers NA, which is neither
+    except TypeError:  # NA == NA is NA, which is neither true nor false
         return str(value)
     return "NaN" if isinstance(value, float) else str(value)
 
 
 def distinct(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The ids that there are, and which of them is at each place.
+    """Return the distinct ids, and the index of the one at each place.
 
-    Whole numbers in their order, by a table where they are close together; words in theirs; others
-    as they first come.
+    Whole numbers and strings are sorted (whole numbers that are close together by a table); other
+    ids are in the order of their first occurrence.
     """
     if ids.dtype.kind in "iu" and len(ids):
         low, high = int(ids.min()), int(ids.max())
         if high - low < SPREAD * len(ids):
-            # modulo 2^64, in which every difference is right, whatever the type
+            # modulo 2^64, where every difference is right for all integer types
             first = np.uint64(low % (1 << 64))
             places = (ids.astype(np.uint64) - first).astype(np.int64)
             present = np.zeros(high - low + 1, bool)
@@ -150,20 +149,20 @@ def distinct(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Vocabulary:
-    """Which line stands for which id: `ids` come in the order of the lines, each once."""
+    """The line of each id: `ids` are distinct, in the order of the lines."""
 
     def __init__(self, ids: np.ndarray) -> None:
         self.ids = ids
         self._lines = dict(zip(ids.tolist(), range(len(ids)), strict=True))
 
     def lines(self, ids: np.ndarray) -> np.ndarray:
-        """Line of each id, or `NOBODY`."""
+        """Return the line of each id, or `NOBODY`."""
         known, codes = distinct(ids)
         found = [self._lines.get(one, NOBODY) for one in known.tolist()]
         return np.asarray(found, dtype=np.int64)[codes]
 
     def grown(self, ids: np.ndarray) -> tuple[Vocabulary, np.ndarray]:
-        """A vocabulary with the new ones after those that there are, and the line of each id."""
+        """Return a vocabulary with new ids appended to the present ones, and each id's line."""
         known, codes = distinct(ids)
         new = [one for one in known.tolist() if one not in self._lines]
         if not new:

@@ -1,4 +1,4 @@
-"""What all estimators share: who fits the model, and what may be fitted."""
+"""The workers' parameters of all estimators, their constraints, and fits to the optimum."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCALE = "Increase max_iter or tol, or scale the data (StandardScaler)."
 
 
 class Shape(NamedTuple):
-    """What a start needs to know of a problem that is in no single memory."""
+    """The shape of a model, for the start of a problem that is in no single memory."""
 
     n_columns: int
     n_features: int
@@ -37,7 +37,7 @@ class Shape(NamedTuple):
 
 
 class Meant(Options):
-    """The constraint that a parameter is `what`, which `read` reads: else it raises an error."""
+    """The constraint that `read` accepts a parameter; `what` describes it in messages."""
 
     def __init__(self, read: Callable[[Any], Any], what: str) -> None:
         super().__init__(object, set())
@@ -56,10 +56,10 @@ class Meant(Options):
 
 
 class NameOptions(StrOptions):
-    """scikit-learn's constraint that a parameter is one of some words, in whatever case."""
+    """scikit-learn's constraint that a parameter is one of some names, in any case."""
 
     def is_satisfied_by(self, val: Any) -> bool:
-        """Whether it is one of them."""
+        """Whether a value is one of the names."""
         return isinstance(val, str) and val.strip().lower() in self.options
 
 
@@ -73,8 +73,8 @@ WORKER_CONSTRAINTS: dict[str, list[Any]] = {
     "barrier": [
         Meant(
             barrier_of,
-            "a barrier such as BSP() or SSP(4), one in words such as 'bsp' or 'ssp:4', a function "
-            "(table, me) -> bool",
+            "a barrier such as BSP() or SSP(4), the name of one such as 'bsp' or 'ssp:4', a "
+            "function (table, me) -> bool",
         ),
         None,
     ],
@@ -83,22 +83,22 @@ WORKER_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def constraints_of(theirs: Any, **others: list[Any]) -> dict[str, list[Any]]:
-    """Constraints of the parameters of an estimator that goes on from a class of scikit-learn's."""
+    """Return the parameter constraints of an estimator that extends one of scikit-learn's."""
     return {**theirs._parameter_constraints, **WORKER_CONSTRAINTS, **others}
 
 
 def chooses_runtime(estimator: Any) -> bool:
-    """Whether an estimator's parameter leaves it to us who fits the model."""
+    """Whether an estimator's `runtime` leaves the choice to this package."""
     return choice_names.runtime_of(estimator.runtime) == choice_names.AUTO
 
 
 def may_choose_runtime(estimator: Any) -> bool:
-    """Whether ``runtime="auto"`` is a way out; on ranks each would fit its own rows."""
+    """Whether a message may suggest ``runtime="auto"``; each rank would fit its rows alone."""
     return getattr(estimator.runtime, "name", "") != choice_names.RANKS
 
 
 def require_workers(estimator: Any) -> None:
-    """Refuse workers that cannot fit to the optimum, also where scikit-learn's solvers will fit.
+    """Refuse workers that cannot fit to the optimum, even if scikit-learn's solvers will fit.
 
     Raises
     ------
@@ -125,10 +125,10 @@ def to_the_optimum(
 ) -> Report:
     """Solve a problem with an estimator's workers, by the rule that suits it.
 
-    A start other than zero that remembers nothing is for `SAGA`, which can go on from any model.
-    Where scikit-learn's solver of that name draws nothing (`draws` False), its fits are repeatable
-    without a `random_state`; so are ours then. The report's model remembers every row; what an
-    estimator keeps is ``report.without_memory()``.
+    A nonzero start without row memory needs `SAGA`, which can start from any model. If
+    scikit-learn's solver of that name draws no random numbers (`draws` False), its fits are
+    repeatable without a `random_state`, and so are these. The report's model contains the row
+    memory; an estimator stores ``report.without_memory()``.
     """
     forgetful = start is not None and start.memory is None and not start.is_zero()
     return solve(
@@ -146,9 +146,9 @@ def to_the_optimum(
 
 
 def with_mean_one(weight: np.ndarray, everybody: AllRows = ALONE) -> tuple[np.ndarray, float]:
-    """Weights of the rows in the same ratios with mean 1, and the sum that they had before.
+    """Scale the weights of the rows to mean 1; return them and their former sum.
 
-    everybody : who has the rows that the mean is of
+    everybody : all rows, over which the mean is taken
 
     Raises
     ------
@@ -158,8 +158,8 @@ def with_mean_one(weight: np.ndarray, everybody: AllRows = ALONE) -> tuple[np.nd
     total = everybody.added(float(weight.sum(dtype=np.float64)))
     if total == 0.0:
         raise ValueError(
-            "The weights of all rows are zero, which leaves nothing to fit: give a class that "
-            "occurs a positive weight in class_weight, or one of its rows in sample_weight."
+            "The weights of all rows are zero, so there is nothing to fit: in class_weight give a "
+            "class that occurs a positive weight, or in sample_weight one of its rows."
         )
     if everybody.every(bool((weight == 1.0).all())):
         return weight, total
@@ -167,7 +167,7 @@ def with_mean_one(weight: np.ndarray, everybody: AllRows = ALONE) -> tuple[np.nd
 
 
 def strength(C: float, total: float) -> float:
-    """The penalty's factor beside the mean loss, given the sum of the rows' weights.
+    """Return the penalty's factor relative to the mean loss, given the sum of the rows' weights.
 
     Raises
     ------
@@ -179,13 +179,14 @@ def strength(C: float, total: float) -> float:
     losses = float(C * total)
     if losses == 0.0 or np.isinf(1.0 / losses):
         raise ValueError(
-            f"C={C!r} is too small: beside the penalty the losses leave the floating-point range."
+            f"C={C!r} is too small: relative to the penalty the losses leave the floating-point "
+            "range. Use a larger C."
         )
     return 1.0 / losses
 
 
 def require_square(n: int, what: str) -> None:
-    """Refuse a solver that makes a dense matrix of `n` rows and columns, if there is no room.
+    """Refuse a solver that makes a dense matrix of `n` rows and columns, if memory is too small.
 
     Raises
     ------
@@ -195,13 +196,13 @@ def require_square(n: int, what: str) -> None:
 
 
 def warn_unless_converged(report: Report, advice: str) -> None:
-    """scikit-learn's warning, with what the last convergence check found."""
+    """Give scikit-learn's warning, with the result of the last convergence check."""
     if not report.converged:
         warn_unconverged(f"{report.stop_reason}, after {report.n_epochs} epochs. {advice}")
 
 
 def warn_unconverged(what: str) -> None:
-    """scikit-learn's warning of a fit that has not converged, with what is known of it."""
+    """Give scikit-learn's warning for a fit that has not converged, with the details."""
     warn(
         f"The max_iter was reached which means the coef_ did not converge: {what}",
         ConvergenceWarning,
