@@ -204,7 +204,7 @@ def test_which_changes_are_significant(kind, threshold, decay, t, sent):
 def test_parts_of_a_model_have_their_own_thresholds():
     found = Filter("absolute", np.array([1.0, 0.0, 9.0]), None, None)
     assert found.mask(np.full(3, 2.0), np.ones(3), 1, 0.0).tolist() == [True, True, False]
-    with pytest.raises(ValueError, match="threshold has 5 entries, and the model 13 parameters"):
+    with pytest.raises(ValueError, match="threshold has 5 entries, but the model 13 parameters"):
         solve(PROBLEM, plane=Mirrors(2, threshold=np.ones(5)), n_workers=2, runtime="threads")
 
 
@@ -432,7 +432,9 @@ def test_a_problem_by_a_gradient_and_estimators():
     assert report.trace.objective[-1] < 0.9 * report.trace.objective[0]
     model = SGDClassifier(plane=Mirrors(2), n_jobs=4, runtime="threads", random_state=0).fit(X, Y)
     assert model.score(X, Y) > 0.85 and model.report_.exchanges.n_centres == 2
-    with pytest.raises(ValueError, match="3 centres need a worker each, and the run has 2"):
+    with pytest.raises(
+        ValueError, match="centres=3 needs at least a worker for each centre; .* n_workers=2"
+    ):
         MLPClassifier((3,), plane=Mirrors(3), n_jobs=2, runtime="threads").fit(X, Y)
 
 
@@ -481,7 +483,7 @@ def test_a_worker_that_is_killed_with_the_lock_in_its_hand_is_survived(tmp_path,
         ({"inside": Master()}, r"inside must be Shared\(\)"),
         ({"inside": "shared"}, r"inside must be Shared\(\)"),
         ({"centres": 0}, "centres must be at least 1"),
-        ({"centres": "three"}, "centres must be how many"),
+        ({"centres": "three"}, "centres must be the number of centres"),
         ({"centres": [0, 2]}, "centre 1 has no worker"),
         ({"every": 0}, "every"),
         ({"every": 1.5}, "every must be 'auto' or a number"),
@@ -510,8 +512,12 @@ def test_bad_settings_are_told_at_once(settings, told):
 @pytest.mark.parametrize(
     ("plane", "extra", "told"),
     [
-        (Mirrors(4), {}, "4 centres need a worker each, and the run has 3"),
-        (Mirrors([0, 1]), {}, "names the centre of 2 workers, and the run has 3"),
+        (
+            Mirrors(4),
+            {},
+            "centres=4 needs at least a worker for each centre; the run has n_workers=3",
+        ),
+        (Mirrors([0, 1]), {}, "names the centre of 2 workers, but the run has 3"),
         (Mirrors(3, graph=np.diag([1, 0], 1)), {}, "not connected"),
         (Mirrors(3, graph=["all", "all"]), {}, "one graph"),
         (Mirrors(3), {"barrier": Throttled(2)}, "throttled release"),

@@ -78,7 +78,7 @@ class AcknowledgesFirst(Reducer):
 
         self._average = late
         yield from super().reduce(count)  # has taken all messages
-        yield reducer.Until(lambda: not any(boxes[k].has_room for k, _ in self.late[3]), 0.1)
+        yield reducer.Until(lambda: not any(boxes[k].has_capacity for k, _ in self.late[3]), 0.1)
         average(*self.late)
         self._average = average
 
@@ -89,7 +89,7 @@ class SendsWithoutWaiting(Reducer):
     def _post(self, turn, now, values, places):
         for edge, _ in self._outgoing(turn):
             box = self.home.boxes[edge]
-            while not box.has_room:
+            while not box.has_capacity:
                 box.take()
             self._send(edge, values, places, now)
         return

@@ -339,7 +339,7 @@ class Joined(Plane):
         (Joined((-1, 0)), "edge from -1 to 0"),
         (Joined((1, 1)), "edge from 1 to 1"),
         (Joined((0, 1), (0, 1)), "names an edge twice"),
-        (Joined((0, 1), queue=0), "queue of the plane Joined must hold 1 message"),
+        (Joined((0, 1), queue=0), "Joined.queue must be at least 1 message"),
     ],
 )
 def test_edges_that_cannot_be(plane, sentence):

@@ -369,7 +369,7 @@ BAD = {
     Returns: r"returned ndarray of shape \(31,\) in after_block; it has to return nothing",
     HoldsNothing: r"holds that is None \(NoneType\) in after_block; it has to say True",
     HoldsWrong: r"HoldsWrong raised in after_block: KeyError: 'nothing'",
-    NoFunction: r"raised in after_block: TypeError: Until takes a function",
+    NoFunction: r"raised in after_block: TypeError: Until\(holds=\) must be a function",
     NoTime: r"raised in after_block: ValueError: seconds must be",
     RaisesInTheMiddle: r"RaisesInTheMiddle raised in after_block: ValueError: in the middle",
     NeverEnds: r"NeverEnds has yielded 100,000 times after one block: its after_block has to come",

@@ -1,4 +1,4 @@
-"""The grid's plane: one vector, of which no two workers write the same numbers at the same time."""
+"""The grid plane: one vector, in which no two workers write the same numbers at the same time."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from hogshare.planes.protocol import Plane
 
 @dataclass(frozen=True)
 class Grid(Plane):
-    """One vector in shared memory, and workers that never meet on it.
+    """One vector in shared memory, whose numbers no two workers write at the same time.
 
-    For problems whose rows stand in cells, as ratings do (`hogshare.problems.factorisation`): users
-    and items are cut into groups, and a cell is the ratings of one group of users by one group of
-    items. A block is a cell. A worker begins one when the cells before it that have its users or
-    its items are done, and an epoch when the one before is. So each number has the same steps in
-    the same order whoever takes them: the model's bits depend on the seed and not on the number of
-    workers, nor on the runtime.
+    For problems whose rows belong to cells, such as ratings (`hogshare.problems.factorisation`):
+    users and items are split into groups, and a cell contains the ratings of one group of users for
+    one group of items. A block is a cell. A worker begins a cell when all earlier cells with its
+    users or its items are done, and an epoch when the epoch before is done. Each number thus gets
+    the same steps in the same order from any worker: the model's bits depend on the seed, and not
+    on the number of workers or the runtime.
 
-    An epoch visits the cells in the problem's order, and so the ratings of each; shuffled, each
+    An epoch visits the cells, and the ratings of each cell, in the problem's order; shuffled, each
     begins at a drawn one. Workers share one memory.
 
     Notes
     -----
     The blocks are those of FPSGD (Zhuang, Chin, Juan and Lin 2013) and the strata of DSGD (Gemulla,
-    Nijkamp, Haas and Sismanis 2011). FPSGD's scheduler draws any free block; here the order stands,
-    which is what makes a fit repeatable.
+    Nijkamp, Haas and Sismanis 2011). FPSGD's scheduler draws any free block; `Grid` has a
+    fixed order, which makes a fit repeatable.
 
     Examples
     --------
@@ -46,13 +46,13 @@ class Grid(Plane):
 
     @property
     def has_cells(self) -> bool:
-        """Whether a block is a cell of the problem's."""
+        """True: a block is a cell of the problem."""
         return True
 
     def mode(self, n_workers: int) -> int:
-        """Code of the plane in a run's plan: all write the one vector."""
+        """Return the plane's code in a run's plan: all workers write one vector."""
         return epoch_schedule.LOCK_FREE
 
     def numbers(self) -> dict[str, Any]:
-        """Fields of a run's plan."""
+        """Return the plane's fields of a run's plan."""
         return {"atomic": 0, "gradients": 0, "cutoff": -1, "damped": 0}

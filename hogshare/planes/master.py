@@ -1,4 +1,4 @@
-"""The master plane: one owner of the model, snapshots out, changes in by mail."""
+"""The master plane: a master owns the model, publishes snapshots, and receives changes by mail."""
 
 from __future__ import annotations
 
@@ -14,44 +14,43 @@ FOLDS = {
     "sum": epoch_schedule.SUM,
     "mean": epoch_schedule.MEAN,
 }
-SUMMED_ROWS = 64  # whose steps are one message, where messages are summed and none says how many
-# values of a block's rows for each coordinate, from which on the rows are stepped on a whole copy
+SUMMED_ROWS = 64  # default rows of a message with fold="sum"
+# least values of a block's rows per coordinate for steps on a whole copy
 COPIED_VALUES = 0.25
 
 
 @dataclass(frozen=True)
 class Master(Plane):
-    """A master that sums what workers send and updates the model version by version.
+    """A master that sums workers' changes and updates the model version by version.
 
-    Workers compute from a snapshot, a state that the model has really been in, and post what
-    should change to the master, which is a process, a thread, or with one worker a step of its
-    loop; a worker that has posted does the master's work where nobody is at it. With
-    ``SGD(batch=B)`` a message is the step of one mini-batch of B rows from one snapshot. Without,
-    and with ``batch=1`` for a linear problem, it is what a block of rows changes: rows of a linear
-    problem are taken one after the other on a copy of the snapshot.
+    Workers compute from a snapshot, an exact earlier state of the model, and post their changes to
+    the master. The master is a process, a thread, or with one worker a step of the worker's loop; a
+    worker that has posted does the master's work if no other worker does it. With
+    ``SGD(batch=B)`` a message is the step of one mini-batch of B rows from one snapshot. Without
+    `batch`, and with ``batch=1`` for a linear problem, a message is the change of a block of rows:
+    rows of a linear problem take their steps in order on a copy of the snapshot.
 
     Parameters
     ----------
     gradients : int, default=1
-        M: messages that are summed, whoever sent them, in an update. They are summed, not averaged.
+        M: messages in an update, from any workers. They are summed, not averaged.
     cutoff : int or None, default=None
-        Drop messages whose snapshot is more than so many versions old. None: none is dropped.
+        Drop messages whose snapshot is older than this number of versions. None: none is dropped.
     damped : bool, default=False
-        Multiply a message by ``1 / (1 + age)``, the versions since its snapshot, which keeps old
-        ones from going too far.
+        Multiply a message by ``1 / (1 + age)``, with the versions since its snapshot as its age, to
+        limit the effect of old messages.
     fold : {"weighted", "sum", "mean"}, default="weighted"
-        What workers multiply their changes by. "weighted": each coordinate by how far the block has
-        moved it and how many messages begin at about the same snapshot, as in an exchange of
-        `Shared`, so that messages may be of thousands of rows, and by default are. Where the
-        problem says no curvature, and for messages that are one step, that is "sum": nothing, as
-        published, in messages of 64 rows where nobody names a block. "mean": all by one over the
-        number of those messages.
+        The factor of workers' changes. "weighted": a factor for each coordinate, by how far the
+        block has moved it and how many messages begin at about the same snapshot, as in an exchange
+        of `Shared`. Messages may have thousands of rows, and do by default. If the problem has no
+        curvature, and for messages of one step, this is "sum". "sum": no factor, as published; by
+        default a message has 64 rows. "mean": one over the number of those messages.
 
     Notes
     -----
     Source: Lian, Huang, Li and Liu 2015, AsySG-con (Algorithm 1), with ``fold="sum"``; the weights
-    are derived in `docs/exchange.md`. Workers that send fewer than M messages between them, at the
-    end of a run, have theirs applied as a smaller sum.
+    are derived in `docs/exchange.md`. If fewer than M messages are left at the end of a run, they
+    are applied as a smaller sum.
 
     Examples
     --------
@@ -80,15 +79,15 @@ class Master(Plane):
     queue = 2  # one is read while the next is computed
 
     def mode(self, n_workers: int) -> int:
-        """Code of the plane in a run's plan."""
+        """Return the plane's code in a run's plan."""
         return epoch_schedule.MASTER
 
     def edges(self, n_workers: int) -> list[tuple[int, int]]:
-        """Each worker's to the master."""
+        """Return an edge from each worker to the master."""
         return [(k, n_workers) for k in range(n_workers)]
 
     def numbers(self) -> dict[str, Any]:
-        """Fields of a run's plan."""
+        """Return the plane's fields of a run's plan."""
         return {
             "atomic": 0,
             "gradients": self.gradients,
@@ -99,21 +98,20 @@ class Master(Plane):
 
     @property
     def weighs(self) -> bool:
-        """Whether changes are weighed by the curvature along each coordinate, which it then has."""
+        """Whether changes are weighted by coordinates' curvature, which the run then stores."""
         return self.fold == "weighted"
 
     def rows_of_block(
         self, problem: Any, n_rows: int, n_workers: int, late_step: float
     ) -> int | None:
-        """Rows of a message, where nobody has said how many; None: by what one costs."""
+        """Return the default rows of a message; None: they depend on a message's cost."""
         return min(SUMMED_ROWS, n_rows) if self.fold == "sum" and problem.has_rows else None
 
     def steps_on_copies(self, problem: Any, batch: int, block_rows: int) -> bool:
-        """Whether a worker steps rows on a whole copy of its snapshot, with a scale for l2.
+        """Whether a worker takes rows' steps on a whole copy of its snapshot, with a scale for l2.
 
-        Else only the coordinates that a block's rows have are read and sent, with the penalties on
-        those. A mini-batch is computed so, at the snapshot itself, and what is summed as in the
-        paper.
+        Otherwise it reads and sends only the coordinates of a block's rows, with their penalties.
+        Mini-batches, computed at the snapshot itself, and ``fold="sum"``, as in the paper, do so.
         """
         if self.fold == "sum" or batch > 1 or not problem.has_rows:
             return False

@@ -1,14 +1,14 @@
-"""What a plane is, and where one of one's own begins.
+"""The protocol of planes, and the base class of custom ones.
 
-A plane says where the model lives. The two that kernels know keep one vector, `Shared` and
-`Master`. A plane of one's own derives from `Plane`: every worker has a *home*, a vector of its own
-that its steps are taken on, and after each of its blocks the plane may do with it what it likes,
-with arrays that all workers share.
+A plane says where the model lives. Kernels know two planes with one vector, `Shared` and `Master`.
+A custom plane derives from `Plane`. Every worker then has a *home*, a vector of its own on which
+its steps are taken. After each of a worker's blocks, the plane may change its home, and use arrays
+that all workers share.
 
-Who writes: a home its worker alone; the plane's arrays whoever the plane says, in `after_block` of
-any worker, at any moment, also while others wait there. Aligned words of 64 bits are never read
-half written; of a row that one worker writes and others read, a reader may see a part of the next
-state. Who frees: the session's owner.
+Writers: only its worker writes a home; the plane decides which worker writes its arrays. It does so
+in any worker's `after_block`, at any moment, also while other workers wait in theirs. An aligned
+word of 64 bits is never read half written. If one worker writes a row and others read it, a reader
+may see parts of the next state. The session's owner frees the arrays.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Shapes = dict[str, tuple[tuple[int, ...], str]]
 
 
 class PlaneError(RuntimeError):
-    """The code of a plane of the user's has raised, or answered what is no model."""
+    """A custom plane's code has raised, or has returned an invalid value."""
 
 
 class Home(Protocol):
     """A worker's own vector, as its plane sees it after a block.
 
-    The vector has the numbers of the model one after the other: coefficients feature by feature,
-    then intercepts; of a problem by a gradient, its parameters.
+    The vector contains the model's numbers: coefficients feature by feature, then intercepts; for a
+    problem by a gradient, its parameters.
     """
 
     me: int
@@ -50,7 +50,7 @@ class Home(Protocol):
 
     @property
     def clock(self) -> int:
-        """Blocks as barriers count them: who joins late begins at the others' least."""
+        """Blocks as barriers count them: a late worker begins at the others' least clock."""
         ...
 
     @property
@@ -59,45 +59,45 @@ class Home(Protocol):
         ...
 
     def read(self) -> np.ndarray:
-        """The vector as it stands: a copy."""
+        """Return a copy of the current vector."""
         ...
 
     def write(self, vector: np.ndarray) -> None:
-        """Go on from another vector."""
+        """Continue from another vector."""
         ...
 
     def post(
         self, to: int, values: np.ndarray, places: np.ndarray | None = None, round: int = 0
     ) -> bool:
-        """Send a message along an edge; False if as many as its queue holds are under way.
+        """Send a message along an edge; return False if its queue is full.
 
-        values : float64 [n], of the places of a vector; without places of all
+        values : float64 [n], the vector's values at `places`, or all of them without places
         places : int64 [n]
-        round : what the reader is told with them
+        round : an integer that is passed to the reader with them
         """
         ...
 
     def mail(self, sender: int) -> Message | None:
-        """The oldest message from there that has not been taken, if one has arrived."""
+        """Return the sender's oldest message that has arrived and has not been taken, or None."""
         ...
 
     def take(self, sender: int) -> None:
-        """Acknowledge that message: its arrays are the sender's again."""
+        """Acknowledge that message: the sender may write its arrays again."""
         ...
 
 
 class Plane:
-    """Where the model lives; one of one's own derives from it.
+    """The place where the model lives; the base class of custom planes.
 
     Examples
     --------
-    Every worker alone, and the mean of all at the end (one-shot averaging, Zinkevich et al. 2010):
+    Train every worker alone, and average at the end (one-shot averaging, Zinkevich et al. 2010):
 
     >>> import numpy as np
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
     >>> from hogshare import Plane, problems, solve
-    >>> class Apart(Plane):
+    >>> class OneShot(Plane):
     ...     def after_block(self, home):
     ...         pass
     ...
@@ -105,53 +105,53 @@ class Plane:
     ...         return homes.mean(axis=0)
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> problem = problems.linear(scale(X), y, alpha=0.01)
-    >>> report = solve(problem, plane=Apart(), n_workers=2, runtime="simulator", trace=1, seed=0)
+    >>> report = solve(problem, plane=OneShot(), n_workers=2, runtime="simulator", trace=1, seed=0)
     >>> report.plane["name"], bool(report.objective < 0.2)
-    ('Apart', True)
+    ('OneShot', True)
     """
 
-    # what a plane declares of itself, and what is so of those of one's own
-    has_homes: ClassVar[bool] = True  # a vector for each worker, which the plane itself looks after
-    has_master: ClassVar[bool] = False  # who owns the model
-    cutoff: int | None = None  # of the ages of messages
+    # a plane's declarations, with the defaults of custom planes
+    has_homes: ClassVar[bool] = True  # a vector for each worker, which the plane itself manages
+    has_master: ClassVar[bool] = False  # whether a master owns the model
+    cutoff: int | None = None  # greatest age of messages
     queue: int = 1  # messages of an edge that may be under way
-    checkpointed: tuple[str, ...] = ()  # of the plane's own arrays, those that checkpoints keep
-    seen: tuple[str, ...] = ()  # of `owners`, arrays of which others read a row at any moment
-    moved: tuple[str, ...] = ()  # by edge, written by its sender: what `reader_of` goes by
-    is_chosen: bool = False  # whether `fitted` makes another of it
-    uses_registers: bool = False  # whether a message may be written over before it is read
-    needs_memory: str = "is_by_mail=False"  # what of it does, of one that is not by mail
+    checkpointed: tuple[str, ...] = ()  # the plane's own arrays that checkpoints store
+    seen: tuple[str, ...] = ()  # arrays in `owners` whose rows other workers read at any moment
+    moved: tuple[str, ...] = ()  # arrays by edge that `reader_of` reads, written by the sender
+    is_chosen: bool = False  # whether `fitted` returns another plane
+    uses_registers: bool = False  # whether a message may be overwritten before it is read
+    needs_memory: str = "is_by_mail=False"  # the setting that needs shared memory, if any
     extra: int = 0  # numbers of a message besides those of a vector
-    whose: int | None = None  # whose home is the model, if it lives; None: what `model` says
+    whose: int | None = None  # the worker whose home is the model, if alive; None: use `model`
 
     @property
     def least_workers(self) -> int:
-        """How many workers a run needs at least."""
+        """The least number of workers of a run."""
         return 1
 
     @property
     def is_by_mail(self) -> bool:
-        """Whether workers tell each other everything by messages, so that some may be far away.
+        """Whether workers communicate by messages only, and may be far from each other.
 
-        Machines that share no memory then run it: what a worker writes into the plane's arrays the
-        others do not see before they meet, at an epoch's end, and of that what `owners` names. Mail
-        is acknowledged (``home.post``); nothing is written over.
+        Machines that share no memory can run such a plane. Other machines see what a worker writes
+        into the plane's arrays at the next epoch barrier, and only for arrays that `owners` names.
+        Mail is acknowledged (``home.post``); no message is overwritten.
         """
         return False
 
     @property
     def shares_rows(self) -> bool:
-        """Whether every worker trains on rows of its own, and not on any that it claims."""
+        """Whether every worker trains on rows of its own, and not on rows that it claims."""
         return False
 
     @property
     def goes_on(self) -> bool:
-        """Whether a worker with rows of its own begins its next epoch without the others."""
+        """Whether a worker with rows of its own begins an epoch without waiting for the others."""
         return False
 
     @property
     def has_copies(self) -> bool:
-        """Whether workers have copies that kernels exchange, if there are several."""
+        """Whether several workers have copies that kernels exchange."""
         return False
 
     @property
@@ -161,52 +161,52 @@ class Plane:
 
     @property
     def has_cells(self) -> bool:
-        """Whether a block is a cell of the problem's, whose numbers nobody else writes."""
+        """Whether a block is a cell of the problem, whose numbers no other worker writes."""
         return False
 
     @property
     def is_automatic(self) -> bool:
-        """Whether the rows between two exchanges are left to be chosen."""
+        """Whether the number of rows between two exchanges is chosen automatically."""
         return False
 
     @property
     def is_direct(self) -> bool:
-        """Whether the workers of a group read and write one vector, which is theirs, as they go."""
+        """Whether the workers of a group read and write the group's one vector directly."""
         return False
 
     @property
     def weighs(self) -> bool:
-        """Whether changes are weighted by the problem's curvature, which a run then has by name."""
+        """Whether changes are weighted by the problem's curvature, which the run then stores."""
         return False
 
     def fitted(self, problem: Any, n_rows: int, n_workers: int) -> Plane:
-        """The plane with what is chosen for a problem: of ``"auto"``, what `rows_of_block` is not.
+        """Return the plane with its ``"auto"`` settings chosen, except those of `rows_of_block`.
 
         n_rows : rows that are trained on
         """
         return self
 
     def by_steps(self, block_rows: int, step_rows: int) -> Plane:
-        """The plane where workers' blocks of so many rows have steps by a gradient of so many."""
+        """Return the plane for blocks of `block_rows` rows and gradient steps of `step_rows`."""
         return self
 
     @property
     def settled(self) -> Plane:
-        """The plane that does what this one says: itself, unless it is another's simplest case."""
+        """The plane that runs: this one, unless it is the same as a simpler plane."""
         return self
 
     def mode(self, n_workers: int) -> int:
-        """Code of the plane in a run's plan: a worker with a home is alone on it."""
+        """Return the plane's code in a run's plan: a worker with a home is alone on it."""
         return epoch_schedule.ALONE
 
     def interval(self, problem: Any) -> int:
-        """Rows between two exchanges in kernels; 0 where there are none."""
+        """Return the rows between two exchanges in kernels; 0: kernels do not exchange."""
         return 0
 
     def rows_of_block(
         self, problem: Any, n_rows: int, n_workers: int, late_step: float
     ) -> int | None:
-        """Rows of a block, where nobody has said how many; None: any.
+        """Return the default number of rows in a block; None: any number.
 
         n_rows : rows that are trained on
         late_step : step size of a row of a linear problem at the end of the run
@@ -214,27 +214,27 @@ class Plane:
         return None
 
     def over_sites(self, site_of: np.ndarray) -> Plane:
-        """The plane as it is where workers share memory at their site alone.
+        """Return the plane for workers that share memory only within their site.
 
-        site_of : of each worker
+        site_of : the site of each worker
         """
         return self
 
     def rows_worth_a_link(self, problem: Any, n_rows: int, n_workers: int) -> int | None:
-        """Rows of a block of a problem by a gradient, by what links take; None: any.
+        """Return a block's rows by the links' times, for a problem by a gradient; None: any.
 
-        Where that depends on what a row takes, a gradient is tried and timed.
+        If that depends on the time of a row, a gradient is computed and timed.
         """
         return None
 
     def steps_on_copies(self, problem: Any, batch: int, block_rows: int) -> bool:
-        """Whether rows are stepped on a whole copy of a master's snapshot."""
+        """Whether steps on rows are taken on a whole copy of a master's snapshot."""
         return False
 
     def check_blocks(self, block_rows: int, own_rows: int) -> None:
-        """Refuse blocks that do not go with what the plane does every so many rows.
+        """Refuse blocks that do not fit the plane's interval of rows.
 
-        block_rows : rows of a block, as they have been settled
+        block_rows : the final number of rows in a block
         own_rows : rows that a worker visits in an epoch
 
         Raises
@@ -243,11 +243,11 @@ class Plane:
         """
 
     def numbers(self) -> dict[str, Any]:
-        """Fields of a run's plan."""
+        """Return the plane's fields of a run's plan."""
         return {"atomic": 0, "gradients": 0, "cutoff": -1, "damped": 0}
 
     def check(self) -> None:
-        """Refuse one of one's own that lacks what it does.
+        """Refuse a custom plane without `after_block`.
 
         Raises
         ------
@@ -256,13 +256,13 @@ class Plane:
         if self.has_homes and getattr(self.after_block, "__func__", None) is Plane.after_block:
             raise TypeError(
                 f"{type(self).__name__} has no after_block: write after_block(self, home), which "
-                "does with a worker's vector what the plane does after a block."
+                "is called with a worker's home after each block."
             )
 
-    # -- what one of one's own says --------------------------------------------------------------
+    # -- methods of custom planes ----------------------------------------------------------------
 
     def arrays(self, n_params: int, n_workers: int) -> Shapes:
-        """Arrays that all workers share, by name: shape and dtype. They begin as zeros.
+        """Return shape and dtype of the arrays that all workers share, by name; initially zeros.
 
         Parameters
         ----------
@@ -273,26 +273,26 @@ class Plane:
         return {}
 
     def enter(self, home: Home) -> None:
-        """Called by a worker before its first block, when its vector is what it begins with."""
+        """Prepare a worker: it calls this before its first block, with its initial vector."""
 
     def after_block(self, home: Home) -> Generator[Any, bool, None] | None:
-        """Called by a worker, in its own thread or process, after each block that it completes.
+        """Act after a block: each worker calls this in its own thread or process.
 
-        Nobody waits in it; a plane that has to, for what other workers do, is a generator here, and
-        yields `Until`. The worker takes its next block when all of it is done.
+        It must not block. A plane that waits for other workers makes it a generator that yields
+        `Until`. The worker takes its next block after the generator has ended.
         """
         raise NotImplementedError
 
     def model(self, homes: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The model that the homes make, for reports and on the way; by default their mean.
+        """Return the model of the homes, for evaluations and the report; by default their mean.
 
         Parameters
         ----------
         homes : ndarray of shape (n_inhabited, n_params)
-            Vectors of the workers that have completed a block and have not died; all, if nobody
-            has. Who joins a run late begins at the model that the others make by then.
+            Vectors of the workers that have completed a block and have not died; all vectors, if no
+            worker has. A worker that joins late begins at the others' current model.
         arrays : mapping of str to ndarray
-            The plane's own.
+            The plane's own arrays.
 
         Returns
         -------
@@ -301,102 +301,102 @@ class Plane:
         return np.asarray(homes.mean(axis=0))
 
     def begin(self, arrays: Mapping[str, np.ndarray], vector: np.ndarray) -> None:
-        """Write what the plane's own arrays begin with, if not zeros; before any worker starts.
+        """Write the initial values of the plane's own arrays, before any worker starts.
 
-        vector : ndarray of shape (n_params,), from which every home begins
+        vector : ndarray of shape (n_params,), the initial vector of every home
         """
 
     def adopts(self, me: int, arrays: Mapping[str, np.ndarray]) -> bool:
-        """Whether a worker that comes when others have done something begins at their model.
+        """Whether a worker that joins late begins at the others' model.
 
-        Else at the run's start.
+        If not, it begins at the run's first vector.
         """
         return True
 
     def reader_of(self, edge: int, to: int, arrays: Mapping[str, np.ndarray]) -> int:
-        """Who reads an edge's messages by now: who `edges` has said, unless the plane moves it."""
+        """Return the current reader of an edge: the one of `edges`, unless the plane moves it."""
         return to
 
     def kind_of(self, round: int, n_places: int, n_dense: int) -> str:
-        """What kind of message one is in `Report.traffic`, by its head.
+        """Return the kind of a message in `Report.traffic`, by its header.
 
         Parameters
         ----------
         round : int
-            That it was posted with.
+            The round that it was posted with.
         n_places, n_dense : int
-            How many of its values have a place of their own, and how many have none.
+            The number of its values with a place, and without one.
         """
         return "mail"
 
     def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Any:
-        """What a report says of how it went, when all is over; by default nothing.
+        """Return the plane's part of the report, after the run; by default None.
 
-        If it has a `traffic`, that is `Report.traffic` of workers in one memory, as a plane counts
-        that by kinds of its own; else what they have posted is "mail" there.
+        If it has a `traffic` attribute, this is `Report.traffic` of workers in one memory, with the
+        plane's own kinds. Otherwise all their messages count as "mail".
         """
         return None
 
     def groups(self, n_workers: int) -> np.ndarray | None:
-        """The group of each worker, whose barriers see those of their own only; None: all are one.
+        """Return the group of each worker; None: one group. A barrier sees its worker's group only.
 
-        Behind groups no order of workers holds, and no throttled release.
+        Groups exclude an order of workers and throttled release.
         """
         return None
 
     def bury(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
-        """Called before a model is asked for: which workers have died, bools of (n_workers,)."""
+        """Note the dead workers, bools of shape (n_workers,): called before each `model`."""
 
     def agree(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
-        """Called when ranks have died, on each of the others alike, while nobody works.
+        """Repair the arrays after ranks have died: called on each surviving rank, between blocks.
 
-        What the dead had sent may have come to some only. The arrays of `owners` and
-        `checkpointed_owners` are those of all who live; by default nothing is done.
+        Only some survivors may have received the dead workers' last messages. The arrays of
+        `owners` and `checkpointed_owners` contain all survivors' rows. By default nothing is done.
 
         dead : bool array of shape (n_workers,)
         """
 
     def remark(self, arrays: Mapping[str, np.ndarray]) -> str | None:
-        """What a run that is over has to be warned of; None: nothing."""
+        """Return a warning about a run that is over; None: no warning."""
         return None
 
     def finish(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Called when the run is over and nobody works, before the last `model`."""
+        """Finish the arrays: called after the last block, before the last `model`."""
 
     def resume(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Called when arrays that a checkpoint has kept are there again, before any worker starts.
+        """Complete the arrays after a checkpoint has restored some, before any worker starts.
 
-        What was under way is not: no message of the run before arrives.
+        Messages under way are not restored: no message of the earlier run arrives.
         """
 
     def edges(self, n_workers: int) -> list[tuple[int, int]]:
-        """Who sends messages to whom, ``(from, to)``: workers from 0, and after the last a master.
+        """Return the pairs ``(from, to)`` of workers, from 0, and of a master, numbered after them.
 
-        A home posts to those that it has an edge to, and reads the mail of those that have one to
-        it. By default nobody does.
+        A home posts along its outgoing edges, and reads the mail of its incoming ones. By default
+        no plane has edges.
         """
         return []
 
     def owners(self, n_workers: int) -> dict[str, np.ndarray]:
-        """Of the plane's own arrays, those that `model` and `account` read, and who writes them.
+        """Return the writers of the plane's own arrays that `model` and `account` read.
 
-        For machines that share no memory: by name the number of the one worker that writes each
-        row, int64 of the array's length. By default none is.
+        For machines that share no memory: by array name, the one worker that writes each row, int64
+        of the array's length. By default empty.
         """
         return {}
 
     def checkpointed_owners(self, n_workers: int) -> dict[str, np.ndarray]:
-        """Of the arrays in `kept` those that `owners` does not name, and who writes them, as there.
+        """Return the writers, as `owners` does, of `checkpointed` arrays that `owners` omits.
 
-        They are brought to all machines when a run is saved. By default none is.
+        These arrays are sent to all machines when a run is saved. By default empty.
         """
         return {}
 
     def edge_links(self, n_workers: int) -> list[Link] | None:
-        """Links that the edges stand for, in their order: what is sent is as long under way.
+        """Return the link of each edge, which delays its messages; None: no delay.
 
-        In real time by a delay (`hogshare.engine.emulated_links`), and of a `Simulator` in place of
-        its network's. None: nothing is delayed.
+        Real time emulates links by delays (`hogshare.engine.emulated_links`). A `Simulator` uses
+        them instead of its network's links.
         """
         return None
 
@@ -404,46 +404,52 @@ class Plane:
 def owners_of(
     plane: Plane, n_workers: int, arrays: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Who writes which rows of a plane's arrays, looked at before a run.
+    """Return the writer of each row of a plane's arrays, checked before a run.
 
-    Raises ValueError: if an array is not there, or has other rows, or a worker is not in the run.
+    Raises ValueError: if an array does not exist, has another number of rows, or an owner is no
+    worker of the run.
     """
     name, found = type(plane).__name__, {}
     for array, workers in plane.owners(n_workers).items():
         owners = np.asarray(workers, np.int64)
         if array not in arrays:
-            raise ValueError(f"{name}.owners names {array!r}, which is none of its arrays.")
+            raise ValueError(
+                f"{name}.owners names {array!r}, which {name}.arrays does not define; it has "
+                f"{sorted(arrays)}."
+            )
         if owners.shape != arrays[array].shape[:1]:
             raise ValueError(
                 f"{name}.owners names {owners.size} workers for the rows of {array!r}, which has "
-                f"{len(arrays[array])}."
+                f"{len(arrays[array])} rows: name one worker for each."
             )
         if owners.size and not 0 <= owners.min() <= owners.max() < n_workers:
             raise ValueError(
                 f"{name}.owners names workers {owners.min()} to {owners.max()} for {array!r}; "
-                f"there are 0 to {n_workers - 1}."
+                f"the run has workers 0 to {n_workers - 1}."
             )
         found[array] = owners
     if missing := sorted(set(plane.seen) - set(found)):
-        raise ValueError(f"{name}.seen names {missing[0]!r}, of which {name}.owners says nothing.")
+        raise ValueError(
+            f"{name}.seen names {missing[0]!r}, which {name}.owners lacks: add its rows' workers."
+        )
     return found
 
 
 def edges_of(plane: Plane, n_workers: int) -> list[tuple[int, int]]:
-    """The edges of a plane, looked at before a run.
+    """Return a plane's edges, checked before a run.
 
-    Raises ValueError: if one has no end in the run, or two are the same, or a queue holds nothing.
+    Raises ValueError: if an end is outside the run, an edge occurs twice, or `queue` is below 1.
     """
     name, ends = type(plane).__name__, n_workers + plane.has_master
     edges = [(int(sender), int(to)) for sender, to in plane.edges(n_workers)]
     for sender, to in edges:
         if not (0 <= sender < ends and 0 <= to < ends) or sender == to:
             raise ValueError(
-                f"The plane {name} has an edge from {sender} to {to}: edges join two different "
-                f"workers of 0 to {n_workers - 1}."
+                f"The plane {name} has an edge from {sender} to {to}: an edge must join two "
+                f"different workers of 0 to {n_workers - 1}."
             )
     if len(set(edges)) < len(edges):
         raise ValueError(f"The plane {name} names an edge twice: {edges!r}.")
     if plane.queue < 1:
-        raise ValueError(f"The queue of the plane {name} must hold 1 message; got {plane.queue!r}.")
+        raise ValueError(f"{name}.queue must be at least 1 message; got {plane.queue!r}.")
     return edges

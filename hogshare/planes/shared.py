@@ -16,24 +16,24 @@ from hogshare.system import machine, ranges
 if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem
 
-# Fewest and most rows looked at to tell hot features from cold ones, and values of those rows,
-# about: 0.05 ms. Four times as many gave the same objectives within 1 or 2 % (40 seeds).
+# Fewest and most rows of the sample that separates hot features from cold ones, and about the
+# sample's values: 0.05 ms. Four times as many gave the same objectives within 1 or 2 % (40 seeds).
 SAMPLE_ROWS, SAMPLE_VALUES = (64, 512), 1 << 14
-EXCHANGE_SHARE = 4.0  # rows' time per exchange, in exchanges
-EASY_SHARE = 10.0  # the same, where exchanges should cost next to nothing
-DESCENT_SPREAD = 8  # rows per row that all workers have between two exchanges of descent, at most
-EXCHANGE_NS = 20.0  # of an exchange besides its coordinates, if workers do not meet
-HAND_OVERS = 12.0  # of words that they share, where they do
-MESSAGE_EXCHANGES = 3.0  # that a message costs: a copy is read, weighed and written, and added
-MESSAGES_OF_EPOCH = 8  # of each worker, at least
-MESSAGE_ROWS = 8192  # of a message, if that is not too few for what it costs
-MESSAGE_NS = 100_000  # of computing, which a message is worth with l1, too
+EXCHANGE_SHARE = 4.0  # rows' time between two exchanges, in times of an exchange
+EASY_SHARE = 10.0  # the same, for exchanges that should cost next to nothing
+DESCENT_SPREAD = 8  # least ratio of all rows to all workers' rows between two exchanges of descent
+EXCHANGE_NS = 20.0  # of an exchange besides its coordinates, without contention
+HAND_OVERS = 12.0  # of shared words between cores, with contention
+MESSAGE_EXCHANGES = 3.0  # cost of a message in exchanges: read, weigh and write a copy, and add it
+MESSAGES_OF_EPOCH = 8  # fewest of each worker
+MESSAGE_ROWS = 8192  # of a message, unless its cost needs more
+MESSAGE_NS = 100_000  # of computing, which justifies a message even with l1
 EXCHANGE_BYTES = 24.0  # read and written per coordinate, in float32
 LINE_TRANSFERS = 2.0  # of each line of the shared vector per exchange
 LINE_BYTES = 64.0
-SPARSE_CAUTION = 2.0  # a sparse value's time, in that of the plainest loop
-NOBODY = np.empty(0)  # no row has a chance of its own
-# a problem, or what else has its n_rows, n_features, n_columns, nnz, is_sparse and dtype
+SPARSE_CAUTION = 2.0  # a sparse value's time, in times of the plainest loop
+NO_CHANCES = np.empty(0)  # no row has a chance of its own
+# a problem, or an object with its n_rows, n_features, n_columns, nnz, is_sparse and dtype
 Size = Any
 
 
@@ -46,15 +46,15 @@ class Shared(Plane):
     exchange : "auto", int or None, default="auto"
         None: every worker reads and writes the one vector, row by row and without locks. This is
         Hogwild! and AsySG-incon as published; on sparse data with hot features it is slower than
-        one worker, because the hot cache lines travel between the cores. An int: every worker has a
-        private copy and folds it into the shared vector every so many rows (at a run's start, while
-        the model moves fast, sooner), each coordinate weighted by how far a block of rows moves it
-        (see `hogshare.kernels.exchange.copy_exchange`). "auto" chooses the number. Behind `BSP` and
-        on a virtual clock exchanges come at blocks' ends, and this is the block, unless one is
-        named.
+        one worker, because the hot cache lines move between the cores. An int: every worker has a
+        private copy and folds it into the shared vector after this number of rows, or sooner at a
+        run's start, while the model moves fast. Each coordinate is weighted by how far a block of
+        rows moves it (see `hogshare.kernels.exchange.copy_exchange`). "auto" chooses the number.
+        With `BSP` and on a virtual clock, exchanges come at blocks' ends, and this is the default
+        number of rows in a block.
     adds : {"plain", "atomic"}, default="plain"
-        With ``exchange=None``: plain adds may lose an update when two workers meet on a
-        coordinate; atomic ones do not, and cost several times as much. Several workers whose
+        With ``exchange=None``: plain adds may lose an update when two workers write a coordinate at
+        the same time; atomic adds lose none, and cost several times as much. Several workers whose
         iterates are averaged always add atomically: the sum of the iterates counts every change,
         and a lost one would stay in it for good.
 
@@ -82,7 +82,7 @@ class Shared(Plane):
 
     @property
     def has_copies(self) -> bool:
-        """Whether workers have copies that they exchange, if there are several."""
+        """Whether several workers exchange private copies."""
         return self.exchange is not None
 
     @property
@@ -92,22 +92,22 @@ class Shared(Plane):
 
     @property
     def is_automatic(self) -> bool:
-        """Whether the rows between two exchanges are left to be chosen."""
+        """Whether the number of rows between two exchanges is chosen automatically."""
         return self.exchange == "auto"
 
     def mode(self, n_workers: int) -> int:
-        """Code of the plane in a run's plan."""
+        """Return the plane's code in a run's plan."""
         if self.exchange is None:
             return epoch_schedule.LOCK_FREE
         return epoch_schedule.ALONE if n_workers == 1 else epoch_schedule.EXCHANGE
 
     def numbers(self) -> dict[str, Any]:
-        """Fields of a run's plan."""
+        """Return the plane's fields of a run's plan."""
         atomic = int(self.adds == "atomic")
         return {"atomic": atomic, "gradients": 0, "cutoff": -1, "damped": 0}
 
     def interval(self, problem: Size) -> int:
-        """Rows between two exchanges of one worker; 0 where there is no exchange."""
+        """Return the rows between two exchanges of one worker; 0: no exchange."""
         if self.exchange is None:
             return 0
         if self.exchange != "auto":
@@ -116,10 +116,10 @@ class Shared(Plane):
 
 
 def row_nanoseconds(problem: Size) -> float:
-    """Rough time of one row on one core; good enough to weigh costs against each other.
+    """Return the rough time of one row on one core, for comparing costs.
 
-    A value of a sparse row takes about twice what it does in a loop over rows in order that has
-    neither a loss nor a schedule.
+    A value of a sparse row takes about twice its time in a loop over rows in order without a loss
+    or a schedule.
     """
     costs = machine.load()
     per_value = costs.dense_value_ns
@@ -130,25 +130,25 @@ def row_nanoseconds(problem: Size) -> float:
 
 
 def exchange_interval(problem: Size) -> int:
-    """Rows after which an exchange costs about a quarter of the rows' own time.
+    """Return the rows after which an exchange costs about a quarter of the rows' own time.
 
     By a cautious estimate an exchange streams three vectors of the model's size in and out (24
-    bytes per coordinate) and waits for the shared one's lines from another core twice, to read and
-    to write them (it asks for them ahead, once); a row costs `row_nanoseconds`. With the machine's
-    default constants that is 1 ns per coordinate, 10 ns per line, 3 ns per value of a sparse row.
+    bytes per coordinate), and waits for the shared vector's lines from another core twice, to read
+    and to write them (it prefetches them once). A row costs `row_nanoseconds`. With the default
+    machine constants that is 1 ns per coordinate, 10 ns per line, 3 ns per value of a sparse row.
     Fewer rows make the copies agree better, and cost more; see `docs/exchange.md`.
     """
     return _interval(problem, EXCHANGE_NS, EXCHANGE_SHARE)
 
 
 def descent_interval(problem: Size, l1: float, n_rows: int, n_workers: int) -> int:
-    """Rows between two exchanges of plain descent on `n_rows` of the rows.
+    """Return the rows between two exchanges of plain descent on `n_rows` of the rows.
 
-    More than `exchange_interval` asks for at least, up to where an exchange costs next to nothing:
-    an epoch is worth the same in between, as long as all workers together have no more than an
-    eighth of the rows between two exchanges of each, and fewer while the step is still long. Not
-    with `l1`: a coefficient that one worker takes to be zero is wrong the more often the longer it
-    is alone.
+    At least `exchange_interval`, and up to an interval whose exchange costs next to nothing. An
+    epoch makes the same progress for all intervals in between, if all workers together have at most
+    an eighth of the rows between two exchanges, and fewer while the step is still long. With `l1`
+    it is the minimum: the longer a worker is alone, the more often it wrongly takes a coefficient
+    to be zero.
     """
     least = exchange_interval(problem)
     if l1 > 0.0:
@@ -157,11 +157,11 @@ def descent_interval(problem: Size, l1: float, n_rows: int, n_workers: int) -> i
 
 
 def message_rows(problem: Size, l1: float, n_rows: int, n_workers: int) -> int:
-    """Rows of a message to a master, which it is worth: those of `descent_interval`, about.
+    """Return the rows that justify a message to a master: about those of `descent_interval`.
 
-    At least as many as take four times as long as reading, writing and adding a message of the
-    whole vector; else an eighth of a worker's share of `n_rows`, of which others read nothing
-    before it is sent. With `l1` no more than are worth the master's while.
+    They take at least four times as long as reading, writing and adding a message of the whole
+    vector; otherwise they are an eighth of a worker's share of `n_rows`, whose changes others see
+    only once the message is sent. With `l1` they are as few as justify the master's work.
     """
     least = int(MESSAGE_EXCHANGES * exchange_interval(problem))
     even = min(MESSAGE_ROWS, -(-n_rows // (MESSAGES_OF_EPOCH * n_workers)))
@@ -171,16 +171,16 @@ def message_rows(problem: Size, l1: float, n_rows: int, n_workers: int) -> int:
 
 
 def easy_interval(problem: Size) -> int:
-    """Rows after which an exchange costs next to nothing.
+    """Return the rows after which an exchange costs next to nothing.
 
-    However small the model is, workers hand each other a dozen words, which is most of an exchange
-    of a hundred coordinates.
+    Even for a small model, workers hand over a dozen memory words, which is most of the cost of an
+    exchange of a hundred coordinates.
     """
     return _interval(problem, HAND_OVERS * machine.load().hand_over_ns, EASY_SHARE)
 
 
 def _interval(problem: Size, rendezvous_ns: float, share: float) -> int:
-    """Rows that take as long as so many exchanges."""
+    """Return the rows that take as long as `share` exchanges."""
     costs = machine.load()
     line_share = problem.dtype.itemsize / LINE_BYTES
     per_coordinate = EXCHANGE_BYTES / costs.stream_gb_per_second
@@ -189,11 +189,13 @@ def _interval(problem: Size, rendezvous_ns: float, share: float) -> int:
     return min(8192, max(16, int(share * exchange_ns / row_nanoseconds(problem))))
 
 
-def feature_curvature(problem: RowProblem, seed: int, chances: np.ndarray = NOBODY) -> np.ndarray:
-    """Estimate how curved the objective is along each feature, from a sample of rows.
+def feature_curvature(
+    problem: RowProblem, seed: int, chances: np.ndarray = NO_CHANCES
+) -> np.ndarray:
+    """Estimate the objective's curvature along each feature, from a sample of rows.
 
-    With `chances` (how often an epoch visits each row) rows are drawn by them: a few that are much
-    larger than all others are most of the curvature, and an even sample misses them.
+    With `chances` (how often an epoch visits each row) rows are drawn by them: a few rows that are
+    much larger than all others make most of the curvature, and an even sample misses them.
 
     Returns, in float32 of shape (n_features,), the loss's curvature times the mean of ``|x_j| sum_i
     |x_i|``. A feature too rare to be in the sample gets 0, which is right for the exchange: its
@@ -201,10 +203,10 @@ def feature_curvature(problem: RowProblem, seed: int, chances: np.ndarray = NOBO
     """
     fewest, most = SAMPLE_ROWS
     n_sample = min(most, max(fewest, SAMPLE_VALUES * problem.n_rows // max(1, problem.nnz)))
-    sample, counts = np.empty(n_sample, np.int64), NOBODY
+    sample, counts = np.empty(n_sample, np.int64), NO_CHANCES
     if chances.size:
         ends = np.cumsum(chances)
-        ends /= ends[-1]  # its last is then 1, which no draw reaches
+        ends /= ends[-1]  # the last end is exactly 1, and draws are below 1
         draws = np.random.default_rng(seed).random(n_sample)
         sample = np.searchsorted(ends, draws, side="right")
         counts = 1.0 / chances[sample]
@@ -215,8 +217,8 @@ def feature_curvature(problem: RowProblem, seed: int, chances: np.ndarray = NOBO
     return out
 
 
-def feature_rarity(problem: RowProblem, chances: np.ndarray = NOBODY) -> np.ndarray:
-    """Visits per visit to a row that has the feature; float32 of shape (n_features,).
+def feature_rarity(problem: RowProblem, chances: np.ndarray = NO_CHANCES) -> np.ndarray:
+    """Return visits per visit to a row that has the feature; float32 of shape (n_features,).
 
     1 for dense rows. With `chances` (how often an epoch visits each row), rows count by them.
     """

@@ -1,4 +1,4 @@
-"""What a plane of one's own yields where it has to wait for others."""
+"""The condition that a custom plane yields to wait for other workers."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from hogshare.system import ranges
 
 @dataclass(frozen=True)
 class Until:
-    """Wait: go on with me when this holds.
+    """Wait until a condition is true.
 
-    Yielded by a plane's `after_block`. The yield's value says whether it holds: False, where the
-    time was over first. Nobody else waits for the worker meanwhile but who says so, and it leaves
-    where the run is broken off: what comes after the yield is not done then.
+    A plane's `after_block` yields it. The yield returns True, or False if `seconds` passed first.
+    Only workers with a condition of their own wait for the waiting worker. If the run is aborted,
+    the worker leaves at the yield, and the code after it is not run.
 
     Parameters
     ----------
     holds : callable
-        ``holds() -> bool``, of what other workers do: it is asked again and again, more often than
-        anybody counts, and must change nothing.
+        ``holds() -> bool``, a condition on other workers. It is called any number of times, and
+        must change nothing.
     seconds : float or None, default=None
-        How long to wait at most; of a `Simulator`, virtual ones. None: for as long as it takes.
+        The longest time to wait; virtual seconds of a `Simulator`. None: no limit.
 
     Examples
     --------
-    Wait for everybody who may still come this far, or a second:
+    Wait at most a second for all workers that can still complete this block:
 
     >>> import numpy as np
     >>> from hogshare import Plane, Until
@@ -45,8 +45,8 @@ class Until:
     def __post_init__(self) -> None:
         if not callable(self.holds):
             raise TypeError(
-                f"Until takes a function that says whether it holds, as in Until(lambda: ...); got "
-                f"{self.holds!r}."
+                "Until(holds=) must be a function without arguments that returns a bool, as in "
+                f"Until(lambda: ...); got {self.holds!r}."
             )
         if self.seconds is not None:
             ranges.not_negative(seconds=self.seconds)

@@ -228,7 +228,7 @@ class Edge:
         return self.posted - self.taken
 
     @property
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """Whether the writer may send another message."""
         return bool(edge_slots.find_slot(self._box, self._index) != NO_SLOT)
 

@@ -1,4 +1,4 @@
-"""The plane of centres that mirror each other, and what a run on it tells."""
+"""The plane of centres that mirror each other, and its report."""
 
 from hogshare.planes.mirrors.exchanges import Exchanges
 from hogshare.planes.mirrors.plane import Mirrors

@@ -1,27 +1,27 @@
 """One worker's part in its centre: add its change to the mirror, exchange with other centres.
 
-    fold    the worker's weighted change goes into the centre's mirror, and into the residual of
-            each edge; where all of a centre write one vector as they go, what has changed in it
-    take    what other centres have sent goes into the mirror, and into no residual but of those
-            whom it is passed on to
-    tick    when all of the centre's workers have passed a clock: what the filter lets through is
-            sent along each edge, with the clock; what an edge has no room for stays a residual
-    hold    until the slowest centre is near enough, and no parameter that is read next is blocked
+    fold    add the worker's weighted change to the centre's mirror and to each edge's residual; if
+            all workers of a centre write one vector directly, add the vector's change
+    take    add other centres' changes to the mirror, and to the residuals of the edges that
+            forward them only
+    tick    after all of the centre's workers have passed a clock, send the changes that pass the
+            filter along each edge, with the clock; changes beyond an edge's capacity stay residuals
+    hold    wait until the slowest centre is near enough, and no parameter read next is blocked
 
-All of it is done under the centre's lock, by whichever worker comes, in
-`hogshare.kernels.exchange.centre_exchange`; here is what that cannot do: wait, call the user's
-functions, hand messages to a transport. So an edge between two centres has one writer and one
-reader at a time.
+Any worker of the centre does all of it under the centre's lock, in
+`hogshare.kernels.exchange.centre_exchange`. This file waits, calls the user's functions, and hands
+messages to a transport, which kernels cannot do. An edge between two centres thus has one writer
+and one reader at a time.
 
-Who writes: the holder of a centre's lock the centre's rows of `mirror`, `total`, `staged`, `chosen`
-and `journal`, its clock, and of an edge that leaves it `residual`, `open`, `announced`, `notified`,
-`wanted`, `ease` and `sent`, of one that comes `got`, `blocked` and `heard`; a worker its own rows
-of `base`, `rounds`, `waits` and `holds`, and of `outer` while it holds the lock. Who reads: the
-same, and who waits the clocks. Who frees: the session's owner.
+Writers: the worker that has the centre's lock writes the centre's rows of `mirror`, `total`,
+`staged`, `chosen` and `journal`, its clock, `residual`, `open`, `announced`, `notified`, `wanted`,
+`ease` and `sent` of outgoing edges, and `got`, `blocked` and `heard` of incoming ones. A worker
+writes its own rows of `base`, `rounds`, `waits` and `holds`, and of `outer` while it has the lock.
+Readers are the writers; waiting workers also read the clocks. The session's owner frees the arrays.
 
-A holder that dies is found by who wants the lock, and what it was at is brought to its end by the
-journal (`hogshare.kernels.exchange.centre_edges`). A block whose change has not come into the
-mirror is lost, as with every plane.
+A worker that wants the lock finds a dead owner, and completes the owner's work from the journal
+(`hogshare.kernels.exchange.centre_edges`). A block is lost if its change is not in the mirror, as
+with every plane.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from hogshare.shm.mailbox import AT_ONCE, HEADER_BYTES, PLACE_BYTES
 if TYPE_CHECKING:
     from hogshare.shm.mailbox import RegisterEdge
 
-START_SECONDS = 5.0  # that the first to come wait for the others of their centre
-DUE_SLACK = 1e-4  # seconds after which what is due is surely seen
+START_SECONDS = 5.0  # that the first workers wait for the others of their centre
+DUE_SLACK = 1e-4  # seconds after which a due message is surely seen
 NO_BOUND = 1 << 40  # clocks
 FOLDS = {
     "sum": centre_edges.SUM,
@@ -53,18 +53,18 @@ FOLDS = {
 
 
 class CentreSettings(NamedTuple):
-    """What a worker needs of its plane.
+    """A plane's settings for one worker.
 
-    groups : int64 [n_workers], the centre of each, or the part of one
-    centre_of : of each part
-    overlay : who sends to whom, by mailbox, as centres, and what is passed on
-    fold : of `edges.SUM`, `WEIGHTED`, `MEAN` and `MOMENTUM`
+    groups : int64 [n_workers], the centre of each worker, or its part of one
+    centre_of : the centre of each part
+    overlay : sending and reading centre of each mailbox, and the edges that forward its messages
+    fold : `centre_edges.SUM`, `WEIGHTED`, `MEAN` or `MOMENTUM`
     per : blocks of a worker in a clock
     filter : which changes are sent
-    clock_difference : by which a centre may be ahead of the slowest
-    delay : seconds for which an edge may have no room before its reader is told to wait
+    clock_difference : clocks by which a centre may be ahead of the slowest
+    delay : seconds an edge may lack capacity before its reader must wait for the announced values
     queue : messages of an edge that may be under way; the last place is for announcements
-    ends_with : centres with which the run is over when they have died
+    ends_with : centres whose death ends the run
     """
 
     groups: np.ndarray
@@ -80,7 +80,7 @@ class CentreSettings(NamedTuple):
 
 
 def map_of(settings: CentreSettings, centre: int) -> centre_exchange.Map:
-    """Who is where, as a centre sees it."""
+    """Return a centre's map of workers, edges and other centres."""
     groups, overlay = settings.groups, settings.overlay
     n, sizes = int(groups.max()) + 1, np.bincount(groups)
     senders, readers = np.array(overlay.edges, np.int64).reshape(-1, 2).T.copy()
@@ -149,9 +149,9 @@ class Centre:
     # -- after a block
 
     def after_block(self) -> Generator[Until, bool, None]:
-        """Fold, exchange, wait, and go on from the mirror."""
+        """Fold, exchange, wait, and continue from the mirror."""
         if not self.has_begun:
-            # what one does while others start is no part of a clock: it would come all at once
+            # work done while others start belongs to no clock: all of it would be sent at once
             yield Until(self._all_have_started, START_SECONDS)
             self.has_begun = True
         self.at[centre_exchange.A_PHASE], self.at[centre_exchange.A_WHY] = (
@@ -169,7 +169,7 @@ class Centre:
                 raise
 
     def _go(self) -> int:
-        """Go on as far as kernels do."""
+        """Continue as far as kernels can; return what they need."""
         if self.s.ends_with:
             self._end_with_a_centre()
         home = self.home
@@ -178,7 +178,7 @@ class Centre:
         return int(centre_exchange.go(*where, *more))
 
     def _do(self, answer: int) -> None:
-        """What kernels have to be helped with; the centre's lock is held."""
+        """Do one task that kernels cannot do; the caller has taken the centre's lock."""
         home, at = self.home, self.at
         if answer == centre_exchange.ADOPT:
             home.adopt(self.book.mirror[self.number], self.book.base[self.me])
@@ -199,31 +199,31 @@ class Centre:
         )
 
     def _reads_announced(self) -> bool:
-        """Whether the worker's next block reads a value that is still to come."""
+        """Whether the worker's next block reads an announced value that has not come yet."""
         reads, book = self.home.reads, self.book
         if reads is None:
             return True
         return any(book.n_blocked[e] and book.blocked[e, reads].any() for e in self.map.into)
 
     def _end_with_a_centre(self) -> None:
-        """Raise if all workers of one have died that the run cannot do without."""
+        """Raise PlaneError if all workers of a centre in `ends_with` have died."""
         dead = self.home.table.dead
         for c in self.s.ends_with:
             if dead[self.members[c]].all():
                 name = self.s.centre_of[c]
                 raise PlaneError(
-                    f"Centre {name} has died, and with it ends the run: Mirrors(when_lost='end') "
-                    "says so, or others hear of each other through it, as by graph='all' they do "
-                    "not. resume= goes on from the run's last checkpoint."
+                    f"Centre {name} has died, which ends the run: Mirrors(when_lost='end') is set, "
+                    "or the centre is a hub between others (graph='all' has no hubs). Use resume= "
+                    "to continue from the run's last checkpoint."
                 )
 
     def _all_have_started(self) -> bool:
-        """Whether nobody of the centre is still to come."""
+        """Whether every worker of the centre has started or is gone."""
         table, mates = self.home.table, self.members[self.number]
         return bool((table.in_run | table.gone)[mates].all())
 
     def has_news(self) -> bool:
-        """Whether another pass may come to something."""
+        """Whether another pass may make progress."""
         home = self.home
         where = self.book, self.map, self.terms, home.box, home.progress
         return bool(centre_exchange.has_news(*where, self.me, self.at, home.opened))
@@ -231,12 +231,12 @@ class Centre:
     def _wait(self, why: int) -> Generator[Until, bool, None]:
         began = self.home.now()
         while not (yield Until(self.has_news, self._next_due())):
-            pass  # an emulated link has delivered, or somebody else has what it has delivered
+            pass  # an emulated link has delivered, or another worker has taken what it delivered
         self.arrays["waits"][self.me, why] += self.home.now() - began
         self.arrays["holds"][self.me, why] += 1
 
     def _next_due(self) -> float | None:
-        """Seconds until an emulated link delivers what is on its way here; None: nothing is."""
+        """Return the seconds until an emulated link's next delivery; None: nothing is under way."""
         due = [left for e in self.map.into if (left := self._box(e).due_in) is not None]
         return min(due) + DUE_SLACK if due else None
 

@@ -1,10 +1,10 @@
-"""Who sends to which centre, and what a centre passes on: each change comes to each centre once.
+"""Edges between centres, and what hubs forward: each change reaches each centre once.
 
-Where all send to all, nothing is passed on. Else centres form groups in which all send to all, and
-a centre that is in several, a hub, passes what comes in one on to the others (the overlay of Gaia,
-section 4.4). Groups that share hubs must not form a circle, or a change would come twice: of a
-graph that has one, a tree of its edges with the fewest hops from its middle is used, of which every
-edge is a group.
+In a complete graph, no centre forwards. Otherwise centres form groups in which all send to all. A
+centre in several groups, a hub, forwards the messages of one group to the others (the overlay of
+Gaia, section 4.4). Groups that share hubs must not form a cycle, or a change would arrive twice. A
+graph with such a cycle is replaced by a tree of its edges, with the fewest hops from its middle;
+each edge of the tree is a group.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from scipy.sparse import csgraph, csr_array
 
 
 class CentreOverlay(NamedTuple):
-    """Edges between centres, by sender, and what goes from one into the next.
+    """Edges between centres, sorted by sender, and the edges that forward their messages.
 
     edges : (from, to)
-    passes_on : of each edge, the edges that leave its reader and pass its messages on
+    passes_on : for each edge, the edges of its reader that forward its messages
     """
 
     edges: list[tuple[int, int]]
     passes_on: list[list[int]]
 
     def way(self, origin: int, to: int) -> tuple[int, int]:
-        """The edge by which changes of a centre come to another, and how many they go over."""
+        """Return the last edge of the path from `origin` to `to`, and its number of edges."""
         return _ways(self)[origin, to]
 
     @property
     def hubs(self) -> list[int]:
-        """Centres that pass something on."""
+        """Centres that forward messages."""
         return sorted({self.edges[e][1] for e, ways in enumerate(self.passes_on) if ways})
 
 
 def overlay_of(graph: np.ndarray) -> CentreOverlay:
-    """How centres of a graph hear of each other.
+    """Return the overlay of a graph of centres.
 
-    graph : bool array of shape (n, n), whose entry [i, j] says whether i sends to j
+    graph : bool array of shape (n, n); entry [i, j] says whether i sends to j
 
     Raises
     ------
     ValueError
-        If an edge goes one way only, or the graph is not connected.
+        If the graph is not connected.
 
     Examples
     --------
@@ -63,7 +63,8 @@ def _overlay_of(graph: bytes, n: int) -> CentreOverlay:
     linked = given | given.T
     if csgraph.connected_components(csr_array(linked), directed=False)[0] > 1:
         raise ValueError(
-            "the graph of the centres is not connected: some would never hear of the others."
+            "Mirrors(graph=) is not connected: some centres would never receive the others' "
+            "changes. Add edges, or use graph='all'."
         )
     groups = _blocks(linked)
     if not all(linked[np.ix_(one, one)].sum() == len(one) * (len(one) - 1) for one in groups):
@@ -80,7 +81,7 @@ def _overlay_of(graph: bytes, n: int) -> CentreOverlay:
 
 
 def _tree(linked: np.ndarray) -> list[tuple[int, int]]:
-    """Edges of a tree with the fewest hops from the centre that has the fewest to all others."""
+    """Return the edges of a breadth-first tree from the graph's middle centre."""
     hops = csgraph.shortest_path(csr_array(linked), unweighted=True, directed=False)
     middle = int(hops.max(axis=1).argmin())
     order, before = csgraph.breadth_first_order(csr_array(linked), middle, directed=False)
@@ -88,7 +89,7 @@ def _tree(linked: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _blocks(linked: np.ndarray) -> list[list[int]]:
-    """The parts of a connected graph that no single centre's absence takes apart."""
+    """Return a connected graph's blocks: parts that stay connected without any one centre."""
     n = len(linked)
     if n == 1:
         return []

@@ -1,9 +1,9 @@
-"""How many rows a clock has, where nobody says.
+"""The default number of rows in a clock.
 
-Weighted changes may be of thousands of rows (docs/exchange.md): a clock has so many that the
-exchange costs little, as far as there are four in an epoch, or two of rows like text; over links so
-many that it is worth its bytes and its latency. Plain sums overshoot where clocks are long: there
-the curvature and the steps at the run's end limit them.
+Weighted changes may cover thousands of rows (docs/exchange.md). A clock is long enough for a cheap
+exchange, and over links for its bytes and latency, with at least four clocks in an epoch, or two
+for rows like text. Plain sums overshoot with long clocks: the curvature and the steps at the run's
+end limit them.
 """
 
 from __future__ import annotations
@@ -23,38 +23,37 @@ if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem
 
 CLOCK_NS, NUMBER_NS = 100_000.0, 6.0  # of a clock, and of each number of the model and of messages
-EASY_SHARE = 10.0  # rows' time between two clocks, in clocks
+EASY_SHARE = 10.0  # rows' time between two clocks, in times of a clock's exchange
 LINK_SHARE = 1.5  # the same, in the time that a link needs for a clock's bytes
-CLOCKS_UNDER_WAY = 4  # while the last byte of one is still on its way, if rows allow
-FEWEST_OF_GRADIENTS, WAITS = 2, 4.0  # clocks in an epoch, and their seconds in those of a wait
+CLOCKS_UNDER_WAY = 4  # clocks that begin before a clock's last byte arrives, if rows allow
+FEWEST_OF_GRADIENTS, WAITS = 2, 4.0  # clocks in an epoch; a clock's seconds, in a wait's
 
 SAMPLE_ROWS = 512
 ITERATIONS = 15  # of the power method, which finds the largest eigenvalue to some per cent
-WAY = 4.0  # of the way to the optimum, that a clock of all other centres may go in one direction
+WAY = 4.0  # distances to the optimum that a clock of all other centres may move in one direction
 FEWEST_CLOCKS = 4  # in an epoch
-FEWEST_OF_RARE, RARE = 2, 0.01  # of rows that have so small a share of the features, or less
-FEWEST_ROWS = 4  # below which a clock is more work than its rows, and no objective is better
+FEWEST_OF_RARE, RARE = 2, 0.01  # clocks, for rows with at most this share of the features
+FEWEST_ROWS = 4  # with fewer, a clock is more work than its rows, and no objective is better
 
 
 def clock_rows(
     problem: RowProblem, late_step: float, n_rows: int, n_workers: int, n_centres: int
 ) -> int:
-    """Rows of a worker between two clocks.
+    """Return the rows of a worker between two clocks, for changes that are summed.
 
-    Along the direction in which the objective is curved most, a row moves a model that is far from
-    its optimum there by a share ``eta * h * lambda`` of the distance: the step, the loss's
-    curvature, and the largest eigenvalue of the mean of ``x x^T``. In a clock each worker moves by
-    as many times that as it has rows, and the changes of all centres are summed. So there are so
-    many rows that the other centres' workers move by four times the distance at most, with a step
-    as small as those at the end; at least `FEWEST_ROWS`. The factor is by experiment
-    (`docs/mirrors.md`).
+    Along the direction of largest curvature, a row moves a distant model by a share ``eta * h *
+    lambda`` of its distance to the optimum: the step, the loss's curvature, and the largest
+    eigenvalue of the mean of ``x x^T``. In a clock each worker moves by that share times its rows,
+    and the changes of all centres are summed. The rows are limited: the other centres' workers
+    move by four times the distance at most, with steps as small as at the run's end. The result is
+    at least `FEWEST_ROWS`. The factor is by experiment (`docs/mirrors.md`).
 
     late_step : step size at the end of the run
-    n_rows : that are trained on
+    n_rows : rows that are trained on
     """
     longest = max(1, n_rows // (n_workers * FEWEST_CLOCKS))
     per_row = late_step * problem.sharpness * largest_eigenvalue(problem)
-    others = max(1, n_workers - n_workers // n_centres)  # workers, of whom each adds as much
+    others = max(1, n_workers - n_workers // n_centres)  # workers, each of which adds the same
     wanted = WAY / (per_row * others) if per_row > 0.0 else longest
     return min(longest, max(FEWEST_ROWS, int(min(wanted, longest))))
 
@@ -62,10 +61,10 @@ def clock_rows(
 def weighted_rows(
     problem: RowProblem, n_rows: int, n_workers: int, degree: int, links: Sequence[Link] | None
 ) -> int:
-    """Rows of a worker between two clocks, where changes are weighted.
+    """Return the rows of a worker between two clocks, for weighted changes.
 
-    degree : edges that leave a centre, at most
-    links : of all edges; None: none is slow
+    degree : the largest number of edges that leave a centre
+    links : of all edges; None: no link is slow
     """
     is_rare = problem.nnz < RARE * problem.n_rows * problem.n_features
     fewest = FEWEST_OF_RARE if is_rare else FEWEST_CLOCKS
@@ -83,9 +82,9 @@ def weighted_rows(
 
 
 def rows_over(problem: GradientProblem, n_rows: int, n_workers: int, links: Sequence[Link]) -> int:
-    """Rows of a worker between two clocks over links, where steps are by a gradient.
+    """Return the rows of a worker between two clocks over links, for steps by a gradient.
 
-    So many as take four times as long as a whole message is under way, at most half an epoch's.
+    They take four times as long as a whole message is under way, and are at most half an epoch's.
     """
     size = mail_bytes(0, problem.n_params, problem.dtype.itemsize)
     under_way = max(link.latency + size / link.bandwidth for link in links)
@@ -94,7 +93,7 @@ def rows_over(problem: GradientProblem, n_rows: int, n_workers: int, links: Sequ
 
 
 def largest_eigenvalue(problem: RowProblem) -> float:
-    """Of the mean of ``x x^T``, by some of the rows, an intercept among the features."""
+    """Return that of the mean of ``x x^T``, from some rows, with the intercept as a feature."""
     rows, n = problem.rows, problem.n_rows
     some = np.linspace(0, n - 1, min(n, SAMPLE_ROWS)).astype(np.int64)
     if rows.width:

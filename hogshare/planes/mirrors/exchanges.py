@@ -1,4 +1,4 @@
-"""What a run on mirrored centres tells of their exchanges: plain data, taken when all is over."""
+"""The report of exchanges between mirrored centres: plain data, collected after the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CAUSES = ("clock", "values", "lock", "room")
 
 
 def course_of(spans: np.ndarray) -> dict[str, np.ndarray]:
-    """What `Exchanges.course` holds, of the counts of all centres by span: [SPANS, 4]."""
+    """Return `Exchanges.course`, from the counts of all centres by span: [SPANS, 4]."""
     used = spans[:, C_DENSE] > 0
     passed, changed, sent, dense = spans[used].T
     first = np.ceil(2.0 ** (np.flatnonzero(used) / SPANS_OF_DOUBLE)).astype(np.int64)
@@ -27,36 +27,36 @@ def course_of(spans: np.ndarray) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True)
 class Exchanges:
-    """What the centres of a run on `Mirrors` have sent each other.
+    """The messages between the centres of a run on `Mirrors`.
 
     Attributes
     ----------
     groups : int64 array of shape (n_workers,)
         The centre of each worker.
     edges : list of (int, int)
-        Which centre sends to which; one to itself, where its workers are at several sites, all that
-        those send each other.
+        Sending and reading centre of each edge. An edge from a centre to itself stands for all
+        messages between the sites of its workers.
     clocks : int64 array of shape (n_centres,)
-        How far each has come.
+        Clocks that each centre has completed.
     sent : int64 array of shape (n_edges, 3, 2)
-        Along each edge messages and bytes by kind: updates; short ones that name values to come;
-        those that tell of a clock and nothing else.
+        Messages and bytes along each edge, by kind: updates; short messages that announce values;
+        messages with a clock only.
     significant : int64 array of shape (n_centres, 2)
-        At clocks, changes that passed the filter, of how many.
+        At clocks, the number of changes that passed the filter, and of all changes.
     course : dict of str to array of shape (n_spans,)
-        The filter at work, over spans of clocks, each a quarter longer than the one before:
-        "clock", the span's first; "share", of the changes those that passed; "bytes", what all
-        centres have sent; "dense_bytes", what sending every change would have been.
+        The filter's effect over spans of clocks, each a quarter longer than the one before:
+        "clock", the span's first clock; "share", the share of changes that passed; "bytes", bytes
+        that all centres have sent; "dense_bytes", bytes that sending every change would have taken.
     small : int64 array of shape (n_centres, 2)
-        In blocks, changed numbers that changed by 1 % of their value at most, of how many (section
-        3 of the paper).
+        In blocks, the number of changes by at most 1 % of the value, and of all changes (section 3
+        of the paper).
     waits : float64 array of shape (n_workers, 4)
-        Seconds waited for a clock, for values that were named, for the centre's lock, and at an
-        epoch's end for room on an edge whose reader may wait.
+        Seconds waited for a clock, for announced values, for the centre's lock, and at an epoch's
+        end for capacity on an edge whose reader may wait.
     holds : int64 array of shape (n_workers, 4)
-        How often.
+        The number of these waits.
     passes : int64 array of shape (n_workers,)
-        How often values were named, and the next block read none of them.
+        How often values were announced, and the next block read none of them.
     disagreement : float
         Root mean square over centres of the distance between their mirror and the mean, before
         residuals are flushed.
@@ -91,10 +91,10 @@ class Exchanges:
         lost: np.ndarray,
         **more: Any,
     ) -> Exchanges:
-        """Of centres, by what is known of the parts of each at several sites.
+        """Combine the data of each centre's parts at several sites.
 
-        centre_of : of each part
-        lost : bool array of shape (n_parts,); a centre is, when all of its parts are
+        centre_of : the centre of each part
+        lost : bool array of shape (n_parts,); a centre is lost when all of its parts are
         """
         whose = np.asarray(centre_of)
         n = int(whose.max()) + 1
@@ -119,24 +119,24 @@ class Exchanges:
 
     @property
     def n_centres(self) -> int:
-        """How many centres there are."""
+        """The number of centres."""
         return len(self.clocks)
 
     @property
     def significant_share(self) -> float:
-        """Share of all changes at clocks that were sent."""
+        """The share of all changes at clocks that were sent."""
         passed, of = self.significant.sum(axis=0)
         return float(passed / max(1, of))
 
     @property
     def small_share(self) -> float:
-        """Share of all changes in blocks of at most 1 % of the value."""
+        """The share of all changes in blocks that were at most 1 % of the value."""
         small, of = self.small.sum(axis=0)
         return float(small / max(1, of))
 
     @property
     def traffic(self) -> Counted:
-        """Messages and bytes by kind, and of each kind by edge, as of `Report.traffic`."""
+        """Messages and bytes by kind, and by edge within a kind, as in `Report.traffic`."""
         return by_edge(KINDS, self.edges, self.sent)
 
     @property
@@ -146,7 +146,7 @@ class Exchanges:
         return int(self.sent[between, :, BYTES].sum())
 
     def facts(self) -> list[tuple[str, Any]]:
-        """Name and value of what a report's table says."""
+        """Return the names and values of the report's table."""
         waits = ", ".join(
             f"{cause} {seconds:.3g} s"
             for cause, seconds in zip(CAUSES, self.waits.sum(axis=0), strict=True)
@@ -176,7 +176,7 @@ class Exchanges:
         return figures.draw_edges(self.edges, sizes, ax)
 
     def plot_filter(self, ax: Any = None) -> Any:
-        """Draw which share of the changes, and of the bytes, was sent as the clocks went by.
+        """Draw the share of changes, and of bytes, that was sent over the clocks.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class Exchanges:
         return figures.draw_shares(course["clock"], shares, ax)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as data that JSON can hold."""
+        """Return all data as JSON types."""
         return {
             "n_centres": self.n_centres,
             "groups": self.groups.tolist(),

@@ -1,4 +1,4 @@
-"""Which worker belongs to which centre."""
+"""The centre of each worker."""
 
 from __future__ import annotations
 
@@ -11,37 +11,38 @@ from hogshare.system import ranges
 
 
 def check(centres: Any) -> None:
-    """Refuse what names no centres, before it is known how many workers there are."""
+    """Refuse values that name no centres, before the number of workers is known."""
     if ranges.is_integer(centres):
         if centres < 1:
             raise ValueError(f"centres must be at least 1; got {centres!r}.")
         return
     if isinstance(centres, str) or not isinstance(centres, Sequence | np.ndarray):
         raise ValueError(
-            "centres must be how many there are, or a list with the number of the centre of each "
-            f"worker, such as [0, 0, 1, 2]; got {centres!r}."
+            "centres must be the number of centres, or a list with the centre of each worker, such "
+            f"as [0, 0, 1, 2]; got {centres!r}."
         )
     listed = list(centres)
     if not listed or not all(ranges.is_integer(one) and one >= 0 for one in listed):
         raise ValueError(
-            f"a list of centres has the number of a centre, from 0, for each worker; got {listed}."
+            f"a list of centres must have one integer, from 0, for each worker; got {listed}."
         )
     missing = sorted(set(range(max(listed) + 1)) - set(listed))
     if missing:
         raise ValueError(
-            f"the list of centres goes up to {max(listed)}, and centre {missing[0]} has no worker."
+            f"centres={listed} names centres up to {max(listed)}, but centre {missing[0]} has no "
+            "worker: number the centres from 0 without gaps."
         )
 
 
 def groups_of(centres: Any, n_workers: int) -> np.ndarray:
-    """The centre of each worker: int64 of shape (n_workers,).
+    """Return the centre of each worker: int64 of shape (n_workers,).
 
-    A number of centres gets neighbours together, in parts that differ by a worker at most.
+    For a number of centres, neighbouring workers share a centre, and sizes differ by at most one.
 
     Raises
     ------
     ValueError
-        If there are fewer workers than centres, or a list is of another number of workers.
+        If there are fewer workers than centres, or a list has another number of workers.
 
     Examples
     --------
@@ -52,14 +53,15 @@ def groups_of(centres: Any, n_workers: int) -> np.ndarray:
     if ranges.is_integer(centres):
         if n_workers < centres:
             raise ValueError(
-                f"{centres} centres need a worker each, and the run has {n_workers}: give "
-                f"n_workers={centres} or more, or fewer centres."
+                f"centres={centres} needs at least a worker for each centre; the run has "
+                f"n_workers={n_workers}: set n_workers={centres} or more, or fewer centres."
             )
         sizes = [len(part) for part in np.array_split(np.arange(n_workers), centres)]
         return np.repeat(np.arange(centres), sizes)
     found = np.asarray(list(centres), np.int64)
     if len(found) != n_workers:
         raise ValueError(
-            f"centres names the centre of {len(found)} workers, and the run has {n_workers}."
+            f"centres names the centre of {len(found)} workers, but the run has {n_workers}: give "
+            "one entry for each worker."
         )
     return found

@@ -1,7 +1,7 @@
-"""Mirrored centres: in each a whole model, and between them what matters (Gaia).
+"""Mirrored centres: each has a whole model, and sends the others significant changes (Gaia).
 
-Who writes and reads the arrays, in which order, and what becomes of a worker that dies:
-`hogshare.planes.mirrors.centre`. Who frees: the session's owner.
+`hogshare.planes.mirrors.centre` says which worker writes and reads which array, in which order, and
+how a worker's death is handled. The session's owner frees the arrays.
 """
 
 from __future__ import annotations
@@ -32,118 +32,117 @@ from hogshare.shm.spacing import PAIR
 from hogshare.system import ranges
 
 LEAST_QUEUE = 2
-MOST_QUEUE = (
-    10  # of "auto": each message is a vector, and a busy edge adds up what it has no room for
-)
+# of "auto": each message is a vector, and an edge without capacity adds its changes up
+MOST_QUEUE = 10
 CHECKPOINTED = ("mirror", "total", "got", "first", "base", "outer", "clock", "before", "lost")
 
 
 @dataclass(frozen=True, eq=False)
 class Mirrors(Plane):
-    """Centres that have a whole model each, and send each other the changes that matter.
+    """Centres that have a whole model each, and send each other the significant changes.
 
-    Workers belong to centres. Inside a centre they share its *mirror*, as `inside` says. Between
-    centres, which may be far from each other,
-    goes what passes the significance filter; the rest stays a *residual*, applied here and not
-    sent, until it has grown. `barrier` of `solve` holds among the workers of a centre.
+    Workers belong to centres. The workers of a centre share its *mirror*, as `inside` says. Centres
+    may be far from each other, and send only changes that pass the significance filter. Other
+    changes stay a *residual*, which is applied locally and not sent until it has grown. The
+    `barrier` of `solve` applies to the workers of each centre.
 
     Parameters
     ----------
     centres : int or list of int, default=3
-        How many there are, with neighbouring workers in each, or the centre of each worker, such as
-        [0, 0, 1, 2]. Between ranks that share no memory a centre may be at several: a part of it at
-        each, with the mirror whole; parts send each other every change, and the first of them what
-        matters to other centres.
+        The number of centres, each of neighbouring workers; or the centre of each worker, such as
+        [0, 0, 1, 2]. If ranks share no memory, a centre may span several of them: each has a part
+        of the centre with a whole mirror. Parts send each other every change, and the first part
+        sends other centres the significant ones.
     inside : Shared, default=Shared()
         How workers of a centre share its mirror. ``Shared()``: each has a copy, adds its change to
-        the mirror after a clock's rows, and goes on from there; ``Shared(exchange=100)``: after so
-        many rows. ``Shared(exchange=None)``: all read and write it as they go, without locks, and
-        ``adds`` is the plane's. With one centre the run is on this plane alone.
+        the mirror after a clock's rows, and continues from the sum; ``Shared(exchange=100)``: after
+        100 rows. ``Shared(exchange=None)``: all read and write the mirror directly, without locks,
+        and with this plane's ``adds``. A run with one centre uses this plane alone.
     fold : {"weighted", "momentum", "sum", "mean"}, default="weighted"
-        What is made of the changes of several workers that begin at about the same vector.
-        "weighted": each number's change counts by the curvature, the step and the rows that it is
-        of (docs/exchange.md), at its sender as at all readers: added where workers' steps have
-        nothing to do with each other, averaged where each alone comes to the optimum. Of a
-        problem by a gradient "momentum" where a clock has several steps, and where it is one step
-        the sum, or a weight by the problem's own `curvature`. "momentum": divided by the number P
-        of workers, with Nesterov's momentum of 1 - 1/P, so that in the long run each change counts
-        once, and where each worker alone comes to the optimum two clocks come to it; the mean
-        where a centre may be ahead, or hears of others through a hub. "sum": added up, as in the
-        paper; where clocks are long that overshoots. "mean": divided by the number of workers.
+        How to combine the changes of several workers that begin at about the same vector.
+        "weighted": each number's change is weighted by its curvature, step and rows
+        (docs/exchange.md), equally at its sender and at all readers. Changes are added where
+        workers' steps are independent, and averaged where each worker alone reaches the optimum. A
+        problem by a gradient uses "momentum" if a clock has several steps; if a clock is one step,
+        it uses the sum, or weights by the problem's own `curvature`. "momentum": changes are
+        divided by the number P of workers, with Nesterov's momentum of 1 - 1/P. In the long run
+        each change counts once; where each worker alone reaches the optimum, two clocks reach it.
+        It is the mean if a centre may be ahead, or hears of others through a hub. "sum": changes
+        are added, as in the paper; with long clocks that overshoots. "mean": changes are divided by
+        the number of workers.
     every : "auto" or int, default="auto"
-        Rows of a worker in a clock, after which its centre sends: whole blocks, as of `Replicas`,
-        and of rows of its own no more than an epoch has. "auto"
-        (`hogshare.planes.mirrors.clock_rows`): of weighted changes so many that a clock costs a
-        tenth of its rows' time, and is worth its bytes on the links, at least four in an epoch; of
-        sums so few that they do not overshoot; by a gradient a block, and of mini-batches over
-        links so many rows as take four times as long as a message is under way, at most half an
-        epoch's: the gradient is tried and timed, so that the bits of a run depend on the machine.
+        Rows of a worker in a clock, after which its centre sends: whole blocks, as in `Replicas`;
+        with rows of its own, at most an epoch's. "auto" (`hogshare.planes.mirrors.clock_rows`): for
+        weighted changes, a clock costs a tenth of its rows' time and is worth its bytes on the
+        links, with at least four clocks in an epoch; for sums, few enough rows not to overshoot; by
+        a gradient, a block. Mini-batches over links take four times as long as a message is under
+        way, at most half an epoch: the gradient is timed, so a run's bits depend on the machine.
     significance : {"relative", "absolute"} or callable, default="relative"
-        Which changes are sent. "relative": ``abs(residual / value) > threshold``, and all of a
-        value of 0; "absolute": ``abs(residual) > threshold``; or a function
+        Which changes are sent. "relative": ``abs(residual / value) > threshold``, and every change
+        of a value of 0; "absolute": ``abs(residual) > threshold``; or a function
         ``(residual, value, t) -> bool array`` of arrays of shape (n_params,) and the clock, from 1,
         NumPy's or compiled by Numba.
     threshold : float or array of shape (n_params,), default=0.01
-        One for each parameter, coefficients feature by feature and then intercepts, where parts of
-        the model have their own. 0: every change is sent; infinity: none is, which takes
-        ``flush=False``, since what centres have learnt alone does not add up.
+        One number, or one for each parameter: coefficients feature by feature, then intercepts. 0:
+        every change is sent. Infinity: no change is sent, which needs ``flush=False``, since models
+        that centres have learnt alone do not add up.
     decay : {"sqrt", None} or callable, default="sqrt"
-        The threshold at clock t is divided by its root, stays, or is multiplied by ``decay(t)``, a
-        finite number of at least 0.
+        "sqrt": the threshold is divided by the root of clock t. None: it is constant. A function:
+        it is multiplied by ``decay(t)``, a finite number of at least 0.
     soft : float or None, default=None
-        A smaller threshold, to which an edge comes down by steps while its link has room at once,
-        and from which it goes back to `threshold` while it has not.
+        A smaller threshold. An edge approaches it by steps while its link has capacity at once, and
+        returns to `threshold` while it has not.
     clock_difference : int or float, default=0
-        A centre that is more clocks ahead of the slowest waits. Infinity: it never does. Above 0
-        nobody waits at an epoch's end, where workers have rows of their own, and changes that are
-        late count less: what that saves in waiting it costs in progress.
+        A centre that is more clocks ahead of the slowest one waits. Infinity: it never waits. Above
+        0, workers with rows of their own do not wait at an epoch's end, and late changes count
+        less: the run waits less and progresses less per epoch.
     delay : float, default=0.1
-        Seconds for which changes may wait for room on an edge. Then a short message names them, and
-        who reads one of them in the other centre waits for its value (the selective barrier).
+        Seconds for which changes may wait for capacity on an edge. Then a short message names them,
+        and a worker of the other centre that reads one waits for its value (the selective barrier).
     queue : "auto" or int, default="auto"
-        Messages of an edge that may be under way, the last of them such a short one. "auto": the
-        clock difference and 2, at most 10.
+        Messages of an edge that may be under way, the last one such a short message. "auto": the
+        clock difference plus 2, at most 10.
     graph : str, array, networkx graph or callable, default="all"
-        Which centres send to each other: "all", "star", "hubs" or any other of `hogshare.topology`
-        that is connected. A centre that others hear of each other through, a hub, adds up what
-        comes and passes it on, so that each change comes to each centre once
-        (`hogshare.planes.mirrors.centre_overlay`); a circle is opened: of a ring one link is not
-        used.
+        Which centres send to each other: "all", "star", "hubs" or another connected graph of
+        `hogshare.topology`. A hub, a centre through which others hear of each other, adds up the
+        changes that it receives and forwards them. Each change reaches each centre once
+        (`hogshare.planes.mirrors.centre_overlay`); a cycle is opened: one link of a ring is unused.
     links : str, path or list of list of Link, default=None
         How far centres are from each other: "lan", "wan", "slowest" or "regions"
         (`hogshare.links.preset`), a JSON file (`hogshare.links.read`), or entry [i][j] from centre
-        i to centre j. Between workers of one machine they are emulated: what is sent is seen when a
-        link would have brought it. A `Simulator` has them in place of its network's. None: mail is
-        there at once, or as the simulator's network says.
+        i to centre j. Between workers of one machine links are emulated: a message is visible when
+        its link would have delivered it. A `Simulator` uses them instead of its network's links.
+        None: mail arrives at once, or as the simulator's network says.
     when_lost : {"go on", "end"}, default="go on"
-        What becomes of the run when all workers of a centre have died. "go on": it is left out,
-        with what it had not sent; `Report.exchanges` names it. "end": with a PlaneError that does;
-        from a checkpoint the run can be resumed.
+        How the run continues when all workers of a centre have died. "go on": the centre is left
+        out, with its unsent changes; `Report.exchanges` names it. "end": the run raises a
+        PlaneError that names it, and can be resumed from a checkpoint.
     flush : bool, default=True
-        Whether the model at the end has all residuals, so that all mirrors are one. False: it is
-        the mean of the mirrors, and the report says how far they are apart.
+        Whether the final model contains all residuals, which makes all mirrors equal. False: it is
+        the mean of the mirrors, and the report has their distance from it.
     rows : {"share", "claimed"}, default="share"
-        As of `Replicas`: rows of a worker's own, or blocks of all rows.
+        As in `Replicas`: rows of a worker's own, or blocks claimed from all rows.
 
     parts : tuple of int, default=None
-        The centre of each part, set where centres are at several ranks.
+        The centre of each part, set if a centre spans several ranks.
 
     Notes
     -----
     Source: Hsieh et al. 2017 (Gaia, approximate synchronous parallel), section 4 and theorem 1, and
     the authors' code for index and value pairs or the dense block, whichever is shorter.
-    Departures: changes are weighted (``fold="sum"`` is the paper's); each edge has residuals of its
-    own, so that a slow link holds up nobody else, and what it has no room for is added up instead
-    of queued; clocks are of a centre and go with its messages, which are a header where nothing is
-    to be sent.
+    Departures: changes are weighted (``fold="sum"`` is the paper's). Each edge has residuals of its
+    own: a slow link delays no other edge, and changes that exceed its capacity are added up instead
+    of queued. A clock belongs to a centre and is sent with its messages; a message without changes
+    is a header.
 
-    For each parameter, exactly: what an edge was sent and its residual are weight times the changes
-    of the centre's workers, and what it passes on. A centre has two vectors, one for each edge that
-    leaves it and one for each that comes; a worker has two, and with momentum three.
+    For each parameter, exactly: the changes sent along an edge plus its residual equal the weighted
+    changes of the centre's workers plus the changes that the centre forwards along it. A centre has
+    two vectors, plus one for each outgoing and one for each incoming edge; a worker has two, and
+    three with momentum.
 
-    With ``fold="sum"``, a worker in each centre, ``threshold=0`` and ``clock_difference=0`` a run
-    has the bits of ``Replicas("all", send="change", fold="sum")`` with the same `every`; with one
-    centre those of the plane inside.
+    With ``fold="sum"``, one worker in each centre, ``threshold=0`` and ``clock_difference=0`` a run
+    has the bits of ``Replicas("all", send="change", fold="sum")`` with the same `every`; a run with
+    one centre has the bits of the plane inside.
 
     Examples
     --------
@@ -212,7 +211,7 @@ class Mirrors(Plane):
 
     @property
     def settled(self) -> Plane:
-        """With one centre nothing is sent: the plane inside it."""
+        """The plane inside, for one centre, which sends nothing; else this plane."""
         one = self.centres == 1 if ranges.is_integer(self.centres) else max(self.centres) == 0
         return self.inside if one else self
 
@@ -222,19 +221,19 @@ class Mirrors(Plane):
         return self.fold == "weighted"
 
     def fitted(self, problem: Any, n_rows: int, n_workers: int) -> Plane:
-        """With a queue that is chosen."""
+        """Return the plane with a chosen queue."""
         if not _is_auto(self.queue):
             return self
         return replace(self, queue=int(min(MOST_QUEUE, self.clock_difference + 2)))
 
     def by_steps(self, block_rows: int, step_rows: int) -> Plane:
-        """With momentum in place of weights, if a clock has several steps."""
+        """Return the plane with momentum instead of weights, if a clock has several steps."""
         rows = block_rows if self.every == "auto" else max(block_rows, int(self.every))
         is_weighted = self.fold == "weighted" and rows > step_rows
         return replace(self, fold="momentum") if is_weighted else self
 
     def _clock_rows(self, problem: Any, n_rows: int, n_workers: int) -> int:
-        """Rows of a clock whose changes are weighted."""
+        """Return the rows of a clock whose changes are weighted."""
         if self.every != "auto":
             return int(self.every)
         overlay = self._overlay(n_workers)
@@ -245,12 +244,12 @@ class Mirrors(Plane):
 
     @property
     def is_by_mail(self) -> bool:
-        """Whether centres may be far from each other: what goes between them is mail."""
+        """True: centres may be far from each other, and exchange mail only."""
         return True
 
     @property
     def is_direct(self) -> bool:
-        """Whether the workers of a centre read and write its mirror as they go."""
+        """Whether the workers of a centre read and write its mirror directly."""
         return self.inside.is_lock_free
 
     def mode(self, n_workers: int) -> int:
@@ -268,23 +267,23 @@ class Mirrors(Plane):
 
     @property
     def goes_on(self) -> bool:
-        """Whether workers wait for clocks only, and not for the ends of epochs."""
+        """Whether workers wait for clocks only, not at epoch barriers."""
         return self.clock_difference > 0
 
     @property
     def users(self) -> tuple[Any, ...]:
-        """What of it is the user's, whose code travels with it."""
+        """The user's functions, whose code is sent to the ranks with the plane."""
         return tuple(f for f in (self.significance, self.decay, self.graph) if callable(f))
 
     def groups(self, n_workers: int) -> np.ndarray | None:
-        """The centre of each worker."""
+        """Return the centre of each worker; None: there is one centre."""
         found = groups_of(self.centres, n_workers)
         return found if found.any() else None
 
     def rows_of_block(
         self, problem: Any, n_rows: int, n_workers: int, late_step: float
     ) -> int | None:
-        """Rows between two clocks, or between two exchanges in a centre."""
+        """Return the rows between two clocks, or between two exchanges in a centre."""
         if self.inside.exchange not in (None, "auto"):
             return int(self.inside.exchange)
         if self.every != "auto":
@@ -296,16 +295,16 @@ class Mirrors(Plane):
         return self._clock_rows(problem, n_rows, n_workers)
 
     def rows_worth_a_link(self, problem: Any, n_rows: int, n_workers: int) -> int | None:
-        """Rows of a clock that is worth what links take for it."""
+        """Return the rows of a clock that is worth its time on the links; None: any number."""
         links = self.edge_links(n_workers)
         if self.every != "auto" or not links:
             return None
         return rows_over(problem, n_rows, n_workers, links)
 
     def over_sites(self, site_of: np.ndarray) -> Plane:
-        """With a part of a centre at each site that it has workers at.
+        """Return the plane with a part of a centre at each site of its workers.
 
-        Parts of a centre send each other every change; the first of them is the hub to others.
+        Parts of a centre send each other every change; the first part is the hub to other centres.
         """
         groups = groups_of(self.centres, len(site_of))
         pairs, part_of = np.unique(np.stack([groups, site_of]), axis=1, return_inverse=True)
@@ -320,12 +319,12 @@ class Mirrors(Plane):
         return replace(self, centres=part_of.reshape(-1).tolist(), graph=graph, parts=parts)
 
     def check_blocks(self, block_rows: int, own_rows: int) -> None:
-        """Refuse blocks of which `every` is no multiple."""
+        """Refuse blocks that do not divide `every`."""
         intervals.check(self.every, block_rows, own_rows)
 
     @property
     def least_workers(self) -> int:
-        """How many workers a run needs at least."""
+        """The least number of workers of a run."""
         return int(self.centres) if ranges.is_integer(self.centres) else len(self.centres)
 
     # -- centres and edges
@@ -334,13 +333,16 @@ class Mirrors(Plane):
         return int(groups_of(self.centres, n_workers).max()) + 1
 
     def _centre_of(self, n_workers: int) -> tuple[int, ...]:
-        """The centre of each part; most are whole."""
+        """Return the centre of each part; a part usually is a whole centre."""
         return self.parts or tuple(range(self._n_centres(n_workers)))
 
     def _graph(self, n_centres: int) -> np.ndarray:
         graphs = topology.graphs_of(self.graph, n_centres)
         if len(graphs) > 1:
-            raise ValueError("centres have one graph: a list of several is for Replicas.")
+            raise ValueError(
+                f"Mirrors(graph=) must be one graph; got a list of {len(graphs)}. A list of graphs "
+                "is for Replicas."
+            )
         return graphs[0]
 
     def _overlay(self, n_workers: int) -> CentreOverlay:
@@ -350,17 +352,17 @@ class Mirrors(Plane):
         return self._overlay(n_workers).edges
 
     def edges(self, n_workers: int) -> list[tuple[int, int]]:
-        """Edges between centres, as ones between the first workers of both."""
+        """Return the edges between centres, as edges between their first workers."""
         first = np.unique(groups_of(self.centres, n_workers), return_index=True)[1]
         return [(int(first[i]), int(first[j])) for i, j in self._edges_of_centres(n_workers)]
 
     def edge_links(self, n_workers: int) -> list[Link] | None:
-        """The link of each edge between centres.
+        """Return the link of each edge between centres.
 
         Raises
         ------
         ValueError
-            If they are of another number of centres, or one never delivers anything.
+            If the links are for another number of centres, or a link never delivers anything.
         """
         if self.links is None:
             return None
@@ -379,7 +381,7 @@ class Mirrors(Plane):
     # -- arrays
 
     def arrays(self, n_params: int, n_workers: int) -> Shapes:
-        """Of each centre, of each edge and of each worker; see `centre`."""
+        """Return the arrays of centres, edges and workers; see `centre`."""
         self._filter().check_size(n_params)
         n, e, word = self._n_centres(n_workers), len(self.edges(n_workers)), PAIR // 8
         degree = max(0, *np.bincount([sender for sender, _ in self._edges_of_centres(n_workers)]))
@@ -420,7 +422,7 @@ class Mirrors(Plane):
         }
 
     def owners(self, n_workers: int) -> dict[str, np.ndarray]:
-        """Of a centre, and of an edge's ends, the first worker; of a worker, that one."""
+        """Return the owner of each row: a centre's or edge end's first worker, or the worker."""
         first = np.unique(groups_of(self.centres, n_workers), return_index=True)[1]
         senders, readers = np.array(self.edges(n_workers)).T
         return {
@@ -431,7 +433,7 @@ class Mirrors(Plane):
         }
 
     def checkpointed_owners(self, n_workers: int) -> dict[str, np.ndarray]:
-        """What readers have got, what workers' changes count from, and centres' clocks before."""
+        """Return the owners of received sums, workers' bases and centres' earlier clocks."""
         first = np.unique(groups_of(self.centres, n_workers), return_index=True)[1]
         readers = np.array(self.edges(n_workers))[:, 1]
         return {
@@ -441,18 +443,18 @@ class Mirrors(Plane):
         }
 
     def begin(self, arrays: Mapping[str, np.ndarray], vector: np.ndarray) -> None:
-        """Have all mirrors, and all workers, begin with the run's vector."""
+        """Set all mirrors and all workers' bases to the run's first vector."""
         for name in ("first", "mirror", "base"):
             arrays[name][:] = vector
 
     def adopts(self, me: int, arrays: Mapping[str, np.ndarray]) -> bool:
-        """No: who joins late begins where its changes count from, and soon has the mirror."""
+        """Return False: a late worker begins at its base, and soon has the mirror."""
         return False
 
     def resume(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Have what was under way, and not taken, be residuals again; no clock has been told.
+        """Make changes under way residuals again; no centre knows another's clock.
 
-        Where a centre had died all begin with the others' model, which nothing is owed to.
+        If a centre had died, all begin with the survivors' model, and owe each other nothing.
         """
         if arrays["lost"].any():
             self.begin(arrays, self._others_model(arrays))
@@ -466,27 +468,27 @@ class Mirrors(Plane):
                 if edge in ways:
                     residual += arrays["got"][come]
             arrays["residual"][edge] = residual
-        if not self.shares_rows:  # else workers' clocks go on, and centres' with them
+        if not self.shares_rows:  # with shares, workers' clocks continue, and so do centres'
             arrays["before"][:] += arrays["clock"]
         arrays["clock"][:] = 0
 
     def bury(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
         """Note which centres have died."""
         alive = np.bincount(groups_of(self.centres, len(dead)), ~dead) > 0
-        arrays["lost"][:] = ~alive & alive.any()  # of all, the model is what they have left
+        arrays["lost"][:] = ~alive & alive.any()  # if all died, all mirrors still make the model
 
     def agree(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
-        """Have all mirrors the same of what a centre that has died had sent: the mean.
+        """Give all mirrors the same sum of a dead centre's changes: the mean of the received ones.
 
-        Else they would stay apart by that, and what each learns with them. Where a centre's workers
-        write its mirror as they go, nobody moves it.
+        Otherwise mirrors, and later changes, would differ by that for good. A mirror that workers
+        write directly is not moved.
         """
         self.bury(arrays, dead)
         if self.is_direct or not arrays["lost"].any():
             return
-        overlay, there = self._overlay(len(dead)), arrays["lost"] == 0
-        for lost in np.flatnonzero(~there):
-            come = [e for e, (a, b) in enumerate(overlay.edges) if a == lost and there[b]]
+        overlay, alive = self._overlay(len(dead)), arrays["lost"] == 0
+        for lost in np.flatnonzero(~alive):
+            come = [e for e, (a, b) in enumerate(overlay.edges) if a == lost and alive[b]]
             mean = arrays["got"][come].mean(axis=0) if come else 0.0
             for edge in come:
                 change = mean - arrays["got"][edge]
@@ -497,14 +499,14 @@ class Mirrors(Plane):
                     arrays["open"][way] = centre_edges.OPEN
 
     def finish(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """The run is over: residuals are flushed."""
+        """Mark the run as over, for the model to contain all residuals."""
         arrays["over"][0] = 1
         arrays["owed"][:] = arrays["residual"].any(axis=1)
 
     def model(self, homes: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The mean of the mirrors; at the end what all are when residuals have come everywhere.
+        """Return the mean of the mirrors; at the end, every mirror with all residuals applied.
 
-        A centre that has died counts by what it had sent.
+        A dead centre counts by the changes that it had sent.
         """
         if arrays["lost"].any():
             return self._others_model(arrays)
@@ -513,26 +515,26 @@ class Mirrors(Plane):
         return np.asarray(arrays["mirror"].mean(axis=0))
 
     def _others_model(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Without centres that have died: the mean of the others' mirrors, flushed at the end.
+        """Return the mean of the surviving centres' mirrors, flushed at the end.
 
-        What a dead one had sent is in the others' mirrors, in some more than in others.
+        Survivors may have received different parts of a dead centre's changes.
         """
-        there = arrays["lost"] == 0
+        alive = arrays["lost"] == 0
         if not (arrays["over"][0] and self.flush):
-            return np.asarray(arrays["mirror"][there].mean(axis=0))
-        found = arrays["first"] + arrays["total"][there].sum(axis=0)
-        for dead in np.flatnonzero(~there):
+            return np.asarray(arrays["mirror"][alive].mean(axis=0))
+        found = arrays["first"] + arrays["total"][alive].sum(axis=0)
+        for dead in np.flatnonzero(~alive):
             come = [
                 arrays["got"][edge]
                 for edge, (sender, to) in enumerate(self._edges_of_centres(len(arrays["rounds"])))
-                if sender == dead and there[to]
+                if sender == dead and alive[to]
             ]
             if come:
                 found += np.mean(come, axis=0)
         return np.asarray(found)
 
     def _is_owed(self, arrays: Mapping[str, np.ndarray]) -> bool:
-        """Whether a change of some centre is not in every mirror."""
+        """Whether some mirror lacks a change of some centre."""
         posted = arrays["sent"][:, :, centre_exchange.MESSAGES].sum(axis=1)
         return bool(arrays["owed"].any() or (arrays["got_number"] != posted).any())
 
@@ -542,7 +544,7 @@ class Mirrors(Plane):
         return significance.Filter(self.significance, self.threshold, self.decay, self.soft)
 
     def after_block(self, home: Any) -> Generator[Any, bool, None]:
-        """Exchange with the centre, and by it with the others."""
+        """Exchange with the own centre, and through it with the others."""
         if home.attached is None:
             home.attached = Centre(home, self._settings(home))
         yield from home.attached.after_block()
@@ -565,23 +567,24 @@ class Mirrors(Plane):
         )
 
     def remark(self, arrays: Mapping[str, np.ndarray]) -> str | None:
-        """What a run has to be warned of, of which nothing was significant."""
+        """Return a warning for a run without any significant change; None: no warning."""
         passed, of = arrays["course"][:, :, : centre_exchange.C_BYTES].sum(axis=(0, 1))
         if not self.flush or passed or not of:
             return None
         return (
-            "No change was significant, and at the end the model is the sum of what each centre "
-            "has learnt by itself: lower the threshold, or take flush=False for the mean."
+            f"No change was significant with threshold={self.threshold!r}, and the final model is "
+            "the sum of what each centre has learnt by itself: lower the threshold, or set "
+            "flush=False for the mean."
         )
 
     def kind_of(self, round: int, n_places: int, n_dense: int) -> str:
-        """Whether a message names values to come, or has some, or a clock alone."""
+        """Return a message's kind: it names values to come, has values, or only a clock."""
         if round % centre_exchange.KINDS_OF_ROUND:
             return KINDS[centre_exchange.BARRIER]
         return KINDS[centre_exchange.UPDATE if n_places + n_dense else centre_exchange.CLOCK]
 
     def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Exchanges:
-        """What its centres have sent, and for what its workers have waited."""
+        """Return the centres' traffic and the workers' waits."""
         mirror = arrays["mirror"][arrays["lost"] == 0]
         away = mirror - mirror.mean(axis=0)
         return Exchanges.of_parts(

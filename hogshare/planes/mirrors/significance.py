@@ -14,7 +14,7 @@ KINDS = ("relative", "absolute")
 
 
 def check(significance: Any, threshold: Any, decay: Any, soft: Any, flush: bool) -> None:
-    """Refuse what is no filter, and one that lets nothing pass until all is flushed at once."""
+    """Refuse invalid filters, and a filter that passes nothing before all is flushed at once."""
     if not (callable(significance) or (isinstance(significance, str) and significance in KINDS)):
         raise ValueError(
             "significance must be 'relative', 'absolute' or a function (residual, value, t) -> "
@@ -34,19 +34,19 @@ def check(significance: Any, threshold: Any, decay: Any, soft: Any, flush: bool)
         ranges.not_negative(soft=soft)
         if soft > values.min():
             raise ValueError(
-                f"soft must be at most threshold ({values.min():g}), whose place it takes while a "
+                f"soft must be at most threshold ({values.min():g}), which it replaces while a "
                 f"link is idle; got {soft!r}."
             )
 
     if soft is not None and np.isinf(values).any():
         raise ValueError(
-            "soft lies a share of the way below threshold, which has to be finite for it; got "
+            f"soft={soft!r} needs a finite threshold, because an edge moves between the two; got "
             f"threshold={threshold!r}."
         )
     if flush and not callable(significance) and np.isinf(values).any():
         raise ValueError(
             "threshold=inf sends nothing, and flush=True would add up at the end what each centre "
-            "has learnt by itself: take a finite threshold, or flush=False for the mean of the "
+            "has learnt by itself: set a finite threshold, or flush=False for the mean of the "
             "centres' models."
         )
 
@@ -61,7 +61,7 @@ def _are_numbers(value: Any) -> bool:
 class Filter:
     """The filter of a run.
 
-    significance, threshold, decay, soft : as of `Mirrors`
+    significance, threshold, decay, soft : as in `Mirrors`
     """
 
     def __init__(self, significance: Any, threshold: Any, decay: Any, soft: float | None) -> None:
@@ -69,19 +69,18 @@ class Filter:
         self._hard = np.asarray(threshold, float)
 
     def check_size(self, n_params: int) -> None:
-        """Refuse thresholds of another number of parameters, and a decay that is none."""
+        """Refuse thresholds for another number of parameters, and an invalid decay."""
         self._factor(1)
         if self._hard.ndim and len(self._hard) != n_params:
             raise ValueError(
-                f"threshold has {len(self._hard)} entries, and the model {n_params} parameters: "
-                "coefficients feature by feature, then intercepts."
+                f"threshold has {len(self._hard)} entries, but the model {n_params} parameters: "
+                "give one for each, coefficients feature by feature, then intercepts."
             )
 
     def numbers(self) -> tuple[int, np.ndarray, float, bool]:
-        """What `hogshare.kernels.exchange.centre_exchange.CentreTerms` has of it: kind, hard, soft
-        and falls.
+        """Return kind, hard, soft and falls of `kernels.exchange.centre_exchange.CentreTerms`.
 
-        Where a function of the user's has a say the kind is `edges.GIVEN`, and `mask` is asked.
+        The kind is `centre_edges.GIVEN` for a user's function; then `mask` is called.
         """
         soft = float("nan") if self._soft is None else float(self._soft)
         kind = centre_edges.ABSOLUTE if self._significance == "absolute" else centre_edges.RELATIVE
@@ -90,14 +89,14 @@ class Filter:
         return kind, np.atleast_1d(self._hard), soft, self._decay is not None
 
     def mask(self, residual: np.ndarray, value: np.ndarray, t: int, ease: float) -> np.ndarray:
-        """Which changes are significant at clock t, from 1.
+        """Return which changes are significant at clock t, from 1.
 
-        residual, value : shape (n_params,), what has not been sent, and the mirror
+        residual, value : shape (n_params,), the unsent changes, and the mirror
         ease : share of the way from the hard threshold, 0, to the soft one, 1
 
-        Returns bools of shape (n_params,): a parameter that has not changed is never significant.
+        Returns bools of shape (n_params,): an unchanged parameter is never significant.
 
-        Raises PlaneError: if a function of the user's raises, or answers anything else.
+        Raises PlaneError: if a user's function raises, or returns another type.
         """
         changed = residual != 0.0
         if callable(self._significance):
@@ -106,7 +105,7 @@ class Filter:
         far: np.ndarray
         if self._significance == "absolute":
             far = np.abs(residual) > limit
-        else:  # of a value of 0 everything is, unless nothing ever is
+        else:  # of a value of 0 every change is significant, unless the threshold is infinite
             far = np.abs(residual) > limit * np.abs(np.where(np.isinf(limit), 1.0, value))
         return changed & far
 
@@ -117,10 +116,9 @@ class Filter:
         return hard * self._factor(t)
 
     def _factor(self, t: int) -> float:
-        """What the threshold is multiplied by at clock t.
+        """Return the threshold's factor at clock t.
 
-        Raises PlaneError: if a function of the user's raises, or answers anything but a number of
-        at least 0.
+        Raises PlaneError: if a user's function raises, or returns no finite number of at least 0.
         """
         if not callable(self._decay):
             return 1.0 if self._decay is None else float(t**-0.5)
@@ -132,8 +130,8 @@ class Filter:
             ) from error
         if not ranges.is_number(answer) or not 0.0 <= answer < np.inf:
             raise PlaneError(
-                "The decay function has to answer a finite number of at least 0, by which the "
-                f"threshold is multiplied; at clock {t} it answered {answer!r}."
+                "The decay function must return a finite number of at least 0, by which the "
+                f"threshold is multiplied; at clock {t} it returned {answer!r}."
             )
         return float(answer)
 
@@ -147,7 +145,7 @@ class Filter:
             ) from error
         if answer.shape != residual.shape or answer.dtype != bool:
             raise PlaneError(
-                f"The significance function has to answer {len(residual)} bools, one for each "
-                f"parameter; it answered {answer.dtype} of shape {answer.shape}."
+                f"The significance function must return {len(residual)} bools, one for each "
+                f"parameter; it returned {answer.dtype} of shape {answer.shape}."
             )
         return answer

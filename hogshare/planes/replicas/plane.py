@@ -1,8 +1,8 @@
 """A model for every worker, averaged over the edges of a sparse graph: stochastic reduce.
 
-Who writes and reads the arrays: `hogshare.planes.replicas.reducer`. Messages:
+`hogshare.planes.replicas.reducer` says which worker writes and reads which array. Messages use
 `hogshare.kernels.mail.edge_slots` with acknowledgements, `hogshare.kernels.mail.register` without.
-Who frees: the session's owner.
+The session's owner frees the arrays.
 """
 
 from __future__ import annotations
@@ -29,80 +29,80 @@ from hogshare.planes.replicas.reduces import (
 )
 from hogshare.system import ranges
 
-WORDS = {
+CHOICES = {
     "sync": ("notify-ack", "bsp", "async"),
     "send": ("model", "change"),
     "fold": ("mean", "sum"),
     "rows": ("share", "claimed"),
 }
-# of "auto": rough times, the same on every machine, so that the same data give the same rounds
+# of "auto": rough times, constant across machines: the same data must give the same rounds
 ROW_NS, VALUE_NS, REDUCE_NS, NUMBER_NS = 50.0, 3.0, 200_000.0, 4.0
-REDUCE_SHARE = 4.0  # rows' time between two reduces, in reduces
+REDUCE_SHARE = 4.0  # rows' time between two reduces, in times of a reduce
 FEWEST_REDUCES = 4  # in an epoch
 
 
 @dataclass(frozen=True, eq=False)
 class Replicas(Plane):
-    """A model of its own for each worker, averaged with its in-neighbours' every so many rows.
+    """A model for each worker, averaged with its in-neighbours' models at a fixed interval of rows.
 
-    Every worker trains on its share of the rows, by compiled kernels or by a gradient, and after
-    each `every` rows *reduces*: it posts its model to its out-neighbours in the graph, and goes on
-    from the weighted average of its own and its in-neighbours'. A round costs a worker as many
-    messages as its out-degree, however many workers there are (`hogshare.topology`).
+    Every worker trains on its share of the rows, by compiled kernels or by a gradient. After each
+    `every` rows it *reduces*: it posts its model to its out-neighbours in the graph, and continues
+    from the weighted average of its own model and its in-neighbours'. A round costs a worker as
+    many messages as its out-degree, regardless of the number of workers (`hogshare.topology`).
 
     Parameters
     ----------
     graph : str, array, networkx graph, callable or list, default="root"
-        Who sends to whom: "all", "star", "ring", "root", "random", "exponential", "one-peer" or
-        "hypercube"; an array whose entry [i, j] says whether i sends to j; or a function of the
-        number of workers. A list is taken by turns, a graph for each round.
+        The edges between workers: "all", "star", "ring", "root", "random", "exponential",
+        "one-peer" or "hypercube"; an array whose entry [i, j] says whether i sends to j; or a
+        function of the number of workers. The graphs of a list are used in rotation, one per round.
     every : "auto" or int, default="auto"
-        Rows of a worker between two reduces, in whole blocks: a multiple of the rule's `batch`, of
-        `block` where `solve` is given one, and above 64 of 64 where gradients have neither; at an
-        epoch's end there is one in any case. "auto": so many that a reduce takes about a fifth of
-        the time, at least four times in an epoch; by a gradient, after every block. By the data,
-        never by time.
+        Rows of a worker between two reduces, in whole blocks: a multiple of the rule's `batch`, or
+        of `block` if `solve` has one; for gradients with neither, above 64 a multiple of 64. Every
+        epoch ends with a reduce. "auto": a reduce takes about a fifth of the time, at least four
+        times in an epoch; by a gradient, a reduce after every block. The choice depends on the
+        data, never on measured time.
     sync : {"notify-ack", "bsp", "async"}, default="notify-ack"
-        "notify-ack": a reduce waits for this round's message of every in-neighbour, acknowledges
-        each when it has used it, and a message is sent when the one before has been acknowledged.
+        "notify-ack": a reduce waits for this round's message of every in-neighbour, and
+        acknowledges it after use. A message is sent when the one before has been acknowledged.
         Every reduce is whole, and a worker is never more than a round ahead of its neighbours.
-        "bsp": all meet at a barrier, and take what is there. "async": at once, what is there; with
-        rows of its own a worker does not wait at an epoch's end either.
-        Without acknowledgements messages are written over each other: one that is torn, by the
-        rounds around it, is left out, and so is one that has been used before; the weights of the
-        rest are made to sum to one.
+        "bsp": all workers wait at a barrier, then use the messages that have come. "async": a
+        worker uses these at once, and with rows of its own does not wait at an epoch's end.
+        Without acknowledgements a message may overwrite the one before. A reduce leaves out torn
+        messages, which the round before and after the values reveals, and messages that it has
+        used; the remaining weights are rescaled to sum to one.
     queue : int, default=1
-        Messages of an edge that may be on their way: so many rounds a worker may be ahead.
+        Messages of an edge that may be under way, and so the rounds that a worker may be ahead.
     send : {"model", "change"}, default="model"
-        What a message holds: the model, or by how much it has changed since the last one, from
-        which the in-neighbour's model is put together again. The numbers that are not zero with
-        their places, where that is shorter. Changes need "notify-ack": one that is lost is lost
-        for good.
+        The content of a message: the model, or its change since the last message, from which the
+        reader reconstructs the model. Nonzero numbers are sent with their places if that is
+        shorter. Changes need "notify-ack", because a lost change is never sent again.
     fold : {"mean", "sum"}, default="mean"
-        "mean": go on from the average. "sum", of changes: add the in-neighbours' own steps to one's
-        own; workers that are not neighbours never hear of each other.
+        "mean": continue from the average. "sum", for changes: add the in-neighbours' own steps to
+        the worker's; changes reach direct neighbours only.
     rows : {"share", "claimed"}, default="share"
-        "share": each worker has rows of its own, dealt by turns. Then a run with "notify-ack" and a
-        seed is the same bit for bit in threads, in processes and on a virtual clock. "claimed":
-        workers claim blocks of all rows, so that a slow one trains on fewer; no promise of bits.
+        "share": each worker has rows of its own, dealt in rotation. A run with "notify-ack" and a
+        seed is then the same bit for bit in threads, in processes and on a virtual clock.
+        "claimed": workers claim blocks of all rows, and a slow one trains on fewer; bits may vary.
     weights : {"auto", "uniform", "metropolis", "push-sum"} or array, default="auto"
-        What is given to whom; see `hogshare.topology.mixing_weights`. "auto": weights by which
-        everybody counts the same, where the graph has any.
+        The weights of averages; see `hogshare.topology.mixing_weights`. "auto": weights by which
+        all workers count the same, if the graph has such weights.
     final : "mean" or int, default="mean"
-        Which model is the run's: the average over the workers, or that worker's.
+        The run's model: the average over the workers, or this worker's model.
     patience : float or None, default=20.0
-        A worker whose message does not come within so many times the mean and four standard
-        deviations of the rounds of the one that waits, and a second at least, is left out until it
-        is heard of again; never one that only waits itself. None: it is waited for.
+        A waiting worker leaves another one out if its message is late: later than this factor times
+        the mean and four standard deviations of the waiting worker's rounds, and than a second. A
+        worker that itself waits is never left out; one that sends again is included again. None: no
+        limit.
 
     Notes
     -----
     Source: Kadav and Kruus 2016 (ASAP). Departures: the root graph is the additive one, weights are
-    checked, every message has its round before and after its values, and a worker that dies is
-    taken out of the graph (`topology.without`). `docs/replicas.md` says which graph to take.
+    checked, every message has its round before and after its values, and a dead worker is removed
+    from the graph (`topology.without`). `docs/replicas.md` helps to choose a graph.
 
-    The average over the workers moves by their own steps alone, where weights are doubly stochastic
-    and nobody is left out. The rows of one that dies are trained on by the others.
+    Only the workers' own steps move their average, if weights are doubly stochastic and no worker
+    is left out. The survivors train on a dead worker's rows.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class Replicas(Plane):
     least_patience: ClassVar[float] = 1.0  # seconds
 
     def __post_init__(self) -> None:
-        for name, known in WORDS.items():
+        for name, known in CHOICES.items():
             value = getattr(self, name)
             if not isinstance(value, str) or value not in known:
                 raise ValueError(f"{name} must be one of {list(known)}; got {value!r}.")
@@ -144,18 +144,19 @@ class Replicas(Plane):
             ranges.store_whole(0, self, "final")
         if self.send == "change" and self.sync != "notify-ack":
             raise ValueError(
-                f"send='change' needs sync='notify-ack': with {self.sync!r} a message may be lost, "
-                "and a change that is lost is lost for good. Send the model."
+                f"send='change' needs sync='notify-ack': with sync={self.sync!r} a message may be "
+                "lost, and a lost change is never sent again. Use send='model'."
             )
         if self.fold == "sum" and self.send != "change":
             raise ValueError(
-                "fold='sum' adds up what workers have changed, and models do not add up: use "
-                "send='change'."
+                f"fold='sum' adds up workers' changes, and models do not add up: got "
+                f"send={self.send!r}; use send='change'."
             )
         if self._is_push_sum and (self.send == "change" or self.sync != "notify-ack"):
             raise ValueError(
-                "weights='push-sum' divides by what has been received in all: that needs models, "
-                "send='model', of which none is lost, sync='notify-ack'."
+                "weights='push-sum' needs send='model' and sync='notify-ack', because it divides "
+                f"by the mass of all messages, and none may be lost; got send={self.send!r} and "
+                f"sync={self.sync!r}."
             )
 
     @property
@@ -164,12 +165,12 @@ class Replicas(Plane):
 
     @property
     def whose(self) -> int | None:  # type: ignore[override]
-        """Whose home is the model."""
+        """The worker whose home is the model; None: the mean."""
         return None if self.final == "mean" else int(self.final)
 
     @property
     def is_by_mail(self) -> bool:
-        """True: models, or changes, and of ``sync="bsp"`` the rounds in which they were sent."""
+        """True: workers send models or changes, and with ``sync="bsp"`` their rounds."""
         return True
 
     @property
@@ -181,7 +182,7 @@ class Replicas(Plane):
 
     @property
     def seen(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Arrays that others read at any moment: the rounds for which ``sync="bsp"`` waits."""
+        """Arrays that other workers read at any moment: with ``sync="bsp"`` the posted rounds."""
         return ("posted",) if self.sync == "bsp" else ()
 
     @property
@@ -191,12 +192,12 @@ class Replicas(Plane):
 
     @property
     def goes_on(self) -> bool:
-        """Whether nobody waits for anybody, at an epoch's end as everywhere."""
+        """Whether workers never wait for each other, not even at an epoch's end."""
         return self.sync == "async"
 
     @property
     def checkpointed(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Arrays that checkpoints keep: push-sum's masses."""
+        """Arrays that checkpoints store: push-sum's masses."""
         return ("mass",) if self._is_push_sum else ()
 
     @property
@@ -207,7 +208,7 @@ class Replicas(Plane):
     def rows_of_block(
         self, problem: Any, n_rows: int, n_workers: int, late_step: float
     ) -> int | None:
-        """Rows between two reduces."""
+        """Return the rows between two reduces."""
         if n_workers == 1:
             return None
         if self.every != "auto":
@@ -221,7 +222,7 @@ class Replicas(Plane):
         return max(1, min(int(wanted), n_rows // (n_workers * FEWEST_REDUCES)))
 
     def check_blocks(self, block_rows: int, own_rows: int) -> None:
-        """Refuse blocks of which `every` is no multiple."""
+        """Refuse blocks that do not divide `every`."""
         intervals.check(self.every, block_rows, own_rows)
 
     # -- the graph
@@ -230,32 +231,35 @@ class Replicas(Plane):
         return topology.graphs_of(self.graph, n_workers)
 
     def weights_of(self, n_workers: int) -> list[np.ndarray]:
-        """What each worker gives to whom, for each of the graph's turns.
+        """Return the weight of each worker for each other, for each graph of the cycle.
 
         Raises
         ------
         ValueError
-            If the graph is of another number of workers, or not connected, or the weights do not
+            If the graph has another number of workers or is not connected, or if the weights do not
             sum to one or are for other edges.
         """
         graphs = self._graphs(n_workers)
         whole = np.any(graphs, axis=0)
         if not topology.is_connected(whole):
             raise ValueError(
-                f"the graph is not connected: it has {topology.parts(whole)} parts that do not "
-                "hear of each other, and would never agree."
+                f"Replicas(graph=) is not connected: its {topology.parts(whole)} parts would never "
+                "agree. Add edges between them, or use graph='root'."
             )
         if self.whose is not None and self.whose >= n_workers:
             raise ValueError(
-                f"final={self.whose} names a worker that the run does not have: 0 to "
-                f"{n_workers - 1}."
+                f"final={self.whose} names no worker of the run: use one of 0 to {n_workers - 1}, "
+                "or 'mean'."
             )
         if isinstance(self.weights, str):
             return [topology.mixing_weights(graph, self.weights) for graph in graphs]
         listed = self.weights if isinstance(self.weights, list) else [self.weights]
         given = [np.asarray(one, float) for one in listed]
         if len(given) != len(graphs):
-            raise ValueError(f"there are {len(graphs)} graphs, and weights for {len(given)}.")
+            raise ValueError(
+                f"weights= has {len(given)} arrays, but graph= has {len(graphs)} graphs: give one "
+                "array for each graph."
+            )
         for graph, one in zip(graphs, given, strict=True):
             self._check_weights(graph, one)
         return given
@@ -264,19 +268,24 @@ class Replicas(Plane):
     def _check_weights(graph: np.ndarray, weights: np.ndarray) -> None:
         if weights.shape != graph.shape:
             raise ValueError(
-                f"weights have the shape {weights.shape}, and the run {len(graph)} workers."
+                f"weights have the shape {weights.shape}, but the run has {len(graph)} workers: "
+                f"use the shape {graph.shape}."
             )
         if not topology.is_row_stochastic(weights):
             worst = int(np.abs(weights.sum(axis=1) - 1.0).argmax())
             raise ValueError(
-                "weights must be at least 0, and each worker's sum to one; those of worker "
-                f"{worst} sum to {weights[worst].sum():.6g}."
+                "weights must be at least 0, and each row must sum to one; row "
+                f"{worst} sums to {weights[worst].sum():.6g}."
             )
         if ((weights > 0.0) & ~(graph.T | np.eye(len(graph), dtype=bool))).any():
-            raise ValueError("weights give something to a worker that the graph has no edge from.")
+            i, j = np.argwhere((weights > 0.0) & ~(graph.T | np.eye(len(graph), dtype=bool)))[0]
+            raise ValueError(
+                f"weights[{i}, {j}] is {weights[i, j]:g}, but the graph has no edge from worker "
+                f"{j} to worker {i}: set it to 0, or add the edge."
+            )
 
     def edges(self, n_workers: int) -> list[tuple[int, int]]:
-        """Edges of all turns, by sender."""
+        """Return the edges of all graphs, sorted by sender."""
         if n_workers == 1:
             return []
         self.weights_of(n_workers)
@@ -284,13 +293,13 @@ class Replicas(Plane):
         return [(int(i), int(j)) for i, j in pairs]
 
     def reader_of(self, edge: int, to: int, arrays: Mapping[str, np.ndarray]) -> int:
-        """Who reads an edge by now: after a death it may be another."""
+        """Return the current reader of an edge, which a death may change."""
         return int(arrays["to"][edge]) - 1
 
     # -- arrays
 
     def arrays(self, n_params: int, n_workers: int) -> Shapes:
-        """Counts of each worker and of each edge, and what changes count from."""
+        """Return the counts of each worker and edge, and the base of changes."""
         if n_workers == 1:
             return {}
         edges, graphs = self.edges(n_workers), self._graphs(n_workers)
@@ -312,7 +321,7 @@ class Replicas(Plane):
         }
 
     def owners(self, n_workers: int) -> dict[str, np.ndarray]:
-        """A worker's own rows, and those of the edges that it sends along."""
+        """Return the owners: a worker owns its own rows, and the rows of its outgoing edges."""
         if n_workers == 1:
             return {}
         workers = np.arange(n_workers)
@@ -321,7 +330,7 @@ class Replicas(Plane):
         return {"sent": senders, **dict.fromkeys(of_workers, workers)}
 
     def begin(self, arrays: Mapping[str, np.ndarray], vector: np.ndarray) -> None:
-        """Write down who reads which edge, and what changes count from."""
+        """Write the reader of each edge, and the base of changes."""
         if not arrays:
             return
         arrays["to"][:] = [to + 1 for _, to in self.edges(len(arrays["rounds"]))]
@@ -329,33 +338,33 @@ class Replicas(Plane):
             arrays["first"][:] = vector
 
     def adopts(self, me: int, arrays: Mapping[str, np.ndarray]) -> bool:
-        """A worker that others wait for begins where they did; one that was left out, at theirs."""
+        """Whether a late worker begins at the others' model: only if it was left out."""
         if not arrays:
             return True
         return self.sync != "notify-ack" or bool(arrays["left_out"][me])
 
     def model(self, homes: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The mean; by push-sum that of what homes stand for, their masses times them."""
+        """Return the homes' mean; with push-sum it is weighted by the homes' masses."""
         if self._is_push_sum and arrays:
             masses = arrays["mass"][(arrays["mass"] > 0.0) & (arrays["dead"] == 0)]
-            if len(homes) == len(masses):  # else somebody has been resumed, and not begun
+            if len(homes) == len(masses):  # otherwise a resumed worker has not begun
                 return np.asarray(np.average(homes, axis=0, weights=masses))
         return super().model(homes, arrays)
 
     def bury(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
-        """Note whose mass counts no longer."""
+        """Note the dead workers, whose mass no longer counts."""
         if arrays:
             arrays["dead"][:] = dead
 
     # -- a worker
 
     def enter(self, home: Any) -> None:
-        """Note what the worker begins with."""
+        """Create the worker's reducer, with its initial vector."""
         if home.n_workers > 1:
             home.attached = Reducer(home, self._settings(home.n_workers))
 
     def after_block(self, home: Any) -> Generator[Any, bool, None]:
-        """Reduce, if that is due."""
+        """Reduce, if a reduce is due."""
         if home.n_workers == 1:
             return
         if self._is_push_sum and home.arrays["mass"][home.me] == 0.0:
@@ -369,7 +378,7 @@ class Replicas(Plane):
         return ReduceSettings(
             graphs=self._graphs(n_workers),
             weights=self.weights_of(n_workers),
-            # of an undirected graph the survivors' may be directed: Metropolis' are auto's there
+            # the survivors' graph of an undirected one may be directed: use auto for Metropolis
             mends="auto" if given is None or given == "metropolis" else given,
             is_push_sum=self._is_push_sum,
             sync=self.sync,
@@ -382,11 +391,11 @@ class Replicas(Plane):
         )
 
     def kind_of(self, round: int, n_places: int, n_dense: int) -> str:
-        """Whether a message has all values, or some with their places."""
+        """Return a message's kind: all values, or some with their places."""
         return KINDS[WHOLE if n_dense else SPARSE]
 
     def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Reduces | None:
-        """How its reduces went."""
+        """Return the report of reduces; None for one worker."""
         if n_workers == 1:
             return None
         graphs: Sequence[np.ndarray] = self._graphs(n_workers)

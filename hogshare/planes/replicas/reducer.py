@@ -4,32 +4,30 @@
     wait for round t of all in-neighbours, average it with one's own                  (reduce)
     acknowledge each                                                                   (ACK)
 
-All sends of a round come before its waits, so that a circle of workers cannot wait for itself: one
-with the least round never waits for ever, since its out-neighbours have acknowledged what it sent,
-and its in-neighbours are as far, or can send.
+A round sends before it waits, so a cycle of workers cannot deadlock: the worker with the least
+round always proceeds, because its out-neighbours have acknowledged its messages, and its
+in-neighbours have reached its round or can send.
 
-Who writes: worker `me` its own rows of the plane's arrays, and of an edge's, `to` included, its
-sender; so nothing is written by two. Who reads: `rounds` everybody (the barrier), `to` an edge's
-readers, the rest the caller when all is over. In which order: a message is looked for after it has
-been seen whether its sender is gone, so that the last one of a sender that is gone is found; and
-who reads an edge is looked up after its message was found, which was posted after that was written.
+Writers: worker `me` writes its own rows of the plane's arrays, and the sender of an edge writes the
+edge's rows, `to` included; no row has two writers. Readers: all workers read `rounds` (the
+barrier), an edge's readers read `to`, and the caller reads the remaining arrays after the run.
 
-Who is gone, or has been left out because its message did not come in time, is not waited for. The
-survivors' graph is `topology.without`: each moves its edges to the dead to those whom it sends to
-instead, once nothing of theirs is left in them; such an edge is waited for from its first message
-on.
+A worker that is gone, or whose message was late, is left out: no worker waits for it. The
+survivors' graph is `topology.without`. Each survivor moves its edges from a dead reader to a new
+one, once these edges are empty; the new reader waits for such an edge only after its first message.
 
-A worker whose in-neighbours are rounds ahead has been left out, and goes on with their round. Those
-who wait for it then wait for that round of it: so it sends its message again, as one of the new
-round. And what it has left out itself, for want of room, it sends when there is room, while it
-waits. Without either, workers that wait for each other in different rounds would do so for ever,
-since nobody leaves out who waits (`tests/models/reduce.pml`, twins SILENT and FORGETS).
+A worker whose in-neighbours are rounds ahead has been left out, and continues with their round.
+Workers that wait for it now wait for that round, so it sends its message again with the new round.
+A message that it could not send for lack of capacity is sent as soon as the edge has capacity,
+while the worker waits. Without either rule, workers that wait for each other in different rounds
+would wait for ever, because a waiting worker is never left out (`tests/models/reduce.pml`, twins
+SILENT and FORGETS).
 
-By push-sum a worker's vector z stands for its mass times z, and so do messages, which bring a share
-of their sender's mass; the sums of both over workers and messages change by steps alone. So that
-all workers' steps count the same, a reduce first divides them by the mass (subgradient-push: Nedic
-and Olshevsky 2015, (4) and (5), whose steps are taken on x = y z). What is not sent stays with its
-sender, and what comes too late for its round counts in the next.
+With push-sum a worker's vector z stands for its mass times z. Messages do too, and bring a share of
+their sender's mass. Only steps change the sums of both over workers and messages. For all workers'
+steps to count the same, a reduce first divides them by the mass (subgradient-push: Nedic and
+Olshevsky 2015, (4) and (5), whose steps are taken on x = y z). Mass that is not sent stays with its
+sender, and a message that is late for its round counts in the next.
 """
 
 from __future__ import annotations
@@ -64,18 +62,18 @@ if TYPE_CHECKING:
     from hogshare.shm.mailbox import Edge, Message
 
 NEVER = 1 << 62  # a round that does not come
-FOR_THE_FIRST_TIME, AGAIN = range(2)  # of what an edge has still to be sent in a round
-NOWHERE = np.empty(0, np.int64)
-SEEN_BEFORE_LIMIT = 5  # rounds that a worker has timed before it leaves anybody out
-LEAST_SHARE = 0.1  # of the least mass on the graph: by less no step is divided
-MOST_PASSES = 1000  # of the graph, until masses have settled
+FOR_THE_FIRST_TIME, AGAIN = range(2)  # why an edge must still send its message in a round
+NO_PLACES = np.empty(0, np.int64)
+SEEN_BEFORE_LIMIT = 5  # rounds that a worker has timed before it leaves a worker out
+LEAST_SHARE = 0.1  # of the least mass on the graph: the least divisor of steps
+MOST_PASSES = 1000  # over the graph's cycle, until masses have converged
 
 
 class GraphRound(NamedTuple):
-    """What a worker does in one of a graph's turns.
+    """A worker's part in one graph of the cycle.
 
-    to : whom it sends to
-    weights : shape (n_workers,), what it gives to whom; of push-sum, what each gives to it
+    to : the workers that it sends to
+    weights : shape (n_workers,), its weight of each worker; by push-sum, each worker's of it
     """
 
     to: list[int]
@@ -84,16 +82,16 @@ class GraphRound(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def survivors(graph: bytes, n: int, dead: tuple[int, ...], kind: str) -> tuple[Any, Any]:
-    """The graph without the dead, and its weights: once for all workers of a process.
+    """Return the graph without dead workers, and its weights; cached for a process's workers.
 
-    graph : of a bool array of shape (n, n)
+    graph : bytes of a bool array of shape (n, n)
     """
     left = topology.without(np.frombuffer(graph, bool).reshape(n, n), dead)
     return left, topology.mixing_weights(left, kind)
 
 
 def least_mass(cycle: Sequence[np.ndarray]) -> float:
-    """The least mass of any worker in any round, by column stochastic weights, from ones."""
+    """Return the least mass of any worker in any round: column stochastic weights, from ones."""
     masses = np.ones(len(cycle[0]))
     least = 1.0
     for _ in range(MOST_PASSES):
@@ -107,7 +105,7 @@ def least_mass(cycle: Sequence[np.ndarray]) -> float:
 
 
 def whole(values: np.ndarray, places: np.ndarray | None, n: int) -> np.ndarray:
-    """A message's values as a vector of n numbers."""
+    """Return a message's values as a vector of n numbers."""
     if places is None:
         return values
     vector = np.zeros(n)
@@ -116,13 +114,12 @@ def whole(values: np.ndarray, places: np.ndarray | None, n: int) -> np.ndarray:
 
 
 class ReduceSettings(NamedTuple):
-    """What a worker needs of its plane.
+    """A plane's settings for one worker.
 
-    graphs, weights : a graph and its weights for each round, by turns
-    mends : kind of weights that the survivors' graph gets
-    sync, send, fold, every : as of `Replicas`
-    patience : or None
-    edges : who sends to whom, by mailbox
+    graphs, weights : a graph and its weights for each round, in rotation
+    mends : kind of weights for the survivors' graph
+    sync, send, fold, every, patience : as in `Replicas`
+    edges : sender and reader of each mailbox
     """
 
     graphs: Sequence[np.ndarray]
@@ -144,7 +141,7 @@ class Reducer:
     def __init__(self, home: Any, settings: ReduceSettings) -> None:
         self.home, self.settings, self.me = home, settings, home.me
         self.arrays = home.arrays
-        self.turns = [
+        self.graph_rounds = [
             GraphRound(np.flatnonzero(graph[self.me]).tolist(), weights[self.me])
             for graph, weights in zip(settings.graphs, settings.weights, strict=True)
         ]
@@ -153,36 +150,36 @@ class Reducer:
         self.senders = [sender for sender, _ in settings.edges]
         self.dead: tuple[int, ...] = ()
         self.last = 0  # blocks after which it has reduced last
-        self.ahead = 0  # rounds by which it is ahead of its own count: it had been left out
-        self.seen = dict.fromkeys(range(len(settings.edges)), 0)  # rounds used, of boards
+        self.ahead = 0  # rounds ahead of its own count, after it had been left out
+        self.seen = dict.fromkeys(range(len(settings.edges)), 0)  # register rounds used so far
         self.times = np.zeros(3)  # of its rounds: count, mean, sum of squared distances from it
-        self.ended: float | None = None  # when its last reduce was over
-        self.heard: dict[int, np.ndarray] = {}  # in-neighbours' vectors, where changes are sent
-        self.base: np.ndarray | None = None  # what out-neighbours have of its own
-        self.owed: dict[int, np.ndarray] = {}  # changes that an edge has not brought yet
+        self.ended: float | None = None  # when its last reduce ended
+        self.heard: dict[int, np.ndarray] = {}  # in-neighbours' vectors, with send="change"
+        self.base: np.ndarray | None = None  # its own vector as its out-neighbours know it
+        self.owed: dict[int, np.ndarray] = {}  # changes that an edge has not sent yet
         self.extra: np.ndarray | float = 0.0  # changes that came too late for their round
         self.message: tuple[np.ndarray, np.ndarray | None] = np.empty(0), None  # of this round
-        self.untold: dict[int, int] = {}  # edges that wait for room to be sent it, and why
-        self.share = self.given = 0.0  # mass that a message has, and those of this round that went
+        self.unsent: dict[int, int] = {}  # edges that wait for capacity to send it, and why
+        self.share = self.given = 0.0  # mass of one message, and of all sent in this round
         self.late: list[np.ndarray] = []  # messages with a mass that came after their round
-        self.begun = home.read() if settings.is_push_sum else np.empty(0)  # what steps count from
+        self.begun = home.read() if settings.is_push_sum else np.empty(0)  # where steps begin
         self.least = LEAST_SHARE * least_mass(settings.weights) if settings.is_push_sum else 0.0
         if settings.send == "change":
             self.base = self._first()
         self.round = self._round()
 
     def _round(self) -> reduce_rounds.Round | None:
-        """What kernels do in every round; None: it takes more than they do."""
-        home, s, turn = self.home, self.settings, self.turns[0]
+        """Return a kernel's fixed data for every round; None: this run needs the Python path."""
+        home, s, part = self.home, self.settings, self.graph_rounds[0]
         is_plain = s.sync == "notify-ack" and s.send == "model" and not s.is_push_sum
         at_once = all(box.transport is AT_ONCE for box in home.boxes) and not home.links
-        if not (is_plain and at_once) or len(self.turns) > 1 or home.averages:
+        if not (is_plain and at_once) or len(self.graph_rounds) > 1 or home.averages:
             return None
-        into = self._incoming(turn)
-        weights = [turn.weights[self.me], *(turn.weights[self.senders[k]] for k in into)]
+        into = self._incoming(part)
+        weights = [part.weights[self.me], *(part.weights[self.senders[k]] for k in into)]
         self.live, self.vector = home.live(), np.zeros(len(home.read()))
         return reduce_rounds.Round(
-            out=np.array([k for k, _ in self._outgoing(turn)], np.int64),
+            out=np.array([k for k, _ in self._outgoing(part)], np.int64),
             into=np.array(into, np.int64),
             shares=topology.mended(np.array(weights)),
             item=home.value_bytes,
@@ -191,7 +188,7 @@ class Reducer:
         )
 
     def _reduce_by_kernel(self, now: int) -> int:
-        """Reduce as far as kernels do; `reduces.DONE`, `POSTED` or `NOTHING`."""
+        """Reduce as far as kernels can; return `reduce_rounds.DONE`, `POSTED` or `NOTHING`."""
         if self.round is None or self.ahead or self.dead:
             return reduce_rounds.NOTHING
         home, arrays, me = self.home, self.arrays, self.me
@@ -200,20 +197,20 @@ class Reducer:
         return int(reduce_rounds.reduce(home.box, self.round, self.live, table, suspects, *more))
 
     def _first(self) -> np.ndarray:
-        """The vector that all begin with, by which the first changes count."""
+        """Return the vector that all workers begin with: the base of the first changes."""
         return np.asarray(self.arrays["first"]).copy()
 
     # -- when
 
     def is_due(self) -> int:
-        """The round of the reduce that is due after this block; 0: none is."""
+        """Return the round of the reduce that is due after this block; 0: none is due."""
         home = self.home
         done, in_epoch = home.share
         per = intervals.blocks_of(self.settings.every, home.block_rows, in_epoch)
         if not in_epoch:
             return home.blocks // per if home.blocks % per == 0 else 0
         if done == self.last:
-            return 0  # somebody else's block, who is gone
+            return 0  # the block belonged to a worker that is gone
         self.last = done
         epoch, place = divmod(done - 1, in_epoch)
         if (place + 1) % per and place + 1 < in_epoch:
@@ -223,7 +220,7 @@ class Reducer:
     # -- a reduce
 
     def reduce(self, count: int) -> Generator[Until, bool, None]:
-        """Post, wait and average; `count` is the round by the worker's own blocks."""
+        """Post, wait and average; `count` is the round by the worker's own count of blocks."""
         home, s = self.home, self.settings
         now = count + self.ahead
         done = self._reduce_by_kernel(now)
@@ -232,21 +229,22 @@ class Reducer:
             self._note_reduce(now, len(self.round.into))
             return
         self._poll_for_deaths()
-        turn = self._turn(now)
+        part = self._part(now)
         if s.is_push_sum:
             self._weigh_steps()
         vector = home.read()
         values = vector.astype(np.float64)
-        own, message = values, self._message(turn, values)
+        own, message = values, self._message(part, values)
         if s.sync == "notify-ack":
-            self.message, self.untold = message, {}
+            self.message, self.unsent = message, {}
             if done == reduce_rounds.NOTHING:
-                yield from self._post(turn, now, *message)
+                yield from self._post(part, now, *message)
             used, now = yield from self._collect(now)
-            turn = self._turn(now)  # somebody may have died meanwhile
+            part = self._part(now)  # a worker may have died meanwhile
         else:
-            used = yield from self._exchange(turn, now, *message)
-        self._average(turn, vector, own, used)
+            used = yield from self._exchange(part, now, *message)
+        self._average(part, vector, own, used)
+        # acknowledged only after the average: `used` are views of the senders' slots
         for edge, _ in used if s.sync == "notify-ack" else ():
             home.boxes[edge].take()
         self.ahead = now - count
@@ -262,8 +260,8 @@ class Reducer:
     def _weigh_steps(self) -> None:
         """Divide the steps since the last reduce by the mass.
 
-        A worker that nobody sends to gives its mass away and gets none, so that steps would grow
-        without end: from a tenth of the least mass that the graph has they grow no more.
+        A worker without in-neighbours gives its mass away and gets none, so its steps would grow
+        without bound. The divisor therefore is at least a tenth of the graph's least mass.
         """
         mass = self.arrays["mass"][self.me]
         if mass != 1.0:
@@ -272,36 +270,36 @@ class Reducer:
             self.home.write((self.begun + steps).astype(values.dtype))
 
     def _message(
-        self, turn: GraphRound, values: np.ndarray
+        self, part: GraphRound, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """What is sent: values and places, whichever is shorter."""
+        """Return the message: all values, or values and places, whichever is shorter."""
         if self.base is not None:
             change = values - self.base
             self.base = values.copy() if self.settings.fold == "sum" else self.base + change
             values = change
         if self.settings.is_push_sum:
-            self.share, self.given = self.arrays["mass"][self.me] * turn.weights[self.me], 0.0
+            self.share, self.given = self.arrays["mass"][self.me] * part.weights[self.me], 0.0
             values = np.append(values, self.share)
         places = np.flatnonzero(values)
         if len(places) and places_pay(len(places), len(values), self.home.value_bytes):
             return values[places], places
         return values, None
 
-    def _outgoing(self, turn: GraphRound) -> list[tuple[int, int]]:
-        """Edges that a message goes along in this turn, and to whom."""
+    def _outgoing(self, part: GraphRound) -> list[tuple[int, int]]:
+        """Return the edges that send a message in this round, and their readers."""
         to = self.arrays["to"]
-        return [(k, int(to[k]) - 1) for k in self.out if int(to[k]) - 1 in turn.to]
+        return [(k, int(to[k]) - 1) for k in self.out if int(to[k]) - 1 in part.to]
 
     def _post(
-        self, turn: GraphRound, now: int, values: np.ndarray, places: np.ndarray | None
+        self, part: GraphRound, now: int, values: np.ndarray, places: np.ndarray | None
     ) -> Generator[Until, bool, None]:
         boxes, suspects = self.home.boxes, self.arrays["suspects"][self.me]
-        left, outgoing = [], self._outgoing(turn)
+        left, outgoing = [], self._outgoing(part)
         if self.base is not None:
             for edge in set(self.out) - {edge for edge, _ in outgoing}:
-                self._owe_change(edge, values, places)  # until it is that edge's turn
+                self._owe_change(edge, values, places)  # until a round uses that edge
         for edge, to in outgoing:
-            if boxes[edge].has_room:
+            if boxes[edge].has_capacity:
                 suspects[to] = 0
                 self._send(edge, values, places, now)
             elif suspects[to] or self.home.table.gone[to]:
@@ -311,35 +309,35 @@ class Reducer:
         while left:
             self._drop_late(now)
 
-            def there_is_capacity(left: list[tuple[int, int]] = left) -> bool:
+            def has_capacity(left: list[tuple[int, int]] = left) -> bool:
                 gone = self.home.table.gone
                 return (
                     self._has_news()
                     or self._has_capacity_for_unsent()
-                    or any(boxes[edge].has_room or gone[to] for edge, to in left)
+                    or any(boxes[edge].has_capacity or gone[to] for edge, to in left)
                     or self._has_late(now)
                 )
 
-            came = yield from self._wait(there_is_capacity, ACKNOWLEDGEMENT)
+            came = yield from self._wait(has_capacity, ACKNOWLEDGEMENT)
             self._poll_for_deaths()
-            turn, gone = self._turn(now), self.home.table.gone
-            self._send_untold(turn, now)
+            part, gone = self._part(now), self.home.table.gone
+            self._send_unsent(part, now)
             late = [] if came else [to for _, to in left if self._leave_out(to)]
             for edge, to in list(left):
                 if int(self.arrays["to"][edge]) - 1 != to:
-                    self._count(UNSENT)  # it has been moved, and owes all
-                elif boxes[edge].has_room:
+                    self._count(UNSENT)  # the edge has moved: its new reader is owed all changes
+                elif boxes[edge].has_capacity:
                     self._send(edge, values, places, now)
-                elif gone[to] or to in late or to not in turn.to:
+                elif gone[to] or to in late or to not in part.to:
                     self._owe(edge, values, places)
                 else:
                     continue
                 left.remove((edge, to))
 
     def _owe(self, edge: int, values: np.ndarray, places: np.ndarray | None) -> None:
-        """Note that a message has not been sent; it is in this round, or a change with the next."""
+        """Note an unsent message: it is sent later in this round, a change with the next one."""
         self._count(UNSENT)
-        self.untold[edge] = FOR_THE_FIRST_TIME
+        self.unsent[edge] = FOR_THE_FIRST_TIME
         self._owe_change(edge, values, places)
 
     def _owe_change(self, edge: int, values: np.ndarray, places: np.ndarray | None) -> None:
@@ -348,22 +346,22 @@ class Reducer:
             self.owed[edge] = self.owed.get(edge, 0.0) + whole(values, places, n)
 
     def _has_capacity_for_unsent(self) -> bool:
-        """Whether a message of this round that is still to be sent could be."""
-        return any(self.home.boxes[edge].has_room for edge in self.untold)
+        """Whether an edge has capacity for an unsent message of this round."""
+        return any(self.home.boxes[edge].has_capacity for edge in self.unsent)
 
-    def _send_untold(self, turn: GraphRound, now: int) -> None:
-        """Send what is still to be sent in this round, where there is room by now."""
-        if not self.untold:
+    def _send_unsent(self, part: GraphRound, now: int) -> None:
+        """Send this round's unsent messages along the edges that have capacity now."""
+        if not self.unsent:
             return
-        outgoing = dict(self._outgoing(turn))
-        self.untold = {edge: why for edge, why in self.untold.items() if edge in outgoing}
-        for edge in [edge for edge in self.untold if self.home.boxes[edge].has_room]:
-            why = self.untold.pop(edge)
+        outgoing = dict(self._outgoing(part))
+        self.unsent = {edge: why for edge, why in self.unsent.items() if edge in outgoing}
+        for edge in [edge for edge in self.unsent if self.home.boxes[edge].has_capacity]:
+            why = self.unsent.pop(edge)
             if why == FOR_THE_FIRST_TIME:
                 self._count(UNSENT, -1)
             values, places = self.message
             if self.base is not None:
-                values, places = np.empty(0), NOWHERE  # what has changed is owed, or was sent
+                values, places = np.empty(0), NO_PLACES  # the change is owed, or was sent
             elif self.settings.is_push_sum and why == AGAIN:
                 values = whole(values, places, len(self.home.read()) + 1).copy()
                 values[-1], places = 0.0, None  # its mass was sent
@@ -385,22 +383,23 @@ class Reducer:
         sent[MESSAGES] += 1
         sent[BYTES] += mail_bytes(placed, len(values) - placed, self.home.value_bytes)
 
-    def _incoming(self, turn: GraphRound) -> list[int]:
-        """Edges that are read in this turn, by their sender."""
+    def _incoming(self, part: GraphRound) -> list[int]:
+        """Return the edges that are read in this round, sorted by their sender."""
         mine = self._mine()
         if self.dead and self.settings.sync == "notify-ack":
-            for k in mine:  # who sends along an edge that is none any more waits to move it
-                if not any(one.weights[self.senders[k]] > 0.0 for one in self.turns):
+            for k in mine:  # empty an edge that left the graph: its sender waits to move it
+                if not any(one.weights[self.senders[k]] > 0.0 for one in self.graph_rounds):
                     self._find(k, NEVER)
-        heard = [k for k in mine if turn.weights[self.senders[k]] > 0.0]
+        heard = [k for k in mine if part.weights[self.senders[k]] > 0.0]
         return sorted(heard, key=lambda k: self.senders[k])
 
     def _find(self, edge: int, now: int) -> Message | None:
-        """The message of this round along an edge, or of a later one; those before are dropped."""
+        """Return an edge's message of this round or of a later one; drop earlier messages."""
         box: Edge = self.home.boxes[edge]
         while (message := box.poll()) is not None and message.is_whole:
+            # `to` is read after the message was found: the sender writes `to` before it posts
             if int(self.arrays["to"][edge]) - 1 != self.me:
-                return None  # it was meant for who reads this edge now
+                return None  # the message belongs to the edge's new reader
             self.opened.add(edge)
             if message.round >= now:
                 return message
@@ -410,22 +409,22 @@ class Reducer:
         return None
 
     def _mine(self) -> list[int]:
-        """Edges that this worker reads, in this turn or in another."""
+        """Return the edges that this worker reads in any round."""
         found: list[int] = np.flatnonzero(self.arrays["to"] == self.me + 1).tolist()
         return found
 
     def _drop_late(self, now: int) -> None:
-        """Take what has come too late for its round: its sender may wait for room."""
+        """Take messages that are late for their round: their sender may wait for capacity."""
         for edge in self._mine():
             self._find(edge, now)
 
     def _has_late(self, now: int) -> bool:
-        """Whether a message of a round that is over has come."""
+        """Whether a message of an earlier round has come."""
         mail = (self.home.boxes[edge].poll() for edge in self._mine())
         return any(message is not None and message.round < now for message in mail)
 
     def _catch_up(self, edge: int, message: Message) -> None:
-        """Let a change, or a mass, count that has come too late for its round."""
+        """Count a change, or a mass, that came too late for its round."""
         if self.settings.is_push_sum:
             self.late.append(self._values(edge, message, len(self.begun)).copy())
         elif self.base is not None:
@@ -434,22 +433,23 @@ class Reducer:
                 self.extra = self.extra + values
 
     def _collect(self, now: int) -> Generator[Until, bool, tuple[list[tuple[int, Message]], int]]:
-        """Wait for all in-neighbours' messages of this round; which have come, and the round."""
+        """Wait for all in-neighbours' messages of this round; return those found and the round."""
         home, suspects = self.home, self.arrays["suspects"][self.me]
         given_up: set[int] = set()
         while True:
             self._poll_for_deaths()
-            turn, gone = self._turn(now), home.table.gone  # before their mail is looked for
-            self._send_untold(turn, now)
-            if len(self.turns) > 1:
+            # `gone` is read before the mail: so the last message of a gone sender is found
+            part, gone = self._part(now), home.table.gone
+            self._send_unsent(part, now)
+            if len(self.graph_rounds) > 1:
                 self._drop_late(now)
-            edges = self._incoming(turn)
+            edges = self._incoming(part)
             found = {k: self._find(k, now) for k in edges}
             latest = max((m.round for m in found.values() if m is not None), default=now)
             if latest > now:
-                now = latest  # others have gone on without this worker
-                again = self._outgoing(self._turn(now))
-                self.untold = {edge: self.untold.get(edge, AGAIN) for edge, _ in again}
+                now = latest  # the others have continued without this worker
+                again = self._outgoing(self._part(now))
+                self.unsent = {edge: self.unsent.get(edge, AGAIN) for edge, _ in again}
                 continue
             waiting = [
                 k
@@ -468,7 +468,7 @@ class Reducer:
                 return (
                     self._has_news()
                     or self._has_capacity_for_unsent()
-                    or (len(self.turns) > 1 and self._has_late(now))
+                    or (len(self.graph_rounds) > 1 and self._has_late(now))
                     or any(
                         boxes[k].has_mail
                         or to[k] != self.me + 1
@@ -482,15 +482,15 @@ class Reducer:
         used = [(k, message) for k, message in found.items() if message is not None]
         for k, _ in used:
             suspects[self.senders[k]] = 0
-        self._count(MISSING, int((turn.weights > 0.0).sum()) - 1 - len(used))
+        self._count(MISSING, int((part.weights > 0.0).sum()) - 1 - len(used))
         return used, now
 
     def _exchange(
-        self, turn: GraphRound, now: int, values: np.ndarray, places: np.ndarray | None
+        self, part: GraphRound, now: int, values: np.ndarray, places: np.ndarray | None
     ) -> Generator[Until, bool, list[tuple[int, Message]]]:
-        """Show one's own, and take what is there: behind a barrier, or at once."""
+        """Write the own message to registers, and read the others': after a barrier, or at once."""
         home, rounds = self.home, self.arrays["posted"]
-        for edge, _ in self._outgoing(turn):
+        for edge, _ in self._outgoing(part):
             self._send(edge, values, places, now)
         rounds[self.me] = now
         if self.settings.sync == "bsp":
@@ -505,7 +505,7 @@ class Reducer:
                     for k in np.flatnonzero(rounds < now):
                         self._leave_out(int(k))
         used = []
-        for edge in self._incoming(turn):
+        for edge in self._incoming(part):
             state, message = home.boxes[edge].see(self.seen[edge])
             if message is not None:
                 self.seen[edge] = message.round
@@ -515,9 +515,9 @@ class Reducer:
         return used
 
     def _average(
-        self, turn: GraphRound, vector: np.ndarray, own: np.ndarray, used: list[tuple[int, Message]]
+        self, part: GraphRound, vector: np.ndarray, own: np.ndarray, used: list[tuple[int, Message]]
     ) -> None:
-        """Go on from the average of one's own and what was used, in the order of senders."""
+        """Continue from the average of the own vector and the used messages, in sender order."""
         if not used and not self.settings.is_push_sum:
             return
         pairs = [(self.senders[k], self._values(k, message, len(own))) for k, message in used]
@@ -531,9 +531,9 @@ class Reducer:
             total += self.extra
             self.extra = 0.0
             assert self.base is not None
-            self.base = total.copy()  # of others' changes nothing is sent on
+            self.base = total.copy()  # others' changes are not forwarded
         else:
-            counts = [turn.weights[self.me], *(turn.weights[k] for k, _ in pairs)]
+            counts = [part.weights[self.me], *(part.weights[k] for k, _ in pairs)]
             shares = topology.mended(np.array(counts))
             total = shares[0] * own
             for share, (_, values) in zip(shares[1:], pairs, strict=True):
@@ -542,7 +542,7 @@ class Reducer:
         self.begun = self.home.read() if self.settings.is_push_sum else self.begun
 
     def _average_by_mass(self, own: np.ndarray, come: list[np.ndarray]) -> np.ndarray:
-        """The average of one's own and messages, the last number of which is their mass."""
+        """Return the average of the own vector and messages, whose last number is their mass."""
         masses = self.arrays["mass"]
         counts = [masses[self.me] - self.given, *(values[-1] for values in come)]
         masses[self.me] = sum(counts)
@@ -553,7 +553,7 @@ class Reducer:
         return total
 
     def _values(self, edge: int, message: Message, n: int) -> np.ndarray:
-        """What an in-neighbour has, or by what it has changed, as a whole vector."""
+        """Return an in-neighbour's vector, or with sums its change, as a whole vector."""
         values = whole(message.values, message.places, n + self.settings.is_push_sum)
         if self.settings.send != "change" or self.settings.fold == "sum":
             return values
@@ -562,19 +562,19 @@ class Reducer:
         self.heard[edge] += values
         return self.heard[edge]
 
-    # -- waiting, and for whom no longer
+    # -- waiting, and leaving workers out
 
-    def _wait(self, holds: Any, cause: int) -> Generator[Until, bool, bool]:
+    def _wait(self, condition: Any, cause: int) -> Generator[Until, bool, bool]:
         began = self.home.now()
-        came = yield Until(holds, self._limit())
+        came = yield Until(condition, self._limit())
         self.arrays["waits"][self.me, cause] += self.home.now() - began
         return bool(came)
 
     def _note_end(self, now: float) -> None:
-        """Welford's sums of the seconds that rounds take, from one reduce's end to the next one's.
+        """Update Welford's sums of a round's seconds, from one reduce's end to the next one's.
 
-        One that stands out counts as far as four standard deviations go, or twice the mean:
-        somebody may have been stopped, and the limit must not be that long from then on.
+        An outlier counts as at most four standard deviations above the mean, or twice the mean: a
+        worker may have been stopped, and later limits must not be that long.
         """
         before, self.ended = self.ended, now
         if before is None:
@@ -588,9 +588,9 @@ class Reducer:
         self.times[2] += away * (seconds - self.times[1])
 
     def _limit(self) -> float | None:
-        """Seconds after which a worker that is waited for is too late; None while few are known.
+        """Return the seconds after which an awaited worker is too late; None: too few rounds yet.
 
-        So many times what its own rounds usually take, and a second at least.
+        `patience` times the usual time of its own rounds, and at least a second.
         """
         patience = self.settings.patience
         if patience is None or self.times[0] < SEEN_BEFORE_LIMIT:
@@ -598,39 +598,39 @@ class Reducer:
         return max(self.settings.least_patience, patience * self._usual())
 
     def _usual(self) -> float:
-        """Seconds that a round takes at most, but for a few: mean and four standard deviations."""
+        """Return an upper bound of most rounds' seconds: the mean and four standard deviations."""
         return float(self.times[1] + 4.0 * np.sqrt(self.times[2] / self.times[0]))
 
     def _leave_out(self, worker: int) -> bool:
-        """Wait for a worker no longer, unless it only waits for others itself."""
+        """Stop waiting for a worker, unless that worker itself waits for others."""
         if self.home.waits(worker):
             return False
         self.arrays["suspects"][self.me, worker] = 1
         self.arrays["left_out"][worker] = 1
         return True
 
-    def _turn(self, now: int) -> GraphRound:
-        """What is done in a round."""
-        return self.turns[(now - 1) % len(self.turns)]
+    def _part(self, now: int) -> GraphRound:
+        """Return this worker's part in a round's graph."""
+        return self.graph_rounds[(now - 1) % len(self.graph_rounds)]
 
     def _has_news(self) -> bool:
-        """Whether somebody has died since the graph was looked at."""
+        """Whether a worker has died since the graph was last updated."""
         return int(self.home.table.dead.sum()) != len(self.dead)
 
     def _poll_for_deaths(self) -> None:
-        """Move the edges to those that have died, by the survivors' graph."""
+        """Move the edges to dead workers, by the survivors' graph."""
         dead = tuple(np.flatnonzero(self.home.table.dead).tolist())
         if dead != self.dead:
             self.dead = dead
             for place, graph in enumerate(self.settings.graphs):
                 left, weights = survivors(graph.tobytes(), len(graph), dead, self.settings.mends)
-                self.turns[place] = GraphRound(
+                self.graph_rounds[place] = GraphRound(
                     np.flatnonzero(left[self.me]).tolist(), weights[self.me]
                 )
         if not self.dead:
             return
         to = self.arrays["to"]
-        wanted = {k for turn in self.turns for k in turn.to}
+        wanted = {k for part in self.graph_rounds for k in part.to}
         missing = sorted(wanted - {int(to[k]) - 1 for k in self.out})
         for edge in self.out:
             if missing and int(to[edge]) - 1 not in wanted and self._is_empty(edge):
@@ -639,7 +639,7 @@ class Reducer:
                     self.owed[edge] = self.base - self._first()  # all so far
 
     def _is_empty(self, edge: int) -> bool:
-        """Whether nothing is left of what was sent to somebody dead; takes it in its place."""
+        """Whether an edge is empty; messages to a dead reader are taken in its place."""
         box = self.home.boxes[edge]
         if int(self.arrays["to"][edge]) - 1 in self.dead:
             while box.has_mail:

@@ -1,4 +1,4 @@
-"""What a run on replicas tells of its reduces: plain data, taken when all is over."""
+"""The report of reduces on replicas: plain data, collected after the run."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from hogshare import figures
 from hogshare.links.traffic import Counted, by_edge
 
-TORN, MISSING, LATE, UNSENT = range(4)  # of `counts`: of inputs, and of messages
+TORN, MISSING, LATE, UNSENT = range(4)  # columns of `counts`: two of inputs, two of messages
 WHOLE, SPARSE = range(2)  # of `sent`: kinds of messages
 MESSAGES, BYTES = range(2)
-MESSAGE, ACKNOWLEDGEMENT, BARRIER = range(3)  # of `waits`: what for
+MESSAGE, ACKNOWLEDGEMENT, BARRIER = range(3)  # columns of `waits`: causes
 CAUSES = ("message", "acknowledgement", "barrier")
 KINDS = ("whole", "sparse")
 
 
 @dataclass(frozen=True)
 class Reduces:
-    """How the workers of a run on `Replicas` have averaged.
+    """The reduces of a run on `Replicas`.
 
     Attributes
     ----------
@@ -28,21 +28,22 @@ class Reduces:
         ``consistency[i, k]``: reduces of worker i that used k of its in-neighbours' messages (ASAP,
         figure 8).
     in_degree : int64 array of shape (n_workers,)
-        How many there were to use.
+        The number of each worker's in-neighbours.
     torn, missing, late, unsent : int64 arrays of shape (n_workers,)
-        Inputs that were half of another message, or were not there, and so left out; messages of
-        rounds that were over when they came; messages that had no room and nobody to wait for.
+        Inputs left out because they were partly overwritten (torn) or had not come (missing);
+        messages that came after their round (late); messages without capacity on an edge whose
+        reader was gone or left out (unsent).
     edges : list of (int, int)
-        Who sent to whom; after a death, to whom in the end.
+        Sender and reader of each edge; after a death, its last reader.
     sent : int64 array of shape (n_edges, 2, 2)
-        Along each edge, whole and sparse, messages and bytes: the values, the places of sparse
-        ones, and a header.
+        Messages and bytes along each edge, whole and sparse. Bytes contain the values, the places
+        of sparse ones, and a header.
     waits : float64 array of shape (n_workers, 3)
         Seconds waited for a message, for an acknowledgement and at the barrier.
     rounds : int64 array of shape (n_workers,)
         Reduces of each worker.
     left_out : list of (int, int)
-        Pairs (i, k): worker i did not wait for k in the end, which had died or was too slow.
+        Pairs (i, k): at the end worker i did not wait for k, which had died or was too slow.
     """
 
     consistency: np.ndarray
@@ -59,13 +60,13 @@ class Reduces:
 
     @property
     def whole_share(self) -> float:
-        """Share of all reduces that have used every in-neighbour's message."""
+        """The share of all reduces that have used every in-neighbour's message."""
         whole = self.consistency[np.arange(len(self.in_degree)), self.in_degree].sum()
         return float(whole / max(1, self.consistency.sum()))
 
     @property
     def traffic(self) -> Counted:
-        """Messages and bytes by kind, and of each kind by edge, as of `Report.traffic`."""
+        """Messages and bytes by kind, and by edge within a kind, as in `Report.traffic`."""
         return by_edge(KINDS, self.edges, self.sent)
 
     @property
@@ -79,14 +80,14 @@ class Reduces:
         return int(self.sent[:, :, MESSAGES].sum())
 
     def bytes_by_edge(self) -> dict[str, dict[str, int]]:
-        """Bytes along each edge by kind, as in ``{"0->1": {"whole": 8032, "sparse": 0}}``."""
+        """Return each edge's bytes by kind, as in ``{"0->1": {"whole": 8032, "sparse": 0}}``."""
         return {
             f"{i}->{j}": {kind: int(self.sent[k, place, BYTES]) for place, kind in enumerate(KINDS)}
             for k, (i, j) in enumerate(self.edges)
         }
 
     def facts(self) -> list[tuple[str, Any]]:
-        """Name and value of what a report's table says."""
+        """Return the names and values of the report's table."""
         waits = ", ".join(
             f"{cause} {seconds:.3g} s"
             for cause, seconds in zip(CAUSES, self.waits.sum(axis=0), strict=True)
@@ -99,7 +100,7 @@ class Reduces:
         ]
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the histogram of inputs that reduces have used, all workers' (needs matplotlib).
+        """Draw the histogram of inputs per reduce, over all workers (needs matplotlib).
 
         Parameters
         ----------
@@ -113,7 +114,7 @@ class Reduces:
         return figures.draw_inputs(self.consistency.sum(axis=0), ax)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON knows it."""
+        """Return all data as JSON types."""
         arrays = ("consistency", "in_degree", "torn", "missing", "late", "unsent", "rounds")
         return {
             **{name: getattr(self, name).tolist() for name in arrays},
