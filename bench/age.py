@@ -31,7 +31,6 @@ from hogshare.engine.world import World
 from hogshare.kernels import layout
 from hogshare.kernels.exchange import master_updates
 from hogshare.kernels.jit.decorators import kernel
-from hogshare.kernels.rules import sgd_steps
 from hogshare.kernels.schedule import epoch_schedule, quanta
 from hogshare.lab.harness.table_numbers import over_seeds
 
@@ -40,7 +39,7 @@ MORE_AGES = (96, 128, 192, 256, 384, 512)  # where no planned age is, to find wh
 PARTS = 200  # looks at the model in K updates
 PATIENCE = 4  # times K updates, after which a target counts as not reached
 GAIN = 0.98
-TURN = quanta.QUANTA[sgd_steps.GRADIENT, epoch_schedule.MASTER, 0, True]
+TURN = quanta.QUANTA[quanta.Kind(plane=epoch_schedule.MASTER, single=True)]
 
 
 @kernel

@@ -372,7 +372,7 @@ def test_a_helper_without_kernels_imports_nothing(crew):
 
 def with_kernels(seams):
     """Have the next helper import what it does for a fit."""
-    seams.kernels.loaded = lambda: ["sgd_turn"]
+    seams.kernels.loaded = lambda: ["sgd_quantum"]
 
 
 def test_the_helper_forks_with_one_thread(crew, seams):
@@ -888,7 +888,7 @@ def test_members_find_the_kernels_loaded():
             [sys.executable, "-c", code, *names], capture_output=True, text=True, env=environment
         )
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout) == ["sgd_turn"], "which joins and leaves, too"
+        assert json.loads(done.stdout) == ["sgd_quantum"], "which joins and leaves, too"
         names = json.loads(done.stdout)
 
 

@@ -734,7 +734,7 @@ def test_scikit_learns_conventions(fitted):
         ((USERS, ITEMS[:5], RATINGS), ValueError, "5 items"),
         ((USERS,), TypeError, "sparse matrix"),
         (([1.0, np.nan], [1, 2], [1, 2]), ValueError, "users contains NaN"),
-        ((np.array(["2020-01-01", "NaT"], "M8[s]"), [1, 2], [1, 2]), ValueError, "users holds NaT"),
+        ((np.array(["2020-01-01", "NaT"], "M8[s]"), [1, 2], [1, 2]), ValueError, "users contains NaT"),
         (([1, 2], np.array([1, "NaT"], "m8[ns]"), [1, 2]), ValueError, "items holds NaT"),
         ((USERS, ITEMS, np.repeat([1.0, 1e39], 1500)), ValueError, "1e\\+39, first at"),
         ((USERS, ITEMS, -1e200 * np.ones(3000)), ValueError, "divide all of them"),

@@ -27,7 +27,12 @@ from hogshare import (
 from hogshare.barriers import name_of, named
 from hogshare.kernels import layout
 from hogshare.kernels.jit.decorators import JIT_DISABLED
-from hogshare.kernels.schedule.quanta import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
+from hogshare.kernels.schedule.shared_quanta import (
+    DESCENT_FIRST,
+    DESCENT_GROWTH,
+    FIRST_INTERVAL,
+    GROWTH,
+)
 from hogshare.lab.prediction import costs as costing
 from hogshare.lab.prediction import predictor
 from hogshare.lab.prediction.costs import ReportFacts, costs_of, pushes_of, separate_costs

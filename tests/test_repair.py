@@ -8,6 +8,7 @@ import pytest
 
 from hogshare import SAGA, SDCA, SGD, Shared, Stop, problems, solve
 from hogshare.kernels import layout
+from hogshare.kernels.schedule import worker_life
 from hogshare.kernels.schedule.repair import open_repair
 from hogshare.runtimes.monitor import Monitor
 
@@ -217,7 +218,7 @@ def resting(n_workers=3):
             w.me for w in workers if w.me not in tired and w.run_quantum(1) == layout.QUANTUM_PAUSE
         }
     for worker in workers[:-1]:
-        worker.leave(layout.RESTING)
+        worker.leave(worker_life.PAUSE)
     return X, session, workers
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
-from hogshare.kernels.schedule import repair
+from hogshare.kernels.schedule import repair, worker_life
 from hogshare.problems.linear.gains import (
     ROUNDING,
     Direction,
@@ -115,10 +115,11 @@ class Confirmation:
 def go_on(session: Session) -> None:
     """Let a run that its criterion has stopped begin again where it is; nobody works meanwhile."""
     schedule = session.schedule
-    columns, states = schedule.columns, schedule.table[:, layout.T_STATE]
+    columns = schedule.columns
     columns[layout.C_ACTIVE] = 1.0
     columns[layout.C_PATIENCE] = 0.0
-    states[states == layout.DONE] = layout.STARTING
+    for row in schedule.table:
+        worker_life.apply(row, worker_life.REOPEN)
     schedule.control[layout.STOP] = layout.RUNNING
     epoch = session.word(layout.EPOCHS)
     begun = session.word(layout.READY) > epoch

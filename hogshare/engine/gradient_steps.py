@@ -1,6 +1,6 @@
 """Steps that are taken outside of kernels: a block's gradient is the user's, in Python or whatever.
 
-A turn (`hogshare.kernels.schedule.gradient_quanta`) claims a block, and this takes its step where
+A turn (`hogshare.kernels.schedule.outside_steps`) claims a block, and this takes its step where
 the plane wants it:
 
 - private copies, and the one worker's vector: in the copy, which the turn folds;
@@ -42,7 +42,7 @@ from hogshare.kernels.exchange.copy_exchange import exchange_weight
 from hogshare.kernels.mail.edge_slots import next_slot
 from hogshare.kernels.networks.network_training import Values
 from hogshare.kernels.rules import momentum, step_schedules
-from hogshare.kernels.schedule import epoch_schedule, gradient_quanta, ordered_rounds
+from hogshare.kernels.schedule import epoch_schedule, ordered_rounds, outside_steps
 from hogshare.kernels.schedule.shares import rows_before, span_of
 from hogshare.problems.gradient import (
     BlockClaim,
@@ -371,7 +371,7 @@ class BlockWorker(Worker):
             return step
         session = self.session
         groups = session.plan, session.schedule, session.mail
-        self.one_of = int(gradient_quanta.count_proposals(*groups, self.me))
+        self.one_of = int(outside_steps.count_proposals(*groups, self.me))
         if self.fold == epoch_schedule.MEAN or self.one_of == 1:
             return step / step.dtype.type(self.one_of)
         curvature = self.vector.curvature if places is None else self.vector.curvature[places]
@@ -457,7 +457,7 @@ class BlockWorker(Worker):
         if self.posts:
             self._write_message(places, step)
         elif self.is_lock_free and self.session.plan.atomic:
-            gradient_quanta.subtract(self.w, NO_PLACES if places is None else places, step)
+            outside_steps.subtract(self.w, NO_PLACES if places is None else places, step)
         elif places is None:
             np.subtract(self.w, step, out=self.w)
         else:

@@ -20,7 +20,8 @@ from hogshare.kernels import layout
 from hogshare.kernels.exchange import centre_edges
 from hogshare.kernels.exchange.copy_exchange import decay_of
 from hogshare.kernels.rules import penalties
-from hogshare.kernels.schedule.gradient_quanta import subtract
+from hogshare.kernels.schedule import worker_life
+from hogshare.kernels.schedule.outside_steps import subtract
 from hogshare.kernels.schedule.shares import span_of
 from hogshare.planes.protocol import PlaneError
 from hogshare.planes.wait_condition import Until
@@ -362,7 +363,8 @@ class WorkerHome:
             f"The plane {self._homes.name} has let worker {self.me} wait for "
             f"{waited_ns * 1e-9:.0f} seconds in which all others waited too, so that nothing it "
             "waits for can happen. Workers that are done, dead or resting must not be waited for "
-            "(home.table.gone); what nobody among the workers does needs Until(..., seconds=...)."
+            "(home.table.gone); what nobody among the workers does needs Until(..., seconds=...). "
+            f"Last moves: {worker_life.stories(self._session.schedule.table)}."
         )
 
     def _called(

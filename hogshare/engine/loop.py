@@ -38,6 +38,7 @@ from hogshare.engine.participants import MasterService, Worker
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.kernels.exchange import master_updates
+from hogshare.kernels.schedule import worker_life
 
 QUANTUM_NS = 4_000_000
 # Workers that share the interpreter without a loss by turns of that length: each takes it for a
@@ -159,7 +160,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             yield from _bring(worker)
             continue
         if answer == layout.QUANTUM_WAIT:
-            table[layout.T_STATE] = layout.WAITING
+            worker_life.apply(table, worker_life.WAIT)
             asked = worker.must_ask()
             if asked and worker.ask():
                 continue
@@ -201,7 +202,7 @@ def _bring(worker: Worker) -> Generator[Wish, Any, None]:
     """
     table, bring, attempts = worker.table, worker.session.bring, 0
     assert bring is not None
-    table[layout.T_STATE] = layout.ACTIVE  # whoever waits for a block, the worker computes it
+    worker_life.apply(table, worker_life.WORK)  # whoever waits for a block, the worker computes it
     while not worker.is_broken_off():
         done, _ = yield Compute(lambda: bring(worker.me))
         if done:
@@ -218,7 +219,7 @@ def _at_home(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, None]:
         if came is None:
             home.close()
             return
-        table[layout.T_STATE] = layout.ACTIVE
+        worker_life.apply(table, worker_life.WORK)
         _, spent = yield Compute(lambda came=came: home.go_on(came))  # type: ignore[misc]
         table[layout.T_BUSY] += spent
 
@@ -242,7 +243,7 @@ def _wait_at_plane(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, boo
             if holds or (seconds is not None and seconds <= 0.0):
                 return holds
             table[layout.T_PLANE_WAIT] = layout.FOR_OTHERS if end is None else layout.FOR_TIME
-            table[layout.T_STATE] = layout.WAITING
+            worker_life.apply(table, worker_life.WAIT)
             waited = yield PlaneWait(attempts, home.holds, seconds)
             table[layout.T_WAITING] += waited
             table[layout.T_PLANE_WAIT_NS] += waited
@@ -259,7 +260,7 @@ def _wait_at_plane(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, boo
 def _pause(worker: Worker) -> Generator[Wish, Any, bool]:
     """Let the caller look at the model, outside of the run; False if the run has ended."""
     if not worker.enters:
-        yield Compute(lambda: worker.leave(layout.RESTING))
+        yield Compute(lambda: worker.leave(worker_life.PAUSE))
     yield Ended()
     attempts = 0
     while worker.must_pause():

@@ -19,7 +19,7 @@ from hogshare.kernels import layout
 from hogshare.kernels.exchange import master_updates
 from hogshare.kernels.jit import announcements
 from hogshare.kernels.jit.decorators import JIT_DISABLED
-from hogshare.kernels.schedule import epoch_schedule, quanta
+from hogshare.kernels.schedule import block_claims, epoch_schedule, run_membership, worker_life
 from hogshare.kernels.schedule.barrier_codes import EVERYBODY, LAG
 from hogshare.problems.model import shrunk
 from hogshare.shm.speeds import MESSAGES, NANOSECONDS, QuantumTimes
@@ -63,10 +63,12 @@ class Worker:
         s.take_quantum.compile(tuple(map(typeof, (*run, self.private, self.me, 0))))
         if not self.enters:
             side = (s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me)
-            quanta.join.compile(tuple(map(typeof, side)))
-            quanta.leave.compile(tuple(map(typeof, (*side, layout.DONE))))
+            run_membership.join.compile(tuple(map(typeof, side)))
+            run_membership.leave.compile(tuple(map(typeof, (*side, worker_life.LEAVE))))
         # not when somebody wants to stop: that has to be quick
-        quanta.stop.compile(tuple(map(typeof, (s.schedule.control, layout.STOPPED_BY_CALLER))))
+        block_claims.stop.compile(
+            tuple(map(typeof, (s.schedule.control, layout.STOPPED_BY_CALLER)))
+        )
         if s.plan.private == epoch_schedule.MASTER:
             MasterService(s).prepare()
         _PREPARED.add(key)
@@ -76,7 +78,7 @@ class Worker:
         """Enter the run and pull for the first time; False if the run has been closed."""
         s = self.session
         side = s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me
-        joined = bool(quanta.join(*side))
+        joined = bool(run_membership.join(*side))
         if joined:
             self._sign(s.clock())
         return joined
@@ -170,8 +172,8 @@ class Worker:
         return BarrierError(
             f"The barrier {name_of(self.session.barrier)} has let no worker pass for "
             f"{waited_ns * 1e-9:.0f} seconds in which none had a block in hand, so that nothing it "
-            "waits for can happen. Workers that are starting, done or dead must not hold others "
-            "(table.in_run)."
+            "waits for can happen. A barrier must not wait for workers that are starting, done or "
+            f"dead (table.in_run). Last moves: {worker_life.stories(self.session.schedule.table)}."
         )
 
     def sleep_seconds(self) -> float:
@@ -221,14 +223,13 @@ class Worker:
         and the caller, who looks when all rest, by nobody.
         """
         table = self.table
-        missed = self.session.word(layout.EPOCHS) >= table[layout.T_EXPECTED]
-        if missed and table[layout.T_STATE] == layout.STARTING:
-            table[layout.T_STATE] = layout.RESTING
+        if self.session.word(layout.EPOCHS) >= table[layout.T_EXPECTED]:
+            worker_life.apply(table, worker_life.MISS)
 
     def rejoin(self) -> bool:
         """Enter the run again after a rest, or leave it to the turn; False if it has ended."""
         if self.session.word(layout.STOP) != layout.RUNNING:
-            self.table[layout.T_STATE] = layout.DONE
+            worker_life.apply(self.table, worker_life.CLOSE)
             return False
         return self.enters or self.join()
 
@@ -243,11 +244,11 @@ class Worker:
             self._sign(began)
         return int(answer)
 
-    def leave(self, state: int = layout.DONE) -> None:
+    def leave(self, event: int = worker_life.LEAVE) -> None:
         """Push what is left, and be done or resting."""
         s = self.session
-        quanta.leave(
-            s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me, state
+        run_membership.leave(
+            s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me, event
         )
         if s.plan.inline:
             MasterService(s).serve()  # the rest of its sum

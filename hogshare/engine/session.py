@@ -18,7 +18,7 @@ from hogshare.engine.participants import MasterService, Worker
 from hogshare.engine.worker_states import remembered_states
 from hogshare.engine.workspace import SessionSettings, Workspace
 from hogshare.kernels import layout
-from hogshare.kernels.schedule import barrier_codes, epoch_schedule, repair
+from hogshare.kernels.schedule import barrier_codes, epoch_schedule, repair, worker_life
 from hogshare.planes.protocol import Plane
 from hogshare.problems.model import Model, as_coef, columns_last, shrunk
 from hogshare.shm.table import IN_RUN
@@ -106,7 +106,7 @@ class Session(Workspace):
 
         For a run that has been stopped: a master waits until every worker is done or dead.
         """
-        self.schedule.table[me, layout.T_STATE] = layout.DEAD
+        worker_life.apply(self.schedule.table[me], worker_life.DIE)
 
     def model(self, last: bool = False) -> Model:
         """The model as it stands, averages included (exact once every worker has left).
@@ -278,12 +278,14 @@ class Session(Workspace):
             table[resting, layout.T_CLOCK] = table[resting, layout.T_CLOCK].max(initial=0)
         if self.homes is not None:
             table[resting, layout.T_EXPECTED] = min(epochs, self.plan.max_epochs)  # first
-            table[resting, layout.T_STATE] = layout.STARTING
+            for k in np.flatnonzero(resting):
+                worker_life.apply(table[k], worker_life.EXPECT)
         if (
             self.plan.barrier != barrier_codes.FREE
         ):  # which wait for those of other sites from now on
-            far = np.flatnonzero(resting)
-            table[far[~np.isin(far, self.local_workers)], layout.T_STATE] = layout.WAITING
+            for k in np.flatnonzero(resting):
+                if k not in self.local_workers:
+                    worker_life.apply(table[k], worker_life.AWAIT)
         if self.homes is not None or self.plan.split:
             control[layout.SECTION] = -(-control[layout.SECTION] // n) * n
         self.schedule.control[layout.LIMIT] = min(epochs, self.plan.max_epochs)
@@ -349,7 +351,7 @@ class Session(Workspace):
     def restore_sums(self) -> None:
         """Make what is bound to be a sum over the rows that sum again, if a worker has died.
 
-        During the run that is done too (`turns.pause`); this is for a death that came at the end.
+        During the run `run_membership.pause` does that; this is for a death at the run's end.
         """
         if self._lost_anyone():
             self.row_memory.sum_anew(self)

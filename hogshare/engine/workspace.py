@@ -20,11 +20,10 @@ from hogshare.kernels import layout
 from hogshare.kernels.rows.row_views import RowArrays
 from hogshare.kernels.rules import sgd_steps
 from hogshare.kernels.schedule import (
+    block_claims,
     epoch_schedule,
-    gradient_quanta,
     grid_quanta,
     quanta,
-    stale_blocks,
 )
 from hogshare.kernels.schedule.epoch_schedule import EpochPlan
 from hogshare.kernels.shared_arrays import MasterMail, MemoryArrays, Schedule, Vector
@@ -96,20 +95,13 @@ class Workspace:
             arrays["ages"], mailbox_of(arrays), *(arrays[name] for name in SUM_ARRAYS)
         )
         self.size = settings.n_features * settings.n_columns
-        kernel = self.plan.private, self.plan.ordered
         self.data: RowArrays | grid_quanta.Cells = self.rows  # what quanta read
         if self.plan.grid:
             self.take_quantum, data, ends = outside.problem.cells
             self.data = grid_quanta.Cells(self.rows, data, ends)
-        elif outside is not None:
-            parted = gradient_quanta.stale_block_quantum
-            self.take_quantum = parted if self.plan.parts else gradient_quanta.BLOCK_QUANTA[kernel]
-        elif self.plan.parts:
-            self.take_quantum = stale_blocks.stale_quantum
-        elif self.plan.copied:
-            self.take_quantum = quanta.COPIED_QUANTA[self.plan.ordered, settings.n_columns == 1]
         else:
-            self.take_quantum = quanta.QUANTA[self.rule.method, *kernel, settings.n_columns == 1]
+            of_run = self.plan, self.rule, settings.n_columns, outside is not None
+            self.take_quantum = quanta.quantum_for(*of_run)
 
     @property
     def n_polls(self) -> int:
@@ -172,7 +164,7 @@ class Workspace:
 
     def stop(self, reason: int = layout.STOPPED_BY_CALLER) -> None:
         """Ask all workers to stop at their next block; the first reason that is given stands."""
-        quanta.stop(self.schedule.control, reason)
+        block_claims.stop(self.schedule.control, reason)
 
     def locals(self) -> np.ndarray:
         """Own numbers of the workers here: float64 [., layout.N_LOCAL_FIELDS, n_columns]."""

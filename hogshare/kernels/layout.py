@@ -99,7 +99,7 @@ T_POLLS = 30  # times that turns look again in one wait
 T_POLLED = 31  # of which so many are done
 T_APPLIED = 32  # of the worker's messages that the master has not dropped, those in its model
 T_PULLED = 33  # messages of others in what the worker has read of the master's model
-T_STEP = 34  # 1: the block in hand has its step taken outside of kernels, see `gradient_quanta`
+T_STEP = 34  # 1: the block in hand has its step taken outside of kernels, see `quanta`
 T_PLANE_WAIT = 35  # a plane lets the worker wait: FOR_OTHERS or FOR_TIME; 0: it does not
 T_PLANE_WAITS = 36  # such waits that are over
 T_PLANE_WAIT_NS = 37  # of T_WAITING, for the plane
@@ -121,6 +121,7 @@ T_PROPOSALS = (
     48  # of a replay, what `master_updates.proposals` was for the block in hand; 0: count anew
 )
 T_HELPS = 49  # 1: the worker does the master's work where nobody is at it
+T_MOVES = 50  # last moves of T_STATE, see `worker_life.story`
 N_TABLE = 4 * WORD
 
 # values of T_STATE
@@ -130,6 +131,7 @@ WAITING = 2
 DONE = 3
 DEAD = 4
 RESTING = 5  # has left until the caller raises the limit
+STATES = ("starting", "running", "waiting", "done", "dead", "resting")  # by value
 
 # values of T_SITE
 ONE_SITE = 0  # all workers compute in one memory

@@ -1,4 +1,4 @@
-"""Loads kernels before they are needed, in the fork helper."""
+"""Loading kernels before they are needed, in the fork helper."""
 
 from __future__ import annotations
 
@@ -6,23 +6,28 @@ from collections.abc import Collection
 
 from hogshare.kernels.exchange import master_updates
 from hogshare.kernels.jit import announcements
-from hogshare.kernels.schedule import quanta
+from hogshare.kernels.schedule import quanta, run_membership
 
-QUANTA = (*dict.fromkeys(quanta.QUANTA.values()), *quanta.COPIED_QUANTA.values())
-KERNELS = (*QUANTA, quanta.factors_quantum, quanta.join, quanta.leave, master_updates.serve)
+QUANTA = dict.fromkeys(
+    kernel
+    for kind, kernel in quanta.QUANTA.items()
+    if kind.step != quanta.OUTSIDE and not kind.virtual
+)
+MEMBERSHIP = run_membership.join, run_membership.leave
+KERNELS = (*QUANTA, quanta.factors_quantum, *MEMBERSHIP, master_updates.serve)
 
 
 def loaded() -> list[str]:
-    """Names of the kernels that this process has loaded or compiled."""
+    """Return the names of the kernels that this process has loaded or compiled."""
     return [kernel.__name__ for kernel in KERNELS if getattr(kernel, "signatures", ())]
 
 
 def preload(names: Collection[str]) -> None:
-    """Load what the disk cache holds of these kernels; compile nothing.
+    """Load these kernels from the disk cache, as far as they are in it; compile nothing.
 
-    A worker process forked afterwards has the machine code already. What is not cached is compiled
-    by whoever needs it first, and not told of: the caller does. Each signature takes 50 ms, hence
-    the names: what the caller uses.
+    A worker process forked afterwards has the machine code already. A kernel that is not cached is
+    compiled by the process that needs it first, without an announcement: the caller makes it. Each
+    signature takes 50 ms, so pass only the names of kernels that the caller uses.
     """
     announcements.silence()
     for kernel in KERNELS:

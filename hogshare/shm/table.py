@@ -12,7 +12,6 @@ import numpy as np
 
 from hogshare.kernels import layout
 
-STATES = ("starting", "running", "waiting", "done", "dead", "resting")
 IN_RUN = (layout.ACTIVE, layout.WAITING)
 
 
@@ -68,7 +67,7 @@ class ProgressTable:
     @property
     def state(self) -> np.ndarray:
         """Words: "starting", "running", "waiting", "done", "dead", "resting"."""
-        return np.array(STATES)[self._array[:, layout.T_STATE]]
+        return np.array(layout.STATES)[self._array[:, layout.T_STATE]]
 
     @property
     def in_run(self) -> np.ndarray:

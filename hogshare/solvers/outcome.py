@@ -17,7 +17,7 @@ from hogshare.barriers import name_of
 from hogshare.engine.choices import Choices
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
-from hogshare.kernels.schedule import barrier_codes, epoch_schedule
+from hogshare.kernels.schedule import barrier_codes, epoch_schedule, worker_life
 from hogshare.links.traffic import MODEL, Counted, Traffic
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, by_gradient, has_rows
@@ -26,7 +26,6 @@ from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
 from hogshare.shm.mailbox import HEADER_BYTES, mail_bytes
 from hogshare.shm.speeds import MESSAGES, NANOSECONDS, recorded
-from hogshare.shm.table import STATES
 from hogshare.system.interrupts import errstate
 from hogshare.system.machine import cores
 
@@ -231,7 +230,8 @@ def workers(session: Session) -> list[dict[str, Any]]:
         lines.append(
             {
                 "worker": k,
-                "state": STATES[row[layout.T_STATE]],
+                "state": layout.STATES[row[layout.T_STATE]],
+                "moves": worker_life.story(row),
                 "blocks": row[layout.T_BLOCKS],
                 "rows": row[layout.T_ROWS],
                 "pushes": row[layout.T_PUSHES],

@@ -5,7 +5,7 @@ import pytest
 
 from hogshare import ASP, BSP, SGD, SSP, Master, Shared, Simulator, Stop, problems, solve
 from hogshare.kernels import layout
-from hogshare.kernels.schedule import gradient_quanta
+from hogshare.kernels.schedule import outside_steps
 
 N, D = 60, 4
 TARGETS = np.random.default_rng(0).standard_normal((N, D))
@@ -37,7 +37,7 @@ def test_subtract(places, dtype):
         expected[places] -= step
     else:
         expected -= step
-    gradient_quanta.subtract(w, places, step)
+    outside_steps.subtract(w, places, step)
     np.testing.assert_array_equal(w, expected)
 
 

@@ -366,7 +366,7 @@ active [WORKERS] proctype worker_() {
 #endif
         atomic {
 #ifndef NO_ROOM
-            mailed[me] - taken[me] < SLOTS; /* has_room: its turn ends, and it asks again */
+            mailed[me] - taken[me] < SLOTS; /* has_capacity: its turn ends, and it asks again */
 #endif
             number = mailed[me] + 1;
             slot = SLOT(me, number);

@@ -53,7 +53,7 @@ active proctype writer() {
 #ifdef ROOM_OF_SENT
             POSTED - ARRIVED < QUEUE;
 #else
-            POSTED - TAKEN < QUEUE; /* has_room: it asks again */
+            POSTED - TAKEN < QUEUE; /* has_capacity: it asks again */
 #endif
 #endif
             next = POSTED + 1;

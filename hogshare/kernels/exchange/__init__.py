@@ -1,1 +1,1 @@
-"""From one copy of the model to another: exchanges, centres, reduces, the master."""
+"""Exchanges between copies of the model: private copies, centres, reduces, the master."""

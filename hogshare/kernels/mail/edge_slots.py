@@ -1,36 +1,36 @@
-"""A mailbox: messages from one to one other, in order, each taken once; an *edge* is who to whom.
+"""A mailbox: messages from one writer to one reader, in order, each taken once.
 
-An edge has one writer, one reader and a queue of slots. Messages are numbered from 1, and number n
-is in the slot ``(n - 1) % queue``. Three counters tell where an edge stands, and only ever rise:
+An *edge* has one writer, one reader and a queue of slots. Messages are numbered from 1, and number
+n is in the slot ``(n - 1) % queue``. Three counters give the state of an edge, and only ever rise:
 
-- POSTED, the writer's: messages that it has written;
-- ARRIVED, the transport's: of those, the ones that stand where the reader reads;
-- TAKEN, the reader's: of those, the ones that it has done with.
+- POSTED, written by the writer: messages that it has written;
+- ARRIVED, written by the transport: messages that are where the reader reads;
+- TAKEN, written by the reader: messages that it has finished with.
 
-Always TAKEN <= ARRIVED <= POSTED <= TAKEN + queue. In which order, and what makes it seen:
+Always TAKEN <= ARRIVED <= POSTED <= TAKEN + queue. The order of accesses:
 
-1. The writer asks for room (`has_capacity`: POSTED - TAKEN < queue, TAKEN by an acquiring load),
-writes
-   values, places and head of the next slot by plain stores, and stores POSTED, releasing (`send`).
-2. The transport brings the slot to the reader, the number in the head last of all, releasing, and
-   stores ARRIVED, releasing (`deliver`). In one memory there is nothing to bring: `post` does both.
-   Elsewhere a service, or a clock, delivers later, in the order of the numbers.
+1. The writer asks for space (`has_capacity`: POSTED - TAKEN < queue, TAKEN by an acquiring load),
+   writes values, places and head of the next slot by plain stores, and stores POSTED, releasing
+   (`send`).
+2. The transport copies the slot to the reader, the number in the head last, releasing, and stores
+   ARRIVED, releasing (`deliver`). In one memory there is nothing to copy: `post` does both. Across
+   memories a service, or a clock, delivers later, in the order of the numbers.
 3. The reader asks for mail (`has_mail`: ARRIVED is beyond TAKEN, by an acquiring load, and the
-   head has the number that comes next), reads the slot as long as it likes, and acknowledges it:
-   it stores TAKEN, releasing (`take`). Only then may the slot be written again.
+   head has the next number), reads the slot as long as it likes, and acknowledges it: it stores
+   TAKEN, releasing (`take`). Only then may the slot be written again.
 
-So no message is torn, mixed or overwritten. A number that does not fit, of a transport that has let
-ARRIVED overtake the message, is not taken, but waited for. That all has been taken (`all_taken`,
-POSTED == TAKEN) is what ASAP calls NOTIFY-ACK (Kadav and Kruus 2016, section 3.3).
+So no message is torn, mixed or overwritten. If a transport lets ARRIVED overtake the message, the
+number in the head does not fit, and the reader waits for it. The condition that all has been taken
+(`all_taken`, POSTED == TAKEN) is ASAP's NOTIFY-ACK (Kadav and Kruus 2016, section 3.3).
 
-After a death: `deliver` and `take` name a number and may be done again. What a dead writer had sent
-and nobody delivered is whole, and whoever writes in its place delivers it first; what it had not
-sent never was. Who reads in a dead reader's place finds the message that was in hand again.
+After a death: `deliver` and `take` name a number and may be repeated. A message that a dead writer
+had sent, undelivered, is whole, and the writer's successor delivers it first; a message that it had
+not sent never existed. A dead reader's successor finds the message that was in hand again.
 
-Who frees: nobody in a kernel; the owner of the memory.
+Nothing is freed in a kernel, but by the owner of the memory.
 
-Departure from a ring with a head and a tail (Lamport 1983): a third counter, so that sending and
-arriving may be two things.
+Departure from a ring with a head and a tail (Lamport 1983): a third counter, which separates
+sending from arriving.
 """
 
 from typing import NamedTuple
@@ -41,15 +41,16 @@ from hogshare.kernels import layout
 from hogshare.kernels.jit.atomics import load, store
 from hogshare.kernels.jit.decorators import helper, inlined, kernel
 
-NO_SLOT = -1  # there is no room, or no mail
+NO_SLOT = -1  # there is no space, or no mail
 
 
 class Mailbox(NamedTuple):
     """The edges of a run that end in one memory.
 
-    A message has H_COUNT values that each have a place, and from `capacity` on H_DENSE that have
-    none: of a vector that writer and reader know by themselves. Either may be 0. (Right behind the
-    others, where they begin is known late: a master's messages of 100 values took twice as long.)
+    A message has H_COUNT values with a place each, and from index `capacity` on H_DENSE values
+    without one: of a vector that writer and reader know by themselves. Either count may be 0.
+    (Directly behind the others, their begin would be known late: a master's messages of 100 values
+    took twice as long.)
 
     counters : int64 [n_edges, N_COUNTERS], see `layout`
     heads : int64 [n_edges, queue, WORD], see `layout`
@@ -65,7 +66,7 @@ class Mailbox(NamedTuple):
 
 @inlined
 def slot_of(box, number):
-    """Slot of an edge's message of that number (from 1)."""
+    """Return the slot of an edge's message by its number (from 1)."""
     return (number - 1) % box.heads.shape[1]
 
 
@@ -73,6 +74,7 @@ def slot_of(box, number):
 def has_capacity(box, edge):
     """Whether a slot is free for the writer's next message."""
     counters = box.counters[edge]
+    # POSTED is the caller's own: a plain load. TAKEN acquires: the reader is through with the slot.
     return counters[layout.M_POSTED] - load(counters, layout.M_TAKEN) < box.heads.shape[1]
 
 
@@ -85,7 +87,7 @@ def all_taken(box, edge):
 
 @inlined
 def next_slot(box, edge):
-    """Slot of the writer's next message, if there is room."""
+    """Return the slot of the writer's next message; valid if there is space."""
     return slot_of(box, box.counters[edge, layout.M_POSTED] + 1)
 
 
@@ -98,22 +100,24 @@ def count_values(counters, head):
 
 @helper
 def send(box, edge):
-    """Let the transport have the message that has been written."""
+    """Pass the message that has been written to the transport."""
     counters = box.counters[edge]
     count_values(counters, box.heads[edge, next_slot(box, edge)])
+    # releasing: the transport sees the whole slot
     store(counters, layout.M_POSTED, counters[layout.M_POSTED] + 1)
 
 
 @helper
 def deliver(box, edge, number):
-    """Let the reader have message `number`, whose values, places and other words are there."""
+    """Let the reader have message `number`, whose other words have all been written."""
+    # the head's number before ARRIVED: `has_mail` checks both
     store(box.heads[edge, slot_of(box, number)], layout.H_NUMBER, number)
     store(box.counters[edge], layout.M_ARRIVED, number)
 
 
 @helper
 def post(box, edge):
-    """Let the reader have the message that has been written, in one memory."""
+    """Send and deliver the message that has been written, in one memory."""
     send(box, edge)
     deliver(box, edge, box.counters[edge, layout.M_POSTED])
 
@@ -130,16 +134,16 @@ def has_mail(box, edge):
 
 @helper
 def take(box, edge, number):
-    """Acknowledge the messages up to `number`: their slots are the writer's again."""
+    """Acknowledge the messages up to `number` (releasing): their slots are the writer's again."""
     store(box.counters[edge], layout.M_TAKEN, number)
 
 
-# -- for who calls from Python
+# -- for calls from Python
 
 
 @kernel
 def find_slot(box, edge):
-    """Slot that the writer's next message goes into; NO_SLOT while there is no room."""
+    """Find the slot for the writer's next message; NO_SLOT while there is no space."""
     return next_slot(box, edge) if has_capacity(box, edge) else NO_SLOT
 
 
@@ -151,19 +155,19 @@ def is_quiet(box, edge):
 
 @kernel
 def send_next(box, edge):
-    """Let the transport have the message that has been written."""
+    """Pass the message that has been written to the transport."""
     send(box, edge)
 
 
 @kernel
 def deliver_next(box, edge):
-    """Let the reader have the oldest message that has been sent and has not arrived."""
+    """Deliver the oldest message that has been sent and has not arrived."""
     deliver(box, edge, box.counters[edge, layout.M_ARRIVED] + 1)
 
 
 @kernel
 def find_mail(box, edge):
-    """Slot of the oldest message that has not been taken; NO_SLOT if there is none."""
+    """Find the slot of the oldest message that has not been taken; NO_SLOT if there is none."""
     number = box.counters[edge, layout.M_TAKEN] + 1
     return slot_of(box, number) if has_mail(box, edge) else NO_SLOT
 
@@ -176,11 +180,11 @@ def take_next(box, edge):
 
 @kernel
 def taken_up_to(box, edge, number):
-    """Let the writer have the slots of the messages up to `number`, which the reader has taken."""
+    """Free the writer's slots of the messages up to `number`, which the reader has taken."""
     take(box, edge, number)
 
 
 @kernel
 def counter_of(box, edge, counter):
-    """One of an edge's counters, and what was written before it."""
+    """Load one of an edge's counters (acquiring): all that was written before it is visible."""
     return load(box.counters[edge], counter)

@@ -1,6 +1,6 @@
-"""A block's sums: losses and criterion, where asked for, and squared changes of what is remembered.
+"""A block's sums: losses and criterion, if asked for, and squared changes of the rows' memory.
 
-Who writes: each worker its own (`local`), row by row; `complete` adds them to the epoch's.
+Writers: each worker writes its own (`local`), row by row; `complete` adds them to the epoch's.
 
 The log loss is max(p, 0) - y p + log(1 + exp(-|p|)). A logarithm takes a fifth of a short row's
 time, so the factors 1 + exp(-|p|) are multiplied row by row, and one logarithm is taken of the
@@ -30,13 +30,13 @@ def start_block(local):
 
 @inlined
 def count_loss(rule, local, c, y, p, penalty):
-    """Add a row's loss, and to the criterion a penalty besides."""
+    """Add a row's loss to the sums, and a penalty to the criterion."""
     if rule.track == NOTHING:
         return
     if rule.loss == losses.LOG_LOSS:
         loss = max(p, 0.0) - y * p
         local[layout.L_FACTOR, c] *= 1.0 + exp_of_negative(-abs(p))
-        if local[layout.L_FACTOR, c] > LARGE:
+        if local[layout.L_FACTOR, c] > LARGE:  # before the product overflows
             settle(local, c)
     else:
         loss = losses.loss_value(rule.loss, rule.epsilon, y, p)
@@ -46,7 +46,7 @@ def count_loss(rule, local, c, y, p, penalty):
 
 @inlined
 def settle(local, c):
-    """Add what `count_loss` has put off to a column's sums."""
+    """Add the logarithm that `count_loss` has deferred to a column's sums."""
     late = math.log(local[layout.L_FACTOR, c])
     local[layout.L_FACTOR, c] = 1.0
     local[layout.L_LOSS, c] += late

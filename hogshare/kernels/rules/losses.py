@@ -1,13 +1,13 @@
 """Losses as integer codes: a scalar value and a scalar derivative each.
 
 A kernel takes ``loss: int``. Passing a compiled function instead would miss Numba's disk cache in
-every new process. The formulas and their edge cases are scikit-learn's, so that one worker fits the
-same model; `y` is in {0, 1} for the log loss and in {-1, 1} for the other classification losses.
+every new process. The formulas and their edge cases are scikit-learn's, so one worker fits the same
+model; `y` is in {0, 1} for the log loss and in {-1, 1} for the other classification losses.
 
 The multinomial loss couples the columns of a row: its prediction in a column is the logarithm of
-the class's probability, for which all margins of the row are needed (`log_probabilities`). With
-that done, it too is a scalar per column: `y` is in {0, 1}, the value is counted in the column of
-the row's own class, so that it is counted once, and the derivative is in the column's *margin*.
+the class's probability, which needs all margins of the row (`log_probabilities`). After that it too
+is a scalar per column: `y` is in {0, 1}, the value is counted once, in the column of the row's own
+class, and the derivative is in the column's *margin*.
 """
 
 import math
@@ -46,9 +46,9 @@ COUPLED = ("multinomial",)  # of all columns of a row together: no dual step for
 MAX_DERIVATIVE = 1e12
 
 # Upper bound of the second derivative in the prediction; for the losses with a kink, the change of
-# the derivative over a unit of margin, which plays the same part in how far a block of steps goes.
-# Of the multinomial loss it is a bound of the Hessian in all margins of a row: of its largest
-# eigenvalue, and of the sums of its rows' absolute values, 2 p (1 - p).
+# the derivative over a unit of margin, which limits a block of steps in the same way. For the
+# multinomial loss it is a bound of the Hessian in all margins of a row: of its largest eigenvalue,
+# and of the sums of its rows' absolute values, 2 p (1 - p).
 CURVATURE = {
     LOG_LOSS: 0.25,
     HINGE: 1.0,
@@ -71,7 +71,7 @@ def is_kinked(loss):
 
 @helper
 def log_probabilities(margin):
-    """Turn the margins of a row (float64) into the logarithms of its classes' probabilities."""
+    """Replace the margins of a row (float64) by the logarithms of its classes' probabilities."""
     largest = -np.inf
     for c in range(margin.shape[0]):
         largest = max(largest, margin[c])
@@ -86,9 +86,9 @@ def log_probabilities(margin):
 
 @inlined
 def loss_value(loss, epsilon, y, p):
-    """Loss of prediction `p` (float64) at target `y`."""
+    """Return the loss of prediction `p` (float64) at target `y`."""
     if loss == LOG_LOSS:
-        # log(1 + exp(p)) - y p, without overflow on either side
+        # log(1 + exp(p)) - y p, without overflow for either sign of p
         return max(p, 0.0) + math.log1p(exp_of_negative(-abs(p))) - y * p
     if loss == MULTINOMIAL:
         return -p if y > 0.0 else 0.0
@@ -122,19 +122,20 @@ def loss_value(loss, epsilon, y, p):
 
 @inlined
 def clipped(derivative):
-    """Bound a derivative that may be without bound, against numerical blow-up."""
+    """Bound a derivative that may grow without bound, against numerical blow-up."""
     return min(max(derivative, -MAX_DERIVATIVE), MAX_DERIVATIVE)
 
 
 @inlined
 def loss_derivative(loss, epsilon, y, p):
-    """Derivative of the loss in the prediction `p`, at most 1e12 in size.
+    """Return the derivative of the loss in the prediction `p`, at most 1e12 in size.
 
-    Only the losses that need it pay for the bound: from row to row everything here is waited for.
+    Only the losses that need the bound pay for it: the next row waits for each instruction of this
+    function.
     """
     if loss == LOG_LOSS:
-        # 1 / (1 + exp(-p)) - y, without overflow or cancellation on either side; who adds up losses
-        # too (`block_sums.count_loss`) takes the same exponential, which is computed once
+        # 1 / (1 + exp(-p)) - y, without overflow or cancellation for either sign of p. A sum of the
+        # losses (`block_sums.count_loss`) takes the same exponential, which is computed once.
         e = exp_of_negative(-abs(p))
         wrong, right = (1.0 - y, y * e) if p > 0.0 else ((1.0 - y) * e, y)
         return (wrong - right) / (1.0 + e)
@@ -174,9 +175,9 @@ def loss_derivative(loss, epsilon, y, p):
 
 @inlined
 def loss_curvature(loss, epsilon, y, p):
-    """Second derivative of a smooth loss in the prediction `p`; 0 of one with kinks.
+    """Return a smooth loss's second derivative in the prediction `p`; 0 for a loss with kinks.
 
-    Where the derivative has a kink it is that of one of the sides.
+    Where the derivative itself has a kink, one of the two one-sided values is returned.
     """
     if loss == LOG_LOSS:
         e = exp_of_negative(-abs(p))
@@ -198,16 +199,16 @@ def loss_curvature(loss, epsilon, y, p):
 
 @inlined
 def negative_entropy(u):
-    """``u log u``, 0 at 0, and 0 where rounding has left a number a little below."""
+    """Return ``u log u``; 0 at 0, and for a number that rounding has left a little below 0."""
     return u * math.log(u) if u > 0.0 else 0.0
 
 
 @inlined
 def loss_conjugate(loss, epsilon, y, a):
-    """Convex conjugate of the loss at target `y`, ``max_p (a p - loss(p))``: of a dual objective.
+    """Return the loss's convex conjugate at target `y`, ``max_p (a p - loss(p))``, for a dual.
 
-    a : a derivative that the loss has somewhere, or such a number moved towards zero: there it is
-        finite
+    a : a derivative that the loss has at some point, or such a number moved towards zero; the
+        conjugate is finite for it
     """
     if loss == LOG_LOSS:
         probability = a + y

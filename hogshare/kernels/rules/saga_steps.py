@@ -1,39 +1,39 @@
-"""SAGA on a vector that only one worker writes: gradients remembered per row, no lasting noise.
+"""SAGA on a vector that only one worker writes: gradients stored per row, no lasting noise.
 
-The table keeps, per row and column, the loss's derivative when the row was last visited. A step
-moves along the difference to it plus the table's average, so that the variance dies out while the
-step size stays. On sparse rows only the row's own features are touched: average and penalty count
-there by how rare the feature is (the diagonal D), which is right on average; the l1 part's proximal
-step likewise.
+The table has, per row and column, the loss's derivative at the row's last visit. A step moves along
+the difference to it plus the table's average, so the variance vanishes while the step size stays.
+On sparse rows only the row's own features are touched: average and penalty are scaled by each
+feature's rarity (the diagonal D), which is right on average; the l1 part's proximal step likewise.
 
 Source: Defazio, Bach and Lacoste-Julien (2014), SAGA; Leblond, Pedregosa and Lacoste-Julien (2017),
 ASAGA, for the sparse form with D and the old average in the step; Pedregosa et al. (2017),
 ProxASAGA, for the proximal operator on the support. The intercept is a coordinate whose feature is
 one.
 
-Who writes: row r's entry in `gradients`, whoever has claimed the block of r. Two workers may hold
-the same row for a moment (see `dual_ascent`), so that several workers swap it atomically, and
-exactly the difference to what they find goes into the average: at rest the average is the mean of
-the table. With several workers each has a copy of vector and average; the exchange weights the
-former and adds the latter. Without an exchange see `asaga_steps`. A worker that is killed leaves
-the average off by what it had not exchanged, until it is summed anew (`turns.pause`).
+Writers: row r's entry in `gradients` is written by the worker that has claimed the block of r. Two
+workers may have the same row for a moment (see `dual_ascent`), so several workers swap the entry
+atomically, and add exactly the difference to the old entry to the average: while no worker steps,
+the average is the mean of the table. With several workers each has a copy of vector and average;
+the exchange weights the former and adds the latter. Without an exchange see `asaga_steps`. A killed
+worker leaves the average wrong by its unexchanged changes, until it is summed anew
+(`run_membership.pause`).
 
-The step falls within an epoch: it is level for a share of it (`level`), and then goes in a straight
-line to nothing; in a first epoch that begins with an empty table it falls from the start, steeper.
-So it is long while there is a way to go, and short before the model is looked at; its mean stays.
-What that gives is in `docs/tried/2026-11/auto.md`.
-Departure: the papers' step is constant, and so is one that the user gives.
+The step falls within an epoch: it is level for a share of it (`level`), and then falls linearly to
+zero; in a first epoch that begins with an empty table it falls from the start, more steeply. So it
+is long far from the optimum, and short before the model is evaluated; its mean stays. The effect is
+in `docs/tried/2026-11/auto.md`.
+Departure: the papers' step is constant, and so is a step that the user sets.
 
-Losses with kinks have no derivative to remember that changes little where the model does. So the
-entry of a row is the derivative at its proximal point, for a step from where the row's own old
-entry is taken out: the fixed point is the optimum whatever the step size is, and no step is too
-long. In the first epochs, which settle on which side of their kinks most rows are, steps fall from
-one to the next too (`fade`); from then on they are constant. A step that falls to nothing throws
-the entries of rows in their kinks from one end to the other again and again.
+Losses with kinks have derivatives that jump where the model changes little. So the entry of a row
+is the derivative at its proximal point, for a step from the point without the row's own old entry:
+the fixed point is the optimum for any step size, and no step is too long. In the first epochs,
+which decide to which direction of their kinks most rows belong, steps also fall from one epoch to
+the next (`fade`); afterwards they are constant. A step that falls to zero throws the entries of
+rows in their kinks from one end to the other again and again.
 Source: Defazio (2016), Point-SAGA. Departures: with sparse rows the average and the penalty act as
-above, and the prediction that the proximal point starts from leaves out their share of the step.
+above, and the prediction that the proximal point starts from omits their share of the step.
 
-Where rows have unequal chances p of being drawn (Schmidt et al. 2015), the change of a row counts
+If rows have unequal chances p of being drawn (Schmidt et al. 2015), the change of a row counts
 1 / (n p) times in the step (`gain`) and once in the average, and D is one over the chance that a
 drawn row has the feature: both make the step right on average, and the fixed point stays.
 """
@@ -72,19 +72,19 @@ LOUDER = 10.0  # see `tame`
 LOUD = 0.1
 PATIENCE = 3
 FILLED = 2
-STEEP = -1.0  # instead of a level: 5/2 of the mean at first, then by the power 3/2 to nothing
+STEEP = -1.0  # instead of a level: 5/2 of the mean at first, falling with the power 3/2 to zero
 
 
 @inlined
 def row_change(rows, rule, r, w, intercept, gradients, local, columns, length, alone, single):
-    """Renew a row's entry in the table; ``local[L_STEP]`` is by how much it changes.
+    """Renew a row's entry in the table; its change is written into ``local[L_STEP]``.
 
-    w, intercept : the model that the row is looked at with
-    length : what a column's step size is multiplied by in the step that follows; 0 if none does
-    alone : whether nobody else may be at the same row
-    single : as of `sgd_rows`
+    w, intercept : the model at which the row is evaluated
+    length : factor of a column's step size in the following step; 0 if there is none
+    alone : whether no other worker may be at the same row
+    single : see `sgd_rows`
 
-    Returns whether any column learns, and, where there is one, its change. A column that does not
+    Returns whether any column learns, and, with a single column, its change. A column that does not
     learn has step, change and ``L_ETA`` zero.
     """
     n_columns = 1 if single else local.shape[1]
@@ -126,16 +126,17 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, length, a
             slope = kinked_slope(rule.loss, rule.epsilon, y, own, way, size)
         else:
             slope = size * losses.loss_derivative(rule.loss, rule.epsilon, y, p)
-        # what is stored is what goes into the average, to the last bit
+        # rounded as stored: the average gets the table's difference, to the last bit
         after = kind(slope)
         if alone:
             before = gradients[place]
             gradients[place] = after
         else:
+            # a load and a store could lose another worker's entry, and with it the mean
             before = swap_float(gradients, place, after)
         last = np.float64(after) - np.float64(before)
         change[c] = last
-        if before != 0.0:  # a first visit fills the table and says nothing about the step
+        if before != 0.0:  # a first visit only fills the table: no measure of the step
             local[layout.L_CHANGE, c] += last * last
         local[layout.L_ETA, c] = columns[layout.C_ETA, c]
     return active, last
@@ -143,7 +144,7 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, length, a
 
 @inlined
 def single_step(rows, start, end, rarity, private, change, step, gain, share, l2, l1):
-    """`saga_step` for one column, whose change and step are handed over."""
+    """Do `saga_step` for one column, whose change and step are arguments."""
     w = private.w
     average = private.average
     if rows.width > 0:
@@ -199,30 +200,30 @@ def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1, stre
 
 @inlined
 def dense_step(rows, start, w, average, change, long, gain, share, l2, l1):
-    """`saga_step` of a dense row and one column: D is one, and the loop has no division."""
+    """Do `saga_step` for a dense row and one column: D is one, and the loop has no division."""
     kind = w.dtype.type
     pull = long * gain * change
     push = change * share
     shrink = 1.0 / (1.0 + long * l2)
-    room = long * l1
+    bound = long * l1
     for j in range(np.uint64(rows.width)):
         x = np.float64(rows.data[start + j])
         old = average[j]
         after = np.float64(w[j]) - pull * x - long * old
         if l1 > 0.0:
-            after = shrunk(after, room)
+            after = shrunk(after, bound)
         w[j] = kind(after * shrink)
         average[j] = old + push * x
 
 
 @inlined
 def dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch):
-    """`dense_step` for several columns; what does not depend on the feature is put aside."""
+    """Do `dense_step` for several columns; numbers common to all features are computed first."""
     w = private.w
     average = private.average
     local = private.local
     change = local[layout.L_STEP]
-    pull = local[layout.L_MARGIN]  # which this row needs no more
+    pull = local[layout.L_MARGIN]  # scratch: this row needs its margins no more
     shrink = local[layout.L_GAIN]
     kind = w.dtype.type
     n_columns = np.uint64(change.shape[0])
@@ -244,9 +245,9 @@ def dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch)
 
 @inlined
 def step_in_units(rows, start, private, divisors, step, gain, share, l2, l1, stretch):
-    """`saga_step` of a dense row whose columns have been divided: the penalty is on what they were.
+    """Do `saga_step` for a dense row of divided columns; the penalty acts on the original ones.
 
-    divisors : by what; a coefficient is so many times that of the column as it was
+    divisors : of the columns; a coefficient is its divisor times that of the original column
     """
     w = private.w
     average = private.average
@@ -267,7 +268,7 @@ def step_in_units(rows, start, private, divisors, step, gain, share, l2, l1, str
 
 @inlined
 def saga_move(before, pull, average, step, rarity, l2, l1):
-    """Where one coordinate goes; see `saga_step`."""
+    """Return one coordinate after its step; see `saga_step`."""
     rare = step * rarity
     shrink = 1.0 / (1.0 + rare * l2)  # does not wait for the row's change
     after = before - step * pull - rare * average
@@ -278,20 +279,20 @@ def saga_move(before, pull, average, step, rarity, l2, l1):
 
 @inlined
 def strengths(rule):
-    """Strengths of l2 and l1."""
+    """Return the strengths of l2 and l1."""
     alpha = 0.0 if rule.penalty == penalties.NONE else rule.alpha
     return (1.0 - rule.l1_ratio) * alpha, rule.l1_ratio * alpha
 
 
 @inlined
 def gain_of(chances, r):
-    """What makes a row's step right on average where it is not visited once per epoch."""
+    """Return the factor that makes a row's step right on average if chances are unequal."""
     return 1.0 / chances[np.uint64(r)] if chances.shape[0] > 0 else 1.0
 
 
 @inlined
 def prefetch_ahead_in(gradients, rows, order, i, n_columns):
-    """`prefetch_ahead` for rows whose entry in the table is needed too."""
+    """Do `prefetch_ahead` for rows, and for their entries in the table."""
     prefetch_ahead(rows, order, i)
     if i + PREFETCH_LABELS < order.shape[0]:
         prefetch_to_write(gradients, row_at(order, i + PREFETCH_LABELS) * np.uint64(n_columns))
@@ -299,7 +300,7 @@ def prefetch_ahead_in(gradients, rows, order, i, n_columns):
 
 @inlined
 def level_of(rule, plan, columns, ticket):
-    """The share of a block's epoch in which the step is level, or STEEP; see `bend`."""
+    """Return the share of a block's epoch in which the step is level, or STEEP; see `bend`."""
     epoch = ticket // plan.n_blocks
     if rule.steep != 0 and epoch == 0:
         return STEEP
@@ -308,7 +309,7 @@ def level_of(rule, plan, columns, ticket):
 
 @inlined
 def bend(level, i, n_rows):
-    """What the step of an epoch's row `i` is multiplied by; its mean is 1. See the file's head."""
+    """Return the factor of the step of an epoch's row `i`; its mean is 1. See the file's head."""
     left = 1.0 - (np.float64(i) + 0.5) / np.float64(n_rows)
     if level == STEEP:
         return 2.5 * left * math.sqrt(left)
@@ -322,10 +323,10 @@ def saga_rows(
 ):
     """Take one SAGA step per row ``order[first:last]``, all columns together.
 
-    vector : of it rarity, the diagonal D; what is moved is the worker's own
-    alone : whether nobody else may be at the same row
+    vector : only its rarity, the diagonal D, is used; the worker moves its own copy
+    alone : whether no other worker may be at the same row
     level : share of the epoch in which the step does not fall, or STEEP; see `bend`
-    single : as of `sgd_rows`
+    single : see `sgd_rows`
     """
     gradients = memory.gradients
     columns = schedule.columns
@@ -358,7 +359,7 @@ def saga_rows(
             of_row = rows, start, private, memory.divisors, step
             step_in_units(*of_row, gain, share, l2, l1, stretch * bent)
         elif n_columns == 1:
-            # not from `step`, which would be a load of what has just been stored
+            # not from `step`: that would load a number that has just been stored
             long = stretch * bent * columns[layout.C_ETA, 0]
             single_step(rows, start, end, *of, its_change, long, gain, share, l2, l1)
         else:
@@ -367,7 +368,7 @@ def saga_rows(
 
 @kernel
 def remember(rows, rule, w, intercept, schedule, memory, local):
-    """Fill the table with the derivatives at a model; rows that are held out shrink their zeros."""
+    """Fill the table with the derivatives at a model; the entries of held-out rows remain zero."""
     n_held_out = schedule.held_out.shape[0]
     for r in range(rows.y.shape[0]):
         if n_held_out == 0 or schedule.held_out[r] == 0:
@@ -380,7 +381,7 @@ def remember(rows, rule, w, intercept, schedule, memory, local):
 def average_table(rows, table, share, average, mean):
     """Set ``average[j, c] = sum_r (x_rj share) table[r, c]`` and ``mean[c] = sum_r table share``.
 
-    share : float, one over the number of rows that are trained on
+    share : float, one over the number of training rows
     mean : float64 (n_columns,), the average of the intercept's feature, which is one
     """
     n_columns = mean.shape[0]
@@ -391,7 +392,7 @@ def average_table(rows, table, share, average, mean):
     for r in range(rows.y.shape[0]):
         start, end = row_bounds(rows, r)
         if n_columns == 1:
-            # the same as below with the row's entry in a register: a fifth of the time
+            # the general loop below, with the row's entry in a register: a fifth of the time
             entry = np.float64(table[r])
             mean[0] += entry * share
             for k in range(start, end):
@@ -409,9 +410,9 @@ def average_table(rows, table, share, average, mean):
 
 @helper
 def fade(rule, columns, epoch):
-    """Let the steps for a loss with kinks fall as the epochs' cube root; called at an epoch's end.
+    """Let the steps for a loss with kinks fall with the epochs' cube root, at an epoch's end.
 
-    Not beyond those in which they fall within an epoch.
+    They do so only in those epochs within which steps fall.
     """
     if rule.method != SAGA or not losses.is_kinked(rule.loss):
         return
@@ -423,13 +424,13 @@ def fade(rule, columns, epoch):
 
 @helper
 def tame(columns, sums, epoch, coupled):
-    """Halve the step size of a column whose table changes ever more; called at an epoch's end.
+    """Halve the step size of a column whose table changes more and more, at an epoch's end.
 
-    Where the run converges, what an epoch changes in the table dies out; where steps are too long
-    it stays or grows. So the step is halved when an epoch's sum of squared changes has risen
-    `PATIENCE` times in a row, to more than `LOUDER` times the least one and `LOUD` times the
-    largest. A single such epoch may be a worker that slept for a while and brings what is long out
-    of date. The first two epochs, in which the table fills, do not count.
+    If the run converges, an epoch's changes of the table vanish; if steps are too long, they stay
+    or grow. So the step is halved when an epoch's sum of squared changes has risen `PATIENCE` times
+    in a row, to more than `LOUDER` times the least one and `LOUD` times the largest. A single such
+    epoch may come from a worker that slept for a while and adds outdated changes. The first two
+    epochs, in which the table fills, do not count.
     """
     if epoch < FILLED:
         return

@@ -1,1 +1,1 @@
-"""Who does which block when: claims, orders, barriers, quanta, the ends of epochs."""
+"""The schedule of blocks: claims, orders, barriers, quanta, the ends of epochs."""

@@ -1,19 +1,19 @@
-"""When a worker may go on: barriers as integer codes over the progress table.
+"""Barriers, which decide when a worker may go on, as integer codes over the progress table.
 
-Who writes: every worker its own row (T_PASSED, T_ARRIVED, T_STREAM, T_LAG); GENERATION whoever
-finds enough workers available, by a compare-exchange. Who reads: all. Order: a worker's push comes
-before its clock (a releasing store) and a clock is loaded acquiring, so who passes on account of a
-clock and pulls then has that push. With a master the push is over when the master has taken the
-message, for which its worker waits before it counts the block (`turns.count_posted`). Nothing here
-waits: a predicate says yes or no, and the runtime asks again.
+Writers: every worker writes its own row (T_PASSED, T_ARRIVED, T_STREAM, T_LAG); a worker that finds
+enough workers available writes GENERATION, by a compare-exchange. Readers: all. Order: a worker's
+push comes before its clock (a releasing store), and a clock is loaded acquiring, so a worker that
+passes because of a clock and then pulls has that push. With a master the push is over when the
+master has taken the message; the message's worker waits for that before it counts the block. No
+function of this file waits: a predicate answers, and the runtime asks again.
 
-The lag rule covers BSP, SSP, pBSP, pSSP and the fraction rule: a worker with clock c passes if, of
-the workers looked at, the wanted share has a clock of at least c - staleness. Those looked at are
-all others, or a sample of them drawn without replacement (Wang et al. 2017, section 6.1). Only
-workers that have joined and not left count: who starts, rests, is done or dead holds nobody.
+The lag rule covers BSP, SSP, pBSP, pSSP and the fraction rule: a worker with clock c passes if the
+wanted share of the inspected workers has a clock of at least c - staleness. These are all others,
+or a sample of them drawn without replacement (Wang et al. 2017, section 6.1). Only workers that
+have joined and not left count: a worker that starts, pauses, is done or dead delays no other.
 
-Throttled release (Soori et al. 2019) lets all go who wait, as soon as enough do: the generation
-moves on, and whoever arrived in an earlier one passes.
+Throttled release (Soori et al. 2019) releases all waiting workers as soon as there are enough: the
+generation advances, and every worker that arrived in an earlier one passes.
 """
 
 import numpy as np
@@ -27,41 +27,40 @@ from hogshare.kernels.schedule.streams import fraction, next_random
 FREE = 0  # values of Plan.barrier
 LAG = 1
 THROTTLED = 2
-ASKED = 3  # a function of the user's: the worker's loop asks it and writes T_PASSED
+ASKED = 3  # a user's function: the worker's loop asks it and writes T_PASSED
 EVERYBODY = -1  # Plan.sample
 ROUNDING = 1e-9  # of a share
 
 
 @inlined
 def in_run(state):
-    """Whether a worker that stands so has joined and not left."""
+    """Whether a worker in this state has joined and not left."""
     return state == layout.ACTIVE or state == layout.WAITING
 
 
 @inlined
 def within(clock, least, staleness):
-    """The lag rule for one pair: whether `least` holds a worker of that clock back no longer."""
+    """Apply the lag rule to one pair: whether `least` no longer delays a worker at `clock`."""
     return clock - least <= staleness
 
 
 @inlined
 def enough(near, of, share):
-    """Whether so many near ones are that share, to rounding: 7 of 25 are 0.28, whose product with
-    25 is above 7 in floating point.
-    """
+    """Whether `near` workers are the wanted share of `of`, up to rounding."""
+    # 7 of 25 are 0.28, whose product with 25 is above 7 in floating point
     return near >= (share - ROUNDING) * of
 
 
 @inlined
 def sees(table, me, k):
-    """Whether another worker is one of those that the barrier looks at, and in the run."""
+    """Whether another worker is in the run and among those that the barrier inspects."""
     is_near = table[k, layout.T_GROUP] == table[me, layout.T_GROUP]
     return k != me and is_near and in_run(load(table[k], layout.T_STATE))
 
 
 @helper
 def least_clock(table, me):
-    """Least clock of the others in the run; -1 if there are none."""
+    """Return the least clock of the others in the run; -1 if there are none."""
     least = -1
     for k in range(table.shape[0]):
         if sees(table, me, k):
@@ -73,7 +72,7 @@ def least_clock(table, me):
 
 @helper
 def others_in_run(table, me):
-    """How many other workers have joined and not left."""
+    """Count the other workers that have joined and not left."""
     count = 0
     for k in range(table.shape[0]):
         if sees(table, me, k):
@@ -85,12 +84,11 @@ def others_in_run(table, me):
 def lag_allows(table, me, clock, staleness, sample, share, stream):
     """Whether enough of the sampled workers are within the bound; also the lead and the stream.
 
-    Each of the others that are left is taken with the chance (still wanted) / (still left), which
-    makes every set of that size as likely as any other. The lead is on the last of all others, as
-    this look saw them: by a second look somebody may have joined who holds nobody back yet.
+    Each of the remaining others is drawn with the chance (still wanted) / (still left), which makes
+    every set of that size equally likely. The lead is on the last of all others.
     """
-    least = clock
-    # as many as there are: everybody is taken who is in the run when the loop comes to them
+    least = clock  # in the same scan as the draw: a second one may see a worker that joined since
+    # an upper bound: each worker counts that is in the run when the loop comes to it
     left = table.shape[0] if sample == EVERYBODY else others_in_run(table, me)
     wanted = left if sample == EVERYBODY else min(sample, left)
     drawn = 0
@@ -114,7 +112,7 @@ def lag_allows(table, me, clock, staleness, sample, share, stream):
 
 @helper
 def throttle_allows(plan, table, control, me):
-    """Whether enough workers wait, or did since this one arrived."""
+    """Whether enough workers wait, or have waited since this one arrived."""
     state = table[me]
     generation = load(control, layout.GENERATION)
     arrived = state[layout.T_ARRIVED]
@@ -125,17 +123,17 @@ def throttle_allows(plan, table, control, me):
         waiting = 0
         live = 0
         for k in range(table.shape[0]):
-            # whom a plane holds comes to no barrier, and may wait for one who has; nor does who has
-            # done its share of the epochs that are open
-            held = load(table[k], layout.T_PLANE_WAIT) != 0
-            held = held or (k != me and waits_for_epochs(table, control, plan, k))
-            if in_run(load(table[k], layout.T_STATE)) and not held:
+            # A worker that waits at a plane comes to no barrier, and may wait for one that has.
+            # Nor does a worker come that has done its share of the open epochs.
+            stays_away = load(table[k], layout.T_PLANE_WAIT) != 0
+            stays_away = stays_away or (k != me and waits_for_epochs(table, control, plan, k))
+            if in_run(load(table[k], layout.T_STATE)) and not stays_away:
                 live += 1
                 if load(table[k], layout.T_ARRIVED) == arrived:
                     waiting += 1
         if waiting < min(plan.available, live):
             return False
-        # whoever is first moves it on; the others find it moved
+        # the first worker advances it; the others' compare-exchange fails
         compare_exchange(control, layout.GENERATION, generation, generation + 1)
     store(state, layout.T_ARRIVED, 0)
     return True
@@ -156,7 +154,7 @@ def may_pass(plan, table, control, me):
             table, me, clock, plan.staleness, plan.sample, plan.share, before
         )
         if allowed or plan.hold == 0:
-            state[layout.T_STREAM] = after  # else the same sample is drawn again
+            state[layout.T_STREAM] = after  # otherwise the next poll draws the same sample
     else:
         allowed = throttle_allows(plan, table, control, me)
         lead = 0
@@ -171,13 +169,13 @@ def may_pass(plan, table, control, me):
 
 @kernel
 def poll(plan, table, control, me):
-    """`may_pass` for who is asked about from outside of a turn: a simulation's queue."""
+    """Call `may_pass` from outside of a quantum, for a simulation's queue."""
     return may_pass(plan, table, control, me)
 
 
 @kernel
 def move_on(control, generation):
-    """Take a generation that was released at another site, if it is not known here."""
+    """Advance GENERATION to one that another site has released, unless it is that far already."""
     while True:
         now = load(control, layout.GENERATION)
         if now >= generation:
@@ -190,7 +188,8 @@ def move_on(control, generation):
 def enter(plan, table, me):
     """Join the barrier's world at the others' least clock; the first block is free.
 
-    Who has rows of its own has to do as many blocks as the others, and joins where it is itself.
+    A worker with rows of its own has to do as many blocks as the others, and joins at its own
+    clock.
     """
     state = table[me]
     least = least_clock(table, me) if plan.shares == 0 else state[layout.T_SHARE]

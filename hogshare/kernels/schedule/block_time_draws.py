@@ -1,7 +1,7 @@
 """Block times on a virtual clock: one number for each block of each worker.
 
-A draw depends on the seed, the worker and the number of its block alone. So it is the same however
-workers interleave, behind whatever barrier, and in a simulation with a model as in one without.
+A draw depends only on the seed, the worker and the number of its block. So it is the same for any
+interleaving of the workers, for any barrier, and for a simulation with or without a model.
 """
 
 import math
@@ -21,13 +21,13 @@ MEASURED = 5
 
 @exact_helper
 def another(state):
-    """The generator's state two steps on: after one a small number is still a small one."""
+    """Advance the generator's state by two steps: after one, a small number is still small."""
     return next_random(next_random(state))
 
 
 @exact_helper
 def normal(state):
-    """A standard normal number (Box and Muller 1958), and the generator's state after it."""
+    """Draw a standard normal number (Box and Muller 1958); return it and the next state."""
     angle = another(state)
     radius = math.sqrt(-2.0 * math.log(fraction(state)))
     return radius * math.cos(2.0 * math.pi * fraction(angle)), another(angle)
@@ -35,9 +35,9 @@ def normal(state):
 
 @exact_helper
 def gamma(shape, state):
-    """A gamma number of that shape and scale 1.
+    """Draw a gamma number of the given shape and scale 1.
 
-    Source: Marsaglia and Tsang 2000; below shape 1 by that of shape + 1, their section 6.
+    Source: Marsaglia and Tsang 2000; below shape 1 from a draw of shape + 1, their section 6.
     """
     boost = 1.0
     if shape < 1.0:
@@ -59,14 +59,14 @@ def gamma(shape, state):
 
 @exact_helper
 def block_seconds(code, a, b, trace, seed, worker, block):
-    """Virtual seconds that a worker takes for a block.
+    """Return the virtual seconds that a worker takes for a block.
 
     code : CONSTANT (a seconds), EXPONENTIAL (mean a), LOG_NORMAL (mean a, b the logarithm's
         standard deviation), GAMMA (mean a, shape b), UNIFORM (from a to b), MEASURED (an entry of
         the trace)
     trace : float64 [n], empty for all but MEASURED
     seed : below 2^32
-    block : how many the worker has completed before
+    block : number of blocks that the worker has completed before
     """
     if code == CONSTANT:
         return a

@@ -1,7 +1,7 @@
-"""How an epoch ends: the criterion, the held-out score, and whether learning goes on.
+"""The end of an epoch: the criterion, the held-out score, and whether learning goes on.
 
-Who writes: the worker that holds the ENDER word, and it alone (columns, history, EPOCHS, and LIMIT
-downwards). The sums that it reads were all added before the count-down of the epoch's blocks, which
+Writers: the worker that has taken the ENDER word, alone (columns, history, EPOCHS, and LIMIT
+downwards). All sums that it reads were added before the count-down of the epoch's blocks, which
 acquires.
 """
 
@@ -29,13 +29,11 @@ from hogshare.kernels.schedule.epoch_schedule import (
 
 @helper
 def any_nonfinite(private, vector, plan):
-    """Whether the model has left the floating-point range (every value is looked at).
-
-    Counted, not looked for: without a way out the loop is as quick as memory is.
-    """
+    """Whether any value of the model is not finite."""
     in_shared = plan.private == LOCK_FREE or plan.private == MASTER
     w = vector.w if in_shared else private.w
     outside = 0
+    # a count over all values: without an early exit the loop runs at the speed of memory
     for j in range(w.shape[0]):
         outside += 0 if np.isfinite(w[j]) else 1
     if outside > 0:
@@ -49,9 +47,9 @@ def any_nonfinite(private, vector, plan):
 
 @helper
 def add_cells(sums, n_columns):
-    """Add up the losses of an epoch's cells, in their order, which settles the sum's bits.
+    """Add up the losses of an epoch's cells, in the cells' order, which fixes the sum's bits.
 
-    sums : as of an epoch, and a place for each cell after them
+    sums : those of an epoch, followed by a place for each cell
     """
     total = 0.0
     for k in range(3 * n_columns, sums.shape[0]):
@@ -62,11 +60,11 @@ def add_cells(sums, n_columns):
 
 @helper
 def find_criteria(rule, sums, w, divisors, n_rows, criterion):
-    """Mean of losses and penalties of an epoch, column by column, into `criterion`.
+    """Write the mean of an epoch's losses and penalties, column by column, into `criterion`.
 
     sums : float64[3 * n_columns], of the epoch's blocks
-    w, divisors : the model, as of `half_squares`
-    n_rows : that were trained on
+    w, divisors : the model, see `half_squares`
+    n_rows : number of training rows
     """
     n_columns = criterion.shape[0]
     for c in range(n_columns):
@@ -85,7 +83,7 @@ def find_criteria(rule, sums, w, divisors, n_rows, criterion):
 
 @helper
 def settle_columns(rule, plan, columns, sums, criterion, score, epoch):
-    """What an epoch's sums make of step sizes; True if no column learns any more."""
+    """Settle step sizes by an epoch's sums; True if no column learns any more."""
     if rule.method == SAGA and rule.tamed != 0:
         tame(columns, sums, epoch, rule.loss == losses.MULTINOMIAL)
     fade(rule, columns, epoch)
@@ -95,14 +93,14 @@ def settle_columns(rule, plan, columns, sums, criterion, score, epoch):
 
 @helper
 def end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch):
-    """Decide whether learning goes on; the worker holds the ENDER word."""
+    """Decide whether learning goes on; the worker has taken the ENDER word."""
     control = schedule.control
     local = private.local
     in_shared = plan.private == LOCK_FREE or plan.private == MASTER
     w = vector.w if in_shared else private.w
     n_columns = local.shape[1]
     n_rows = np.float64(schedule.order.shape[1])
-    # whoever has the model looks at it too: after a run's last epoch once is enough
+    # the caller that gets the model checks it too: after a run's last epoch one check is enough
     handed_back = plan.private == ALONE and epoch + 1 >= plan.max_epochs and not plan.report_epochs
     if not handed_back and any_nonfinite(private, vector, plan):
         stop_now(control, layout.STOPPED_BY_DIVERGENCE)
@@ -118,7 +116,7 @@ def end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch):
         # a loss that couples the columns is counted once per row
         parts = 1 if rule.loss == losses.MULTINOMIAL else n_columns
         schedule.history[epoch] = total / (n_rows * parts)
-    # the block's scratch is free here: its sums have been added to the epoch's
+    # the block's scratch is free now: its sums have been added to the epoch's
     criterion = local[layout.L_STEP]
     score = local[layout.L_LOSS]
     find_criteria(rule, sums, w, memory.divisors, n_rows, criterion)
@@ -138,14 +136,15 @@ def end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch):
         call(rule, schedule, memory, sums, w, average, means, epoch)
     if plan.free != 0:
         open_epoch(schedule, plan, epoch + schedule.sums.shape[0])
+    # last, releasing: a worker that sees the new EPOCHS sees LIMIT, STOP and the step sizes too
     store(control, layout.EPOCHS, epoch + 1)
 
 
 @helper
 def steepest(rule, units, w, average, means):
-    """Largest component of the gradient mapping, by SAGA's average: that of late, not of now.
+    """Return the largest component of the gradient mapping, in the features' units if known.
 
-    In the features' units, as far as they are known.
+    It is computed from SAGA's average, so it belongs to recent models and not to the present one.
     """
     l2, l1 = strengths(rule)
     n_columns = means.shape[0]
@@ -167,14 +166,15 @@ def steepest(rule, units, w, average, means):
 
 @helper
 def call(rule, schedule, memory, sums, w, average, means, epoch):
-    """Let workers rest for a look, once an epoch has changed as little as is hoped for.
+    """Pause the workers for a convergence check, once an epoch has changed little enough.
 
-    What an epoch changes in what is remembered of rows dies out as the gradient does, as long as
-    that has far to go; where only few directions are left, which change little from one epoch to
-    the next, SAGA's average is the gradient to a few per cent. So one tells of the other without a
-    look. The holder of the ENDER word lowers the limit before EPOCHS advances: nobody has claimed
-    from the epoch after the next one then. From the next one others may have: with them it is
-    foreseen, at the rate of late, and the rest comes after it.
+    An epoch's change of the rows' memory decays like the gradient while that has far to go. If
+    only few directions remain, which change little from one epoch to the next, SAGA's average is
+    the gradient to a few per cent. So both indicate convergence without an evaluation.
+
+    The owner of the ENDER word lowers the limit before EPOCHS advances: no worker has claimed from
+    the epoch after the next one then. With several workers some may have claimed from the next one:
+    its change is predicted at the recent rate, and the pause comes after it.
     """
     columns = schedule.columns
     n_columns = columns.shape[1]
@@ -193,8 +193,8 @@ def call(rule, schedule, memory, sums, w, average, means, epoch):
     if first_free < columns[layout.C_SOONEST, 0]:
         return
     small = columns[layout.C_SMALL, 0]
-    told = small > 0.0 and average.shape[0] > 0
-    if told and steepest(rule, memory.units, w, average, means) > small:
+    has_gradient = small > 0.0 and average.shape[0] > 0
+    if has_gradient and steepest(rule, memory.units, w, average, means) > small:
         return
     columns[layout.C_ENOUGH, 0] = -np.float64(first_free)
     if first_free < load(schedule.control, layout.LIMIT):
@@ -203,7 +203,7 @@ def call(rule, schedule, memory, sums, w, average, means, epoch):
 
 @helper
 def epoch_is_over(schedule, plan):
-    """Whether the oldest epoch that has not been ended has no block left."""
+    """Whether the oldest epoch that has not ended has no block left."""
     epoch = load(schedule.control, layout.EPOCHS)
     return (
         epoch < plan.max_epochs
@@ -217,14 +217,15 @@ def epoch_is_over(schedule, plan):
 def end_epochs(rows, rule, plan, schedule, vector, memory, private, me):
     """End every epoch that is over, in order.
 
-    Two short epochs may be over before the first has been decided on, so this is not left to
-    whoever completes a last block: whoever does takes the ENDER word, or leaves the work to the
-    holder, who looks again after giving the word back.
+    Two short epochs may be over before the first has been decided on, so completing a last block
+    is not enough to end its epoch. The worker that completes one takes the ENDER word, or leaves
+    the work to the word's owner, which checks again after giving the word back.
     """
     control = schedule.control
     while epoch_is_over(schedule, plan):
         if compare_exchange(control, layout.ENDER, 0, me + 1) != 0:
             return
+        # again, under the word: another worker may have ended the epoch in between
         if epoch_is_over(schedule, plan):
             epoch = load(control, layout.EPOCHS)
             end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch)

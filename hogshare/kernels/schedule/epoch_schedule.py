@@ -1,25 +1,26 @@
-"""Blocks are claimed, epochs are counted down, orders are prepared: the schedule in shared words.
+"""The schedule in shared words: claims of blocks, count-downs of epochs, orders of rows.
 
-Who writes what, and in which order:
+Writers, and the order of their stores:
 
 - A worker writes its intent ``table[me, T_BLOCK] = ticket`` and then takes the ticket with a
   compare-exchange, so a worker that dies at any instruction leaves its block's number behind.
-- Whoever completes a block exchanges ``done``; only the first to do so counts it down in
+- A worker that completes a block exchanges ``done``; only the first to do so counts it down in
   ``remaining``. A block that runs twice (its worker was taken for dead) counts once.
-- Once ``remaining`` is zero the epoch is ended by the holder of the ENDER word: it reads the loss
-  sums (all added before the count-down, which acquires), applies the stop criterion, then advances
+- Once ``remaining`` is zero, the owner of the ENDER word ends the epoch: it reads the loss sums
+  (all added before the count-down, which acquires), applies the stop criterion, then advances
   EPOCHS (release). Epochs end in order.
-- Orders and sums stand in pairs, by the parity of the epoch: epoch e + 1 is prepared once epoch
+- Orders and sums come in pairs, by the parity of the epoch: epoch e + 1 is prepared once epoch
   e - 1 has ended, so at most two epochs are ever open.
-- Where workers go on by themselves (`EpochPlan.free`) there are sums for more epochs, by the
-epoch's
-  number, and those of the one that ends are made ready for the next one without. Of orders two are
-  enough: a worker is in one epoch, and its share is dealt by the holder of PREPARER, who writes
-  T_DEALT last. Who does a block of somebody who is gone two epochs late may find other rows of it.
-- At LIMIT epochs nobody claims: workers leave, and the caller looks and raises it. Who goes on by
-  itself leaves when everybody has come that far, wherever it is by then. The holder of
-  the ENDER word may lower it, to an epoch that nobody has claimed from yet (`epoch_criteria.call`).
-- The monitor, and nobody else, puts a dead worker's block into ``returned``.
+- Where workers do not wait for each other's epochs (`EpochPlan.free`), sums exist for more epochs,
+  by the epoch's number; those of an ended epoch are cleared for the next epoch that has none. Two
+  orders are enough: a worker is in one epoch, and its share is dealt by the owner of PREPARER,
+  which writes T_DEALT last. A worker that does a block of a worker gone two epochs before may find
+  other rows in it.
+- At LIMIT epochs no worker claims: workers leave, and the caller checks convergence and raises
+  LIMIT. With `free`, a worker leaves when all workers have come that far, in whichever epoch it is
+  by then. The owner of the ENDER word may lower LIMIT to an epoch from which no worker has claimed
+  yet (`epoch_criteria.call`).
+- Only the monitor puts a dead worker's block into ``returned``.
 """
 
 from typing import NamedTuple
@@ -51,11 +52,11 @@ ALONE = 2  # a single worker on the vector itself
 MASTER = 3  # snapshots, and changes by mail to a master
 
 SUM = 0  # values of Plan.fold: messages to a master are changes as they are
-WEIGHTED = 1  # each coordinate by how far the block has moved it
-MEAN = 2  # all by one over the number of those that begin at about one point
+WEIGHTED = 1  # each coordinate is weighted by how far the block has moved it
+MEAN = 2  # all are divided by the number of messages that begin at about one point
 
-# value of Plan.sleeps on a virtual clock: a block is computed within a moment, so that there is no
-# exchange in the middle of it
+# value of Plan.sleeps on a virtual clock: a block is computed in an instant, without an exchange in
+# the middle of it
 SIMULATED = 2
 
 
@@ -69,10 +70,10 @@ class EpochPlan(NamedTuple):
     private: int
     atomic: int
     shuffle: int
-    replace: int  # where there are chances: draw each visit by itself
+    replace: int  # with chances: draw each visit independently
     window: int  # neighbours read together in a shuffled order; 0: none, it is wholly random
-    abreast: int  # windows read in turn, see `streams`
-    interleaved: int  # 1: each of those begins a row later than the one beside it
+    abreast: int  # windows read together, a row of each after the other, see `streams`
+    interleaved: int  # 1: each of those begins a row later than the one before it
     seed: int
     record_every: int  # blocks between snapshots; 0: never
     report_epochs: int  # 1: leave the kernel at the end of an epoch
@@ -85,41 +86,41 @@ class EpochPlan(NamedTuple):
     sample: int
     staleness: int
     share: float
-    hold: int
+    hold: int  # 1: a worker that may not pass draws the same sample again
     available: int
-    gradients: int  # of a master, as the next three: messages summed in an update
+    gradients: int  # messages that a master sums in an update; the next three are a master's too
     cutoff: int  # largest age, in versions, of a message that is not dropped; -1: none is
     damped: int  # 1: a message counts by one over one plus its age
     inline: int  # 1: the only worker is its own master
     sleeps: int  # 1: workers sleep in every block, see `hogshare.stragglers`; 2: see `SIMULATED`
-    parts: int  # in which a worker reads and writes the one vector, apart; 0: row by row, at once
-    shares: int  # workers that have rows of their own, see `shares`; 0: blocks are anybody's
-    stride: float = 1.0  # rows that are visited in all for a row here: other sites have others
+    parts: int  # in which a worker reads and writes the one vector separately; 0: row by row
+    shares: int  # workers that have rows of their own, see `shares`; 0: any worker takes any block
+    stride: float = 1.0  # rows visited at all sites for each row of this site
     first: int = 0  # the number of this site's first worker
-    everywhere: int = 0  # how many workers with shares all sites have
+    everywhere: int = 0  # number of workers with shares at all sites
     split: int = (
-        0  # workers that compute a part each of one mini-batch, see `ordered_rounds`; 0: none do
+        0  # workers that each compute a part of one mini-batch, see `ordered_rounds`; 0: none do
     )
     step_rows: int = (
-        0  # of a mini-batch, where one call takes a block's steps, see `network_training`
+        0  # rows of a mini-batch, where one call takes a block's steps, see `network_training`
     )
-    free: int = 0  # 1: who has a share goes on into the next epoch without the others
-    fold: int = SUM  # of a master, how messages are weighed
-    copied: int = 0  # of a master, 1: rows are stepped on a copy of the model with a scale
+    free: int = 0  # 1: workers with shares go on into the next epoch without the others
+    fold: int = SUM  # how messages to a master are weighted
+    copied: int = 0  # with a master, 1: rows are stepped on a copy of the model with a scale
     grid: int = (
-        0  # groups of either kind whose pairs are the blocks, see `grid_quanta`; 0: none are
+        0  # number of groups of each kind, whose pairs are the blocks, see `grid_quanta`; 0: none
     )
 
 
 @inlined
 def slot_of(schedule, epoch):
-    """Where an epoch's marks, count and sums stand."""
+    """Return the index of an epoch's marks, count and sums."""
     return epoch % schedule.sums.shape[0]
 
 
 @helper
 def clear_slot(schedule, plan, slot):
-    """Make the count and the sums ready for an epoch."""
+    """Reset the count and the sums for an epoch."""
     schedule.remaining[slot * layout.WORD] = plan.n_blocks
     for c in range(schedule.sums.shape[1]):
         schedule.sums[slot, c] = 0.0
@@ -127,14 +128,14 @@ def clear_slot(schedule, plan, slot):
 
 @helper
 def open_epoch(schedule, plan, epoch):
-    """Let an epoch be claimed from, where workers go on by themselves; its slot is free."""
-    clear_slot(schedule, plan, slot_of(schedule, epoch))
+    """Open an epoch for claims, with `EpochPlan.free`; its slot must be free."""
+    clear_slot(schedule, plan, slot_of(schedule, epoch))  # before READY, which publishes it
     store(schedule.control, layout.READY, epoch + 1)
 
 
 @helper
 def prepare_share(schedule, plan, owner, epoch, me):
-    """Deal a worker's rows of its next epoch, if nobody is dealing; whether they are there."""
+    """Deal a worker's rows of its next epoch, if PREPARER is free; whether they are dealt."""
     control, of_owner = schedule.control, schedule.table[owner]
     if load(of_owner, layout.T_DEALT) <= epoch:
         if compare_exchange(control, layout.PREPARER, 0, me + 1) != 0:
@@ -143,6 +144,7 @@ def prepare_share(schedule, plan, owner, epoch, me):
             scratch, held_out = schedule.permutation, schedule.held_out
             which = plan.shares, owner - plan.first, plan.first, plan.shuffle, plan.window
             deal_one(scratch, held_out, schedule.order[epoch % 2], *which, plan.seed, epoch)
+            # last, releasing: a worker that sees T_DEALT sees the rows
             store(of_owner, layout.T_DEALT, epoch + 1)
         store(control, layout.PREPARER, 0)
     return True
@@ -150,14 +152,15 @@ def prepare_share(schedule, plan, owner, epoch, me):
 
 @helper
 def prepare_order(schedule, plan, epoch, me):
-    """Shuffle the order of `epoch` if nobody else does and its place is free."""
+    """Shuffle the order of `epoch` if PREPARER and the order's place are free."""
     control = schedule.control
     if compare_exchange(control, layout.PREPARER, 0, me + 1) != 0:
         return
+    # again, under the word: another worker may have prepared it in between
     if load(control, layout.READY) == epoch and load(control, layout.EPOCHS) >= epoch - 1:
         order = schedule.order[epoch % 2]
         if plan.grid > 0:
-            pass  # a cell's rows stand together: nobody reads an order
+            pass  # a cell's rows are stored together: no order is read
         elif plan.shares > 0:
             scratch, held_out = schedule.permutation, schedule.held_out
             of_shares = plan.shares, plan.first, plan.shuffle, plan.window
@@ -185,6 +188,7 @@ def take_returned(schedule, me):
         block = load(returned, k * layout.WORD)
         if block != layout.NO_BLOCK:
             if block >= 0:
+                # before the exchange: a worker that dies in between leaves the number behind
                 schedule.table[me, layout.T_BLOCK] = block
             if compare_exchange(returned, k * layout.WORD, block, layout.NO_BLOCK) == block:
                 fetch_add(schedule.control, layout.RETURNED, -1)
@@ -194,9 +198,9 @@ def take_returned(schedule, me):
 
 @helper
 def is_open(schedule, plan, epoch, is_late, me):
-    """Whether blocks of an epoch may be claimed; sees to it that orders are ready in time.
+    """Whether blocks of an epoch may be claimed; prepare orders in time.
 
-    is_late : whether the middle of the epoch is past
+    is_late : whether the middle of the epoch has passed
     """
     control = schedule.control
     if epoch >= load(control, layout.LIMIT):
@@ -204,19 +208,19 @@ def is_open(schedule, plan, epoch, is_late, me):
     ready = load(control, layout.READY)
     wanted = min(epoch + 1 if is_late else epoch, plan.max_epochs - 1)
     if ready <= wanted and load(control, layout.EPOCHS) >= ready - 1:
-        # from the middle of an epoch on, somebody prepares the next one's order
+        # from the middle of an epoch on, a worker that claims prepares the next one's order
         prepare_order(schedule, plan, ready, me)
         ready = load(control, layout.READY)
-    # a block of this epoch may only start once the one before the last has ended: see above
+    # a block of this epoch may only start once epoch - 2 has ended: see the file's head
     return ready > epoch
 
 
 @helper
 def must_wait(table, control, epoch):
-    """Whether who goes on by itself may not begin a block of an epoch.
+    """Whether, with `EpochPlan.free`, a worker may not begin a block of an epoch yet.
 
-    All rest now, or it is as far ahead as there are sums. Nor is a run one worker's alone: while
-    somebody is still starting no more than two epochs are open, as on other planes.
+    Either all workers pause now, or the epoch has no sums yet. Nor may one worker run ahead alone:
+    while another is still starting, no more than two epochs are open, as on other planes.
     """
     ended = load(control, layout.EPOCHS)
     if ended >= load(control, layout.LIMIT) or epoch >= load(control, layout.READY):
@@ -230,10 +234,7 @@ def must_wait(table, control, epoch):
 
 @helper
 def claim_of_share(schedule, plan, me, owner):
-    """Take the next block of a worker's share; its own, or of one that is gone.
-
-    One's own needs no more than the order of stores: the ticket first, as ever.
-    """
+    """Take the next block of a worker's share: its own, or that of a worker that is gone."""
     state = schedule.table[me]
     of_owner = schedule.table[owner]
     per_epoch = plan.n_blocks // plan.shares
@@ -252,14 +253,14 @@ def claim_of_share(schedule, plan, me, owner):
         elif not is_open(schedule, plan, epoch, is_late, me):
             return layout.NO_BLOCK
         ticket = epoch * plan.n_blocks + place * plan.shares + owner - plan.first
-        state[layout.T_BLOCK] = ticket
+        state[layout.T_BLOCK] = ticket  # the intent first, as in `claim`
         if compare_exchange(of_owner, layout.T_SHARE, number, number + 1) == number:
             return ticket
 
 
 @helper
 def waits_for_epochs(table, control, plan, me):
-    """Whether a worker's next block is of an epoch that begins when others have done theirs."""
+    """Whether a worker's next block is in an epoch that begins when others have done theirs."""
     if plan.shares == 0:
         return False
     epoch = table[me, layout.T_SHARE] // (plan.n_blocks // plan.shares)
@@ -273,9 +274,9 @@ def waits_for_epochs(table, control, plan, me):
 
 @helper
 def claim_own(schedule, plan, me):
-    """Take the next block of the worker's own rows, or else one that somebody has left behind.
+    """Take the next block of the worker's own rows, or else one left by a worker that is gone.
 
-    Who goes on by itself does first what is further behind than its own.
+    With `EpochPlan.free` a left block comes first if its share is further behind than the own one.
     """
     if plan.free != 0:
         ticket = claim_left(schedule, plan, me, schedule.table[me, layout.T_SHARE])
@@ -289,7 +290,7 @@ def claim_own(schedule, plan, me):
 
 @helper
 def claim_left(schedule, plan, me, before):
-    """Take a block of somebody who is gone, and whose share has come less far than `before`."""
+    """Take a block of a worker that is gone and has claimed fewer than `before` of its share."""
     for owner in range(plan.first, plan.first + plan.shares):
         of_owner = schedule.table[owner]
         state = load(of_owner, layout.T_STATE)
@@ -303,17 +304,17 @@ def claim_left(schedule, plan, me, before):
 
 @helper
 def cell_is_free(schedule, plan, epoch, cell):
-    """Whether all that has been claimed of a cell's numbers is done: see `grid_quanta`.
+    """Whether the earlier cells that share a cell's numbers are done: see `grid_quanta`.
 
-    Cells follow each other along diagonals: cell ``d * grid + g`` is of group g of the first kind
-    and group ``(g + d) % grid`` of the second. So each group's cell before it is on the diagonal
-    before, and whoever has come to that has waited for those before.
+    Cells follow each other along diagonals: cell ``d * grid + g`` has group g of the first kind and
+    group ``(g + d) % grid`` of the second. So each of its two groups has its preceding cell on the
+    preceding diagonal, and the worker of that cell has waited for those before.
     """
     control = schedule.control
     if load(control, layout.EPOCHS) < epoch:
         return False  # stop criteria and step sizes are settled between two epochs
     if load(control, layout.STOP) != layout.RUNNING:
-        return False  # which an epoch's end writes before EPOCHS
+        return False  # checked after EPOCHS: an epoch's end writes STOP before EPOCHS
     if cell < plan.grid:
         return True
     done = schedule.done[slot_of(schedule, epoch)]
@@ -328,7 +329,7 @@ def claim(schedule, plan, me):
     """Take the next block.
 
     Returns its ticket (epoch * n_blocks + block), or FINISH_EPOCH, or NO_BLOCK when there is
-    nothing to claim now (or ever: `control[STOP]` and `control[EPOCHS]` tell).
+    nothing to claim now (or ever: see `control[STOP]` and `control[EPOCHS]`).
     """
     control = schedule.control
     if load(control, layout.RETURNED) > 0:
@@ -343,9 +344,10 @@ def claim(schedule, plan, me):
         is_late = 2 * (ticket % plan.n_blocks) >= plan.n_blocks - 1
         if not is_open(schedule, plan, epoch, is_late, me):
             return layout.NO_BLOCK
-        # tickets are in order, so that who is waited for has its cell in hand and waits for none
+        # tickets are in order: the worker that is waited for has its cell in hand and never waits
         if plan.grid > 0 and not cell_is_free(schedule, plan, epoch, ticket % plan.n_blocks):
             return layout.NO_BLOCK
+        # the intent before the exchange: a worker that dies in between leaves its block's number
         schedule.table[me, layout.T_BLOCK] = ticket
         if compare_exchange(control, layout.TICKET, ticket, ticket + 1) == ticket:
             return ticket
@@ -353,23 +355,23 @@ def claim(schedule, plan, me):
 
 @inlined
 def stop_now(control, reason):
-    """Ask everybody to stop; the first reason stands."""
+    """Ask all workers to stop; the first reason stays."""
     compare_exchange(control, layout.STOP, layout.RUNNING, reason)
 
 
 @helper
 def apply_criterion(columns, plan, adaptive, criterion, score, epoch):
-    """scikit-learn's stop rule, column by column; returns True when no column learns any more.
+    """Apply scikit-learn's stop rule to each column; True when no column learns any more.
 
-    criterion : float64[n_columns], mean of losses and penalties, or nothing when scores are given
-    score : float64[n_columns], validation scores (used when early stopping)
+    criterion : float64[n_columns], mean of losses and penalties, unused with early stopping
+    score : float64[n_columns], validation scores, used with early stopping
     """
     alive = False
     for c in range(columns.shape[1]):
         if columns[layout.C_ACTIVE, c] == 0.0:
             continue
         columns[layout.C_EPOCHS, c] = epoch + 1
-        # both are made "smaller is better", so that one rule serves
+        # for both, smaller is better, so one rule serves
         value = -score[c] if plan.early_stopping else criterion[c]
         if plan.tol > -np.inf and value > columns[layout.C_BEST, c] - plan.tol:
             columns[layout.C_PATIENCE, c] += 1.0
@@ -390,9 +392,10 @@ def apply_criterion(columns, plan, adaptive, criterion, score, epoch):
 
 @helper
 def note_event(schedule, worker, ticket, version, proposals):
-    """Write down what has just been done to the model, if the run is recorded.
+    """Record an event that has just changed the model, if the run is recorded.
 
-    Who comes first takes the place; on one vector without locks, blocks are written as they end.
+    Events get their places in the order in which they come; on one vector without locks, blocks are
+    recorded as they end.
     """
     if schedule.recording.shape[0] == 0:
         return
@@ -406,7 +409,10 @@ def note_event(schedule, worker, ticket, version, proposals):
 
 @helper
 def workers_left(schedule):
-    """Workers that have not died. Not those in the run: at its end they leave out of order."""
+    """Count the workers that have not died.
+
+    Those in the run would not do: at its end they leave in any order.
+    """
     count = 0
     for k in range(schedule.table.shape[0]):
         if load(schedule.table[k], layout.T_STATE) != layout.DEAD:
@@ -416,32 +422,33 @@ def workers_left(schedule):
 
 @inlined
 def must_leave(control, ordered):
-    """Whether a turn ends here; in an ordered run stops count in sections, but for the caller's."""
+    """Whether a stop ends the quantum; in an ordered run only the caller's does at any moment."""
     stopped = load(control, layout.STOP)
     return stopped != layout.RUNNING and (not ordered or stopped == layout.STOPPED_BY_CALLER)
 
 
 @inlined
 def tick(plan, state, me):
-    """Count the block in hand of the worker of this row, which has none then: the clock last.
+    """Count the block in hand of this row's worker, which then has none; the clock moves last.
 
-    Where rows are shared out the clock counts blocks of one's own share: by those of the dead a
-    worker would be ahead of others who have as much left to do, and wait for them, who wait for it.
+    With shares the clock counts only blocks of the worker's own share. Counting those of a dead
+    worker would put it ahead of others that have as much left to do: it would wait for them, and
+    they for it.
     """
     is_own = plan.shares == 0 or state[layout.T_BLOCK] % plan.shares == me - plan.first
     state[layout.T_BLOCK] = layout.NO_BLOCK
     state[layout.T_BLOCKS] += 1
     if is_own:
+        # releasing: a worker that passes a barrier by this clock sees the block's push
         store(state, layout.T_CLOCK, state[layout.T_CLOCK] + 1)
 
 
 @inlined
 def news_of(plan, last, completed):
-    """What the caller wants to hear of a block: QUANTUM_RECORD, QUANTUM_EPOCH, or nothing
-    (QUANTUM_OVER).
+    """Return the answer that a completed block asks for: a record, an epoch's end, or QUANTUM_OVER.
 
-    last : whether it was its epoch's
-    completed : blocks completed by all, 0 where it counts for nothing
+    last : whether it was its epoch's last
+    completed : blocks completed by all, 0 if the block counts for nothing
     """
     if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
         return layout.QUANTUM_RECORD
@@ -453,7 +460,7 @@ def complete(schedule, plan, ticket, local):
     """Count a block as completed and add its sums.
 
     Returns whether it was its epoch's last, and the number of blocks completed so far (0 for a
-    block that somebody else had completed already).
+    block that another worker had completed already).
     """
     epoch = ticket // plan.n_blocks
     slot = slot_of(schedule, epoch)
@@ -468,4 +475,5 @@ def complete(schedule, plan, ticket, local):
         add_float(sums, n_columns + c, local[layout.L_CRITERION, c])
         add_float(sums, 2 * n_columns + c, local[layout.L_CHANGE, c])
     completed = fetch_add(schedule.control, layout.COMPLETED, 1) + 1
+    # last: the count-down releases the sums to the worker that ends the epoch
     return fetch_add(schedule.remaining, slot * layout.WORD, -1) == 1, completed

@@ -1,15 +1,15 @@
-"""Quanta on the grid: a block is a cell of the problem's data, and nobody else writes its numbers.
+"""Quanta on the grid: a block is a cell of the data, and no other worker writes its numbers.
 
 Rows touch numbers of two kinds, such as users' and items', and each kind is cut into groups. A cell
-is the rows of one group of each, and cells follow each other along diagonals, so that neighbours
-have nothing in common. Workers claim cells in that order and wait until those before are done that
-have numbers of theirs (`epoch_schedule.cell_is_free`). So every number has its steps in the order
-of the cells, whoever takes them and when: the model's bits are those of one worker.
+is the rows of one group of each, and cells follow each other along diagonals, so neighbours have
+nothing in common. Workers claim cells in that order and wait until the earlier cells that share
+numbers with theirs are done (`epoch_schedule.cell_is_free`). So every number has its steps in the
+order of the cells, for any worker and any timing: the model's bits are those of one worker.
 
-Who writes: worker `me` the numbers of the cell in hand, and the cell's place in its epoch's sums;
-all else as `hogshare.kernels.schedule.epoch_schedule`. Who reads: whoever claims a later cell of
-the same numbers, after it has read the mark in `done`, which the writer exchanged when it was
-through. A cell whose worker has died is taken over by whoever claims next, before any other.
+Writers: worker `me` writes the numbers of the cell in hand, and the cell's place in its epoch's
+sums; all else as in `hogshare.kernels.schedule.epoch_schedule`. Readers: a worker that claims a
+later cell of the same numbers, after it has read the mark in `done`, which the writer exchanged
+when it was through. A cell whose worker has died goes to the next claim, before any other.
 
 Source: DSGD (Gemulla, Nijkamp, Haas and Sismanis 2011), whose strata are the diagonals, with a
 barrier behind each; FPSGD (Zhuang, Chin, Juan and Lin 2013), which has none, and draws its cells.
@@ -30,10 +30,10 @@ from hogshare.kernels.schedule.streams import block_state
 
 
 class Cells(NamedTuple):
-    """What a quantum reads.
+    """The arrays that a quantum reads.
 
-    rows : of a linear problem, as every quantum has them: none
-    data : the problem's own, whose rows stand cell by cell
+    rows : of a linear problem, for the common signature of quanta: empty
+    data : the problem's own, whose rows are stored cell by cell
     ends : int64 (n_cells,), where each cell's rows end
     """
 
@@ -44,7 +44,7 @@ class Cells(NamedTuple):
 
 @helper
 def cell_of_factors(cells, rule, plan, schedule, vector, private, ticket):
-    """Take a step for each rating of a cell; returns how many there are."""
+    """Take a step for each rating of a cell; return their number."""
     epoch, cell = ticket // plan.n_blocks, ticket % plan.n_blocks
     first, end = 0 if cell == 0 else cells.ends[cell - 1], cells.ends[cell]
     start_block(private.local)
@@ -61,6 +61,6 @@ def cell_of_factors(cells, rule, plan, schedule, vector, private, ticket):
     loss += factors.advance_between(vector.w, cells.data, first, middle, eta)
     if not np.isfinite(loss):
         stop_now(schedule.control, layout.STOPPED_BY_DIVERGENCE)
-    # in its own place: added as cells end, the sum would hang on the workers' timing
+    # in its own place: a sum in the order in which cells end would depend on the workers' timing
     schedule.sums[slot_of(schedule, epoch), 3 * private.local.shape[1] + cell] = loss
     return end - first

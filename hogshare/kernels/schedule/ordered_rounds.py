@@ -1,37 +1,39 @@
-"""Rounds in which workers fold and claim in their order: BSP that repeats bit for bit.
+"""Rounds in which workers fold and claim in order: BSP that repeats bit for bit.
 
-Floating-point sums depend on their order, and so does who claims which block. In an ordered run a
-worker does both in its *section*, and the sections follow each other: round 0 of worker 0, of
-worker 1, ..., round 1 of worker 0, and so on. In a section a worker folds the block that it has
+Floating-point sums depend on their order, and so does the assignment of blocks. In an ordered run a
+worker folds and claims in its *section*, and the sections follow each other: round 0 of worker 0,
+of worker 1, ..., round 1 of worker 0, and so on. In a section a worker folds the block that it has
 computed, counts it, ends the epoch if it was the last, and claims the next block. It computes that
-one when all sections of its round are over, from what they left in the shared vector, and the next
+block when all sections of its round are over, from the shared vector as they left it, and the next
 round's sections begin when all have computed. So round k gives worker j of P the block k P + j,
-everything that is decided (an epoch's end, a step size, a stop) is decided in a section while
-nobody computes, and the model depends on the seed and the number of workers only.
+every decision (an epoch's end, a step size, a stop) is taken in a section while no worker computes,
+and the model depends on the seed and the number of workers only.
 
-On a plane of the user's there is nothing to fold. The plane is called in the section instead,
-which goes on when it has come to its first wish (`hogshare.engine.loop`); what comes after that
-wish comes when all sections of the round are over, of all workers at the same time, and before the
-next block. So it may wait for what others have written in their sections or write after them, and a
-run depends on the seed and the number of workers if the plane does.
+A user's plane has nothing to fold. The plane is called in the section instead, which goes on when
+the plane has come to its first wish (`hogshare.engine.loop`); its code after that wish runs when
+all sections of the round are over, for all workers at the same time, and before the next block. So
+the plane may wait for data that others have written in their sections, or write after them, and a
+run depends on the seed and the number of workers only, if the plane does.
 
 Where a mini-batch is split (`EpochPlan.split`), the blocks of a round are its parts: each worker
 computes the gradient of its part at the same vector, and the first section of the round takes one
-step by their sum, outside of kernels. So a run takes the steps of one worker, however many there
-are. T_PART is the worker's own until the round's sections begin, when nobody computes; whoever
-takes the step then clears it for all, and sets its own to STEPPED until its block is folded.
+step by their sum, outside of kernels. So a run takes the steps of one worker, for any number of
+workers. T_PART is the worker's own until the round's sections begin, when no worker computes; the
+worker that then takes the step clears it for all, and sets its own to STEPPED until its block is
+folded.
 
-A run in step over sites has all of this in the memory of each site, and all of its workers. Each
-computes on one site (T_SITE), and what its block has come to is brought to the others before the
-worker counts as ready there; folds, claims, ends of epochs and the plane's calls are done on all
-sites alike, by the same numbers. So nothing else is ever sent, and all have the same bits. A stop
-that a block asks for (T_STOPS) counts in the worker's section, where all sites are at one point.
+A run in step over sites has all of this, and all of its workers, in the memory of each site. Each
+worker computes on one site (T_SITE), and its block's result is sent to the other sites before the
+worker counts as ready at them; folds, claims, ends of epochs and the plane's calls are repeated on
+all sites with the same numbers. So nothing else is ever sent, and all sites have the same bits. A
+stop that a block asks for (T_STOPS) counts in the worker's section, where all sites are at one
+point.
 
-Who writes: SECTION, the number of the next section, the worker whose section it is, at its end
-(releasing); anybody moves it past a worker that is gone, by a compare-exchange. Who reads: all,
-acquiring, so that a section sees all before it. A worker that starts is waited for; one that is
-done or dead is passed over, and so is one that rests, until the caller raises the limit: which it
-does when all rest, so that nobody is passed over by chance. After a death the run goes on, with
+Writers: SECTION is the number of the next section; its worker writes it at the section's end
+(releasing), and any worker moves it past a worker that is gone, by a compare-exchange. Readers:
+all, acquiring, so a section sees all before it. A worker that starts is waited for; one that is
+done or dead is skipped, and so is a paused one until the caller raises the limit. The caller does
+that when all workers pause, so none is skipped by chance. After a death the run goes on, with
 other bits.
 """
 
@@ -55,12 +57,12 @@ from hogshare.kernels.schedule.epoch_schedule import (
     workers_left,
 )
 
-COMPUTE = -1  # answers of `next_step`, besides those of a turn
+COMPUTE = -1  # answers of `next_step`, besides those of a quantum
 AGAIN = -2
 COMPUTED = 1  # T_COMPUTED
 POSTED = 2
-UNSENT = 3  # over sites: computed, and not brought to the others yet
-BROUGHT = 4  # over sites: it is the others' too, or theirs is here
+UNSENT = 3  # over sites: computed, and not sent to the other sites yet
+BROUGHT = 4  # over sites: the block's result has been sent, or has come from its site
 STEPPED = -1  # T_PART: this worker has taken the mini-batch's step, and folds it
 GO_ON = 0  # T_WISH
 PAUSE = 1
@@ -69,7 +71,7 @@ LEAVE = 2
 
 @helper
 def take_place(schedule, me):
-    """Find the first section of a worker that joins, or comes back from a rest."""
+    """Find the first section of a worker that joins, or returns from a pause."""
     state = schedule.table[me]
     n = schedule.table.shape[0]
     section = load(schedule.control, layout.SECTION)
@@ -83,7 +85,7 @@ def take_place(schedule, me):
 
 @helper
 def is_gone(schedule, worker):
-    """Whether nobody has to wait for a worker's section."""
+    """Whether a worker's section may be skipped."""
     control = schedule.control
     state = load(schedule.table[worker], layout.T_STATE)
     if state == layout.RESTING:
@@ -93,7 +95,7 @@ def is_gone(schedule, worker):
 
 @helper
 def has_come(schedule, section):
-    """Whether all sections before this one are over; passes over whoever is gone."""
+    """Whether all sections before this one are over; skip those of workers that are gone."""
     control = schedule.control
     n = schedule.table.shape[0]
     while True:
@@ -102,12 +104,13 @@ def has_come(schedule, section):
             return True
         if not is_gone(schedule, now % n):
             return False
+        # fails if another worker has skipped it, or its own worker has ended it after all
         compare_exchange(control, layout.SECTION, now, now + 1)
 
 
 @helper
 def all_are_ready(schedule, round_):
-    """Whether nobody computes what is to be folded in this round."""
+    """Whether all blocks that are folded in this round have been computed."""
     for k in range(schedule.table.shape[0]):
         if load(schedule.table[k], layout.T_READY) < round_ and not is_gone(schedule, k):
             return False
@@ -116,12 +119,13 @@ def all_are_ready(schedule, round_):
 
 @helper
 def end_section(schedule, me):
-    """Let the next worker have its section."""
+    """End the worker's section, and begin the next worker's."""
     state = schedule.table[me]
     section = state[layout.T_ROUND] * schedule.table.shape[0] + me
     state[layout.T_ROUND] += 1
     if state[layout.T_BLOCK] < 0:
         store(state, layout.T_READY, state[layout.T_ROUND])
+    # last, releasing: the next section sees all that was written in this one
     store(schedule.control, layout.SECTION, section + 1)
 
 
@@ -129,9 +133,9 @@ def end_section(schedule, me):
 def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """Fold and count the block in hand: into the shared vector, or by the master.
 
-    Returns QUANTUM_OVER, or what has to come first: QUANTUM_GATHER for the step of a mini-batch
-    that is split, QUANTUM_WAIT for the master, QUANTUM_RECORD or QUANTUM_EPOCH. The section goes on
-    at the next call.
+    Returns QUANTUM_OVER, or an answer that comes before the section goes on at the next call:
+    QUANTUM_GATHER for the step of a split mini-batch, QUANTUM_WAIT for the master, QUANTUM_RECORD
+    or QUANTUM_EPOCH.
     """
     state = schedule.table[me]
     if state[layout.T_PART] > 0:
@@ -139,7 +143,7 @@ def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
     has_step = plan.split == 0 or state[layout.T_PART] == STEPPED
     if plan.private == MASTER:
         if state[layout.T_COMPUTED] == COMPUTED:
-            # first counted, as without rounds
+            # counted before the post, as without rounds
             _, completed = complete(schedule, plan, state[layout.T_BLOCK], private.local)
             state[layout.T_COUNTED] = completed
             if has_step:
@@ -164,21 +168,21 @@ def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
 
 @helper
 def is_safe(schedule, plan):
-    """Whether no row of the next block can be in the hands of another worker in this round.
+    """Whether no other worker can have a row of the next block in this round.
 
-    What is remembered of a row is written at once, and an epoch's blocks have no row in common,
-    but the next epoch's have. So that one begins in a round of its own.
+    A row's memory is written at once. The blocks of one epoch have no row in common, but blocks of
+    two epochs may have, so an epoch begins in a round of its own.
     """
     control = schedule.control
     if plan.shares > 0:
-        return True  # each has rows of its own
+        return True  # each worker has rows of its own
     epoch = load(control, layout.TICKET) // plan.n_blocks
     return epoch <= load(control, layout.EPOCHS) or load(control, layout.RETURNED) > 0
 
 
 @helper
 def claim_block(rows, rule, plan, schedule, vector, memory, private, me):
-    """Claim the next block, or see that there will be none."""
+    """Claim the next block, or find that there will be none."""
     control = schedule.control
     state = schedule.table[me]
     if load(control, layout.STOP) != layout.RUNNING:
@@ -201,22 +205,24 @@ def claim_block(rows, rule, plan, schedule, vector, memory, private, me):
 
 @helper
 def count_brought(plan, schedule, me):
-    """Let the worker's section come, once every site has its block."""
+    """Count the worker as ready for its section, as every site has its block now."""
     state = schedule.table[me]
     if plan.private == ALONE and state[layout.T_SITE] == layout.REMOTE:
-        record_push(schedule, me)  # who has computed it has counted it there
+        record_push(schedule, me)  # its own site has counted it after computing it
     state[layout.T_COMPUTED] = COMPUTED
     store(state, layout.T_READY, state[layout.T_ROUND])
 
 
 @helper
 def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
-    """What a worker does next: COMPUTE the block in hand, AGAIN, or one of the ``TURN_`` answers.
+    """Return a worker's next action: COMPUTE the block in hand, AGAIN, or a ``QUANTUM_`` answer.
 
-    Of a plane's the answer after a fold is QUANTUM_OVER at least, for the plane to be called.
+    With a user's plane the answer after a fold is at least QUANTUM_OVER, for the plane to be
+    called.
 
-    The stop word counts where all workers of a round see the same: in a section, and after all
-    sections of a round. Who leaves or rests has one section more, for what its copy has kept.
+    The stop word counts where all workers of a round see the same value: in a section, and after
+    all sections of a round. A worker that leaves or pauses has one section more, for the remaining
+    changes of its copy.
     """
     control = schedule.control
     state = schedule.table[me]
@@ -233,10 +239,10 @@ def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
         if not has_come(schedule, state[layout.T_ROUND] * n):
             return layout.QUANTUM_WAIT
         stopped = load(control, layout.STOP)
-        # a caller's stop over sites comes when some have pulled: all do, or bits would differ
+        # a caller's stop over sites comes when some workers have pulled: all pull, or bits differ
         is_pulled = stopped == layout.RUNNING or stopped == layout.STOPPED_IN_STEP
         if plan.private == EXCHANGE and is_pulled:
-            # a master's snapshot is read when its rows are known
+            # not with a master: its snapshot is read when the rows are known
             pull(schedule, vector, memory, private, me)
         if stopped == layout.RUNNING:
             site = state[layout.T_SITE]
@@ -249,7 +255,7 @@ def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
         state[layout.T_WISH] = LEAVE
         store(state, layout.T_READY, state[layout.T_ROUND])
     wish = state[layout.T_WISH]
-    if wish != GO_ON and plan.private == ALONE:  # nothing is kept, and others may wait for its end
+    if wish != GO_ON and plan.private == ALONE:  # no copy to fold, and others may wait for its end
         state[layout.T_WISH] = GO_ON
         return layout.QUANTUM_DONE if wish == LEAVE else layout.QUANTUM_PAUSE
     mine = has_come(schedule, state[layout.T_ROUND] * n + me)

@@ -1,24 +1,24 @@
-"""What the monitor does for a worker that died: the only writes into a worker's place by another.
+"""The monitor's writes for a worker that died: the only writes into a worker's row by another.
 
-Called by the caller's main thread alone, never inside a run's kernels.
+Only the caller's main thread calls them, never a run's kernels.
 """
 
 from hogshare.kernels import layout
 from hogshare.kernels.jit.atomics import compare_exchange, fetch_add, load, store
 from hogshare.kernels.jit.decorators import kernel
 from hogshare.kernels.schedule.barrier_codes import in_run
+from hogshare.kernels.schedule.worker_life import CLOSE, DIE, move
 
 
 @kernel
 def refuse(table_row):
     """Close a run to a worker that has not joined. False: it has joined, and must be waited for."""
-    before = compare_exchange(table_row, layout.T_STATE, layout.STARTING, layout.DONE)
-    return before == layout.STARTING
+    return load(table_row, layout.T_STATE) == layout.STARTING and move(table_row, CLOSE)
 
 
 @kernel
 def release_words(segments, control, dead):
-    """Free the segments and the schedule's words that worker `dead` held."""
+    """Free the segments and the schedule's words that worker `dead` had taken."""
     for k in range(segments.shape[0] // layout.WORD):
         compare_exchange(segments, k * layout.WORD, dead + 1, 0)
     compare_exchange(control, layout.PREPARER, dead + 1, 0)
@@ -28,13 +28,13 @@ def release_words(segments, control, dead):
 
 @kernel
 def ask_for_repair(control):
-    """Ask all workers to pause until what is remembered has been summed anew."""
+    """Ask all workers to pause until the memory of rows has been summed anew."""
     fetch_add(control, layout.REPAIR_WANTED, 1)
 
 
 @kernel
 def open_repair(table, control):
-    """Let a worker sum anew if all that are in the run have paused; see `turns.pause`."""
+    """Let a worker sum anew if all that are in the run have paused; see `run_membership.pause`."""
     wanted = load(control, layout.REPAIR_WANTED)
     if load(control, layout.REPAIRED) == wanted:
         return
@@ -49,14 +49,14 @@ def open_repair(table, control):
 
 @kernel
 def take_sums(control, me):
-    """Take SUMMER for the caller while all workers rest. False: a worker is summing."""
+    """Take SUMMER for the caller while all workers pause. False: a worker is summing."""
     before = load(control, layout.SUMMER)
     return before <= 0 and compare_exchange(control, layout.SUMMER, before, me) == before
 
 
 @kernel
 def give_sums_back(control):
-    """All repairs that have been asked for are done."""
+    """Give SUMMER back, with all repairs that have been asked for marked as done."""
     store(control, layout.REPAIRED, load(control, layout.REPAIR_WANTED))
     store(control, layout.SUMMER, 0)
 
@@ -67,20 +67,20 @@ def bury(control, table_row):
     state = load(table_row, layout.T_STATE)
     if in_run(state):
         fetch_add(control, layout.LIVE, -1)
-    # it may have died while the master waited for it; others that are waited for ask again
+    # It may have died as one of the READERS that the master waits for; the others count anew.
     store(control, layout.READERS, 0)
-    store(table_row, layout.T_STATE, layout.DEAD)
+    move(table_row, DIE)
 
 
 @kernel
 def close_epoch(remaining, slot):
-    """Make good the count-down that a worker owed when it died: every block is marked as done."""
+    """Do the count-down that a worker owed when it died: every block is marked as done."""
     store(remaining, slot * layout.WORD, 0)
 
 
 @kernel
 def put_back(returned, control, place, block):
-    """Offer `block` (or FINISH_EPOCH) to whoever claims next. False: the place is still taken."""
+    """Offer `block` (or FINISH_EPOCH) to the next claim. False: the place is still taken."""
     place *= layout.WORD
     if compare_exchange(returned, place, layout.NO_BLOCK, block) != layout.NO_BLOCK:
         return False

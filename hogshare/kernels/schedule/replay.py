@@ -1,6 +1,6 @@
-"""Doing again what a recorded run has done, event by event, in one thread.
+"""Replaying a recorded run, event by event, in one thread.
 
-Who writes and who reads: the one thread that replays, in the places of all the workers of the run.
+Writer and reader: the one thread that replays, in place of all workers of the run.
 """
 
 from hogshare.kernels import layout
@@ -12,21 +12,21 @@ from hogshare.kernels.rules.block_sums import start_block
 from hogshare.kernels.rules.hogwild_steps import hogwild_rows
 from hogshare.kernels.rules.saga_steps import fade, level_of
 from hogshare.kernels.rules.sgd_steps import SAGA
+from hogshare.kernels.schedule.block_claims import rows_of
 from hogshare.kernels.schedule.epoch_schedule import prepare_order
-from hogshare.kernels.schedule.quanta import (
+from hogshare.kernels.schedule.master_quanta import (
     message_of_column,
     message_of_columns,
     message_on_support,
     read_for_block,
-    rows_of,
 )
 
 
 @kernel
 def prepare_epoch(rule, schedule, plan, epoch):
-    """Shuffle the rows for an epoch; the one before the last is over.
+    """Shuffle the rows for an epoch, when the epoch before the previous one is over.
 
-    And the last one too, as far as the steps go.
+    The steps of the previous epoch are over too.
     """
     if epoch > 0:
         fade(rule, schedule.columns, epoch - 1)
@@ -35,7 +35,7 @@ def prepare_epoch(rule, schedule, plan, epoch):
 
 
 def compute_again_of(name, copied, single=False):
-    """Make what computes a block as worker `me` at the present version, and posts the message."""
+    """Make the kernel that computes a block as worker `me` at the present version and posts it."""
 
     def compute_again(rows, rule, plan, schedule, vector, mail, private, me, ticket):
         read_for_block(rows, rule, plan, schedule, vector, mail, private, me, ticket)
@@ -63,7 +63,7 @@ for one in (True, False):
 
 @kernel
 def read_again(rows, rule, plan, schedule, vector, mail, private, me, ticket):
-    """Give worker `me` a block, whose step is taken outside, and a snapshot for it."""
+    """Assign worker `me` a block whose step is taken outside of kernels, and read its snapshot."""
     schedule.table[me, layout.T_BLOCK] = ticket
     read_for_block(rows, rule, plan, schedule, vector, mail, private, me, ticket)
     start_block(private.local)
@@ -71,14 +71,14 @@ def read_again(rows, rule, plan, schedule, vector, mail, private, me, ticket):
 
 @kernel
 def post_again(schedule, mail, me, ticket):
-    """Post the message that has been written outside."""
+    """Post the message that has been written outside of kernels."""
     address(schedule, mail, me, ticket)
     post(mail.box, me)
 
 
 @kernel
 def take_again(plan, schedule, vector, mail, worker):
-    """Take the worker's oldest message, or without a worker apply the rest of a sum."""
+    """Take the worker's oldest message; with NO_WORKER apply an unfinished sum."""
     if worker == layout.NO_WORKER:
         apply_partial_sum(schedule, vector, mail)
     else:

@@ -1,17 +1,17 @@
 """Shares: rows that belong to a worker, on planes whose workers train on their own.
 
-The rows that are trained on are dealt to the workers by turns, in every epoch the same ones. In an
-epoch's order each worker's stand together, one share after the other, shuffled within the share. A
-share is cut into as many blocks as every other, of rows that differ by one at most, and block b of
-an epoch is block ``b // shares`` of worker ``b % shares``. So all have as many blocks in an epoch,
-and which rows a worker visits when hangs on the seed alone.
+The training rows are dealt to the workers one after another, in every epoch the same ones to each.
+In an epoch's order a worker's rows are together, one share after the other, shuffled within the
+share. Every share is cut into equally many blocks, whose numbers of rows differ by one at most, and
+block b of an epoch is block ``b // shares`` of worker ``b % shares``. So all workers have equally
+many blocks in an epoch, and a worker's sequence of rows depends on the seed alone.
 
-Where each worker goes on by itself (`EpochPlan.free`) a share is dealt when its first block of an
-epoch is claimed, which is the same rows in the same order.
+With `EpochPlan.free` a share is dealt when its first block of an epoch is claimed, with the same
+rows in the same order.
 
-Who writes: T_SHARE, how many of its share's blocks have been claimed, a worker by a
-compare-exchange, and when it is gone whoever does what it has left (`epoch_schedule.claim_own`).
-The order, who prepares it, as any.
+Writers: T_SHARE is the number of a share's blocks that have been claimed; its worker writes it by a
+compare-exchange, and when that is gone, workers that do its remaining blocks
+(`epoch_schedule.claim_own`). The order is written by the worker that prepares it, like any order.
 """
 
 from hogshare.kernels.jit.decorators import helper
@@ -20,17 +20,17 @@ from hogshare.kernels.schedule.streams import block_state, shuffle_part
 
 @helper
 def begin_of(share, n_rows, shares):
-    """Place in an epoch's order at which a share begins: the first ones have a row more."""
+    """Return the place in an epoch's order at which a share begins: the first have a row more."""
     return share * (n_rows // shares) + min(share, n_rows % shares)
 
 
 @helper
 def span_of(block, n_rows, n_blocks, block_rows, shares, split):
-    """Where a block begins and ends in its epoch's order, and rows that come before it in time.
+    """Return a block's begin and end in its epoch's order, and the rows before it in time.
 
     block : of the epoch, from 0
-    shares : 0 where blocks are anybody's
-    split : parts that `block_rows` are cut into, blocks of one time each; 0: a block is all of them
+    shares : 0 if any worker takes any block
+    split : parts that `block_rows` are cut into, each a block of the same time; 0: a block is all
     """
     if split > 0:
         begin, part = block // split * block_rows, block % split
@@ -48,17 +48,17 @@ def span_of(block, n_rows, n_blocks, block_rows, shares, split):
 
 @helper
 def rows_before(ticket, n_rows, before, plan):
-    """Rows that have been visited before a block, in time, on all machines.
+    """Return the number of rows visited before a block, in time, on all machines.
 
-    ticket : of the run, as of this machine
-    n_rows : of an epoch, here
-    before : rows of the block's epoch that are visited here before it
+    ticket : of the run, by this machine's count
+    n_rows : of an epoch on this machine
+    before : rows of the block's epoch that this machine visits before it
     plan : `hogshare.kernels.schedule.epoch_schedule.EpochPlan`
     """
     epoch, block = ticket // plan.n_blocks, ticket % plan.n_blocks
     if plan.everywhere <= plan.shares:
         return (float(epoch) * n_rows + before) * plan.stride
-    # shares are as long on all machines, and the rows as many as there are
+    # shares have equal lengths on all machines; n_all is the number of rows on all of them
     n_all, per_share = int(n_rows * plan.stride + 0.5), plan.n_blocks // plan.shares
     among_all = block // plan.shares * plan.everywhere + plan.first + block % plan.shares
     return float(epoch * n_all + among_all * n_all // (plan.everywhere * per_share))
@@ -68,11 +68,11 @@ def rows_before(ticket, n_rows, before, plan):
 def deal(scratch, held_out, order, shares, first, shuffled, window, seed, epoch):
     """Write an epoch's order: each share's rows together.
 
-    scratch : int64, a share's rows and its windows long, at least
+    scratch : int64, at least as long as a share's rows plus its windows
     held_out : uint8 [n_rows] or empty, rows that are in no share
     order : int64 [n_training_rows], written
-    first : number of the first share, by which they are shuffled
-    shuffled : 0: within a share rows are in their own order
+    first : number of the first share; shares are shuffled by their numbers
+    shuffled : 0: rows within a share are in their own order
     window : neighbours of a share that are read together; 0: none
     """
     count = 0
@@ -109,7 +109,7 @@ def deal_one(scratch, held_out, order, shares, share, first, shuffled, window, s
 
 @helper
 def shuffle_share(scratch, order, shares, share, first, window, seed, epoch):
-    """Shuffle one share's rows, which stand in their own order."""
+    """Shuffle one share's rows, which are in their own order."""
     begin = begin_of(share, order.shape[0], shares)
     end = begin_of(share + 1, order.shape[0], shares)
     state = block_state(seed, epoch, first + share)
@@ -125,7 +125,7 @@ def shuffle_share(scratch, order, shares, share, first, window, seed, epoch):
 def shuffle_far(scratch, order, begin, end, window, state):
     """Bring the windows of a share into a random order; returns the generator's state.
 
-    scratch : at least a share's rows and its windows long
+    scratch : at least as long as a share's rows plus its windows
     """
     size = end - begin
     n_windows = (size + window - 1) // window

@@ -1,9 +1,9 @@
 """Row orders: shuffled, or drawn with unequal chances.
 
-The generator and the shuffle are scikit-learn's, so that on rows that fit in the caches the same
-seed visits the same rows in the same order: epoch by epoch one permutation is shuffled further,
-always from the same seed. Larger data, and rows of SAGA, are read in windows of neighbours, by
-orders of their own.
+The generator and the shuffle are scikit-learn's: on rows that fit in the caches the same seed
+visits the same rows in the same order, as every epoch shuffles one permutation further, always from
+the same seed. Larger data, and rows of SAGA, are read in windows of neighbours, by orders of their
+own.
 """
 
 import math
@@ -13,12 +13,12 @@ import numpy as np
 from hogshare.kernels.jit.decorators import helper, inlined
 
 RAND_MAX = 2147483647
-WARM_UP = 16  # the first numbers of streams with like beginnings are alike
+WARM_UP = 16  # numbers to skip: the first ones of streams with similar seeds are similar
 
 
 @inlined
 def next_random(state):
-    """One step of a 32-bit xorshift generator (13, 17, 5); `state` is uint32 and never zero."""
+    """Do one step of a 32-bit xorshift generator (13, 17, 5); `state` is uint32, never zero."""
     state = np.uint32(state ^ np.uint32(state << np.uint32(13)))
     state = np.uint32(state ^ np.uint32(state >> np.uint32(17)))
     return np.uint32(state ^ np.uint32(state << np.uint32(5)))
@@ -26,7 +26,7 @@ def next_random(state):
 
 @helper
 def shuffle_part(numbers, first, last, state):
-    """Fisher and Yates on ``numbers[first:last]``, in place; returns the generator's state."""
+    """Shuffle ``numbers[first:last]`` in place (Fisher and Yates); return the generator's state."""
     for i in range(first, last - 1):
         state = next_random(state)
         draw = np.int64(state % np.uint32(RAND_MAX + 1))
@@ -39,7 +39,7 @@ def shuffle_part(numbers, first, last, state):
 
 @helper
 def shuffle(permutation, seed):
-    """Fisher and Yates, in place."""
+    """Shuffle a permutation in place (Fisher and Yates)."""
     state = np.uint32(seed)
     if state == 0:
         state = np.uint32(1)
@@ -48,18 +48,18 @@ def shuffle(permutation, seed):
 
 @inlined
 def epoch_state(seed, epoch):
-    """Where an epoch's own stream begins; never zero."""
-    # in 64 bits, so that nothing overflows without the JIT either
+    """Return the first state of an epoch's own stream; never zero."""
+    # in 64 bits, so nothing overflows without the JIT either
     state = np.uint32((np.int64(seed) + np.int64(epoch) * 2654435769) % 4294967296)
     return np.uint32(1) if state == 0 else state
 
 
 @inlined
 def block_state(seed, epoch, block):
-    """Where the stream of an epoch's block begins; never zero.
+    """Return the first state of the stream of an epoch's block; never zero.
 
-    Neighbouring blocks differ in a few bits, and one number may be all that is drawn: hence a hash
-    and not a sum. The multipliers are below 2^31, so that nothing overflows 64 bits.
+    Neighbouring blocks differ in a few bits, and only one number may be drawn: hence a hash and not
+    a sum. The multipliers are below 2^31, so nothing overflows 64 bits.
     """
     state = np.int64(epoch_state(seed, epoch)) ^ (np.int64(block) * 668265263 % 4294967296)
     for _ in range(2):
@@ -70,18 +70,18 @@ def block_state(seed, epoch, block):
 
 @inlined
 def fraction(state):
-    """Number between 0 and 1, neither of them, from the generator's state."""
+    """Return a number strictly between 0 and 1 from the generator's state."""
     return np.float64(state) / 4294967296.0
 
 
 @helper
 def draw_rows(chances, order, replace, seed, epoch):
-    """Fill `order` with rows, row r as often as ``chances[r]`` says on average, in random order.
+    """Fill `order` with rows, row r on average ``chances[r]`` times, in random order.
 
-    The rows stand on a line, each as long as its chance, and points are thrown on it: at equal
-    distances from a random start, so that a row is visited one time more or less than its chance at
-    most (without `replace`: systematic sampling), or each by itself (with it). The latter are made
-    in order, from exponential gaps, so that both walk the line once.
+    Rows are segments of a line, each as long as its chance, and points on the line choose rows.
+    Without `replace` the points have equal distances from a random start, so a row's visits differ
+    from its chance by less than one (systematic sampling). With `replace` points are independent,
+    but made in order, from exponential gaps, so both kinds pass over the line once.
 
     chances : float64 [n_rows], their sum is the length of `order`; 0 where a row is held out
     """
@@ -91,6 +91,7 @@ def draw_rows(chances, order, replace, seed, epoch):
         state = next_random(state)
     gap = 1.0
     if replace:
+        # a first pass over the same numbers gives the sum of the gaps, which scales them
         total = 0.0
         again = state
         for _ in range(n + 1):
@@ -120,19 +121,19 @@ def draw_rows(chances, order, replace, seed, epoch):
 
 @helper
 def shuffle_windows(permutation, held_out, order, window, abreast, interleaved, seed, epoch):
-    """An order that reads neighbours together: windows of `window` rows, drawn at random.
+    """Write an order that reads neighbours together: windows of `window` rows, drawn at random.
 
-    One at a time (``abreast == 1``), its rows at random: for rows that do not fit in memory, where
-    each row at random would read a page of the disk. Or several abreast, a row of each in turn: for
-    rows that do not fit in the caches. The processor sees a few streams and reads ahead in each,
-    and rows that follow each other in the order still come from windows drawn apart. If they are
-    `interleaved`, each window begins one row later than the one beside it, and goes round: else the
-    rows of one place in all windows follow each other in every epoch, and what SDCA remembers of
-    them on average is not evened out with what it remembers of the others (docs/exchange.md, "The
-    order of rows").
+    With ``abreast == 1`` one window is read at a time, its rows at random: for rows that do not fit
+    in memory, where each row at random would read a page of the disk. With more, that many windows
+    are read together, one row of each after the other: for rows that do not fit in the caches. The
+    processor sees a few streams and reads ahead in each, and rows that follow each other in the
+    order still come from independently drawn windows. If they are `interleaved`, each window begins
+    one row later than the window before it, and wraps around. Otherwise the rows at one place of
+    all windows follow each other in every epoch, and SDCA's memory of them does not average out
+    with its memory of the others (docs/exchange.md, "The order of rows").
 
-    Where the windows begin moves from epoch to epoch; the last one holds what is left of the data.
-    `permutation` is scratch; rows that are held out are left out.
+    The windows' offset changes from epoch to epoch; the last window has the remaining rows.
+    `permutation` is scratch; held-out rows are skipped.
     """
     n_rows = permutation.shape[0]
     n_windows = (n_rows + window - 1) // window
@@ -147,8 +148,8 @@ def shuffle_windows(permutation, held_out, order, window, abreast, interleaved, 
     for i in range(0, n_windows, abreast):
         start = k
         for place in range(window):
-            for side in range(i, min(i + abreast, n_windows)):
-                r = permutation[side] * window + (place + interleaved * side) % window
+            for column in range(i, min(i + abreast, n_windows)):
+                r = permutation[column] * window + (place + interleaved * column) % window
                 if r >= n_rows:
                     continue
                 r += offset
@@ -163,7 +164,7 @@ def shuffle_windows(permutation, held_out, order, window, abreast, interleaved, 
 
 @helper
 def copy_training_rows(permutation, held_out, order):
-    """Copy the rows of `permutation` that are not held out; `held_out` may be empty."""
+    """Copy the training rows of `permutation` to `order`; `held_out` may be empty."""
     if held_out.shape[0] == 0:
         for i in range(permutation.shape[0]):
             order[i] = permutation[i]

@@ -1,12 +1,12 @@
-"""AsySG-con: what is known of gradients that were computed at real past states of the model.
+"""AsySG-con: bounds for gradients computed at real past states of the model.
 
 Source: Lian, Huang, Li and Liu, "Asynchronous parallel stochastic gradient for nonconvex
 optimization", NIPS 2015, section 3. Equation numbers are the paper's. The equations were recalled,
-not copied: that (9) and (10) give (7), that (8) is below (11), and that (8) holds in a simulation
-is checked in ``tests/test_theory.py``.
+not copied; ``tests/test_theory.py`` checks that (9) and (10) imply (7), that (8) is below (11), and
+that a simulation satisfies (8).
 
-The model is updated by the *sum* of M gradients, ``x -= step * sum_m G_m``. All of this is for any
-smooth function, convex or not, with independent unbiased gradients.
+The model is updated by the *sum* of M gradients, ``x -= step * sum_m G_m``. The results apply to
+any smooth function, convex or not, with independent unbiased gradients.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import numpy as np
 from hogshare.lab.bounds.constants import Constants, documented
 from hogshare.system.ranges import at_least_one, not_negative, positive, whole
 
-ROUNDING = 1e-9  # of an age, by which a root may fall short of the whole number that it is
+ROUNDING = 1e-9  # amount by which rounding may put a root below its whole number
 SHARED = """
 Parameters
 ----------
 known : Constants
-    Of the problem and its gradients.
+    Constants of the problem and its gradients.
 n_updates : float
-    K, updates of the model.
+    K, number of updates of the model.
 step : float
     Constant step size for the sum of the gradients.
 age : float
-    T, updates between a read and its application, at most.
+    T, the largest number of updates between a read and its application.
 
 Raises
 ------
@@ -46,7 +46,7 @@ def con_step_size(known: Constants, n_updates: float) -> float:
     Returns
     -------
     float
-        For the sum of the gradients, not for their mean.
+        Step size for the sum of the gradients, not for their mean.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def con_step_size(known: Constants, n_updates: float) -> float:
 
 @documented(SHARED)
 def con_least_updates(known: Constants, age: float) -> int:
-    """Updates from which on Corollary 2 holds, (10): ``K >= 4 M L gap (T + 1)^2 / sigma^2``.
+    """Fewest updates for Corollary 2, (10): ``K >= 4 M L gap (T + 1)^2 / sigma^2``.
 
     Returns
     -------
@@ -80,17 +80,17 @@ def con_least_updates(known: Constants, age: float) -> int:
 
 @documented(SHARED)
 def con_largest_age(known: Constants, n_updates: float) -> int | None:
-    """Largest age that (10) allows for so many updates.
+    """Largest age that (10) allows for a number of updates.
 
-    Up to there the bound (11) does not depend on the age, so that linear speedup is to be expected
-    of as many workers as make that age: N workers that have one gradient under way each make one of
-    about ``(N - 1) / M`` updates, and of ``N / M`` where a worker's own last gradient is on its way
-    too when it reads.
+    Up to that age the bound (11) does not depend on the age, and linear speedup is to be expected
+    up to the number of workers that cause it. N workers with one gradient under way each cause an
+    age of about ``(N - 1) / M`` updates, or ``N / M`` if a worker's own last gradient is also under
+    way when the worker reads.
 
     Returns
     -------
     int or None
-        T in updates; None if there are too few updates even for gradients without age.
+        T in updates; None if the updates are too few even for gradients of age 0.
 
     Examples
     --------
@@ -110,8 +110,8 @@ def con_largest_age(known: Constants, n_updates: float) -> int | None:
 def con_bound(known: Constants, n_updates: float) -> float:
     """Bound of Corollary 2, (11): ``4 sqrt(gap L sigma^2 / (M K))``.
 
-    Of the mean over the updates of ``E ||grad f(x_k)||^2``, with the step size (9), where (10)
-    holds.
+    It bounds the mean over the updates of ``E ||grad f(x_k)||^2``, with the step size (9), if (10)
+    is met.
 
     Returns
     -------
@@ -130,9 +130,9 @@ def con_bound(known: Constants, n_updates: float) -> float:
 
 @documented(SHARED)
 def con_condition(known: Constants, step: float, age: float) -> float:
-    """Left side of condition (7) for a constant step; Theorem 1 holds where it is at most 1.
+    """Left side of condition (7) for a constant step; Theorem 1 applies if it is at most 1.
 
-    ``L M step + 2 (L M T step)^2``. Of the constants L and M count.
+    ``L M step + 2 (L M T step)^2``. Of the constants, only L and M are used.
 
     Returns
     -------
@@ -152,12 +152,12 @@ def con_condition(known: Constants, step: float, age: float) -> float:
 
 @documented(SHARED)
 def con_largest_age_of_step(known: Constants, step: float) -> int | None:
-    """Largest age at which a constant step meets condition (7); L and M count.
+    """Largest age at which a constant step meets condition (7); only L and M are used.
 
     Returns
     -------
     int or None
-        T in updates; None if the step is too long even for gradients without age.
+        T in updates; None if the step is too long even for gradients of age 0.
 
     Examples
     --------
@@ -173,9 +173,9 @@ def con_largest_age_of_step(known: Constants, step: float) -> int | None:
 def con_bound_of_steps(known: Constants, steps: Sequence[float] | np.ndarray, age: int) -> float:
     """Bound of Theorem 1, (8), for any sequence of steps that meets condition (7).
 
-    Of ``(1 / sum gamma_k) sum_k gamma_k E ||grad f(x_k)||^2``:
+    It bounds ``(1 / sum gamma_k) sum_k gamma_k E ||grad f(x_k)||^2``:
     ``[2 gap + sum_k (gamma_k^2 M L + 2 L^2 M^2 gamma_k sum_{j=k-T..k-1} gamma_j^2) sigma^2] /
-    (M sum_k gamma_k)``, where there are no steps before the first.
+    (M sum_k gamma_k)``. Steps before the first are zero.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def con_bound_of_steps(known: Constants, steps: Sequence[float] | np.ndarray, ag
     if left.max() > 1.0 + 1e-12:
         raise ValueError(
             f"The steps do not meet condition (7): its left side is {left.max():.4g} at update "
-            f"{int(left.argmax())}, and may be 1. Take shorter steps, or fewer workers."
+            f"{int(left.argmax())}, and may be at most 1. Use shorter steps, or fewer workers."
         )
     behind = np.append(0.0, window_sums(gamma**2, age))[: len(gamma)]
     noise = (gamma**2 * way + 2.0 * way**2 * gamma * behind).sum() * known.sigma**2
@@ -221,7 +221,7 @@ def con_bound_of_steps(known: Constants, steps: Sequence[float] | np.ndarray, ag
 
 
 def window_sums(values: np.ndarray, length: int) -> np.ndarray:
-    """``out[k]``: the sum of ``values[k - length + 1 : k + 1]``, what is before 0 left out."""
+    """``out[k]``: the sum of ``values[k - length + 1 : k + 1]``, without places before 0."""
     sums = np.append(0.0, np.cumsum(values))
     last = np.arange(1, len(values) + 1)
     result: np.ndarray = sums[last] - sums[np.maximum(last - length, 0)]
@@ -229,5 +229,5 @@ def window_sums(values: np.ndarray, length: int) -> np.ndarray:
 
 
 def floor_age(age: float) -> int | None:
-    """Round an age down to a whole number; None for a negative one, which no read has."""
+    """Round an age down to a whole number; None for a negative age."""
     return None if age < -ROUNDING else max(0, math.floor(age * (1.0 + ROUNDING) + ROUNDING))

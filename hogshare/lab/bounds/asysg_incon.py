@@ -1,13 +1,13 @@
-"""AsySG-incon: what is known of gradients that were computed while others wrote.
+"""AsySG-incon: bounds for gradients computed while other workers write.
 
 Source: Lian, Huang, Li and Liu, "Asynchronous parallel stochastic gradient for nonconvex
 optimization", NIPS 2015, section 4. Equation numbers are the paper's. The equations were recalled,
-not copied: that (17) and (18) give (15), and that (16) is below (19), is checked in
-``tests/test_theory.py``, where a simulation keeps below (16) too. Of (16) the derived form is
-taken, whose middle term is four times the recalled one: the weaker claim.
+not copied; ``tests/test_theory.py`` checks that (17) and (18) imply (15), that (16) is below (19),
+and that a simulation stays below (16). (16) is used in the form derived for this package: its
+middle term is four times the recalled one, which makes it the weaker claim.
 
 One iteration of the analysis writes *one coordinate*, drawn uniformly from n, of the sum of M
-gradients. K and T count these writes: who writes all n coordinates at once makes n of them.
+gradients. K and T count these writes: a write of all n coordinates counts as n.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ SHARED = """
 Parameters
 ----------
 known : CoordinateConstants
-    Of the problem and its gradients.
+    Constants of the problem and its gradients.
 n_writes : float
-    K, coordinates written.
+    K, number of coordinates written.
 step : float
     Constant step size for the sum of the gradients.
 age : float
-    T, coordinates written between a read and its application, at most.
+    T, the largest number of coordinates written between a read and its application.
 
 Raises
 ------
@@ -44,7 +44,7 @@ def incon_step_size(known: CoordinateConstants, n_writes: float) -> float:
     Returns
     -------
     float
-        For the sum of the gradients, not for their mean.
+        Step size for the sum of the gradients, not for their mean.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def incon_step_size(known: CoordinateConstants, n_writes: float) -> float:
 
 @documented(SHARED)
 def incon_least_writes(known: CoordinateConstants, age: float) -> int:
-    """Writes from which on Corollary 4 holds, (18).
+    """Fewest writes for Corollary 4, (18).
 
     ``K >= 16 gap L_T M (n^(3/2) + 4 T^2) / (sqrt(n) sigma^2)``.
 
@@ -85,12 +85,12 @@ def incon_least_writes(known: CoordinateConstants, age: float) -> int:
 
 @documented(SHARED)
 def incon_largest_age(known: CoordinateConstants, n_writes: float) -> int | None:
-    """Largest age that (18) allows for so many writes.
+    """Largest age that (18) allows for a number of writes.
 
     Returns
     -------
     int or None
-        T in coordinates written; None if there are too few writes even for gradients without age.
+        T in coordinates written; None if the writes are too few even for gradients of age 0.
 
     Examples
     --------
@@ -113,8 +113,8 @@ def incon_largest_age(known: CoordinateConstants, n_writes: float) -> int | None
 def incon_bound(known: CoordinateConstants, n_writes: float) -> float:
     """Bound of Corollary 4, (19): ``sqrt(72 gap L_T n sigma^2 / (K M))``.
 
-    Of the mean over the writes of ``E ||grad f(x_k)||^2``, with the step size (17), where (18)
-    holds. It is about three times what (16) gives there.
+    It bounds the mean over the writes of ``E ||grad f(x_k)||^2``, with the step size (17), if (18)
+    is met. It is about three times the bound (16) for this step size.
 
     Returns
     -------
@@ -135,10 +135,10 @@ def incon_bound(known: CoordinateConstants, n_writes: float) -> float:
 
 @documented(SHARED)
 def incon_condition(known: CoordinateConstants, step: float, age: float) -> float:
-    """Left side of condition (15); Theorem 3 holds where it is at most 1.
+    """Left side of condition (15); Theorem 3 applies if it is at most 1.
 
-    ``2 M^2 T L_T^2 (sqrt(n) + T - 1) step^2 / n^(3/2) + 2 M L_max step``. Of the constants all but
-    gap and sigma count.
+    ``2 M^2 T L_T^2 (sqrt(n) + T - 1) step^2 / n^(3/2) + 2 M L_max step``. Of the constants, gap and
+    sigma are not used.
 
     Returns
     -------
@@ -161,12 +161,12 @@ def incon_condition(known: CoordinateConstants, step: float, age: float) -> floa
 
 @documented(SHARED)
 def incon_largest_age_of_step(known: CoordinateConstants, step: float) -> int | None:
-    """Largest age at which a constant step meets condition (15); gap and sigma do not count.
+    """Largest age at which a constant step meets condition (15); gap and sigma are not used.
 
     Returns
     -------
     int or None
-        T in coordinates written; None if the step is too long even for gradients without age.
+        T in coordinates written; None if the step is too long even for gradients of age 0.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def incon_largest_age_of_step(known: CoordinateConstants, step: float) -> int | 
         return None
     n = known.n_coordinates
     root = math.sqrt(n)
-    # T (T + root - 1) <= most, solved without subtracting numbers that are nearly equal
+    # T (T + root - 1) <= most, solved without subtracting nearly equal numbers
     most = (1.0 - left) * n * root / (2.0 * (known.n_gradients * known.L * step) ** 2)
     linear = root - 1.0
     return floor_age(2.0 * most / (linear + math.sqrt(linear**2 + 4.0 * most))) if most else 0
@@ -192,7 +192,7 @@ def incon_bound_of_step(
 ) -> float:
     """Bound of Theorem 3, (16), for a constant step that meets condition (15).
 
-    Of the mean over the writes of ``E ||grad f(x_k)||^2``:
+    It bounds the mean over the writes of ``E ||grad f(x_k)||^2``:
     ``2 n gap / (K M step) + 2 L_T^2 T M step^2 sigma^2 / n + L_max step sigma^2``.
 
     Returns
@@ -216,8 +216,8 @@ def incon_bound_of_step(
     left = incon_condition(known, step, age)
     if left > 1.0 + 1e-12:
         raise ValueError(
-            f"The step does not meet condition (15): its left side is {left:.4g}, and may be 1. "
-            "Take a shorter step, or fewer workers."
+            f"The step does not meet condition (15): its left side is {left:.4g}, and may be at "
+            "most 1. Use a shorter step, or fewer workers."
         )
     n, M = known.n_coordinates, known.n_gradients
     started = 2.0 * n * known.gap / (n_writes * M * step)

@@ -1,6 +1,6 @@
-"""What AsySG's formulas know of a problem and of the gradients that an update sums.
+"""Constants of a problem and of an update's gradients in AsySG's formulas.
 
-Source: Lian, Huang, Li and Liu, NIPS 2015, whose equation numbers these are.
+Source, also of the equation numbers: Lian, Huang, Li and Liu, NIPS 2015.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Formula = TypeVar("Formula", bound=Callable[..., Any])
 
 
 def documented(shared: str) -> Callable[[Formula], Formula]:
-    """Fill a formula's docstring with what a family of them shares: parameters and errors."""
+    """Add the parameters and errors that a family of formulas shares to a formula's docstring."""
 
     def complete(formula: Formula) -> Formula:
         docstrings.complete(formula, [shared])
@@ -27,19 +27,19 @@ def documented(shared: str) -> Callable[[Formula], Formula]:
 
 @dataclass(frozen=True, kw_only=True)
 class Constants:
-    """What the analysis of consistent reads knows of a problem and its gradients.
+    """Constants of a problem and its gradients in the analysis of consistent reads.
 
     Parameters
     ----------
     gap : float
         ``f(x_1) - f*``, or an upper bound of it; in units of f.
     L : float
-        Lipschitz constant of the gradient, (4): f over x squared. With inconsistent reads the
-        paper's L_T, (5), for changes of T coordinates at most; L is an upper bound of it.
+        Lipschitz constant of the gradient, (4), in units of f over x squared. With inconsistent
+        reads the paper's L_T, (5), for changes of at most T coordinates; L is an upper bound of it.
     sigma : float
-        Standard deviation of one gradient, ``sqrt(E ||G - grad f||^2)``, (3): f over x.
+        Standard deviation of one gradient, ``sqrt(E ||G - grad f||^2)``, (3), in units of f over x.
     n_gradients : float, default=1
-        M of Algorithms 1 and 2, gradients whose *sum* is an update: step sizes are for the sum.
+        M of Algorithms 1 and 2, the gradients whose *sum* is an update: step sizes are for the sum.
 
     Raises
     ------
@@ -66,24 +66,24 @@ class Constants:
 
 @dataclass(frozen=True, kw_only=True)
 class CoordinateConstants(Constants):
-    """The same for inconsistent reads, whose analysis writes one coordinate at a time.
+    """Constants in the analysis of inconsistent reads, which writes one coordinate at a time.
 
-    Formulas for consistent reads take it too.
+    Formulas for consistent reads accept them too.
 
     Parameters
     ----------
     gap, L, sigma, n_gradients : float
-        As of `Constants`.
+        As in `Constants`.
     n_coordinates : float
-        n, size of the model, of which Algorithm 2 draws a write's coordinate uniformly.
+        n, size of the model; Algorithm 2 draws the coordinate of a write uniformly from it.
     L_max : float, default=None
-        Lipschitz constant of the gradient for a change of one coordinate, in that coordinate, (6):
-        f over x squared. None: L, which it is at most.
+        Lipschitz constant of the gradient for a change of one coordinate, in that coordinate, (6),
+        in units of f over x squared. None: L, an upper bound of it.
 
     Raises
     ------
     ValueError
-        As `Constants` does, or if L_max is not positive or n is below 1.
+        As in `Constants`, or if L_max is not positive or n is below 1.
 
     Examples
     --------
@@ -103,5 +103,5 @@ class CoordinateConstants(Constants):
 
     @property
     def along_one(self) -> float:
-        """L_max, or L in its place."""
+        """L_max, or L if it is None."""
         return self.L if self.L_max is None else self.L_max

@@ -1,4 +1,4 @@
-"""How far the gradients of single rows, and those along a run, are from none."""
+"""Noise of the gradients of mini-batches, and the mean gradient norm along a run."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def gradient_noise(
 ) -> float:
     """Compute sigma of a mini-batch gradient at a model: ``sqrt(E ||G - grad f||^2)``.
 
-    G is the mean over `batch` rows that are drawn independently, as the theory has it (an epoch's
-    permutation draws without replacement, which makes G less noisy). From all rows, in closed
-    form. It is the noise at this model; equation (3) asks for its largest over all models.
+    G is the mean over `batch` rows drawn independently, as the theory assumes (an epoch's
+    permutation draws without replacement, and its G is less noisy). Computed from all rows, in
+    closed form. This is the noise at one model; equation (3) needs the largest over all models.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ def gradient_noise(
     batch : int, default=1
         Rows of a mini-batch.
     on_support : bool, default=False
-        False: every G holds the whole gradient of the l2 penalty, which adds no noise. True: a
-        row's G holds it on the row's own features only, times how rare they are, as the lock-free
-        plane has it (Hogwild!'s ``lambda x_u^2 / d_u``). For dense rows there is no difference.
+        False: every G includes the whole gradient of the l2 penalty, which adds no noise. True: a
+        row's G includes it on the row's own features only, divided by their frequencies, as on the
+        lock-free plane (Hogwild!'s ``lambda x_u^2 / d_u``). Equal for dense rows.
     at : Gradient or None, default=None
-        What `gradient` gives at this model, if it is known already: two passes less.
+        The result of `gradient` at this model, if known: it saves two passes.
 
     Returns
     -------
@@ -72,8 +72,8 @@ def gradient_noise(
     of_losses = at.coef - problem.l2 * coef
     mean = float(np.square(of_losses).sum() + np.square(at.intercept).sum())
     if on_support and problem.is_sparse and problem.l2 > 0.0:
-        # ||s x + l2 D w||^2 with D = n / n_v on the row's features: the means of its three parts,
-        # less the squared norm of the whole gradient on the features that occur
+        # ||s x + l2 D w||^2 with D = n / n_v on the row's features: the means of its three terms,
+        # minus the squared norm of the whole gradient on the features that occur
         counts = problem.nonzeros
         rarity = np.where(counts > 0, problem.n_rows / np.maximum(counts, 1), 0.0)
         second += 2.0 * problem.l2 * float((rarity * coef * of_losses).sum())
@@ -87,13 +87,13 @@ def ergodic_gradient_norm(
 ) -> float:
     """Mean squared gradient norm along a run, weighted by the step sizes.
 
-    ``(1 / sum gamma_k) sum_k gamma_k ||grad f(x_k)||^2``: the left side of (8) for one run, of
-    which the theorem bounds the expectation.
+    ``(1 / sum gamma_k) sum_k gamma_k ||grad f(x_k)||^2``: the left side of (8) for one run; the
+    theorem bounds its expectation.
 
     Parameters
     ----------
     steps : array-like of shape (n,)
-        gamma_k, not negative; where a recorded model stands for several updates, the sum of their
+        gamma_k, not negative; if a recorded model represents several updates, the sum of their
         step sizes.
     squared_norms : array-like of shape (n,)
         ``||grad f(x_k)||^2`` of the whole gradient.

@@ -1,7 +1,7 @@
-"""What the analysis of AsySG says of a run that is over: constants, condition, bound, a sentence.
+"""The theory section of a report: constants, condition and bound of AsySG's analysis.
 
-Computed from the problem and the report in the calling thread, after the run and outside of its
-times. ``docs/theory.md`` says how the paper's counts are read off a run.
+It is computed from the problem and the report in the calling thread, after the run and outside of
+its times. ``docs/theory.md`` describes how the paper's counts are taken from a run.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from hogshare.report import Report, largest_of, mean_of, p95_of
 from hogshare.rules.steps import StepSize, optimal_start
 from hogshare.system.interrupts import errstate
 
-SAMPLE_VALUES = 1 << 20  # of the rows that L is computed from
-SAMPLED_ROWS = 1024  # that it is estimated from, where it is not computed
-MOST_STEPS = 1 << 16  # evaluated between two snapshots
+SAMPLE_VALUES = 1 << 20  # values of the rows that L is computed from
+SAMPLED_ROWS = 1024  # rows that L is estimated from for problems without rows of their own
+MOST_STEPS = 1 << 16  # step sizes evaluated between two snapshots
 
 
 @dataclass(frozen=True, kw_only=True)
 class Algorithm:
-    """What has run, in the paper's terms.
+    """The algorithm of a run in the paper's terms.
 
     consistent : whether reads are real past states of the model (AsySG-con), or not (AsySG-incon)
     n_gradients : M, gradients summed in an update
-    step : constant, for the sum of the gradients; None where it changed during the run
-    rows_per_gradient : rows of which one gradient is the mean
+    step : constant step size for the sum of the gradients; None if it changed during the run
+    rows_per_gradient : rows whose mean is one gradient
     penalty_on_support : whether a row's gradient has the l2 penalty on the row's own features only,
-        see `hogshare.theory.gradient_noise`; None: with inconsistent reads and writes of all
-    coordinate : as of `SGD`: what of the n coordinates an update writes
+        see `hogshare.theory.gradient_noise`; None: if reads are inconsistent and updates write all
+    coordinate : as in `SGD`: the coordinates, of n, that an update writes
     own_under_way : whether a worker may read while its own last gradient is on its way to a master
     """
 
@@ -54,7 +54,7 @@ class Algorithm:
 
     @property
     def on_support(self) -> bool:
-        """Whether a row's gradient holds the penalty on the row's own features only."""
+        """Whether a row's gradient includes the penalty on the row's own features only."""
         if self.penalty_on_support is not None:
             return self.penalty_on_support
         return not self.consistent and self.coordinate is None
@@ -62,11 +62,11 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What the analysis needs to know of a run; ages and updates are the model's, not coordinates.
+    """The facts of a run for the analysis; ages and updates count the model's, not coordinates.
 
-    A model's update is one write cycle on the lock-free plane: with inconsistent reads the analysis
-    counts it as one write per coordinate, or as what it is where it writes just one. A worker that
-    may read while its own last gradient is on its way adds that to the ages.
+    An update of the model is one write cycle on the lock-free plane. With inconsistent reads the
+    analysis counts it as one write per written coordinate: all, or just one. If a worker may read
+    while its own last gradient is on its way, that gradient adds to the ages.
 
     ages : histogram of the ages of the run's updates
     """
@@ -77,12 +77,12 @@ class RunFacts:
     ages: np.ndarray
 
     def formula(self, name: str) -> Any:
-        """The paper's, for these reads."""
+        """The paper's formula for these reads."""
         return getattr(bounds, f"{'con' if self.algorithm.consistent else 'incon'}_{name}")
 
     @property
     def p95(self) -> int:
-        """Age that 19 of 20 updates have at most."""
+        """The age that 19 of 20 updates do not exceed."""
         return p95_of(self.ages)
 
     @property
@@ -92,22 +92,22 @@ class RunFacts:
 
     @property
     def in_an_update(self) -> int:
-        """Gradients after which the model is a step older."""
+        """Gradients after which the model is one update older."""
         return int(self.of.n_gradients) if self.algorithm.consistent else 1
 
     def age_of(self, n_workers: int) -> int:
-        """Age that so many workers make: the updates that their gradients under way make."""
+        """Age caused by a number of workers: the updates from their gradients under way."""
         return -(-(n_workers - 1 + self.algorithm.own_under_way) // self.in_an_update)
 
     @property
     def writes(self) -> int:
-        """The analysis' iterations in an update."""
+        """Iterations of the analysis in an update."""
         is_one = self.algorithm.consistent or self.algorithm.coordinate is not None
         return 1 if is_one else int(self.of.n_coordinates)
 
     @property
     def n_writes(self) -> float:
-        """K of the analysis."""
+        """K of the analysis: iterations of the run."""
         return self.n_updates * self.writes
 
     def step_size(self) -> float:
@@ -115,12 +115,12 @@ class RunFacts:
         return float(self.formula("step_size")(self.of, self.n_writes))
 
     def least_updates(self, age: float) -> int:
-        """Updates that (10) or (18) asks for at an age."""
+        """Updates that (10) or (18) requires at an age."""
         least = self.formula("least_updates" if self.algorithm.consistent else "least_writes")
         return math.ceil(least(self.of, self.writes * age) / self.writes)
 
     def largest_age(self) -> int | None:
-        """Age that (10) or (18) allows."""
+        """Largest age that (10) or (18) allows."""
         age = self.formula("largest_age")(self.of, self.n_writes)
         return None if age is None else age // self.writes
 
@@ -129,18 +129,18 @@ class RunFacts:
         return float(self.formula("condition")(self.of, step, self.writes * age))
 
     def bound(self) -> float:
-        """(11) or (19)."""
+        """Bound (11) or (19)."""
         return float(self.formula("bound")(self.of, self.n_writes))
 
     def up_to(self) -> int:
-        """Workers up to which the condition holds: as many as make no larger age than it allows."""
+        """Largest number of workers whose age the condition allows."""
         allowed = self.largest_age()
         if allowed is None:
             return 1
         return max(1, allowed * self.in_an_update + 1 - self.algorithm.own_under_way)
 
     def is_expected(self) -> bool:
-        """Whether two workers or more are allowed, and 19 of 20 ages of the run are."""
+        """Whether the condition allows at least two workers, and 19 of 20 ages of the run."""
         allowed = self.largest_age()
         return allowed is not None and self.up_to() >= 2 and allowed >= self.p95
 
@@ -154,23 +154,22 @@ def theory_section(
     n_training: int | None = None,
     start: Any = None,
 ) -> dict[str, Any]:
-    """What the analysis of AsySG expects of a run, as plain data for `Report.theory`.
+    """Apply the analysis of AsySG to a run; return plain data for `Report.theory`.
 
-    Numbers by name, and under "sentence" whether linear speedup is to be expected. Where the
-    analysis does not apply there is the sentence alone, which says why.
+    Numbers by name, and under "sentence" whether linear speedup is to be expected. If the analysis
+    does not apply, only the sentence, with the reason.
 
-    report : of the run. With a master it has ages, in updates of the model. Otherwise its staleness
-        histogram is taken for them: on the lock-free plane a push is a block of rows, of which
-        others complete as many during one of this worker's as they complete write cycles during
-        one cycle of its
-    schedule : how the steps went, up to a factor; None: they were constant
+    report : of the run. With a master it has ages, in updates of the model. Otherwise the staleness
+        histogram replaces them: on the lock-free plane a push is a block of rows, and the others
+        complete as many blocks during a block of this worker as write cycles during its cycle
+    schedule : the step sizes up to a factor; None: they were constant
     n_training : rows of an epoch; None: all of the problem
-    start : where the run started; None: where runs on the problem do
+    start : model at the run's start; None: the default start of the problem
     """
     if algorithm.coordinate not in (None, "uniform"):
         return _nothing(
-            "the paper's bound for draws from the support, (20), is not certain in its form, and "
-            "is not offered"
+            "the form of the paper's bound for draws from the support, (20), is uncertain, so this "
+            "package does not offer it"
         )
     try:
         known_of = _of_rows if has_rows(problem) else _of_gradient
@@ -179,8 +178,8 @@ def theory_section(
         return _nothing(str(error).rstrip("."))
     constants = {name: found[name] for name in ("gap", "L", "L_max", "sigma")}
     if not all(0.0 < value < math.inf for value in constants.values()):
-        told = ", ".join(f"{name}={value:.3g}" for name, value in constants.items())
-        return _nothing(f"it needs finite constants above zero, and here {told}")
+        values = ", ".join(f"{name}={value:.3g}" for name, value in constants.items())
+        return _nothing(f"it needs finite constants above zero; got {values}")
     rows = sum(int(worker.get("rows", 0)) for worker in report.workers)
     n_gradients = algorithm.n_gradients
     known = RunFacts(
@@ -202,7 +201,7 @@ def theory_section(
         **_measured(problem, report, schedule, n_training or problem.n_rows),
     }
     if has_rows(problem) and problem.is_sparse:
-        # the intercept, which all rows share, is left out
+        # without the intercept, which all rows share
         section |= dataclasses.asdict(bounds.sparsity(as_matrix(problem)))
     section["up_to_workers"] = known.up_to()
     section["speedup_expected"] = known.is_expected()
@@ -213,7 +212,7 @@ def theory_section(
 def _of_rows(
     problem: RowProblem, report: Report, algorithm: Algorithm, start: Model | None
 ) -> dict[str, Any]:
-    """What the analysis knows of a linear problem: in closed form.
+    """Compute the constants of a linear problem in closed form.
 
     Raises
     ------
@@ -222,7 +221,7 @@ def _of_rows(
     """
     reason = bounds.unsmooth(problem)
     if reason is not None:
-        raise ValueError(f"the analysis is of smooth objectives, and {reason}")
+        raise ValueError(f"the analysis needs a smooth objective, and {reason}")
     lowest, source = lower_bound(problem, report.model)
     at_start, sigma = _start_and_noise(problem, report.model, algorithm, start)
     sample = max(1, SAMPLE_VALUES * problem.n_rows // max(1, problem.nnz))
@@ -241,7 +240,7 @@ def _of_rows(
 def _of_gradient(
     problem: Problem, report: Report, algorithm: Algorithm, start: Any
 ) -> dict[str, Any]:
-    """The same of a gradient of the user's: estimated where the run began and ended."""
+    """Estimate the constants of a user-defined gradient at the start and the end of the run."""
     assert by_gradient(problem)
     first, last = problem.start_model(start).coef[0], report.model.params
     n_rows, size = min(problem.n_rows, SAMPLED_ROWS), algorithm.rows_per_gradient
@@ -266,34 +265,35 @@ def _nothing(reason: str) -> dict[str, Any]:
 def _start_and_noise(
     problem: RowProblem, last: Model, algorithm: Algorithm, start: Model | None
 ) -> tuple[float, float]:
-    """Objective where the run started, and the larger of the noises there and at its end."""
+    """Objective at the run's start, and the larger of the noises at its start and its end."""
     if start is None:
         shape = problem.n_columns, problem.n_features
         start = Model(np.zeros(shape), np.zeros(problem.n_columns))
     noises, size = [], algorithm.rows_per_gradient
     for model in (last, start):
-        with errstate(all="ignore") as held:  # what is not finite is refused later
-            at = held.outside(bounds.gradient, problem, model)
+        with errstate(all="ignore") as silenced:  # values that are not finite are refused later
+            at = silenced.outside(bounds.gradient, problem, model)
             noise = functools.partial(bounds.gradient_noise, on_support=algorithm.on_support, at=at)
-            noises.append(held.outside(noise, problem, model, size))
+            noises.append(silenced.outside(noise, problem, model, size))
     return at.objective, max(noises)
 
 
 def lower_bound(problem: RowProblem, model: Model) -> tuple[float, str]:
-    """What the optimum is not below, and how that is known.
+    """Return a lower bound of the optimum and its source.
 
-    With l2 the dual objective at the slopes of a model, if that is above zero; no loss is negative.
+    With l2 the dual objective at the slopes of a model if it is above zero; otherwise zero, because
+    no loss is negative.
     """
     if problem.l2 > 0.0:
-        look = Optimality(problem, model)
-        dual = look.objective - look.gap()
+        evaluated = Optimality(problem, model)
+        dual = evaluated.objective - evaluated.gap()
         if dual > 0.0:
             return dual, "duality at the last model"
     return 0.0, "no loss is negative"
 
 
 def sentence(known: RunFacts) -> str:
-    """Whether linear speedup is to be expected, up to how many workers, and why."""
+    """Say whether linear speedup is to be expected, up to how many workers, and why."""
     algorithm, count, workers = known.algorithm, f"{known.n_updates:,.0f}", known.up_to()
     law = "(10)" if algorithm.consistent else "(18)"
     allowed, of_two = known.largest_age(), known.age_of(2)
@@ -301,7 +301,7 @@ def sentence(known: RunFacts) -> str:
         least = known.least_updates(of_two)
         text = (
             f"Linear speedup is not to be expected, because for two workers (age {of_two}) "
-            f"condition {law} asks for {least:,} updates and the run had {count}: take "
+            f"condition {law} needs {least:,} updates and the run had {count}: use "
             f"{_times(least / known.n_updates)} as many epochs, or smaller batches"
         )
     elif not known.is_expected():
@@ -358,15 +358,16 @@ def _steps(known: RunFacts) -> dict[str, Any]:
 def _measured(
     problem: Problem, report: Report, schedule: StepSize | None, n_rows: int
 ) -> dict[str, Any]:
-    """Mean squared gradient norm over the trace, by step sizes: each snapshot stands for what came
-    after it. Nothing where what the steps were is not known.
+    """Mean squared gradient norm over the trace, weighted by step sizes.
+
+    Each snapshot represents the updates after it. Empty if the step sizes are unknown.
     """
     trace = report.trace
     if trace is None or trace.squared_gradient is None or len(trace.epochs) < 2:
         return {}
     schedule = schedule or StepSize("constant")
     rows = np.rint(trace.epochs * n_rows)
-    first_t = report.model.t - report.n_epochs * n_rows  # of the first epoch, resumed or not
+    first_t = report.model.t - report.n_epochs * n_rows  # first epoch's, also of a resumed run
     steps = mean_steps(problem, report, schedule, first_t + rows)
     if steps is None:
         return {}
@@ -380,8 +381,8 @@ def mean_steps(
 ) -> np.ndarray | None:
     """Mean step size of the rows from each time to the next, up to a factor.
 
-    None of "adaptive" steps that may have fallen, since no report tells of that. (Losses that
-    passive-aggressive steps are for have kinks, and no theory here.)
+    None for "adaptive" steps that may have decreased, because reports do not record that. (Losses
+    of passive-aggressive steps have kinks; the theory does not cover them.)
     """
     if schedule.kind == "adaptive" and report.settings["stop"]["tol"] is not None:
         return None
@@ -394,7 +395,7 @@ def mean_steps(
     numbers = step_schedules.CODES[schedule.kind], schedule.eta0, schedule.power_t, *of_problem
     means = []
     for first, end in itertools.pairwise(times):
-        # so many rows at once are as good as their middle, far from the first
+        # far from the first row, the middle of a span represents all its rows
         together = max(1, int(end - first) // MOST_STEPS)
         middles = np.arange(first, max(end, first + 1.0), together) + 0.5 * (together - 1)
         means.append(float(step_schedules.step_size(*numbers, middles).mean()))

@@ -1,7 +1,7 @@
-"""Constants of an objective that is known by its gradient alone: estimated, at a vector.
+"""Estimate the constants of an objective known only by its gradient, at a vector.
 
-The analysis asks for the largest over all vectors; nobody knows that of a function. These are what
-the function shows where a run has been.
+The analysis needs the largest constants over all vectors, which are unknown for a general function.
+These are estimates at the vectors of a run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hogshare.problems.gradient import GradientCaller, GradientProblem
 from hogshare.system import ranges
 from hogshare.system.interrupts import leaves_numpy
 
-SHORT = 1e-5  # of a step from which curvature is read off, over the vector's length, or over 1
+SHORT = 1e-5  # length of a finite-difference step, relative to the vector's length or to 1
 
 
 def _mean_gradient(call: GradientCaller, params: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -30,9 +30,9 @@ def sampled_lipschitz(
     n_iter: int = 20,
     seed: int = 0,
 ) -> float:
-    """Estimate how fast the gradient changes at a vector: the largest curvature there.
+    """Estimate the gradient's Lipschitz constant at a vector: the largest curvature.
 
-    By power iterations on differences of the gradient, of the mean over a sample of the rows.
+    By power iterations on differences of the mean gradient over a sample of the rows.
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ def sampled_lipschitz(
     n_iter : int, default=20
         Iterations; each calls the gradient twice.
     seed : int, default=0
-        Of the sample and the first direction.
+        Seed of the sample and the first direction.
 
     Returns
     -------
     float
-        From below: of too few iterations it is smaller.
+        An estimate from below: with too few iterations it is smaller.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def sampled_lipschitz(
     params = np.asarray(params, dtype=problem.dtype)
     length = SHORT * max(1.0, float(np.linalg.norm(params)))
     if problem.dtype.itemsize == 4:
-        length *= 1e2  # differences of half as many digits
+        length *= 1e2  # in lower precision differences have half as many digits
     direction, curvature = draws.standard_normal(problem.n_params), 0.0
     for _ in range(n_iter):
         norm = float(np.linalg.norm(direction))
@@ -95,9 +95,9 @@ def sampled_noise(
     problem : GradientProblem
     params : ndarray of shape (n_params,)
     batch : int, default=1
-        Rows of a mini-batch, whose mean G is.
+        Rows of a mini-batch; G is their mean.
     n_samples : int, default=64
-        Mini-batches that are drawn.
+        Number of mini-batches to draw.
     seed : int, default=0
 
     Returns

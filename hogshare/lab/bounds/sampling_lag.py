@@ -1,24 +1,25 @@
-"""How far behind workers are when everybody watches a sample: the lag law of PSP's Theorem 2.
+"""The lag of workers that poll samples: the law of PSP's Theorem 2, its moments and bounds.
 
 Source: Wang, Catterall and Mortier, "Probabilistic synchronous parallel", arXiv 1709.07772, 2017,
-Theorem 2. The law is derived from the text of the proof; the bounds (54) and (55) are as the
-authors' later book chapter prints them, whose S is the alpha of the law. Departure: (55) bounds the
+Theorem 2. The law is derived from the text of the proof; the bounds (54) and (55) are as printed in
+the authors' later book chapter, where S is the alpha of the law. Departure: (55) bounds the
 *second moment*, which the paper calls variance.
 
     p(s) = alpha f(s)        for s <= r
     p(s) = alpha a^(s - r)   for r < s <= T,     a = F(r)^beta
 
-A lag s above r needs s - r polls in a row that let a worker pass, and one poll passes with chance
-a: all beta workers of the sample have to be within r. f is what the lag would be if nobody watched.
+A lag s above r needs s - r consecutive polls that let a worker pass. One poll passes with
+probability a: all beta workers of the sample must be within r. f is the law of the lag without a
+barrier.
 
-Why the bounds hold: the tail sums of the law are below the infinite ones, and each f(s) is below 1.
-That needs 0 < a < 1 and T >= r and nothing else, for the moments of the *law*: no enough-steps
-condition. Only as they are printed, T + 1 terms over T, may the left sides exceed them, by up to a
-factor of (T + 1) / T, if the lag at step 0 is not 0 as it is in a run.
+Proof of the bounds: the tail sums of the law are below the infinite sums, and each f(s) is below 1.
+For the moments of the *law* this needs only 0 < a < 1 and T >= r: no enough-steps condition. In the
+printed form, with T + 1 terms over T, the left sides may exceed the bounds by up to a factor of
+(T + 1) / T if the lag at step 0 is not 0; in a run it is 0.
 
-What a mean lag costs, (13): the average regret of P workers has the shape ``c / sqrt(T)`` plus
-``4 P sigma L^2`` times the mean lag. That is a shape only (the sign of a constant in the paper's
-(8) is doubtful), so there is no function for it.
+Cost of a mean lag, (13): the average regret of P workers has the form ``c / sqrt(T)`` plus
+``4 P sigma L^2`` times the mean lag. Only the form is known (the sign of a constant in the paper's
+(8) is doubtful), therefore this file has no function for it.
 """
 
 from __future__ import annotations
@@ -34,46 +35,46 @@ from hogshare.lab.bounds.constants import documented
 from hogshare.system.interrupts import errstate
 from hogshare.system.ranges import count, share
 
-FIGURE_SAMPLES = tuple(range(1, 101))  # of the paper's figures 4 and 5
+FIGURE_SAMPLES = tuple(range(1, 101))  # beta in the paper's figures 4 and 5
 FIGURE_WITHIN = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
 SHARED = """
 Parameters
 ----------
 lags : array-like of shape (n_lags,)
-    f: chances of lags of 0, 1, 2, ... blocks without a barrier; their sum is 1. Of those above the
-    staleness only the sum counts.
+    f: probabilities of lags of 0, 1, 2, ... blocks without a barrier; their sum is 1. Of those
+    above the staleness only the sum is used.
 within : float
-    F(r), the chance of a lag of at most r: share of the workers that are within the staleness.
-    At 1, or with a sample of 0, there is no bound; 0 is refused, unless the sample is 0.
+    F(r), the probability of a lag of at most r: share of the workers within the staleness.
+    At 1, or with a sample of 0, the bound is infinite; 0 is refused, unless the sample is 0.
 run : SamplingRun
-    What is known of barrier and run.
+    Numbers of the barrier and the run.
 
 Raises
 ------
 ValueError
-    If `lags` is no law, `within` no share, or there is no law of the lag: nobody is within the
-    staleness (``F(r) = 0``), so that nobody who polls a sample passes.
+    If `lags` is no law, `within` is no share, or the lag has no law: no worker is within the
+    staleness (``F(r) = 0``), and no poll of a sample passes.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingRun:
-    """A run behind a barrier that samples, in the numbers of Theorem 2.
+    """A run behind a sampling barrier, in the numbers of Theorem 2.
 
     Parameters
     ----------
     sample : int
-        beta, workers whose clocks a poll reads. With 0 the law is flat above the staleness, as it
-        is if nobody is ever beyond it (``F(r) = 1``): a = 1.
+        beta, number of workers whose clocks a poll reads. With 0 the law is flat above the
+        staleness, as if no worker were ever beyond it (``F(r) = 1``): a = 1.
     staleness : int
-        r, blocks that a worker may be ahead of those.
+        r, blocks that a worker may be ahead of the sample.
     n_blocks : int
-        T, blocks of the run, at least r: the largest lag there is.
+        T, blocks of the run, at least r: the largest possible lag.
 
     Raises
     ------
     ValueError
-        If a number is no whole number of at least 0, or T is below r.
+        If a number is not a whole number of at least 0, or T is below r.
 
     Examples
     --------
@@ -91,19 +92,19 @@ class SamplingRun:
         if self.n_blocks < self.staleness:
             raise ValueError(
                 f"n_blocks must be at least the staleness, {self.staleness}; got "
-                f"{self.n_blocks!r}. In so short a run nobody is beyond it."
+                f"{self.n_blocks!r}. In a shorter run no worker can exceed the staleness."
             )
 
 
 def psp_pass_chance(within: float, sample: int) -> float:
-    """Chance a that a poll lets a worker pass: ``F(r)^beta``.
+    """Probability a that a poll lets a worker pass: ``F(r)^beta``.
 
     Parameters
     ----------
     within : float
-        F(r): share of the workers that are within the staleness.
+        F(r): share of the workers within the staleness.
     sample : int
-        beta; with 0 nobody's clock is read, and everybody passes.
+        beta; with 0 no clock is read, and every worker passes.
 
     Returns
     -------
@@ -113,7 +114,7 @@ def psp_pass_chance(within: float, sample: int) -> float:
     Raises
     ------
     ValueError
-        If `within` is no share, or `sample` no whole number of at least 0.
+        If `within` is no share, or `sample` is not a whole number of at least 0.
 
     Examples
     --------
@@ -128,12 +129,12 @@ def psp_pass_chance(within: float, sample: int) -> float:
 
 @documented(SHARED)
 def psp_lag_law(lags: Any, run: SamplingRun) -> np.ndarray:
-    """Law of the lag when everybody polls a sample: p of Theorem 2.
+    """Law of the lag of workers that poll samples: p of Theorem 2.
 
     Returns
     -------
     ndarray of shape (n_blocks + 1,), float64
-        Chances of lags of 0 to T blocks; their sum is 1.
+        Probabilities of lags of 0 to T blocks; their sum is 1.
 
     Examples
     --------
@@ -160,13 +161,13 @@ def psp_mean(lags: Any, run: SamplingRun) -> float:
     Returns
     -------
     float
-        In blocks. With a = 1 it grows like ``T / 2``: nothing is guaranteed.
+        Mean in blocks. With a = 1 it grows like ``T / 2``: no bound exists.
 
     Notes
     -----
-    The sums ``sum_j j^k a^j`` are not taken from their closed forms, which lose up to all digits as
-    a tends to 1, but by doubling: twice as many terms from half of them, all positive, in log2(T)
-    steps. a = 1 needs no case of its own.
+    The closed forms of the sums ``sum_j j^k a^j`` lose up to all digits as a tends to 1. The sums
+    are computed by doubling instead: each step computes twice as many terms, all positive, in
+    log2(T) steps. a = 1 is not a special case.
 
     Examples
     --------
@@ -185,7 +186,7 @@ def psp_second_moment(lags: Any, run: SamplingRun) -> float:
     Returns
     -------
     float
-        Mean of the squared lag; less the square of `psp_mean` it is the variance.
+        Mean of the squared lag; minus the square of `psp_mean` it is the variance.
 
     Examples
     --------
@@ -199,15 +200,15 @@ def psp_second_moment(lags: Any, run: SamplingRun) -> float:
 
 @documented(SHARED)
 def psp_mean_bound(within: float, run: SamplingRun) -> float:
-    """Upper bound (54) of the mean lag, whatever the law within the staleness.
+    """Upper bound (54) of the mean lag, for any law within the staleness.
 
     ``S (r (r + 1) / 2 + a (r + 2) / (1 - a)^2)`` with ``S = 1 / (F(r) + a + ... + a^(T - r))``.
 
     Returns
     -------
     float
-        In blocks; infinity if a = 1. For a small F(r) it *rises* with the sample, to
-        ``r (r + 1) / (2 F(r))``: it is a bound, and the mean does not.
+        Bound in blocks; infinity if a = 1. For a small F(r) it *rises* with the sample, to
+        ``r (r + 1) / (2 F(r))``, although the mean itself does not.
 
     Examples
     --------
@@ -216,11 +217,11 @@ def psp_mean_bound(within: float, run: SamplingRun) -> float:
     >>> round(theory.psp_mean_bound(0.9, run), 2)
     13.29
     """
-    scale, a, rest = _bounded(within, run)
-    if rest == 0.0:
+    scale, a, complement = _bounded(within, run)
+    if complement == 0.0:
         return math.inf
     r = float(run.staleness)
-    return scale * (r * (r + 1.0) / 2.0 + a * (r + 2.0) / rest**2)
+    return scale * (r * (r + 1.0) / 2.0 + a * (r + 2.0) / complement**2)
 
 
 @documented(SHARED)
@@ -232,7 +233,7 @@ def psp_second_moment_bound(within: float, run: SamplingRun) -> float:
     Returns
     -------
     float
-        In squared blocks; infinity if a = 1.
+        Bound in squared blocks; infinity if a = 1.
 
     Examples
     --------
@@ -241,12 +242,12 @@ def psp_second_moment_bound(within: float, run: SamplingRun) -> float:
     >>> round(theory.psp_second_moment_bound(0.9, run), 2)
     86.24
     """
-    scale, a, rest = _bounded(within, run)
-    if rest == 0.0:
+    scale, a, complement = _bounded(within, run)
+    if complement == 0.0:
         return math.inf
     r = float(run.staleness)
     near = r * (r + 1.0) * (2.0 * r + 1.0) / 6.0
-    return scale * (near + a * (r**2 + 4.0) / rest**3)
+    return scale * (near + a * (r**2 + 4.0) / complement**3)
 
 
 def psp_bound_curves(
@@ -260,9 +261,9 @@ def psp_bound_curves(
     Parameters
     ----------
     within : sequence of float, default=(0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
-        F(r), one curve each.
+        Values of F(r), one curve for each.
     samples : sequence of int, default=1 to 100
-        beta, the points of a curve.
+        Values of beta, the points of a curve.
     staleness : int, default=4
         r.
     n_blocks : int, default=10000
@@ -277,7 +278,7 @@ def psp_bound_curves(
     Raises
     ------
     ValueError
-        As `psp_mean_bound` does.
+        As in `psp_mean_bound`.
 
     Examples
     --------
@@ -302,7 +303,7 @@ def psp_bound_curves(
 
 
 def _log_chance(within: float, sample: int) -> float:
-    """Logarithm of a: a power of a number near 1 keeps its digits."""
+    """Logarithm of a: powers of a number near 1 lose no digits in logarithms."""
     share(within=within)
     if sample == 0:
         return 0.0
@@ -310,15 +311,15 @@ def _log_chance(within: float, sample: int) -> float:
 
 
 def _law(lags: Any, staleness: int) -> tuple[np.ndarray, float]:
-    """The law as an array, and F(r)."""
+    """Return the law as an array, and F(r)."""
     f = np.asarray(lags)
     if f.ndim != 1 or f.dtype.kind not in "iuf" or not (np.isfinite(f).all() and (f >= 0).all()):
-        raise ValueError("lags must be a list of chances, each finite and at least 0.")
+        raise ValueError("lags must be a list of probabilities, each finite and at least 0.")
     f = f.astype(np.float64)
     if abs((total := math.fsum(f)) - 1.0) > 1e-9:
-        raise ValueError(f"lags must sum to 1, as chances do; their sum is {total:.10g}.")
+        raise ValueError(f"lags must sum to 1, as probabilities do; their sum is {total:.10g}.")
     near, far = f[: staleness + 1], f[staleness + 1 :]
-    # nobody beyond is exactly 1, however the others' chances were rounded
+    # without lags beyond r, F(r) is exactly 1 in spite of rounding
     return f, min(1.0, math.fsum(near)) if far.any() else 1.0
 
 
@@ -328,18 +329,18 @@ def _scale(within: float, run: SamplingRun) -> tuple[float, float, tuple[float, 
     sums = _geometric(log_a, run.n_blocks - run.staleness)
     if within + sums[0] == 0.0:
         raise ValueError(
-            f"There is no law: nobody is within a staleness of {run.staleness} (F(r) = 0), so "
-            "that no poll of a sample lets a worker pass. Take a larger staleness, or sample=0 "
+            f"There is no law: no worker is within a staleness of {run.staleness} (F(r) = 0), so no "
+            "poll of a sample lets a worker pass. Use a larger staleness, or sample=0 "
             "(ASP)."
         )
     return 1.0 / (within + sums[0]), log_a, sums
 
 
 def _geometric(log_a: float, m: int) -> tuple[float, float, float]:
-    """Sums over j = 1..m of ``a^j, j a^j, j^2 a^j``, bit by bit of m from the top.
+    """Sums over j = 1..m of ``a^j, j a^j, j^2 a^j``, by the bits of m from the highest.
 
     n terms become 2 n by ``sum_(j = n + 1..2 n) g(j) = a^n sum_(i = 1..n) g(n + i)``, and n + 1 by
-    adding one: nothing is subtracted, so that no digit is lost at any a.
+    adding one term. Without subtractions no digits are lost at any a.
     """
     zeroth = first = second = 0.0
     n = 0
@@ -368,6 +369,6 @@ def _moments(lags: Any, run: SamplingRun) -> tuple[float, float]:
 
 
 def _bounded(within: float, run: SamplingRun) -> tuple[float, float, float]:
-    """S, a and 1 - a of the bounds."""
+    """Return S, a and 1 - a of the bounds."""
     scale, log_a, _ = _scale(within, run)
     return scale, math.exp(log_a), -math.expm1(log_a)

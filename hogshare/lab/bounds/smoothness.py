@@ -1,10 +1,10 @@
-"""How smooth a linear problem is: Lipschitz constants of its gradient.
+"""Smoothness of a linear problem: Lipschitz constants of its gradient.
 
-The Hessian of a column is ``X' D X / n + l2``, D holding the rows' weights times the loss's second
-derivatives, of which `hogshare.kernels.rules.losses.CURVATURE` is the largest. With D at its
-largest everywhere its largest eigenvalue is an upper bound of L, and L itself for ``log_loss``,
-``squared_error`` and ``squared_hinge``, whose second derivatives are largest in all rows at once at
-some model (of zeros). The intercept is a coordinate, of ones, which the penalty leaves alone.
+The Hessian of a column is ``X' D X / n + l2``. D contains the rows' weights times the loss's second
+derivatives; their largest value is `hogshare.kernels.rules.losses.CURVATURE`. With the largest D,
+the largest eigenvalue is an upper bound of L. It is L itself for ``log_loss``, ``squared_error``
+and ``squared_hinge``, whose second derivatives are largest in all rows at once at some model (of
+zeros). The intercept is a coordinate of ones without penalty.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import DeferredSignals, errstate, leaves_numpy
 from hogshare.system.ranges import positive
 
-DENSE_SIZE = 40  # coordinates up to which the Hessian itself is formed
-VECTORS = 12  # of Lanczos: products with the rows before what was found is first checked
-PIECE_VALUES = 1 << 17  # of the rows, squared at a time
+DENSE_SIZE = 40  # largest number of coordinates for which the Hessian is formed
+VECTORS = 12  # Lanczos vectors: products with the rows before the first check of convergence
+PIECE_VALUES = 1 << 17  # values of the rows that are squared at a time
 
 
 @leaves_numpy
@@ -33,26 +33,26 @@ def lipschitz(
 ) -> float:
     """Lipschitz constant L of the gradient of a linear problem's objective; paper's equation (4).
 
-    Lanczos's method (`scipy.sparse.linalg.eigsh`) for the largest eigenvalue; what it has left of
-    the residual is added, so that the answer is on the safe side, and at most the Hessian's trace.
+    Lanczos's method (`scipy.sparse.linalg.eigsh`) computes the largest eigenvalue. The remaining
+    residual is added for a safe upper bound; the result is at most the Hessian's trace.
 
     Parameters
     ----------
     problem : LinearProblem
         With a smooth loss, and a penalty without an l1 part.
     tol : float, default=0.01
-        Relative tolerance; the answer is at most about so much too large.
+        Relative tolerance; the result is too large by at most about this share.
     n_rows : int or None, default=None
-        Rows to draw, without replacement; None, or as many as there are: all. A sample's L is on
+        Rows to draw, without replacement; None, or the number of rows: all. A sample's L is on
         average too large, never too small (the largest eigenvalue is a convex function).
     seed : int, default=0
-        Of the rows drawn and of Lanczos's first vector.
+        Seed of the drawn rows and of Lanczos's first vector.
 
     Returns
     -------
     float
-        An upper bound where weights differ between the columns of a row (`class_weight` with more
-        than two classes) or where the loss's curvature cannot be largest in all rows at once.
+        An upper bound if weights differ between the columns of a row (`class_weight` with more
+        than two classes), or if the loss's curvature cannot be largest in all rows at once.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def lipschitz(
     weight *= _curvature(problem) / len(weight)
 
     def product(vectors: np.ndarray) -> np.ndarray:
-        """The Hessian times the columns of a matrix (size, k), or times a vector."""
+        """Multiply the Hessian by the columns of a matrix (size, k), or by a vector."""
         v = vectors.reshape(size, -1)
         margins = X @ v[: problem.n_features]
         if problem.fit_intercept:
@@ -99,7 +99,7 @@ def lipschitz(
     trace += float(weight.sum()) if problem.fit_intercept else 0.0
     if size <= DENSE_SIZE:
         hessian = product(np.eye(size))
-        with DeferredSignals():  # what NumPy warns of is changed meanwhile
+        with DeferredSignals():  # NumPy's error state is changed meanwhile
             return float(np.linalg.eigvalsh(hessian)[-1])
     if trace == 0.0:
         return 0.0
@@ -109,7 +109,7 @@ def lipschitz(
             operator, k=1, which="LA", ncv=VECTORS, tol=tol, v0=rng.standard_normal(size)
         )
     except ArpackNoConvergence:
-        return trace  # an upper bound all the same
+        return trace  # also an upper bound
     residual = product(vectors[:, 0]) - values[0] * vectors[:, 0]
     return min(float(values[0]) + float(np.linalg.norm(residual)), trace)
 
@@ -117,7 +117,7 @@ def lipschitz(
 def coordinate_lipschitz(problem: RowProblem) -> float:
     """L_max, the largest Lipschitz constant along one coordinate; paper's equation (6).
 
-    ``max_j curvature sum_i weight_i x_ij^2 / n + l2``; of the intercept, whose x is 1, without l2.
+    ``max_j curvature sum_i weight_i x_ij^2 / n + l2``; for the intercept, whose x is 1, without l2.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def coordinate_lipschitz(problem: RowProblem) -> float:
 
 
 def as_matrix(problem: RowProblem) -> Any:
-    """The rows as a matrix of NumPy or SciPy, without a copy of the values."""
+    """Return the rows as a NumPy or SciPy matrix, without copying the values."""
     rows = problem.rows
     shape = problem.n_rows, problem.n_features
     if not problem.is_sparse:
@@ -158,7 +158,7 @@ def as_matrix(problem: RowProblem) -> Any:
 
 
 def heaviest(problem: RowProblem) -> np.ndarray:
-    """Weight of each row in the column where it weighs most; float64 of shape (n_rows,)."""
+    """Largest weight of each row over the columns; float64 of shape (n_rows,)."""
     rows = problem.rows
     own = rows.weight.astype(np.float64) if rows.weight.size else np.ones(problem.n_rows)
     if problem.n_columns == 1:
@@ -181,14 +181,14 @@ def _curvature(problem: RowProblem) -> float:
 
 
 def _squares(X: Any, weight: np.ndarray) -> np.ndarray:
-    """``out[j] = sum_i weight_i x_ij^2``, in float64, some rows at a time."""
+    """Compute ``out[j] = sum_i weight_i x_ij^2``, in float64, some rows at a time."""
     n_rows, n_features = X.shape
     values = max(1, X.nnz if sp.issparse(X) else X.size)
     piece = max(1, max(PIECE_VALUES, 4 * n_features) * n_rows // values)
     total = np.zeros(n_features)
     for first in range(0, n_rows, piece):
         last = min(n_rows, first + piece)
-        with errstate(over="ignore"):  # who called refuses what is not finite
+        with errstate(over="ignore"):  # the caller refuses values that are not finite
             if not sp.issparse(X):
                 total += np.square(X[first:last], dtype=np.float64).T @ weight[first:last]
                 continue

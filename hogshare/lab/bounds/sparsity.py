@@ -1,7 +1,7 @@
-"""How much the rows of a data set get in each other's way: Hogwild!'s Omega, Delta and rho.
+"""Conflicts between the rows of a data set: Hogwild!'s Omega, Delta and rho.
 
-A row is a hyperedge: the set of its nonzero features. Nothing of rows by rows is formed: the rows
-that share a feature with one are the union of the lists of rows of its features.
+A row is a hyperedge: the set of its nonzero features. No matrix of rows by rows is formed: the rows
+that conflict with a row are the union of the lists of rows of its features.
 
 Source: Niu, Recht, Re and Wright, "Hogwild!: a lock-free approach to parallelizing stochastic
 gradient descent", NIPS 2011, section 2.
@@ -19,25 +19,25 @@ import scipy.sparse as sp
 from hogshare.problems.linear.row_arrays import check_sparse, each_column_once
 from hogshare.system.ranges import not_negative, positive
 
-BUDGET = 1 << 26  # entries of row lists: a few tenths of a second
+BUDGET = 1 << 26  # entries of row lists to read: a few tenths of a second
 
 
 @dataclass(frozen=True)
 class Sparsity:
-    """Hogwild!'s three numbers of a data set; see `sparsity`.
+    """Hogwild!'s three numbers for a data set; see `sparsity`.
 
     Attributes
     ----------
     omega : int
         ``max_e |e|``: nonzero features of the fullest row.
     delta : float
-        ``max_v |{e: v in e}| / |E|``: share of the rows that have the most frequent feature.
+        ``max_v |{e: v in e}| / |E|``: share of the rows with the most frequent feature.
     rho : float
-        ``max_e |{e': e' and e share a feature}| / |E|``, e itself among them: the largest share of
-        the rows that one row gets in the way of. Where the search was cut short, of those rows
-        that were searched: a lower bound.
+        ``max_e |{e': e' and e share a feature}| / |E|``, including e: the largest share of the
+        rows that conflict with one row. If the search was cut short: the largest among the
+        searched rows, a lower bound.
     rho_at_most : float
-        Upper bound of rho; the same number where it was found.
+        Upper bound of rho; equal to `rho` if the search was complete.
 
     Examples
     --------
@@ -58,21 +58,20 @@ class Sparsity:
 
 
 def sparsity(X: Any, *, budget: int | None = BUDGET) -> Sparsity:
-    """Hogwild!'s Omega, Delta and rho of a data set.
+    """Compute Hogwild!'s Omega, Delta and rho for a data set.
 
-    Omega and Delta are exact. For rho the rows are taken in the order of an upper bound, which is
-    the number of entries in the lists of their features; it is exact as soon as no row that is left
-    has a larger bound than what has been found. Where that takes more than `budget` entries, the
-    search ends, and rho is the largest share among the rows that were searched: those with the
-    largest bounds, not a random sample.
+    Omega and Delta are exact. For rho the rows are searched in descending order of an upper bound,
+    the number of entries in the lists of their features. rho is exact as soon as no remaining row
+    has a larger bound than the share found. After `budget` entries the search ends, and rho is the
+    largest share among the searched rows: those with the largest bounds, not a random sample.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        Values other than zero count, wherever they are stored.
+        Only values other than zero count, whether or not zeros are stored.
     budget : int or None, default=2**26
-        Entries of row lists to read, about; the first row is always searched. None: as many
-        as it takes.
+        Approximate number of entries of row lists to read; the first row is always searched.
+        None: unlimited.
 
     Returns
     -------
@@ -105,7 +104,7 @@ def sparsity(X: Any, *, budget: int | None = BUDGET) -> Sparsity:
         if at_most == found or (budget is not None and found > 0 and spent >= budget):
             break
         features = pattern.indices[pattern.indptr[r] : pattern.indptr[r + 1]]
-        if found == 0:  # by a pass over all rows: often that is all there is to do
+        if found == 0:  # the first row by a pass over all rows: often it settles the search
             marks = np.zeros(pattern.shape[1], np.int8)
             marks[features] = 1
             meets = _sums_of_rows(pattern, marks) > 0
@@ -127,7 +126,7 @@ def sparsity(X: Any, *, budget: int | None = BUDGET) -> Sparsity:
 
 
 def _pattern(X: Any) -> sp.csr_array:
-    """Ones where X is not zero, as CSR whose rows hold each feature once."""
+    """Return ones where X is not zero, as CSR whose rows have each feature once."""
     check_sparse(X)
     if np.ndim(X) != 2 or X.shape[0] == 0:
         raise ValueError(f"X must be a matrix with at least one row; got shape {np.shape(X)}.")
@@ -143,7 +142,7 @@ def _sums_of_rows(pattern: sp.csr_array, of_feature: np.ndarray) -> np.ndarray:
     """Sum a number of each feature over the features of each row; int64 of shape (n_rows,)."""
     total = np.zeros(pattern.shape[0], np.int64)
     filled = np.flatnonzero(np.diff(pattern.indptr))
-    if filled.size:  # rows without features would take their neighbour's sum
+    if filled.size:  # empty rows are skipped: `reduceat` would give them their neighbour's sum
         values = of_feature[pattern.indices]
         total[filled] = np.add.reduceat(values, pattern.indptr[filled], dtype=np.int64)
     return total
@@ -162,7 +161,7 @@ def hogwild_step_size(
 
     ``theta eps c / (2 L M^2 Omega (1 + 6 rho tau + 4 tau^2 Omega sqrt(Delta)))``: with it an error
     of eps is reached in O(log(1 / eps) / eps) steps. The proposition was recalled, not copied, and
-    is not checked here; with ``age=0`` it is the step size of one worker.
+    is not checked by tests; with ``age=0`` it is the step size of one worker.
 
     Parameters
     ----------
@@ -175,11 +174,11 @@ def hogwild_step_size(
     L : float
         Lipschitz constant of the gradient.
     largest_gradient : float
-        M, which no gradient of a row is longer than.
+        M, an upper bound of the norms of the rows' gradients.
     sparse : Sparsity
-        Of the rows; its upper bound of rho is taken.
+        Numbers of the rows; the upper bound of rho is used.
     age : float
-        tau, updates between a read and its application, at most.
+        tau, the largest number of updates between a read and its application.
 
     Returns
     -------

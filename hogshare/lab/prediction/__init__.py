@@ -1,4 +1,4 @@
-"""What a measured run would take elsewhere: with other numbers of workers, on cores of their own.
+"""Predict the time of a measured run with other numbers of workers, a core for each.
 
-`Report.predict` is the way in.
+Users call `Report.predict`.
 """

@@ -1,9 +1,9 @@
-"""What rows, exchanges and messages of a real run cost, from its report.
+"""Costs of rows, exchanges and messages in a real run, from its report.
 
-A worker's quanta have one time each for rows and exchanges together, and both grow alike: an
-exchange comes every so many rows. Least squares tells them apart where the proportion varies and
-nobody disturbs the run; its standard error says whether it has. Otherwise an exchange costs what
-the machine's constants say, and rows the rest.
+A quantum has one time for its rows and exchanges together, and their numbers grow in proportion: an
+exchange follows every so many rows. Least squares separates the two costs if the proportion varies
+and nothing disturbs the run; its standard error says whether it succeeded. Otherwise the machine's
+constants give the cost of an exchange, and the remaining time is the cost of rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ import numpy as np
 
 from hogshare.barriers import BuiltIn, is_bsp, named, numbers_of
 from hogshare.kernels.schedule import barrier_codes as codes
-from hogshare.kernels.schedule.quanta import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
+from hogshare.kernels.schedule.shared_quanta import (
+    DESCENT_FIRST,
+    DESCENT_GROWTH,
+    FIRST_INTERVAL,
+    GROWTH,
+)
 from hogshare.planes.shared import (
     LINE_BYTES,
     LINE_TRANSFERS,
@@ -31,42 +36,42 @@ from hogshare.shm.speeds import BLOCKS, NANOSECONDS, PUSHES, ROWS
 from hogshare.system import machine
 from hogshare.system.interrupts import DeferredSignals
 
-LEAST_QUANTA = 4  # of a run that has measured something
-LEAST_SECONDS = 0.005  # of computing: more than a quantum of full length of up to seven workers
-SEPARABLE = 0.2  # standard error of an exchange's cost, over the cost, up to which it is believed
-OUTLIER = 1.5  # times the median row time, beyond which a quantum was interrupted
-LARGEST_SHARE = 0.7  # of a run's computing that its exchanges and orders may be taken to be
-EXCHANGE_NS = 350.0  # of an exchange besides its coordinates; measured with 123 of them
+LEAST_QUANTA = 4  # fewer quanta are no measurement
+LEAST_SECONDS = 0.005  # of computing: more than a full quantum of each of up to seven workers
+SEPARABLE = 0.2  # largest relative standard error at which a fitted exchange cost is used
+OUTLIER = 1.5  # times the median row time: slower quanta were interrupted
+LARGEST_SHARE = 0.7  # largest share of a run's computing attributed to exchanges and orders
+EXCHANGE_NS = 350.0  # fixed part of an exchange; measured with 123 coordinates
 PASSES = 6  # reads and writes of a coordinate in an exchange: copy, base and shared vector
-CACHED = 3.0  # times the stream from memory: vectors of 0.2 to 0.4 MB were exchanged so fast
-ORDER_NS = 4.0  # of shuffling, per row
-ALL_ALIKE = 1 << 60, 0.0  # rows before the first exchange, and growth, where neither counts
-MOST_FACTORS = 512  # of block times that are drawn from
+CACHED = 3.0  # speed over the stream from memory, measured for vectors of 0.2 to 0.4 MB
+ORDER_NS = 4.0  # shuffling, per row
+ALL_ALIKE = 1 << 60, 0.0  # first exchange and growth for intervals that do not grow
+MOST_FACTORS = 512  # block time factors to draw from
 NS = 1e-9
 
 
 @dataclass(frozen=True)
 class RunCosts:
-    """What a run has measured, in seconds.
+    """The measured costs of a run, in seconds.
 
     Attributes
     ----------
     row : float
-        Visiting a row, shuffling left out.
+        Visiting a row, without shuffling.
     exchange : float
-        An exchange of a private copy with the shared vector; 0 where there is none.
+        An exchange of a private copy with the shared vector; 0 without exchanges.
     order : float
         Shuffling the order of an epoch.
     message : float
-        Of a master's time, for one message; 0 where there is no master, or it was not measured.
+        A master's time for one message; 0 without a master, or if it was not measured.
     outside : float
-        Of the run before the first worker began and after the last ended.
+        The run's time before the first worker began and after the last ended.
     factors : float64 array
         Times of blocks over their mean.
     source : str
-        Where `exchange` is from, in words.
+        The source of `exchange`, as a phrase.
     notes : tuple of str
-        What makes these numbers doubtful.
+        Reasons to doubt these numbers.
     """
 
     row: float
@@ -80,7 +85,7 @@ class RunCosts:
 
 
 class Finished(Protocol):
-    """What is read of a run's `Report`, which stands above this file."""
+    """The attributes of `Report` that are read; this file must not import `hogshare.report`."""
 
     settings: dict[str, Any]
     machine: dict[str, Any]
@@ -95,9 +100,9 @@ class Finished(Protocol):
 
 
 class ReportFacts:
-    """The facts of a report that a prediction needs; ValueError if it allows none.
+    """The facts of a report that a prediction needs; ValueError if they allow no prediction.
 
-    paces : by number of workers, where it is known: rows of a block, and between two exchanges
+    paces : by number of workers, if known: rows of a block, and between two exchanges
     """
 
     def __init__(
@@ -109,17 +114,17 @@ class ReportFacts:
                 "from a run in threads or processes, or simulate with more workers."
             )
         settings, workers = report.settings, report.workers
-        self.turns = report.turns[report.turns[:, :, ROWS] > 0].astype(np.float64)
+        self.quanta = report.turns[report.turns[:, :, ROWS] > 0].astype(np.float64)
         self.rows = float(sum(worker["rows"] for worker in workers))
         self.blocks = float(sum(worker["blocks"] for worker in workers))
         self.pushes = float(sum(worker["pushes"] for worker in workers))
         busy = [worker["mean_block_seconds"] * worker["blocks"] for worker in workers]
         self.busy = float(sum(busy))
-        if len(self.turns) < LEAST_QUANTA or self.busy < LEAST_SECONDS:
+        if len(self.quanta) < LEAST_QUANTA or self.busy < LEAST_SECONDS:
             raise ValueError(
-                f"this run was too short to have measured anything: {self.busy * 1e3:.3g} ms of "
-                f"computing in {len(self.turns)} turns, of at least {LEAST_SECONDS * 1e3:g} ms in "
-                f"{LEAST_QUANTA}. Let it do more epochs."
+                f"this run was too short for a measurement: {self.busy * 1e3:.3g} ms of computing "
+                f"in {len(self.quanta)} quanta; at least {LEAST_SECONDS * 1e3:g} ms in "
+                f"{LEAST_QUANTA} quanta are needed. Run more epochs."
             )
         waited = [worker["waiting_seconds"] for worker in workers]
         inside = max(spent + wait for spent, wait in zip(busy, waited, strict=True))
@@ -151,11 +156,11 @@ class ReportFacts:
         self._follows = plane.get("exchange") == "auto" and descends and not by_gradient
         self._pace = (DESCENT_FIRST, DESCENT_GROWTH) if descends else (FIRST_INTERVAL, GROWTH)
         self._measured = int(settings["exchange_rows"])
-        if by_gradient:  # the first exchanges come no sooner than later ones, of one worker none
+        if by_gradient:  # exchanges have a fixed interval; one worker has none
             self._pace = ALL_ALIKE
             self._measured = self._measured or self.block_rows
         if not self._measured and self.exchanges and plane["exchange"] != "auto":
-            # of one worker, who has nobody to exchange with
+            # one worker has no other to exchange with
             self._measured = int(plane["exchange"])
         # SAGA's average of its table is exchanged as well
         self.vectors = 2 if settings["rule"]["name"] == "SAGA" else 1
@@ -166,21 +171,21 @@ class ReportFacts:
         snapshots = 0 if report.trace is None else len(report.trace.epochs) - 1
         per_epoch = round(snapshots / max(1, report.n_epochs))
         automatic = block_rows(self.n_rows, self.n_workers, per_epoch)
-        # a block that was not chosen by the number of workers stays as it is
+        # a block size that does not depend on the number of workers stays the same
         self.adapts = self.block_rows == automatic and not (self.has_master or by_gradient)
         self.per_epoch = per_epoch
 
     def is_free(self, n_workers: int) -> bool:
-        """Whether the barrier lets everybody pass."""
+        """Whether the barrier lets every worker pass."""
         return n_workers == 1 or numbers_of(self.barrier, n_workers)["barrier"] == codes.FREE
 
     def is_ordered(self, n_workers: int) -> bool:
-        """Whether workers fold in their order: BSP on a plane that has an order."""
+        """Whether workers fold one after another: BSP on a plane that has an order."""
         ordered = self.exchanges or self.has_master
         return n_workers > 1 and ordered and is_bsp(self.barrier, n_workers)
 
     def rows_of_block(self, n_workers: int) -> int:
-        """Rows of a block in a run with so many workers."""
+        """Rows of a block in a run with `n_workers` workers."""
         if n_workers in self.paces:
             return self.paces[n_workers][0]
         automatic = block_rows(self.n_rows, n_workers, self.per_epoch)
@@ -189,7 +194,7 @@ class ReportFacts:
         return automatic if self.adapts else self.block_rows
 
     def interval(self, n_workers: int) -> int:
-        """Rows between two exchanges in a run with so many workers."""
+        """Rows between two exchanges in a run with `n_workers` workers."""
         if n_workers in self.paces:
             return self.paces[n_workers][1]
         if self._measured and not (self._follows and n_workers != self.n_workers):
@@ -201,7 +206,7 @@ class ReportFacts:
         return exchange_interval(self)
 
     def exchanges_of_block(self, n_workers: int, n_rows: float) -> float:
-        """Exchanges in a block of so many rows, on average over the run."""
+        """Exchanges in a block of `n_rows` rows, on average over the run."""
         if not self.exchanges or n_workers == 1:
             return 0.0
         if self.is_ordered(n_workers):
@@ -213,7 +218,7 @@ class ReportFacts:
 
 
 def pushes_of(n_rows: float, interval: int, first: int, growth: float) -> float:
-    """Exchanges of a worker in the first `n_rows` rows of a new model: the first come sooner."""
+    """Exchanges of a worker in a new model's first `n_rows` rows; early intervals are shorter."""
     done, pushes = 0.0, 0.0
     while interval > first and done < min(interval / growth, n_rows):
         done += max(first, growth * done)
@@ -222,11 +227,11 @@ def pushes_of(n_rows: float, interval: int, first: int, growth: float) -> float:
 
 
 def exchange_seconds(n_coordinates: int, itemsize: int) -> float:
-    """Seconds of an exchange by the machine's constants.
+    """Estimate the seconds of an exchange from the machine's constants.
 
-    That of `hogshare.planes.shared` is meant to be cautious, and twice this. This one was within
-    10 % of what was measured for 45,000 coordinates in float32 and float64, and 40 % for 123; since
-    lines are asked for ahead, 45,000 in float32 take three quarters of it.
+    The estimate in `hogshare.planes.shared` is deliberately cautious, twice this one. This one was
+    within 10 % of measurements with 45,000 coordinates in float32 and float64, and 40 % with 123.
+    Since cache lines are prefetched, 45,000 in float32 take three quarters of it.
     """
     known = machine.load()
     streamed = PASSES * itemsize / (CACHED * known.stream_gb_per_second)
@@ -234,24 +239,24 @@ def exchange_seconds(n_coordinates: int, itemsize: int) -> float:
     return (EXCHANGE_NS + n_coordinates * (streamed + fetched)) * NS
 
 
-def separate_costs(turns: np.ndarray, exchanges: np.ndarray) -> tuple[float, float, float]:
+def separate_costs(quanta: np.ndarray, exchanges: np.ndarray) -> tuple[float, float, float]:
     """Seconds of a row and of an exchange by least squares, and the latter's relative error.
 
-    Residuals count relative to the quantum's time. Quanta that were interrupted are left out. The
-    error is the standard one, and infinite where a row and an exchange cannot be separated.
+    Residuals are relative to the quantum's time; interrupted quanta are left out. The error is the
+    standard error, infinite if the costs of a row and an exchange cannot be separated.
 
-    turns : float64 (n_quanta, 4), of each quantum its blocks, rows, pushes and nanoseconds
+    quanta : float64 (n_quanta, 4), blocks, rows, pushes and nanoseconds of each quantum
     exchanges : float64 (n_quanta,)
     """
-    per_row = turns[:, NANOSECONDS] / turns[:, ROWS]
-    kept = per_row <= OUTLIER * np.median(per_row)
-    seconds = turns[kept, NANOSECONDS] * NS
-    design = np.column_stack([turns[kept, ROWS], exchanges[kept]]) / seconds[:, None]
-    with DeferredSignals():  # what NumPy warns of is changed meanwhile
+    per_row = quanta[:, NANOSECONDS] / quanta[:, ROWS]
+    is_used = per_row <= OUTLIER * np.median(per_row)
+    seconds = quanta[is_used, NANOSECONDS] * NS
+    design = np.column_stack([quanta[is_used, ROWS], exchanges[is_used]]) / seconds[:, None]
+    with DeferredSignals():  # NumPy's error state is changed meanwhile
         if len(design) < LEAST_QUANTA or np.linalg.matrix_rank(design) < 2:
             return 0.0, 0.0, math.inf
         solution = np.linalg.lstsq(design, np.ones(len(design)), rcond=None)[0]
-        # scaled, or the inverse of its square would lose all digits
+        # scale the columns first: the inverse of the unscaled product would lose all digits
         scale = np.linalg.norm(design, axis=0)
         inverse = np.linalg.inv((design / scale).T @ (design / scale))
     residual = np.square(design @ solution - 1.0).sum() / (len(design) - 2)
@@ -261,7 +266,7 @@ def separate_costs(turns: np.ndarray, exchanges: np.ndarray) -> tuple[float, flo
 
 
 def costs_of(run: ReportFacts) -> RunCosts:
-    """What the run has measured; see `RunCosts`."""
+    """Compute the costs of a run; see `RunCosts`."""
     notes = []
     exchange, source, done = 0.0, "there are none", 0.0
     order = ORDER_NS * NS * run.n_rows
@@ -270,34 +275,34 @@ def costs_of(run: ReportFacts) -> RunCosts:
         exchange = exchange_seconds(n_coordinates, run.dtype.itemsize)
         source = "the machine's constants (hogshare info --probe)"
         if run.n_workers > 1:
-            # behind a barrier a worker also fetches what the others have done, each block
+            # behind a barrier a worker also pulls the others' changes, once per block
             pulls = 0.0 if run.is_free(run.n_workers) else 1.0
             done = run.pushes + pulls * run.blocks
-            counted = run.turns[:, PUSHES] + pulls * run.turns[:, BLOCKS]
-            _, fitted, error = separate_costs(run.turns, counted)
+            counted = run.quanta[:, PUSHES] + pulls * run.quanta[:, BLOCKS]
+            _, fitted, error = separate_costs(run.quanta, counted)
             if error < SEPARABLE:
-                exchange, source = fitted, f"least squares over {len(run.turns)} quanta"
+                exchange, source = fitted, f"least squares over {len(run.quanta)} quanta"
     extra = exchange * done + order * run.epochs
     if extra > LARGEST_SHARE * run.busy:
         shrink = LARGEST_SHARE * run.busy / extra
         exchange, order, extra = exchange * shrink, order * shrink, extra * shrink
         notes.append(
-            "exchanges and orders are taken to cost less than estimated, so that they are at most "
+            "the estimated costs of exchanges and orders are reduced to at most "
             f"{LARGEST_SHARE:.0%} of the run"
         )
     row = (run.busy - extra) / run.rows
     message = 0.0
     if run.mail is not None and run.mail["messages"]:
         message = run.mail["seconds"] / run.mail["messages"]
-    modelled = row * run.turns[:, ROWS]
+    modelled = row * run.quanta[:, ROWS]
     if done:
         modelled = modelled + exchange * counted
-    factors = _evened(run.turns[:, NANOSECONDS] * NS / modelled, run.turns[:, BLOCKS])
+    factors = _evened(run.quanta[:, NANOSECONDS] * NS / modelled, run.quanta[:, BLOCKS])
     return RunCosts(row, exchange, order, message, run.outside, factors, source, tuple(notes))
 
 
 def _evened(factors: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """Factors of blocks: each quantum's as often as it had blocks, in few numbers of mean 1."""
+    """Summarise the quanta's factors, weighted by blocks, as few factors of mean 1."""
     along = np.argsort(factors, kind="stable")
     ends = np.cumsum(blocks[along])
     n = int(min(ends[-1], MOST_FACTORS))

@@ -1,4 +1,4 @@
-"""What was predicted of a run: a table, a plot, plain data."""
+"""The prediction for a run: a table, a plot, plain data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hogshare.lab.prediction.costs import RunCosts
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prediction:
-    """What a run would take with other numbers of workers; from `Report.predict`.
+    """The predicted time of a run with other numbers of workers; from `Report.predict`.
 
     All arrays have one entry per number of workers.
 
@@ -25,26 +25,26 @@ class Prediction:
     ----------
     n_workers : tuple of int
     seconds : float64 array
-        Of the same number of epochs.
+        Time for the run's number of epochs.
     throughput : float64 array
         Rows per second.
     speedup : float64 array
-        Throughput over that of one worker, which is predicted likewise.
+        Throughput over the predicted throughput of one worker.
     waiting_share : float64 array
-        Share of workers' time in which they compute nothing.
+        Share of the workers' time without computing.
     limits : tuple of str
-        What the time is bound by: "workers", "master" or "order".
+        What limits the time: "workers", "master" or "order".
     epochs : float64 array or None
-        Epochs to `objective`, if a problem was given; NaN where it was not reached.
+        Epochs to `objective`, if a problem was given; NaN if it was not reached.
     time_speedup : float64 array or None
         `speedup` times the epochs of one worker over these epochs.
     objective : float or None
     measured : dict
-        Of the run: ``n_workers``, ``seconds``, ``epochs``, and the ``predicted`` seconds of just
-        that, which tells how well the model fits its own run.
+        Of the run: ``n_workers``, ``seconds``, ``epochs``, and the ``predicted`` seconds of the
+        same run, a check of how well the model fits it.
     costs : Costs
     assumed : tuple of str
-        What the prediction rests on besides, and what it leaves out.
+        Further assumptions of the prediction, and the effects that it ignores.
     """
 
     n_workers: tuple[int, ...]
@@ -61,7 +61,7 @@ class Prediction:
     assumed: tuple[str, ...]
 
     def headline(self) -> str:
-        """One line: what was measured, and what the model makes of that run itself."""
+        """Return one line: the measured time, and the model's time for the same run."""
         run = self.measured
         count = f"{run['n_workers']:.0f} worker" + ("" if run["n_workers"] == 1 else "s")
         return (
@@ -70,7 +70,7 @@ class Prediction:
         )
 
     def rows(self) -> tuple[list[str], list[list[Any]]]:
-        """Header and rows of the table."""
+        """Return header and rows of the table."""
         header = ["workers", "seconds", "speedup of throughput", "waiting share", "bound by"]
         columns: list[Sequence[Any]] = [
             self.n_workers,
@@ -85,7 +85,7 @@ class Prediction:
         return header, [list(row) for row in zip(*columns, strict=True)]
 
     def table(self) -> str:
-        """Plain text: the headline, a row per number of workers, what is assumed."""
+        """Return plain text: the headline, a row per number of workers, the assumptions."""
         notes = "\n".join(f"assumed: {note}" for note in self.assumed)
         return "\n\n".join([self.headline(), tables.text_table(*self.rows()), notes])
 
@@ -115,7 +115,7 @@ class Prediction:
         return figures.draw_speedups(self.n_workers, self.speedup, self.time_speedup, ax)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; NaN becomes None."""
+        """Return plain data for JSON; NaN becomes None."""
         arrays = ("seconds", "throughput", "speedup", "waiting_share")
         found = {
             "n_workers": list(self.n_workers),

@@ -1,11 +1,11 @@
-"""What a run would take with other numbers of workers, each on a core of its own.
+"""Predict the time of a run with other numbers of workers, a core for each.
 
-From a report of a real run: what a row and an exchange cost, how uneven blocks are, what a master's
-message costs. These go into `hogshare.lab.psp.progress`, behind the run's barrier. Blocks are
-claimed from one ticket: the run is over when all of its blocks are done. What only one can do at a
-time (a master's writes, the next epoch's order, the sections of BSP) is a floor under that.
+A report of a real run gives the costs of a row, an exchange and a master's message, and the
+variation among blocks. `hogshare.lab.psp.progress` simulates them behind the run's barrier. Blocks
+are claimed from one ticket, and the run ends when all blocks are done. Work that only one worker
+can do at a time (a master's writes, the next epoch's order, the sections of BSP) is a lower bound.
 
-`docs/prediction.md` has the model, and by how much it was off where it could be measured.
+`docs/prediction.md` describes the model and its measured errors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from hogshare.barriers import ASP, POLLS_PER_BLOCK, BuiltIn, numbers_of
 from hogshare.kernels.schedule import barrier_codes as codes
-from hogshare.kernels.schedule.quanta import FIRST_INTERVAL
+from hogshare.kernels.schedule.shared_quanta import FIRST_INTERVAL
 from hogshare.lab.prediction.costs import Finished, ReportFacts, RunCosts, costs_of
 from hogshare.lab.prediction.prediction import Prediction
 from hogshare.lab.psp.progress import progress
@@ -28,17 +28,17 @@ from hogshare.simulation.block_times import Measured
 from hogshare.simulation.simulator import Simulator
 from hogshare.system.ranges import count
 
-MOST_BLOCKS = 20_000  # that are simulated; of longer runs the rest is taken to go on alike
-SEEDS = 3  # of simulated runs whose mean is taken
-MOST_EVENTS = 1024  # blocks of an epoch that is simulated with its gradients
-# the same of a rule that remembers rows, whose epochs depend on how soon workers exchange
+MOST_BLOCKS = 20_000  # blocks to simulate; a longer run is extrapolated from them
+SEEDS = 3  # simulated runs; their mean is used
+MOST_EVENTS = 1024  # most blocks of an epoch that is simulated with its gradients
+# the same for a rule with a memory of rows, whose epochs depend on the interval of exchanges
 MOST_EVENTS_REMEMBERING = 4096
-MOST_EPOCHS = 2.0  # of the run's, after which an objective counts as not reached
-GAIN = 0.98  # of the run's own, which is the objective if none is given
+MOST_EPOCHS = 2.0  # times the run's epochs: later, an objective counts as not reached
+GAIN = 0.98  # share of the run's gain that is the default objective
 
 
 def time_of_blocks(barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: int) -> float:
-    """Seconds until so many blocks are done that workers claim one after the other."""
+    """Seconds until `n_blocks` blocks, claimed one after another by all workers, are done."""
     simulated = min(n_blocks, MOST_BLOCKS)
     draws = numbers_of(barrier, n_workers)["sample"] != codes.EVERYBODY
     poll = law.mean / POLLS_PER_BLOCK if draws else None
@@ -49,7 +49,7 @@ def time_of_blocks(barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: in
 def _end_of_blocks(
     barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: int, poll: float | None, seed: int
 ) -> float:
-    """When the last of the first `n_blocks` claims is done."""
+    """Time at which the last of the first `n_blocks` claims is done."""
     seconds = 1.5 * math.ceil(n_blocks / n_workers) * law.mean + max(law.seconds)
     while True:
         run = progress(
@@ -61,7 +61,7 @@ def _end_of_blocks(
             seed=seed,
             events=True,
         )
-        # each worker claims a block at the beginning, and one whenever it passes
+        # each worker claims a block at the start, and one at each pass
         starts = sorted(
             [(0.0, worker) for worker in range(n_workers)]
             + [(when, worker) for when, worker, what in run.events or () if what == "passed"]
@@ -80,7 +80,7 @@ def _end_of_blocks(
 
 @dataclass(frozen=True)
 class PredictedRun:
-    """Seconds of a run with some number of workers, and what came of it."""
+    """Predicted seconds of a run with some number of workers, and further results."""
 
     seconds: float
     waiting_share: float
@@ -88,7 +88,7 @@ class PredictedRun:
 
 
 def mean_block(run: ReportFacts, costs: RunCosts, n_workers: int) -> tuple[float, int, float]:
-    """Mean seconds of a block, blocks of an epoch, and of the seconds those of folding in turn."""
+    """Mean seconds of a block without serial folding, blocks of an epoch, seconds of folding."""
     per_epoch = -(-run.n_rows // run.rows_of_block(n_workers))
     n_rows = run.n_rows / per_epoch
     exchanges = run.exchanges_of_block(n_workers, n_rows)
@@ -98,7 +98,7 @@ def mean_block(run: ReportFacts, costs: RunCosts, n_workers: int) -> tuple[float
 
 
 def outcome_of(run: ReportFacts, costs: RunCosts, n_workers: int) -> PredictedRun:
-    """What the run's epochs would take with so many workers."""
+    """Predict the run's epochs with `n_workers` workers."""
     mean, per_epoch, in_turn = mean_block(run, costs, n_workers)
     n_blocks = max(1, round(run.epochs * per_epoch))
     barrier = ASP() if n_workers == 1 else run.barrier
@@ -111,8 +111,8 @@ def outcome_of(run: ReportFacts, costs: RunCosts, n_workers: int) -> PredictedRu
     seconds = time_of_blocks(barrier, n_workers, law, n_blocks)
     seconds += n_blocks * in_turn  # one worker after the other, round by round
     floors = {"workers": seconds, "master": 0.0 if inline else n_blocks * costs.message}
-    # the next order is begun in the middle of an epoch, by one worker, and has to be there at its
-    # end; see `hogshare.kernels.schedule.epoch_schedule.claim`
+    # one worker shuffles the next order from the middle of an epoch on; it must be ready at the
+    # epoch's end, see `hogshare.kernels.schedule.epoch_schedule.claim`
     computing = per_epoch * mean - costs.order
     floors["order"] = run.epochs * (0.5 * computing / n_workers + costs.order)
     if n_workers == 1:
@@ -125,22 +125,22 @@ def outcome_of(run: ReportFacts, costs: RunCosts, n_workers: int) -> PredictedRu
 
 
 def assumptions(run: ReportFacts, costs: RunCosts) -> list[str]:
-    """What a prediction from this run rests on, and leaves out."""
-    found = ["each worker has a core of its own, and caches and memory serve all as they did here"]
+    """List the assumptions of a prediction from this run, and the effects that it ignores."""
+    found = ["each worker has its own core, and caches and memory are as fast as in this run"]
     if run.exchanges:
         found.append(
-            f"an exchange takes {costs.exchange * 1e6:.3g} us, by {costs.source}, however many "
-            "workers there are; that exchanges get in each other's way is left out"
+            f"an exchange takes {costs.exchange * 1e6:.3g} us, by {costs.source}, for any number "
+            "of workers; conflicts between exchanges are ignored"
         )
     elif not run.has_master:
         found.append(
-            "workers on the one vector do not slow each other down, which they do where features "
-            "are hot: their cache lines travel"
+            "workers on one shared vector do not slow each other down; with frequent features they "
+            "do, because cache lines move between cores"
         )
     if run.has_master and run.n_workers == 1:
         found.append(
-            "with one worker the master's time is part of the blocks and was not measured: no "
-            "ceiling is set by it; predict from a run with two"
+            "with one worker the master's time is part of the blocks and was not measured: it sets "
+            "no limit; predict from a run with two"
         )
     elif run.has_master:
         found.append(f"the master takes {costs.message * 1e6:.3g} us for each message")
@@ -151,7 +151,7 @@ def assumptions(run: ReportFacts, costs: RunCosts) -> list[str]:
     if run.cores is not None and run.n_workers > run.cores:
         found.append(
             f"the run had {run.n_workers} workers on {run.cores} usable cores: its blocks' times "
-            "have the wait for a core in them"
+            "include waits for a core"
         )
     return found + list(costs.notes)
 
@@ -165,8 +165,8 @@ def predict(
 ) -> Prediction:
     """Predict a run with other numbers of workers; see `Report.predict`.
 
-    epochs : that each number of workers, and one, takes to the objective; NaN: more than known
-    paces : as of `ReportFacts`
+    epochs : epochs to the objective for each number of workers, and for one; NaN: not reached
+    paces : as in `ReportFacts`
     """
     wanted = workers_of(n_workers)
     run = ReportFacts(report, paces)
@@ -202,16 +202,15 @@ def predict(
 def predict_with_epochs(
     report: Finished, n_workers: Sequence[int], problem: Any, objective: float | None
 ) -> Prediction:
-    """Predict time to an objective: the run's gradients on a virtual clock say the epochs.
+    """Predict the time to an objective, with epochs from the run's gradients on a virtual clock.
 
-    A report without a trace, that cannot be repeated, or of another problem is a ValueError.
+    Raises ValueError for a report without a trace, of another problem, or that cannot be repeated.
     """
     wanted, run = workers_of(n_workers), ReportFacts(report)
     trace, again = report.trace, report.again
     if trace is None:
         raise ValueError(
-            "this run kept no trace, so that it is not known what it reached when: call "
-            "solve(..., trace=4)."
+            "this run has no trace, which the time to an objective needs: call solve(..., trace=4)."
         )
     if again is None or again.obstacle:
         why = "it was not made by solve" if again is None else again.obstacle
@@ -242,14 +241,14 @@ def predict_with_epochs(
 
 
 def virtual_rows(run: ReportFacts, n_workers: int) -> int:
-    """Rows of a block on the virtual clock, where who sees what is settled block by block.
+    """Rows of a block on the virtual clock, where workers exchange once per block.
 
-    Without a barrier 128, as between the first exchanges of most rules: a run's progress is decided
-    early, when exchanges are as frequent as that. (With blocks of the interval that comes later, 8
-    workers took three times the epochs of threads on IMDB and Zipf, with these 1 to 1.1 times and
-    0.6 times.) Where a rule that remembers rows exchanges sooner, so it does here: SAGA that cannot
-    keep what an exchange holds back takes several times the epochs. In rounds blocks are as in a
-    real run.
+    Without a barrier 128, the interval of the first exchanges of most rules: early progress, with
+    these frequent exchanges, decides a run. (With blocks of the later interval, 8 workers took
+    three times the epochs of threads on IMDB and Zipf; with these, 1 to 1.1 times and 0.6 times.)
+    If a rule with a memory of rows exchanges more often, its interval is used: SAGA that cannot
+    carry the changes that an exchange defers takes several times the epochs. In rounds, blocks are
+    as in a real run.
     """
     n_rows = run.rows_of_block(n_workers)
     if n_workers == 1 or run.has_master or run.is_ordered(n_workers):
@@ -263,10 +262,10 @@ def virtual_rows(run: ReportFacts, n_workers: int) -> int:
 
 
 def check_problem(known: Mapping[str, Any], problem: Any) -> None:
-    """Refuse another problem than that of the run, by a ValueError."""
-    told = ("rows", "features", "columns", "nonzeros", "loss", "penalty", "alpha", "params")
+    """Raise ValueError for a problem other than the run's."""
+    compared = ("rows", "features", "columns", "nonzeros", "loss", "penalty", "alpha", "params")
     given = problem.facts()
-    for name in told:
+    for name in compared:
         if known.get(name) != given.get(name):
             raise ValueError(
                 f"problem is not the one that was solved: {name} is {given.get(name)!r}, and was "
@@ -275,7 +274,7 @@ def check_problem(known: Mapping[str, Any], problem: Any) -> None:
 
 
 def workers_of(n_workers: Sequence[int] | int) -> tuple[int, ...]:
-    """Numbers of workers to predict for; ValueError if one is no whole number of at least 1."""
+    """Return the numbers of workers; ValueError if one is not a whole number of at least 1."""
     given = np.atleast_1d(np.asarray(n_workers, dtype=object)).tolist()
     wanted = tuple(int(k) if isinstance(k, np.integer) else k for k in given)
     if not wanted:

@@ -1,16 +1,17 @@
-"""How long an epoch takes on M ranks that share no memory, by what rows and messages cost.
+"""Seconds of an epoch on M ranks that share no memory, from the costs of rows and messages.
 
     way      = latency + (M - 1) * bytes / bandwidth    of an offer to all others
-    work     = what it, and those of the others, take from a rank's cores
-    R        = as of a run's pace                       rows of a rank between two offers
+    work     = time of a rank's cores for all ranks' offers
+    R        = by the run's pace                        rows of a rank between two offers
     passing  = n / (M * R)                              of a rank in an epoch
     epoch    = n * row / M + passing * work + way + work + latency
 
-with n rows in all, of which a rank's workers take one in `row` seconds: they go on while an offer
-is under way. At an epoch's end all wait for everybody's, and for a word of each.
+with n rows in all and `row` seconds per row for a rank's workers, which continue while an offer is
+under way. At an epoch's end each rank waits for the others' offers, and for a short message of
+each.
 
-What a rank holds back because others changed the same coordinates costs epochs, not seconds of one:
-how many epochs a target takes is measured.
+Changes that a rank defers because others changed the same coordinates increase the number of
+epochs, not the seconds of an epoch: the number of epochs to a target is measured.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from dataclasses import dataclass
 from hogshare.runtimes.mpi.site_pace import DESCENT_SPREAD, offer_nanoseconds, rows_between
 
 MOST_RANKS = 1 << 12
-MOST_POWER = 10  # of ten: numbers of rows that are tried
+MOST_POWER = 10  # largest power of ten of the numbers of rows that are tried
 
 
 @dataclass(frozen=True)
 class ClusterCosts:
-    """What a cluster has been measured to take.
+    """The measured costs of a cluster.
 
-    row : seconds of a row, of all workers of a rank together
+    row : seconds of a row, for all workers of a rank together
     latency : seconds of a short message, one way
-    bandwidth : bytes a second
-    n_bytes : of an offer to one other rank
-    numbers : of a vector that is offered
+    bandwidth : bytes per second
+    n_bytes : bytes of an offer to one other rank
+    numbers : length of an offered vector
     """
 
     row: float
@@ -41,11 +42,11 @@ class ClusterCosts:
     numbers: int
 
     def way(self, ranks: int) -> float:
-        """Seconds until an offer is with all others."""
+        """Seconds until an offer has reached all others."""
         return self.latency + (ranks - 1) * self.n_bytes / self.bandwidth
 
     def work(self, ranks: int) -> float:
-        """Seconds that an offer of each rank takes from a rank's cores."""
+        """Seconds of a rank's cores for one offer of each rank."""
         return 1e-9 * offer_nanoseconds(self.numbers, ranks)
 
     def interval(self, n_rows: int, ranks: int) -> float:
@@ -53,7 +54,7 @@ class ClusterCosts:
         return rows_between(n_rows, ranks, DESCENT_SPREAD, self.work(ranks) / self.row)
 
     def passing(self, n_rows: int, ranks: int) -> float:
-        """Offers of a rank in an epoch, besides the one at its end."""
+        """Offers of a rank in an epoch, without the one at its end."""
         return n_rows / (ranks * self.interval(n_rows, ranks))
 
     def epoch(self, n_rows: int, ranks: int) -> float:
@@ -73,14 +74,14 @@ class ClusterCosts:
         return alone / ranks + self.passing(n_rows, ranks) * work + at_end
 
     def best(self, n_rows: int) -> int:
-        """The power of two of ranks by which an epoch is shortest."""
+        """The number of ranks, a power of two, with the shortest epoch."""
         counts = [1]
         while counts[-1] < MOST_RANKS:
             counts.append(2 * counts[-1])
         return min(counts, key=lambda m: self.epoch(n_rows, m))
 
     def pays_from(self, ranks: int = 2) -> int | None:
-        """Rows from which so many ranks are faster than one, to two digits; None: never."""
+        """Fewest rows, to two digits, for which `ranks` ranks are faster than one; None: never."""
         for power in range(2, MOST_POWER):
             for lead in range(10, 100):
                 n = lead * 10 ** (power - 1)

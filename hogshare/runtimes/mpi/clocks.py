@@ -21,7 +21,7 @@ import numpy as np
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.kernels.mail import locks
-from hogshare.kernels.schedule import barrier_codes
+from hogshare.kernels.schedule import barrier_codes, worker_life
 
 # the clock and the state are the last: whoever sees them sees the others
 WORDS = (
@@ -59,7 +59,7 @@ class Clocks:
         """Those of this site: int64."""
         rows = self.session.local_table
         # states and clocks first, acquiring: what belongs to them was written before
-        last = [[locks.holder(row, word) + 1 for word in WORDS[CLOCK:]] for row in rows]
+        last = [[locks.owner(row, word) + 1 for word in WORDS[CLOCK:]] for row in rows]
         found = rows[:, WORDS].copy()
         found[:, CLOCK:] = last
         return np.concatenate([[self.control[layout.GENERATION]], found.reshape(-1)])
@@ -79,7 +79,7 @@ class Clocks:
         table[:, WORDS[:CLOCK]] = found[:, :CLOCK]
         for row, clock, state in zip(table, found[:, CLOCK], found[:, STATE], strict=True):
             locks.note(row, layout.T_CLOCK, max(int(clock), int(row[layout.T_CLOCK])))
-            locks.note(row, layout.T_STATE, int(state))
+            worker_life.copy_state(row, int(state))
         barrier_codes.move_on(self.control, int(words[0]))
 
     def take_in_all(self, words: np.ndarray) -> None:
@@ -93,20 +93,20 @@ class Clocks:
     def bury(self, site: int) -> None:
         """Write down that the workers of a site have died."""
         for row in self.rows_of(site):
-            locks.note(row, layout.T_STATE, layout.DEAD)
+            worker_life.copy_state(row, layout.DEAD)
 
     def expect(self) -> None:
         """Have barriers wait for other sites' workers, who are about to begin."""
         for k, row in enumerate(self.table):
             if k not in self.world.local_workers:
-                locks.note(row, layout.T_STATE, layout.WAITING)
+                worker_life.copy_state(row, layout.WAITING)
 
     def expect_again(self) -> None:
         """Have barriers wait for other sites' workers who rest: they begin again, where all are."""
         for k, row in enumerate(self.table):
             if k not in self.world.local_workers and row[layout.T_STATE] == layout.RESTING:
                 locks.note(row, layout.T_CLOCK, int(self.table[:, layout.T_CLOCK].max()))
-                locks.note(row, layout.T_STATE, layout.WAITING)
+                worker_life.copy_state(row, layout.WAITING)
 
 
 def expect_again(words: np.ndarray, clock: int) -> None:

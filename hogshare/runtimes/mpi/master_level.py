@@ -33,6 +33,7 @@ from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.kernels.exchange import master_copies
 from hogshare.kernels.jit.decorators import JIT_DISABLED
+from hogshare.kernels.schedule import worker_life
 from hogshare.links.link import Line
 from hogshare.links.run_links import Network
 from hogshare.runtimes.mpi.clocks import Clocks, expect_again
@@ -190,7 +191,8 @@ class MasterLevel(Level):
         session, table = self.session, self.session.schedule.table
         for site in self.channel.others:
             state = layout.DONE if self.are_over[site] else layout.RESTING
-            self.clocks.rows_of(site)[:, layout.T_STATE] = state
+            for row in self.clocks.rows_of(site):
+                worker_life.copy_state(row, state)
         if self.is_master:  # the rest of a sum is applied
             self.channel.wait(lambda: session.word(layout.GATHERED) == 0)
         table[:, layout.T_CLOCK] = clock  # where all go on from
@@ -210,7 +212,8 @@ class MasterLevel(Level):
         if not self.clocks.are_waited_for:  # else barriers count them from the next limit on
             far = np.setdiff1d(np.arange(len(table)), session.local_workers)
             resting = far[table[far, layout.T_STATE] == layout.RESTING]
-            table[resting, layout.T_STATE] = layout.STARTING
+            for k in resting:
+                worker_life.apply(table[k], worker_life.EXPECT)
         self._announce_anew()
         return vector.w, vector.intercept
 

@@ -30,6 +30,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hogshare.kernels import layout
+from hogshare.kernels.schedule import worker_life
 from hogshare.runtimes.mpi.channel import Channel
 from hogshare.runtimes.mpi.clocks import STATE, WORDS, Clocks
 from hogshare.runtimes.mpi.mail import FIRST_KIND_OF_RUN, MailTransport
@@ -88,7 +89,8 @@ class SiteNews:
         self.epoch_barriers += 1
         for site in self.channel.others:
             state = layout.DONE if are_over[site] else layout.RESTING
-            self.clocks.rows_of(site)[:, layout.T_STATE] = state
+            for row in self.clocks.rows_of(site):
+                worker_life.copy_state(row, state)
 
     def _message(self) -> np.ndarray:
         words, me = self.clocks.words(), self.channel.me

@@ -14,12 +14,18 @@ that when it writes the last part.
 
 from hogshare.kernels import layout
 from hogshare.kernels.exchange.copy_exchange import record_push
-from hogshare.kernels.jit.atomics import load, store
+from hogshare.kernels.jit.atomics import load
 from hogshare.kernels.jit.decorators import helper, kernel
 from hogshare.kernels.rules.block_sums import start_block
 from hogshare.kernels.rules.coordinate_steps import ALL, begin_draws, coordinate_rows
 from hogshare.kernels.rules.hogwild_steps import hogwild_rows
 from hogshare.kernels.schedule.barrier_codes import FREE, may_pass
+from hogshare.kernels.schedule.block_claims import (
+    begin_step,
+    nothing_to_claim,
+    rows_in_hand,
+    rows_of,
+)
 from hogshare.kernels.schedule.epoch_criteria import end_epochs
 from hogshare.kernels.schedule.epoch_schedule import (
     claim,
@@ -29,7 +35,7 @@ from hogshare.kernels.schedule.epoch_schedule import (
     note_event,
     tick,
 )
-from hogshare.kernels.schedule.quanta import begin_step, nothing_to_claim, rows_in_hand, rows_of
+from hogshare.kernels.schedule.worker_life import WORK, move
 
 
 @helper
@@ -86,7 +92,7 @@ def compute_on_copy(rows, rule, plan, schedule, vector, private, ticket):
 def stale_quantum_of(name, outside=False):
     """Make the kernel of a quantum that takes blocks a step further.
 
-    outside : whether steps are taken between two calls, see `gradient_quanta`: on the copy, when
+    outside : whether steps are taken between two calls, see `quanta`: on the copy, when
         its last part has been read. Then a quantum is the block in hand, or one that begins.
     """
 
@@ -106,7 +112,7 @@ def stale_quantum_of(name, outside=False):
                 if ticket == layout.NO_BLOCK:
                     return nothing_to_claim(schedule, plan, me)
                 if state[layout.T_STATE] != layout.ACTIVE:
-                    store(state, layout.T_STATE, layout.ACTIVE)
+                    move(state, WORK)
                 state[layout.T_VERSION] = load(control, layout.VERSION)
             last, completed = True, 0
             if ticket != layout.FINISH_EPOCH:
@@ -139,6 +145,3 @@ def stale_quantum_of(name, outside=False):
 
     take_quantum.__name__ = take_quantum.__qualname__ = name
     return kernel(take_quantum)
-
-
-stale_quantum = stale_quantum_of("apart_turn")

@@ -1,0 +1,230 @@
+"""Quanta on the master's plane: read a snapshot, compute, post a message.
+
+See `hogshare.kernels.schedule.quanta`, whose table has the kernels that this factory makes. Who
+takes the messages, and what the snapshot is: `hogshare.kernels.exchange.master_updates`.
+"""
+
+from hogshare.kernels import layout
+from hogshare.kernels.exchange.master_updates import (
+    address,
+    help_master,
+    read_snapshot,
+    take_round,
+    write_copy,
+    write_message,
+)
+from hogshare.kernels.jit.decorators import helper, inlined, kernel
+from hogshare.kernels.mail.edge_slots import all_taken, has_capacity, post
+from hogshare.kernels.rules.block_sums import start_block
+from hogshare.kernels.rules.hogwild_steps import hogwild_rows
+from hogshare.kernels.rules.sgd_steps import sgd_rows
+from hogshare.kernels.schedule.barrier_codes import FREE
+from hogshare.kernels.schedule.block_claims import (
+    begin_step,
+    nothing_to_claim,
+    pass_barrier,
+    poll_again,
+    rows_in_hand,
+    rows_of,
+    wait_for_section,
+)
+from hogshare.kernels.schedule.epoch_criteria import end_epochs
+from hogshare.kernels.schedule.epoch_schedule import claim, complete, must_leave, news_of, tick
+from hogshare.kernels.schedule.ordered_rounds import AGAIN, COMPUTE, POSTED, next_step
+from hogshare.kernels.schedule.worker_life import WORK, move
+
+
+@helper
+def may_go_on(plan, mail, me):
+    """Whether the master has taken so much of a worker's mail that the worker may go on.
+
+    Behind a barrier that is all it has posted: see `count_posted`.
+    """
+    return has_capacity(mail.box, me) if plan.barrier == FREE else all_taken(mail.box, me)
+
+
+@helper
+def is_answered(plan, schedule, vector, mail, me):
+    """`may_go_on`; helps the master, and looks again for a moment."""
+    while not may_go_on(plan, mail, me):
+        help_master(plan, schedule, vector, mail, me)
+        if not may_go_on(plan, mail, me) and not poll_again(schedule, plan, me):
+            return False
+    schedule.table[me, layout.T_POLLED] = 0
+    return True
+
+
+@helper
+def step_or_help(rows, rule, plan, schedule, vector, memory, mail, private, me):
+    """`next_step`; helps the master, and looks again for a moment."""
+    answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
+    while answer == layout.QUANTUM_WAIT:
+        help_master(plan, schedule, vector, mail, me)
+        answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
+        if answer == layout.QUANTUM_WAIT and not poll_again(schedule, plan, me):
+            return answer
+    schedule.table[me, layout.T_POLLED] = 0
+    return answer
+
+
+@inlined
+def count_posted(plan, state, me):
+    """Count the worker's block, whose message the master has taken; it has none in hand then.
+
+    Behind a barrier a push is over when the master has taken it, and the clock comes after: so who
+    passes on account of that clock, and reads then, has what has come of the message.
+    """
+    if state[layout.T_COMPUTED] == POSTED:
+        state[layout.T_COMPUTED] = 0
+        tick(plan, state, me)
+
+
+@helper
+def read_for_block(rows, rule, plan, schedule, vector, mail, private, me, ticket):
+    """Read a snapshot of the master's for a block's rows; False if that does not come about."""
+    order, first, end, _ = rows_of(ticket, plan, schedule.order, rule.first_t)
+    return read_snapshot(rows, order, first, end, plan, schedule, vector, mail, private, me)
+
+
+@helper
+def ready_to_compute(rows, rule, plan, schedule, vector, mail, private, me, ticket):
+    """COMPUTE if the block in hand has its snapshot, and has been slept for; or what comes first.
+
+    A block whose snapshot cannot be read stays in hand.
+    """
+    state = schedule.table[me]
+    if plan.sleeps != 0 and state[layout.T_SLEEPS] != 0:
+        state[layout.T_SLEEPS] = 0
+        return COMPUTE
+    if not read_for_block(rows, rule, plan, schedule, vector, mail, private, me, ticket):
+        return layout.QUANTUM_WAIT
+    if plan.sleeps != 0:
+        state[layout.T_SLEEPS] = 1
+        return layout.QUANTUM_SLEEP
+    return COMPUTE
+
+
+def message_of(copied, single=False):
+    """Make what computes a block at its snapshot and writes the message, which is not posted yet.
+
+    copied : whether rows are stepped on a copy with a scale, and not with penalties on their places
+    single : whether the model has one column
+    """
+
+    def compute_message(rows, rule, plan, schedule, vector, mail, private, me, ticket):
+        order, first, end, t = rows_of(ticket, plan, schedule.order, rule.first_t)
+        start_block(private.local)
+        columns = schedule.columns
+        if copied:
+            sgd_rows(rows, rule, order, first, end, t, private, columns, single)
+            write_copy(rule, end - first, plan, schedule, vector, mail, private, me)
+        else:
+            model = private.w, private.local[layout.L_INTERCEPT], vector.rarity
+            hogwild_rows(rows, rule, order, first, end, t, *model, private, columns, False)
+            t += (end - first) * rule.stride
+            of_message = plan, schedule, vector, mail, private, me
+            write_message(rows, rule, order, first, end, t, *of_message)
+        address(schedule, mail, me, ticket)
+        schedule.table[me, layout.T_ROWS] += end - first
+
+    return helper(compute_message)
+
+
+message_on_support = message_of(False)
+message_of_column, message_of_columns = message_of(True, True), message_of(True)
+
+
+def master_quantum_of(name, ordered, copied=False, single=False, outside=False):
+    """Make the kernel of a quantum on the master's plane; see `quantum_of` and `message_of`.
+
+    A step that is taken outside is the worker's next message, which who takes it writes into the
+    slot.
+    """
+
+    def take_quantum(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
+        """Claim, read, compute and post up to `n_blocks` blocks; one of the ``TURN_`` answers."""
+        control = schedule.control
+        state = schedule.table[me]
+        while n_blocks > 0 or (outside and state[layout.T_STEP] != 0):
+            if outside and state[layout.T_STEP] != 0:
+                state[layout.T_STEP] = 0
+                ticket = state[layout.T_BLOCK]
+                state[layout.T_ROWS] += rows_in_hand(schedule, plan, me)
+                address(schedule, mail, me, ticket)
+            else:
+                if not outside:
+                    n_blocks -= 1
+                if must_leave(control, ordered):
+                    count_posted(plan, state, me)
+                    return layout.QUANTUM_DONE
+                if plan.inline != 0:
+                    take_round(plan, schedule, vector, mail)
+                if ordered:
+                    side = schedule, vector, memory, mail, private, me
+                    answer = step_or_help(rows, rule, plan, *side)
+                    if answer == AGAIN:
+                        continue
+                    if answer == layout.QUANTUM_BRING and state[layout.T_COMPUTED] == 0:
+                        # every site has the snapshot that the block is computed from
+                        of_block = mail, private, me, state[layout.T_BLOCK]
+                        if not read_for_block(rows, rule, plan, schedule, vector, *of_block):
+                            return layout.QUANTUM_WAIT
+                    if answer != COMPUTE:
+                        return answer
+                elif state[layout.T_COMPUTED] == POSTED:
+                    if not is_answered(plan, schedule, vector, mail, me):
+                        return layout.QUANTUM_WAIT
+                    count_posted(plan, state, me)
+                    if plan.sleeps != 0:
+                        return layout.QUANTUM_OVER  # with its block
+                ticket = state[layout.T_BLOCK]  # which may have waited for a snapshot
+                if not ordered:
+                    if ticket == layout.NO_BLOCK:
+                        if plan.barrier == FREE:
+                            if not is_answered(plan, schedule, vector, mail, me):
+                                return layout.QUANTUM_WAIT
+                        elif not pass_barrier(plan, schedule, vector, memory, private, me):
+                            return layout.QUANTUM_WAIT
+                        ticket = claim(schedule, plan, me)
+                        if ticket == layout.NO_BLOCK:
+                            return nothing_to_claim(schedule, plan, me)
+                    if state[layout.T_STATE] != layout.ACTIVE:
+                        move(state, WORK)
+                if ticket != layout.FINISH_EPOCH:
+                    of_block = mail, private, me, ticket
+                    answer = ready_to_compute(rows, rule, plan, schedule, vector, *of_block)
+                    if answer != COMPUTE:
+                        return answer
+                    if outside:
+                        return begin_step(schedule, private, me)
+                    if not copied:
+                        message_on_support(rows, rule, plan, schedule, vector, *of_block)
+                    elif single:
+                        message_of_column(rows, rule, plan, schedule, vector, *of_block)
+                    else:
+                        message_of_columns(rows, rule, plan, schedule, vector, *of_block)
+            if ordered:
+                wait_for_section(schedule, me)
+                continue
+            last, completed = True, 0
+            if ticket != layout.FINISH_EPOCH:
+                # first counted, then posted: if it dies in between, the block is not done again
+                last, completed = complete(schedule, plan, ticket, private.local)
+                post(mail.box, me)
+                if plan.inline != 0:
+                    take_round(plan, schedule, vector, mail)
+                else:
+                    help_master(plan, schedule, vector, mail, me)
+                if plan.barrier == FREE:
+                    tick(plan, state, me)
+                else:
+                    state[layout.T_COMPUTED] = POSTED
+            if last:
+                end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
+            news = news_of(plan, last, completed)
+            if news != layout.QUANTUM_OVER:
+                return news
+        return layout.QUANTUM_OVER
+
+    take_quantum.__name__ = take_quantum.__qualname__ = name
+    return kernel(take_quantum)

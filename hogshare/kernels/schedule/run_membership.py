@@ -1,0 +1,124 @@
+"""Entering a run, pausing for a repair, and leaving it.
+
+A worker is in the run from `enter_run` to `leave_run`. With T_ENTERS in its row, which is written
+before the run, its first quantum enters and the one that finds nothing left leaves (`may_begin`,
+`parting`); otherwise the loop calls `join` and `leave`.
+
+Who writes: every worker its own row, its private arrays, and the shared vector under the segments'
+locks. LIVE is counted by atomic adds.
+"""
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.exchange.copy_exchange import ALL, adopt_shared, push_private
+from hogshare.kernels.jit.atomics import compare_exchange, fetch_add, load, store
+from hogshare.kernels.jit.decorators import helper, kernel
+from hogshare.kernels.rules.sgd_steps import fold_scale
+from hogshare.kernels.schedule.barrier_codes import enter
+from hogshare.kernels.schedule.epoch_schedule import ALONE, EXCHANGE, workers_left
+from hogshare.kernels.schedule.ordered_rounds import take_place
+from hogshare.kernels.schedule.worker_life import CLOSE, JOIN, LEAVE, PAUSE, move
+
+
+@helper
+def pause(rule, plan, schedule, vector, memory, private, me, wanted):
+    """Stand still while the sums that a dead worker has left are repaired; called between blocks.
+
+    The vector of the dual rule and SAGA's average are sums over the rows' entries, and a worker
+    that is killed leaves them off by what it had not folded, or had half folded. The monitor asks
+    for a repair by its number. Every worker folds all that it has and writes that number into its
+    row; when all have, the monitor opens SUMMER, and the worker that takes it sums anew. So no
+    worker is in the middle of a block meanwhile, and all changes are in the shared arrays. The
+    number in SUMMER and the second check of REPAIRED make a monitor harmless that opens too late.
+
+    wanted : the last repair that has been asked for
+
+    Returns whether this worker is to sum anew, and then to call `end_pause`.
+    """
+    control = schedule.control
+    state = schedule.table[me]
+    if state[layout.T_PAUSED] != wanted:
+        # a worker that has just joined has nothing to fold, and others may be summing already
+        if plan.private == EXCHANGE and state[layout.T_ROWS] > state[layout.T_ROWS_AT_JOIN]:
+            push_private(rule, schedule, vector, memory, private, me, ALL)
+        store(state, layout.T_PAUSED, wanted)
+    elif compare_exchange(control, layout.SUMMER, -wanted, me + 1) == -wanted:
+        if load(control, layout.REPAIRED) != wanted:
+            return True
+        store(control, layout.SUMMER, 0)
+    return False
+
+
+@helper
+def end_pause(control, wanted):
+    """Give SUMMER back: the sums are whole."""
+    store(control, layout.REPAIRED, wanted)
+    store(control, layout.SUMMER, 0)
+
+
+@helper
+def enter_run(rule, plan, schedule, vector, memory, private, me):
+    """Count as live and pull for the first time; False: the run was closed first."""
+    state = schedule.table[me]
+    if not move(state, JOIN):
+        return False
+    fetch_add(schedule.control, layout.LIVE, 1)
+    state[layout.T_ROWS_AT_JOIN] = state[layout.T_ROWS]
+    enter(plan, schedule.table, me)
+    take_place(schedule, me)
+    if plan.private == EXCHANGE:
+        left = workers_left(schedule) if plan.ordered else load(schedule.control, layout.LIVE)
+        live = np.int64(left)
+        adopt_shared(schedule, vector, memory, private, me, live, rule.stretch)
+    return True
+
+
+@helper
+def leave_run(rule, plan, schedule, vector, memory, private, me, event):
+    """Push what is left, and leave by `event`: LEAVE or PAUSE, whose state is written last."""
+    if plan.private == EXCHANGE:
+        push_private(rule, schedule, vector, memory, private, me, ALL)
+    elif plan.private == ALONE:
+        fold_scale(private, 0, private.local.shape[1])
+        for c in range(private.local.shape[1]):
+            vector.intercept[c] = private.local[layout.L_INTERCEPT, c]
+    fetch_add(schedule.control, layout.LIVE, -1)
+    move(schedule.table[me], event)
+
+
+@kernel
+def join(rule, plan, schedule, vector, memory, private, me):
+    """Enter the run by a call of its own; False: the run was closed first."""
+    return enter_run(rule, plan, schedule, vector, memory, private, me)
+
+
+@kernel
+def leave(rule, plan, schedule, vector, memory, private, me, event):
+    """Leave the run by a call of its own."""
+    leave_run(rule, plan, schedule, vector, memory, private, me, event)
+
+
+@helper
+def may_begin(rule, plan, schedule, vector, memory, private, me):
+    """Enter the run, if that is the quantum's to do; False: the run is closed, or over, already."""
+    state = schedule.table[me]
+    now = load(state, layout.T_STATE)
+    if state[layout.T_ENTERS] == 0 or now == layout.ACTIVE or now == layout.WAITING:
+        return True
+    outside = now == layout.STARTING or now == layout.RESTING
+    if outside and load(schedule.control, layout.STOP) != layout.RUNNING:
+        move(state, CLOSE)
+        return False
+    return enter_run(rule, plan, schedule, vector, memory, private, me)
+
+
+@helper
+def parting(rule, plan, schedule, vector, memory, private, me, answer):
+    """Return a quantum's last answer; leave the run at its end or pause, if that is its to do."""
+    if schedule.table[me, layout.T_ENTERS] != 0:
+        if answer == layout.QUANTUM_DONE:
+            leave_run(rule, plan, schedule, vector, memory, private, me, LEAVE)
+        elif answer == layout.QUANTUM_PAUSE:
+            leave_run(rule, plan, schedule, vector, memory, private, me, PAUSE)
+    return answer

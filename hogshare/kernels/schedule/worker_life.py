@@ -1,0 +1,131 @@
+"""A worker's life: the states of its row, the events that move it, and the moves that are legal.
+
+::
+
+    STARTING --join--> ACTIVE <--work/wait--> WAITING       ACTIVE, WAITING --pause--> RESTING
+    RESTING --join--> ACTIVE                                ACTIVE, WAITING --leave--> DONE
+    STARTING, RESTING --close--> DONE                       any state       --die----> DEAD
+
+The caller moves workers that are outside of the run: it expects them again after a pause (`EXPECT`,
+`AWAIT`), or opens a run that a criterion had closed (`REOPEN`).
+
+Who writes: every worker its own row; the caller, while nobody works, those of all; the monitor,
+those of the dead. A move is a compare-exchange, so that of a worker that joins and a monitor that
+closes the run to it, one has its way. Who reads: barriers, the master, the monitor, reports.
+Every write of T_STATE is in this file (a test reads the others).
+
+A move that is not legal is refused, and changes nothing: the row of a worker that counts as dead
+stays DEAD, whatever a thread of it may still do.
+"""
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.jit.atomics import compare_exchange, load
+from hogshare.kernels.jit.decorators import helper
+from hogshare.kernels.layout import ACTIVE, DEAD, DONE, RESTING, STARTING, WAITING
+from hogshare.kernels.mail.locks import note
+
+EVENTS = (
+    "join",  # it enters the run
+    "work",  # it has a block in hand, or goes on after a wait
+    "wait",  # at a barrier, for a block, or for its plane
+    "pause",  # it leaves until the caller raises the limit
+    "leave",  # it leaves for good
+    "close",  # the run is closed to a worker outside of it
+    "expect",  # the limit is raised: it is to join again
+    "await",  # the same, and barriers wait for it already
+    "miss",  # others have done all that it was expected for
+    "reopen",  # a run that was over goes on
+    "die",
+)
+JOIN, WORK, WAIT, PAUSE, LEAVE, CLOSE, EXPECT, AWAIT, MISS, REOPEN, DIE = range(len(EVENTS))
+ILLEGAL = -1
+LEGAL = {
+    JOIN: {STARTING: ACTIVE, RESTING: ACTIVE},
+    WORK: {ACTIVE: ACTIVE, WAITING: ACTIVE},
+    WAIT: {ACTIVE: WAITING, WAITING: WAITING},
+    PAUSE: {ACTIVE: RESTING, WAITING: RESTING},
+    LEAVE: {ACTIVE: DONE, WAITING: DONE},
+    CLOSE: {STARTING: DONE, RESTING: DONE},
+    EXPECT: {RESTING: STARTING},
+    AWAIT: {STARTING: WAITING, RESTING: WAITING, WAITING: WAITING},
+    MISS: {STARTING: RESTING},
+    REOPEN: {DONE: STARTING},
+    DIE: dict.fromkeys((STARTING, ACTIVE, WAITING, DONE, DEAD, RESTING), DEAD),
+}
+# MOVES[event, state] is the next state, or ILLEGAL
+MOVES = np.full((len(EVENTS), len(layout.STATES)), ILLEGAL, np.int64)
+for _event, _moves in LEGAL.items():
+    for _before, _after in _moves.items():
+        MOVES[_event, _before] = _after
+# T_MOVES has the last moves, the youngest in the lowest bits: 1 + event; 0 before the first
+EVENT_BITS, N_REMEMBERED = 4, 15
+MASK = (1 << EVENT_BITS * N_REMEMBERED) - 1  # below the sign of an int64
+
+
+@helper
+def move(row, event):
+    """Move a worker's row in a kernel; False, and nothing is written: the move is not legal."""
+    before = load(row, layout.T_STATE)
+    after = MOVES[event, before]
+    if after == ILLEGAL:
+        return False
+    if compare_exchange(row, layout.T_STATE, before, after) != before:
+        return False  # another has moved it meanwhile: the caller polls again, or gives way
+    if after != before:
+        # not atomic: of two moves at one time the story may lose one, and the state does not
+        row[layout.T_MOVES] = ((row[layout.T_MOVES] << EVENT_BITS) | (event + 1)) & MASK
+    return True
+
+
+def copy_state(row: np.ndarray, state: int) -> None:
+    """Write the state of a worker at another site, whose own row has made the move there."""
+    note(row, layout.T_STATE, state)
+
+
+def apply(row: np.ndarray, event: int) -> bool:
+    """Move a worker's row from Python, where nobody else moves it at that moment.
+
+    Returns False, and writes nothing, if the move is not legal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hogshare.kernels import layout
+    >>> from hogshare.kernels.schedule import worker_life
+    >>> row = np.zeros(layout.N_TABLE, np.int64)
+    >>> [worker_life.apply(row, event) for event in (worker_life.WAIT, worker_life.AWAIT)]
+    [False, True]
+    >>> worker_life.story(row)
+    ['await']
+    """
+    before = row[layout.T_STATE]
+    after = MOVES[event, before]
+    if after == ILLEGAL:
+        return False
+    if after != before:
+        row[layout.T_STATE] = after
+        row[layout.T_MOVES] = ((int(row[layout.T_MOVES]) << EVENT_BITS) | (event + 1)) & MASK
+    return True
+
+
+def story(row: np.ndarray) -> list[str]:
+    """The last moves of a worker, the oldest first.
+
+    row : int64 array of shape (N_TABLE,), the worker's of the table
+    """
+    moves = int(row[layout.T_MOVES])
+    places = range(EVENT_BITS * (N_REMEMBERED - 1), -1, -EVENT_BITS)
+    found = [(moves >> place) & ((1 << EVENT_BITS) - 1) for place in places]
+    return [EVENTS[event - 1] for event in found if event]
+
+
+def stories(table: np.ndarray, most: int = 8, moves: int = 4) -> str:
+    """The last `moves` moves of the first `most` workers of a table, for a message."""
+    lines = []
+    for k, row in enumerate(table[:most]):
+        lines.append(f"worker {k}: {', '.join(story(row)[-moves:]) or 'none'}")
+    if len(table) > most:
+        lines.append(f"and {len(table) - most} workers more")
+    return "; ".join(lines)
