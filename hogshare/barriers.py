@@ -1,8 +1,8 @@
-"""Barriers: when a worker may go on after a block, by the progress of the others.
+"""Barriers, which decide by the others' progress when a worker may go on after a block.
 
-A barrier reads clocks, the number of blocks that each worker has completed. It holds a worker
-back *before* its next block. Workers that are starting, done or dead are outside of its world; who
-joins late enters at the least clock of the others.
+A barrier reads clocks, the number of blocks that each worker has completed. It makes a worker wait
+*before* its next block. It ignores workers that are starting, done or dead; a late worker joins at
+the least clock of the others.
 
 `hogshare.kernels.schedule.barrier_codes` has the compiled form of all but the user's own.
 """
@@ -20,19 +20,19 @@ from hogshare.shm.table import ProgressTable
 from hogshare.system.messages import nearest, sentence
 from hogshare.system.ranges import LARGEST, flag, is_integer, is_number, share, store_whole
 
-ANY_NUMBER = 1 << 62  # of workers: no sample is as large
-POLLS_PER_BLOCK = 20  # at a barrier that draws a new sample at each, if nothing else is said
+ANY_NUMBER = 1 << 62  # of workers, above any sample
+POLLS_PER_BLOCK = 20  # default at a barrier that draws a new sample at each poll
 
 UserBarrier = Callable[[ProgressTable, int], bool]
 
 
 class BarrierError(RuntimeError):
-    """A barrier of the user's has raised, answered neither yes nor no, or let nobody pass."""
+    """A barrier of the user's has raised, not returned a bool, or let no worker pass."""
 
 
 @dataclass(frozen=True)
 class ASP:
-    """Asynchronous parallel: nobody waits.
+    """Asynchronous parallel: no worker waits.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class BSP:
 
 @dataclass(frozen=True)
 class SSP:
-    """Stale synchronous parallel: nobody is more than `staleness` blocks ahead of the last.
+    """Stale synchronous parallel: no worker is more than `staleness` blocks ahead of the last.
 
     Parameters
     ----------
@@ -90,17 +90,17 @@ class SSP:
 
 @dataclass(frozen=True)
 class PBSP:
-    """Probabilistic BSP: nobody is ahead of anybody in a random sample of the others.
+    """Probabilistic BSP: no worker is ahead of any in a random sample of the others.
 
     Parameters
     ----------
     sample : int
-        How many of the others' clocks are read, without replacement. As many as there are, or more,
-        is `BSP`; 0 is `ASP`.
+        Number of other workers' clocks to read, drawn without replacement. All others, or more, is
+        `BSP`; 0 is `ASP`.
     hold : bool, default=False
-        Keep a sample until it lets the worker pass, instead of drawing anew at every poll. (Who
-        dies or joins changes it.) The paper does not say which; they differ by up to a factor of
-        two in progress.
+        Whether to reuse a sample until it lets the worker pass, instead of drawing a new one at
+        every poll. (A worker that dies or joins changes it.) The paper does not say which; the two
+        differ by up to a factor of two in progress.
 
     Notes
     -----
@@ -123,16 +123,16 @@ class PBSP:
 
 @dataclass(frozen=True)
 class PSSP:
-    """Probabilistic SSP: nobody is more than `staleness` blocks ahead of a random sample.
+    """Probabilistic SSP: no worker is more than `staleness` blocks ahead of a random sample.
 
     Parameters
     ----------
     sample : int
-        As of `PBSP`.
+        As in `PBSP`.
     staleness : int or float
-        As of `SSP`; 0 is `PBSP`.
+        As in `SSP`; 0 is `PBSP`.
     hold : bool, default=False
-        As of `PBSP`.
+        As in `PBSP`.
 
     Notes
     -----
@@ -157,18 +157,18 @@ class PSSP:
 
 @dataclass(frozen=True)
 class Fraction:
-    """Enough of the others are near: a share of them is at most `staleness` blocks behind.
+    """Fraction barrier: a share of the others is at most `staleness` blocks behind.
 
     Parameters
     ----------
     share : float
-        Between 0 and 1. 1 is `SSP`, or `PSSP` with a sample.
+        Share between 0 and 1. 1 is `SSP`, or `PSSP` with a sample.
     staleness : int or float, default=0
-        As of `SSP`.
+        As in `SSP`.
     sample : int or None, default=None
-        Of how many of the others; None: of all.
+        Number of other workers to sample; None: all.
     hold : bool, default=False
-        As of `PBSP`.
+        As in `PBSP`.
 
     Notes
     -----
@@ -196,14 +196,14 @@ class Fraction:
 
 @dataclass(frozen=True)
 class Throttled:
-    """Throttled release: who has completed a block waits until enough others have too.
+    """Throttled release: after a block, a worker waits until enough others wait too.
 
     Parameters
     ----------
     available : int
-        Workers that have to be waiting; then all who wait go on. If fewer are left in the run, all
-        of them. 1 is `ASP`. With as many as there are workers all wait for each other, as behind
-        `BSP`; but they go on in any order, so that the model is another one.
+        Number of waiting workers at which all waiting workers go on; if fewer are left in the run,
+        their number. 1 is `ASP`. With the number of workers, all wait for each other as in `BSP`,
+        but go on in any order, which gives a different model.
 
     Notes
     -----
@@ -238,7 +238,7 @@ def _store_staleness(barrier: SSP | PSSP | Fraction) -> None:
 
 
 def barrier_of(barrier: Any) -> Barrier:
-    """The barrier that is meant: words are read as by `parse`, and `ASP` is `ASP()`.
+    """Return the barrier for an argument: a str is read by `parse`, and `ASP` is `ASP()`.
 
     Parameters
     ----------
@@ -248,9 +248,9 @@ def barrier_of(barrier: Any) -> Barrier:
     Raises
     ------
     ValueError
-        If the words name none.
+        If a str names no barrier.
     TypeError
-        If it is no barrier, or the class of one that has numbers.
+        If the argument is no barrier, or a class with required parameters.
     """
     if barrier is None:
         return ASP()
@@ -263,7 +263,7 @@ def barrier_of(barrier: Any) -> Barrier:
         if numbers:
             asked = ", ".join(f"{name}=..." for name in numbers)
             raise TypeError(
-                f"barrier: {barrier.__name__} is a class, and has no numbers yet: write "
+                f"barrier is the class {barrier.__name__}, which needs parameters: pass "
                 f"{barrier.__name__}({asked})."
             )
         made: BuiltIn = barrier()
@@ -271,22 +271,22 @@ def barrier_of(barrier: Any) -> Barrier:
     if isinstance(barrier, type) or not callable(barrier):
         raise TypeError(
             "barrier must be one of ASP(), BSP(), SSP(4), PBSP(10), PSSP(10, 4), Fraction(0.9), "
-            "Throttled(8), one in words, such as 'bsp' or 'ssp:4', or a function (table, me) -> "
-            f"bool; got {barrier!r}."
+            "Throttled(8), a name such as 'bsp' or 'ssp:4', or a function (table, me) -> bool; got "
+            f"{barrier!r}."
         )
     function: UserBarrier = barrier
     return function
 
 
 def name_of(barrier: Barrier) -> str:
-    """The barrier in words, for reports and errors."""
+    """Return the barrier's name, for reports and errors."""
     if isinstance(barrier, BuiltIn):
         return repr(barrier)
     return getattr(barrier, "__qualname__", None) or repr(barrier)
 
 
 def numbers_of(barrier: Barrier, n_workers: int) -> dict[str, Any]:
-    """The fields of a run's plan that say which barrier holds."""
+    """Return the fields of a run's plan that define its barrier."""
     numbers: dict[str, Any] = {
         "barrier": codes.LAG,
         "sample": codes.EVERYBODY,
@@ -301,8 +301,8 @@ def numbers_of(barrier: Barrier, n_workers: int) -> dict[str, Any]:
         return {**numbers, "barrier": codes.THROTTLED, "available": int(barrier.available)}
     given = asdict(barrier)
     staleness = given.get("staleness", 0)
-    nobody = given.get("sample") == 0 or given.get("share") == 0.0 or staleness == math.inf
-    if isinstance(barrier, ASP) or nobody:
+    never_waits = given.get("sample") == 0 or given.get("share") == 0.0 or staleness == math.inf
+    if isinstance(barrier, ASP) or never_waits:
         return {**numbers, "barrier": codes.FREE}
     numbers["staleness"] = int(staleness)
     numbers["share"] = float(given.get("share", 1.0))
@@ -314,22 +314,22 @@ def numbers_of(barrier: Barrier, n_workers: int) -> dict[str, Any]:
 
 
 def is_free(barrier: Barrier) -> bool:
-    """Whether it holds nobody, whatever it is called and however many workers there are."""
+    """Whether a barrier of any name never makes a worker wait, for any number of workers."""
     return bool(numbers_of(barrier, ANY_NUMBER)["barrier"] == codes.FREE)
 
 
 def is_bsp(barrier: Barrier, n_workers: int) -> bool:
-    """Whether it keeps workers in step, whatever it is called."""
+    """Whether a barrier of any name has the workers in step."""
     return numbers_of(barrier, n_workers) == numbers_of(BSP(), n_workers)
 
 
 def ask(barrier: UserBarrier, table: ProgressTable, me: int) -> bool:
-    """Ask a barrier of the user's.
+    """Call a barrier of the user's.
 
     Raises
     ------
     BarrierError
-        If it raises, or answers anything but True or False.
+        If it raises, or returns anything but True or False.
     """
     try:
         answer: Any = barrier(table, me)
@@ -342,7 +342,7 @@ def ask(barrier: UserBarrier, table: ProgressTable, me: int) -> bool:
     if type(answer).__name__ in ("bool", "bool_"):  # NumPy's
         return bool(answer)
     raise BarrierError(
-        f"The barrier {name_of(barrier)} answered {answer!r} ({type(answer).__name__}); it has to "
+        f"The barrier {name_of(barrier)} returned {answer!r} ({type(answer).__name__}); it must "
         "return True (go on) or False (wait)."
     )
 
@@ -360,9 +360,10 @@ NAMES = tuple(_NAMED)
 
 
 def parse(text: str) -> BuiltIn:
-    """Read a barrier as it is written, on a command line or as an argument.
+    """Read a barrier from text: a command line's, or an argument.
 
-    Numbers in the order of the class's parameters, and a last word ``hold`` for ``hold=True``.
+    After a colon come numbers in the order of the class's parameters, and ``hold`` last for
+    ``hold=True``.
 
     Raises
     ------
@@ -377,32 +378,32 @@ def parse(text: str) -> BuiltIn:
     >>> parse("pbsp:10,hold")
     PBSP(sample=10, hold=True)
     """
-    name, _, rest = text.strip().lower().partition(":")
+    name, _, listed = text.strip().lower().partition(":")
     kind = _NAMED.get(name)
     try:
         if kind is None:
             raise ValueError(f"there is none of that name.{nearest(name, NAMES)}")
-        words = [word.strip() for word in rest.split(",")] if rest else []
+        entries = [entry.strip() for entry in listed.split(",")] if listed else []
         numbers = [field for field in fields(kind) if field.name != "hold"]
-        hold = words[-1:] == ["hold"] and len(numbers) < len(fields(kind))
-        values = [_number(word) for word in words[: len(words) - hold]]
+        reuses = entries[-1:] == ["hold"] and len(numbers) < len(fields(kind))
+        values = [_number(entry) for entry in entries[: len(entries) - reuses]]
         least = sum(field.default is MISSING for field in numbers)
         if not least <= len(values) <= len(numbers):
             span = f"{least} to {len(numbers)}" if least < len(numbers) else str(least)
             raise ValueError(f"it takes {span} number{'s' * (span != '1')}, not {len(values)}")
-        made: BuiltIn = kind(*values, **({"hold": True} if hold else {}))
+        made: BuiltIn = kind(*values, **({"hold": True} if reuses else {}))
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{text!r} is no barrier: {sentence(error)} Write asp, bsp, "
             "ssp:STALENESS, pbsp:SAMPLE, pssp:SAMPLE,STALENESS, fraction:SHARE,STALENESS or "
-            "throttled:AVAILABLE; who draws a sample keeps it with a last word hold, such as "
-            "pbsp:10,hold."
+            "throttled:AVAILABLE; with a sample, end with ,hold to reuse it until it lets a worker "
+            "pass, such as pbsp:10,hold."
         ) from None
     return made
 
 
 def named(text: str) -> BuiltIn | None:
-    """The built-in barrier of which `name_of` is the name; None for a function's.
+    """Return the built-in barrier with this `name_of`; None for a function's name.
 
     Examples
     --------
@@ -410,13 +411,14 @@ def named(text: str) -> BuiltIn | None:
     >>> named("PSSP(sample=10, staleness=4, hold=False)")
     PSSP(sample=10, staleness=4, hold=False)
     """
-    name, _, rest = text.partition("(")
+    name, _, listed = text.partition("(")
     kind = _NAMED.get(name.lower())
-    if kind is None or not rest.endswith(")"):
+    if kind is None or not listed.endswith(")"):
         return None
-    words = {"True": True, "False": False, "None": None}
-    pairs = (part.partition("=")[::2] for part in rest[:-1].split(", ") if part)
-    made: BuiltIn = kind(**{key: words[v] if v in words else _number(v) for key, v in pairs})
+    constants = {"True": True, "False": False, "None": None}
+    pairs = (part.partition("=")[::2] for part in listed[:-1].split(", ") if part)
+    values = {k: constants[v] if v in constants else _number(v) for k, v in pairs}
+    made: BuiltIn = kind(**values)
     return made
 
 

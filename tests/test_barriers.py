@@ -353,8 +353,8 @@ def test_who_waits_in_a_crowd_or_has_looked_sleeps_at_once_unless_it_is_held(sea
     ("barrier", "sentence"),
     [
         (lambda table, me: 1 / 0, "raised ZeroDivisionError"),
-        (lambda table, me: "perhaps", "answered 'perhaps'"),
-        (lambda table, me: None, "answered None"),
+        (lambda table, me: "perhaps", "returned 'perhaps'"),
+        (lambda table, me: None, "returned None"),
         (lambda table, me: False, "has let no worker pass"),
     ],
     ids=["raises", "a word", "nothing", "never"],

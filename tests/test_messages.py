@@ -154,7 +154,7 @@ def test_auto_goes_by_the_problem_and_the_start(problem):
             r"Shared\(\), Grid\(\), Master\(\), Replicas\(\), Mirrors\(\); got 3",
         ),
         ({"barrier": "bps"}, ValueError, "'bps' is no barrier.*Did you mean 'bsp'.*ssp:STALENESS"),
-        ({"barrier": SSP}, TypeError, r"SSP is a class.*write SSP\(staleness=...\)"),
+        ({"barrier": SSP}, TypeError, r"class SSP.*pass SSP\(staleness=...\)"),
         ({"barrier": 3}, TypeError, "barrier must be one of"),
         ({"runtime": "thread"}, ValueError, "a Simulator; got 'thread'.*Did you mean 'threads'"),
         ({"runtime": 3}, TypeError, "runtime must be 'auto', 'caller'.*got 3"),

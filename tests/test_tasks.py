@@ -344,7 +344,7 @@ def test_a_barrier_that_raises_or_says_nothing():
         points = ac.parallelize(X, Y).map(count)
         with pytest.raises(BarrierError, match="raised ZeroDivisionError"):
             points.barrier(lambda stat: 1 / 0).reduce(add)
-        with pytest.raises(BarrierError, match="answered None"):
+        with pytest.raises(BarrierError, match="returned None"):
             points.barrier(lambda stat, me: None).reduce(add)
         with pytest.raises(ValueError, match="is no barrier"):
             points.barrier("bps")

@@ -1,14 +1,14 @@
-"""One anonymous shared-memory mapping that holds named arrays.
+"""One anonymous shared-memory mapping with named arrays.
 
-Ownership. The arena's creator writes its layout once; nobody changes it afterwards. Who reads and
-writes the arrays, and in which order, is the business of whoever laid them out. The memory has no
-name, so nothing can be left behind: it is freed by the kernel when the last mapping and the last
-descriptor in any process are gone, also after SIGKILL.
+Ownership. The arena's creator writes its layout once; it never changes afterwards. The modules that
+lay out arrays also define their readers, writers and memory order. The memory has no name, and
+cannot be left behind: the kernel frees it when the last mapping and the last descriptor in any
+process are gone, also after SIGKILL.
 
-Inside one process the mapping belongs to its views: every array keeps it (and its descriptor)
-alive, so that an array outlives its arena and a view never points at unmapped memory. The size is
-sealed, so that no process can cut the memory away under another. Processes of the same user can
-open each other's descriptors through procfs; the user is the boundary of trust.
+Inside one process the mapping belongs to its views: every array refers to it (and its descriptor),
+so an array outlives its arena, and a view never points at unmapped memory. The size is sealed: no
+process can truncate the memory under another. Processes of the same user can open each other's
+descriptors through procfs; the user is the boundary of trust.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from hogshare.shm.descriptor import Descriptor
 from hogshare.shm.spacing import SPACING
 from hogshare.system import memory
 
-PIECE = 1 << 28  # bytes per call of the kernel: a signal is noticed between two, or repeats one
-LARGE = 1 << 20  # bytes from which the kernel copies
+PIECE = 1 << 28  # bytes per system call: signals are handled between two, or repeat one
+LARGE = 1 << 20  # bytes from which the kernel copies, not the mapping
 
-# By address; read and written in one step of the interpreter each, so that no lock is needed, which
-# a fork or the handler of a signal might find taken.
+# By address. Each read and write is one step of the interpreter and needs no lock, which a fork or
+# a signal's handler might find taken.
 _live: dict[int, weakref.ref[_Mapping]] = {}
 
 
@@ -41,7 +41,7 @@ class _Mapping(mmap.mmap):
     layout: dict[str, Any]
     address: int
     handle: weakref.ref[Arena]
-    file: Descriptor | None = None  # of memory that can be handed on
+    file: Descriptor | None = None  # None: the memory cannot be sent to other processes
 
 
 class Arena:
@@ -57,13 +57,13 @@ class Arena:
 
     @classmethod
     def create(cls, arrays: Mapping[str, tuple[Any, Any]]) -> Arena:
-        """Make an arena of new arrays, all zeros: memory fresh from the kernel is.
+        """Make an arena of new arrays, all zeros, as new memory of the kernel is.
 
-        arrays : dict of str to (shape, dtype); what to hold. Every array starts on a multiple of
+        arrays : dict of str to (shape, dtype); the arrays. Each starts on a multiple of
             `hogshare.shm.spacing.SPACING`.
 
-        Raises MemoryError if the machine (or its memory limit) cannot hold that much. Asked for at
-        once, so that no later touch of the memory can fail.
+        Raises MemoryError if the machine (or its memory limit) has too little memory. All pages are
+        allocated at once, so that no later access can fail.
         """
         layout = _lay_out(arrays)
         nbytes = layout["nbytes"]
@@ -86,14 +86,14 @@ class Arena:
         """Map an arena that another process made.
 
         fd : its descriptor, received from that process. It is duplicated: the caller still closes
-            the one that it has.
-        layout : what `describe` returned there
+            its own.
+        layout : the return value of `describe` in that process
         """
         have = os.fstat(fd).st_size
         if have < layout["nbytes"]:
             raise ValueError(
-                f"The descriptor holds {have} bytes, but the layout needs {layout['nbytes']}: "
-                "they belong to different arenas."
+                f"fd has {have} bytes, but the layout needs {layout['nbytes']}: they belong to "
+                "different arenas; pass the descriptor and the layout of one."
             )
         copy = Descriptor(os.dup, fd)
         try:
@@ -104,7 +104,7 @@ class Arena:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The arrays, in the order of their places."""
+        """Names of the arrays, in the order of their places."""
         return tuple(self._layout["arrays"])
 
     @property
@@ -117,28 +117,33 @@ class Arena:
         return self.view(offset, dtype, shape)
 
     def view(self, offset: int, dtype: Any, shape: int | tuple[int, ...]) -> np.ndarray:
-        """Return an array on any place of the memory, such as one that `find` has told.
+        """Return an array at any place of the memory, such as one returned by `find_arena`.
 
-        offset : where it starts, in bytes
-        dtype : of its elements
-        shape : its shape, in C order. What does not fit into the memory is a ValueError.
+        offset : its first byte
+        dtype : the type of its elements
+        shape : its shape, in C order
+
+        Raises ValueError if the array does not fit into the memory.
         """
         sizes = (shape,) if isinstance(shape, int) else shape
-        # frombuffer exports the mapping's buffer, so that nothing can unmap it under the array
+        # frombuffer exports the mapping's buffer: the mapping cannot be closed under the array
         return np.frombuffer(self._open(), dtype, math.prod(sizes), offset).reshape(sizes)
 
     def fill(self, name: str, values: np.ndarray) -> None:
-        """Copy values into the array of that name; they must have its shape, and a type like its.
+        """Copy values of the same shape, and of the same kind of type, into an array.
 
-        The kernel copies what is large: through the mapping every page traps when it is touched
-        for the first time, and the copy takes twice as long.
+        The kernel copies large arrays: through the mapping, the first access to every page traps,
+        and the copy takes twice as long.
         """
         target, values = self[name], np.asarray(values)
         if values.shape != target.shape:
-            raise ValueError(f"{name!r} has shape {target.shape}, not {values.shape}.")
+            raise ValueError(
+                f"values have shape {values.shape}, and the array {name!r} has {target.shape}; "
+                "pass values of its shape."
+            )
         fd = self._number()
-        as_they_are = values.dtype == target.dtype and values.flags.c_contiguous
-        if fd < 0 or not as_they_are or values.nbytes < LARGE:
+        has_same_bytes = values.dtype == target.dtype and values.flags.c_contiguous
+        if fd < 0 or not has_same_bytes or values.nbytes < LARGE:
             np.copyto(target, values, casting="same_kind")
             return
         start, _, _ = self._layout["arrays"][name]
@@ -148,22 +153,22 @@ class Arena:
             start, left = start + written, left[written:]
 
     def describe(self) -> dict[str, Any]:
-        """Return the layout: plain data to pickle, from which `attach` finds the arrays."""
+        """Return the layout: plain data to pickle, for `attach`."""
         return self._layout
 
     def fileno(self) -> int:
-        """Return the descriptor to hand to other processes; it stays the arena's."""
+        """Return the descriptor to send to other processes; it still belongs to the arena."""
         fd = self._number()
         if fd < 0:
             raise OSError(
                 errno.ENOTSUP,
-                "This system has no memfd_create, so an arena cannot be handed to another "
-                'process; use runtime="threads"',
+                "This system has no memfd_create, so an arena cannot be sent to another process; "
+                'use runtime="threads"',
             )
         return fd
 
     def close(self) -> None:
-        """Give the descriptor back; the memory goes once no array lies in it any more."""
+        """Close the descriptor; the memory is freed with its last array."""
         if self._mapping is not None:
             _live.pop(self._mapping.address, None)
             if self._mapping.file is not None:
@@ -171,24 +176,24 @@ class Arena:
             self._mapping = None
 
     def _number(self) -> int:
-        """The descriptor; -1 where the memory cannot be handed on."""
+        """Return the descriptor; -1 if the memory cannot be sent to other processes."""
         file = self._open().file
         return -1 if file is None else file.number
 
     def _open(self) -> _Mapping:
         if self._mapping is None:
-            raise ValueError("The arena is closed.")
+            raise ValueError("The arena is closed: use arrays made before close().")
         return self._mapping
 
 
 def has_arenas() -> bool:
     """Whether any arena is live; most processes that fit in threads never have one."""
-    return bool(_live)  # one step of the interpreter, for which nobody has to wait
+    return bool(_live)  # one step of the interpreter, so without a lock
 
 
 def find_arena(low: int, high: int) -> tuple[Arena, int] | None:
-    """Return the live arena that holds the addresses low to high, and the offset of `low`."""
-    mappings = [there() for there in list(_live.values())]
+    """Return the live arena with the addresses low to high, and the offset of `low` in it."""
+    mappings = [reference() for reference in list(_live.values())]
     for mapping in mappings:
         if mapping is None:
             continue
@@ -203,7 +208,9 @@ def _lay_out(arrays: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
     for name, (shape, dtype) in arrays.items():
         kind = np.dtype(dtype)
         if kind.hasobject:
-            raise ValueError(f"{name!r} has dtype {kind}: Python objects cannot be shared.")
+            raise ValueError(
+                f"{name!r} has dtype {kind}: Python objects cannot be shared; use numbers."
+            )
         sizes = tuple(int(n) for n in (shape if np.iterable(shape) else (shape,)))
         if any(n < 0 for n in sizes):
             raise ValueError(f"{name!r} has shape {sizes}: a size cannot be negative.")
@@ -215,19 +222,19 @@ def _lay_out(arrays: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
 
 
 def _map(file: Descriptor | None, layout: dict[str, Any]) -> _Mapping:
-    # it keeps a duplicate of the descriptor, which we cannot get at
+    # mmap duplicates the descriptor, but does not give access to the duplicate
     mapping = _Mapping(-1 if file is None else file.number, layout["nbytes"])
     mapping.layout = layout
     mapping.address = np.frombuffer(mapping, np.uint8).ctypes.data
     if file is not None:
         mapping.file = file
-        address = mapping.address  # nobody else's before this one is unmapped
+        address = mapping.address  # no other mapping has it before this one is unmapped
         _live[address] = weakref.ref(mapping, lambda _: _live.pop(address, None))
     return mapping
 
 
 def _allocate(fd: int, nbytes: int) -> None:
-    """Give the file its pages now: ftruncate would succeed and the first touch die of SIGBUS."""
+    """Allocate the file's pages now: with ftruncate, the first access would die of SIGBUS."""
     try:
         for start in range(0, nbytes, PIECE):
             os.posix_fallocate(fd, start, min(PIECE, nbytes - start))
@@ -238,17 +245,16 @@ def _allocate(fd: int, nbytes: int) -> None:
 
 
 def _require_memory(nbytes: int) -> None:
-    # A memfd counts as memory in use, so allocating more than there is ends in the kernel killing
-    # some process, not in an error.
+    # A memfd counts as used memory: if it is larger than the free memory, the kernel kills some
+    # process, and raises no error.
     available = memory.free(private=False)
     if available is not None and nbytes > available:
         raise MemoryError(_too_much(nbytes, available))
 
 
 def _too_much(nbytes: int, available: int | None) -> str:
-    rest = "is available" if available is None else f"{available / 2**30:,.2f} GiB is available"
-    less = "no more than that " if available is None else "only "
+    found = "less" if available is None else f"only {available / 2**30:,.2f} GiB"
     return (
-        f"Shared memory of {nbytes / 2**30:,.2f} GiB was asked for, but {less}{rest}. "
+        f"Shared memory of {nbytes / 2**30:,.2f} GiB was asked for, but {found} is available. "
         "Use fewer rows, float32 instead of float64, or more memory."
     )

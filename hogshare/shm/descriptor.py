@@ -1,8 +1,8 @@
-"""A file's number that is closed once, whatever happens: a signal, a cycle, the interpreter's end.
+"""File descriptors that are closed exactly once: despite signals, cycles, the interpreter's end.
 
-A destructor written in Python may be interrupted before it does anything, and is not called again;
-closing in two steps may be interrupted between them. Here forgetting the number and closing it are
-one step of the interpreter, in which no signal is handled, and so is what the object's end calls.
+A destructor in Python may be interrupted before its first step, and is not called again; a close in
+two steps may be interrupted between them. In this file, forgetting a number and closing it are one
+step of the interpreter, in which no signal is handled, and so is the object's finalizer.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from collections.abc import Callable
 
 from hogshare.system.interrupts import DeferredSignals
 
-# By number, of which there are few; one that is used again takes the place of one that is gone.
+# By number: they are few, and a new file with a used number replaces the old entry.
 _ends: dict[int, weakref.ref[Descriptor]] = {}
 
 
 class Descriptor:
-    """A file's number, which is closed once: when somebody says so, or nobody has this any more.
+    """A file descriptor, closed once: by `close`, or with the last reference to this object.
 
-    make : ``make(*args)`` opens it, and returns the number: no signal comes before that has an
-        owner
+    make : ``make(*args)`` opens the file and returns its number; signals are deferred until this
+        object owns it
     """
 
     def __init__(self, make: Callable[..., int], *args: object) -> None:
@@ -32,14 +32,14 @@ class Descriptor:
             self._number = number
             self._left = iter([number])
             self._closing = map(os.close, self._left)
-            # next(closing, the reference): the second is what it answers if all is done
+            # calls next(closing, reference): the second is the default if the file is closed
             _ends[number] = weakref.ref(self, functools.partial(next, self._closing))
 
     @property
     def number(self) -> int:
-        """-1 if it is closed."""
+        """The number; -1 if it is closed."""
         return self._number if operator.length_hint(self._left) else -1
 
     def close(self) -> None:
-        """Close it, if it is not."""
+        """Close the file, unless it is closed already."""
         next(self._closing, None)

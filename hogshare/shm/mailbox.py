@@ -1,14 +1,13 @@
-"""Mailboxes as Python sees them: the arrays of a run's edges, one edge's two ends, transports.
+"""Mailboxes in Python: the arrays of a run's edges, one edge's two ends, transports.
 
     writer: post -> POSTED -> transport -> ARRIVED -> poll, take: reader
               ^                                          |
               +------------------ TAKEN <----------------+
 
-What the counters are, who writes them and in which order is told, and kept, in
-`hogshare.kernels.mail.edge_slots`; all that is done here with more than one word goes through its
-kernels. Who writes: `Edge.post` an edge's one writer; `Edge.take` its one reader. Who reads: the
-two. Who frees: the owner of the arrays; a `Message` is a view of its slot, and good until it is
-taken.
+`hogshare.kernels.mail.edge_slots` defines the counters, their writers and their memory order; every
+operation in this file on more than one word goes through its kernels. An edge has one writer, which
+calls `Edge.post`, and one reader, which calls `Edge.take`. Freeing: the owner of the arrays; a
+`Message` is a view of its slot, and valid until it is taken.
 """
 
 from __future__ import annotations
@@ -25,34 +24,38 @@ from hogshare.kernels.mail import edge_slots, register
 from hogshare.kernels.mail.edge_slots import NO_SLOT, Mailbox
 from hogshare.shm.spacing import PAIR
 
-HEADER_BYTES = 32  # of a message, as it is counted: number, version or round, count, block
-PLACE_BYTES = 4  # of a value that is sent with its place
+HEADER_BYTES = 32  # as traffic counts a message: number, version or round, count, block
+PLACE_BYTES = 4  # for a value that is sent with its place
 NO_PLACES = np.empty(0, np.int64)
-PREFIX = "mail_"  # of the names of a mailbox's arrays among a run's
+PREFIX = "mail_"  # of the names of a mailbox's arrays in a run
 
 
 def places_pay(count: int, n: int, value_bytes: int) -> bool:
-    """Whether so many of n values are shorter with their places than all of them without."""
+    """Whether `count` of n values with their places are shorter than all n without."""
     return count * (value_bytes + PLACE_BYTES) < n * value_bytes
 
 
 def mail_bytes(count: int, dense: int, value_bytes: int) -> int:
-    """Bytes of a message: values that each have a place, values without one, and its header."""
+    """Return the bytes of a message.
+
+    count : number of values with a place
+    dense : number of values without one
+    """
     return (count + dense) * value_bytes + count * PLACE_BYTES + HEADER_BYTES
 
 
 class Message(NamedTuple):
-    """What an edge's reader finds: views of the slot, not to be written, good until it is taken.
+    """A message as its reader gets it: read-only views of the slot, valid until it is taken.
 
     Attributes
     ----------
     number : int
-        Which message of its edge it is, from 1: one after the other, none left out.
+        Number among its edge's messages, from 1, without gaps.
     round : int
-        What the writer has said.
+        The writer's number.
     values : float64 array of shape (n,)
     places : int64 array of shape (n,), or None
-        Where the values belong; None: to the whole vector, one after the other.
+        Places of the values; None: the values are the whole vector, in order.
     """
 
     number: int
@@ -63,61 +66,60 @@ class Message(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the round before the values is that after them; else a transport has torn it."""
+        """Whether the rounds before and after the values agree; otherwise the message is torn."""
         return self.round == self.footer
 
 
 class Transport(Protocol):
-    """What brings messages from where they are written to where they are read.
+    """Brings messages from their writers to their readers.
 
-    Writer and reader need no more of it than this, so that one by wire, or by a clock, is one
-    class:
+    Writers and readers need only this protocol, so a transport over a wire, or on a virtual clock,
+    is one class:
 
-    - `send` is called by an edge's writer, in its thread, when it has written the next slot. It
-      calls `hogshare.kernels.mail.edge_slots.send_next`, and must not wait for the reader.
-    - Later, or at once, each message is delivered once, in the order in which an edge's were sent:
-      values, places and head are copied to the same slot of the reader's own `Mailbox` (nothing to
-      do if both have one), the number of the head last. `deliver_next` on the reader's mailbox does
-      that last store, and moves ARRIVED. Nothing may be brought into a slot that the reader has not
-      taken: there the order of an edge's messages is enough, as the writer does not write so far
-      ahead.
-    - Where the two have a mailbox each, TAKEN has to come back: the writer's is set to the
-      reader's, which may be late, and never ahead (`take` with its number).
+    - An edge's writer calls `send`, in its thread, when it has written the next slot. `send` calls
+      `hogshare.kernels.mail.edge_slots.send_next`, and must not wait for the reader.
+    - Later, or at once, the transport delivers each message once, in the order of its edge's sends.
+      It copies values, places and head to the same slot of the reader's own `Mailbox` (nothing to
+      do if both share one), the number of the head last. `deliver_next` on the reader's mailbox
+      does that last store, and moves ARRIVED. It must not write to a slot that the reader has not
+      taken: the order of an edge's messages ensures this, as the writer never writes so far ahead.
+    - If the two have a mailbox each, TAKEN must come back: the writer's is set to the reader's. It
+      may be late, but never ahead (`take` with its number).
     - Edges do not wait for each other.
 
     `tests/test_mailbox.py` runs the contract against every implementation.
     """
 
     def send(self, box: Mailbox, edge: int) -> None:
-        """Let the message that has been written into the edge's next slot go on its way."""
+        """Send the message that has been written into the edge's next slot."""
         ...
 
 
 class RegisterTransport(Transport, Protocol):
-    """A transport that may also write over what has not been taken."""
+    """A transport that may also overwrite messages that have not been taken."""
 
     def show(
         self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
     ) -> None:
-        """Let a message be written over the reader's slot (`hogshare.kernels.mail.register`).
+        """Overwrite the reader's register (`hogshare.kernels.mail.register`) with a message.
 
-        The arrays are the caller's again when this returns. Empty places: of the whole vector.
+        The arrays belong to the caller again after the call. Empty places: the whole vector.
         """
         ...
 
 
 class AtOnce:
-    """In one memory: what has been sent has arrived."""
+    """The transport in one memory: a sent message has arrived."""
 
     def send(self, box: Mailbox, edge: int) -> None:
-        """Let the reader have the message."""
+        """Send and deliver the message."""
         edge_slots.send_next(box, edge)
         edge_slots.deliver_next(box, edge)
 
     def show(
         self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
     ) -> None:
-        """Write it where the reader reads."""
+        """Write the message into the register."""
         register.write(box, edge, round, places, values)
 
 
@@ -128,11 +130,11 @@ AT_ONCE = AtOnce()
 def shapes(
     n_edges: int, queue: int, n_places: int, n_dense: int = 0
 ) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Names, shapes and dtypes of a mailbox's arrays; they begin as zeros.
+    """Return names, shapes and dtypes of a mailbox's arrays, which begin as zeros.
 
-    queue : messages of an edge that may be under way, at least 1
-    n_places : most values with a place in a message
-    n_dense : most values without one
+    queue : number of messages of an edge that may be under way, at least 1
+    n_places : largest number of values with a place in a message
+    n_dense : largest number of values without one
     """
     slots, step = (n_edges, queue), PAIR // 8
     places = -(-n_places // step) * step
@@ -146,14 +148,14 @@ def shapes(
 
 
 def mailbox_of(arrays: Mapping[str, np.ndarray]) -> Mailbox:
-    """The mailbox of a run's arrays, as `shapes` has named them."""
+    """Return the mailbox of a run's arrays, which have the names of `shapes`."""
     return Mailbox(*(arrays[f"{PREFIX}{name}"] for name in Mailbox._fields))
 
 
 class Edge:
     """One edge's two ends.
 
-    index : which of its edges
+    index : number of the edge in the mailbox
     """
 
     def __init__(self, box: Mailbox, index: int, transport: Transport = AT_ONCE) -> None:
@@ -163,15 +165,15 @@ class Edge:
 
     @property
     def all_taken(self) -> bool:
-        """Whether the reader has acknowledged all that has been posted."""
+        """Whether the reader has acknowledged all posted messages."""
         return bool(edge_slots.is_quiet(self._box, self._index))
 
     def post(self, values: np.ndarray, places: np.ndarray | None = None, round: int = 0) -> bool:
-        """Send a message; False if there is no room, and then nothing has happened.
+        """Send a message; return False, without any effect, if no slot is free.
 
         values : array of shape (n,)
-        places : int array of shape (n,), or None; where they belong; None: to the whole vector
-        round : what the reader is told with them
+        places : int array of shape (n,), or None; places of the values; None: the whole vector
+        round : a number for the reader
         """
         slot, n = edge_slots.find_slot(self._box, self._index), len(values)
         if slot == NO_SLOT:
@@ -183,16 +185,17 @@ class Edge:
         if places is not None:
             self._places[slot, :n] = places
         head[layout.H_COUNT], head[layout.H_DENSE] = (0, n) if places is None else (n, 0)
+        # H_ROUND before the values, H_FOOTER after them: a torn message has two different rounds
         head[layout.H_FOOTER] = round
         self._transport.send(self._box, self._index)
         return True
 
     def send(self) -> None:
-        """Let the message go that a kernel has written into the next slot."""
+        """Send the message that a kernel has written into the next slot."""
         self._transport.send(self._box, self._index)
 
     def poll(self) -> Message | None:
-        """The oldest message that has not been taken, if one has arrived."""
+        """Return the oldest arrived message that has not been taken, if there is one."""
         slot = edge_slots.find_mail(self._box, self._index)
         if slot == NO_SLOT or self._left_ns(slot):
             return None
@@ -209,22 +212,22 @@ class Edge:
 
     @property
     def transport(self) -> Transport:
-        """What brings its messages."""
+        """The transport of its messages."""
         return self._transport
 
     @property
     def posted(self) -> int:
-        """The number of the last message that has been sent; 0: none has."""
+        """Number of the last message that has been sent; 0: none."""
         return int(edge_slots.counter_of(self._box, self._index, layout.M_POSTED))
 
     @property
     def taken(self) -> int:
-        """The number of the last message that has been acknowledged."""
+        """Number of the last message that has been acknowledged."""
         return int(edge_slots.counter_of(self._box, self._index, layout.M_TAKEN))
 
     @property
     def under_way(self) -> int:
-        """How many messages have been sent and not been acknowledged."""
+        """Number of messages that have been sent but not acknowledged."""
         return self.posted - self.taken
 
     @property
@@ -234,52 +237,53 @@ class Edge:
 
     @property
     def has_mail(self) -> bool:
-        """Whether there is a message that has not been taken."""
+        """Whether a message has arrived that has not been taken."""
         slot = edge_slots.find_mail(self._box, self._index)
         return bool(slot != NO_SLOT and not self._left_ns(slot))
 
     def _left_ns(self, slot: int) -> int:
-        """Nanoseconds for which an emulated link still has a message."""
+        """Nanoseconds until an emulated link delivers a message."""
         due = self._heads.item(slot, layout.H_DUE)
         return max(0, due - time.perf_counter_ns()) if due else 0
 
     @property
     def due_in(self) -> float | None:
-        """Seconds for which an emulated link still has the next message; None: it has none."""
+        """Seconds until an emulated link delivers the next message; None: no message is due."""
         slot = edge_slots.find_mail(self._box, self._index)
         left = 0 if slot == NO_SLOT else self._left_ns(slot)
         return 1e-9 * left if left else None
 
     def take(self) -> None:
-        """Acknowledge the message that `poll` has found: its slot is the writer's again.
+        """Acknowledge the message that `poll` has returned: its slot is the writer's again.
 
         Raises RuntimeError if there is none.
         """
         if edge_slots.find_mail(self._box, self._index) == NO_SLOT:
-            raise RuntimeError("There is no message to take: poll() has to find one first.")
+            raise RuntimeError("There is no message to take: call take() after poll() returns one.")
         edge_slots.take_next(self._box, self._index)
 
 
 class RegisterEdge(Edge):
-    """An edge whose writer may also write over its last message, taken or not.
+    """An edge whose writer may also overwrite its last message, taken or not.
 
-    box, index : as of `Edge`
-    boards : what brings messages
+    box, index : as in `Edge`
+    transport : of the messages
     """
 
-    def __init__(self, box: Mailbox, index: int, boards: RegisterTransport = AT_ONCE) -> None:
-        super().__init__(box, index, boards)
-        self._boards = boards
+    def __init__(self, box: Mailbox, index: int, transport: RegisterTransport = AT_ONCE) -> None:
+        super().__init__(box, index, transport)
+        self._registers = transport
 
     def show(self, values: np.ndarray, places: np.ndarray | None = None, round: int = 0) -> None:
-        """Write a message over the last, taken or not: the edge is a board."""
+        """Overwrite the last message, taken or not, as the edge is a register."""
         where = NO_PLACES if places is None else places
-        self._boards.show(self._box, self._index, round, where, values)
+        self._registers.show(self._box, self._index, round, where, values)
 
     def see(self, seen: int) -> tuple[int, Message | None]:
-        """The newest message on a board, a copy, if it is of a round after `seen`.
+        """Return a copy of a register's message, if its round is after `seen`.
 
-        Returns ``register.NOTHING``, ``register.WHOLE`` or ``register.TORN``.
+        The message follows ``register.NOTHING``, ``register.WHOLE`` or ``register.TORN``, and is
+        None unless it is whole.
         """
         places = np.empty(self._places.shape[1], np.int64)
         values = np.empty(self._values.shape[1] - self._places.shape[1], np.float64)

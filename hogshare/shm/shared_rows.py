@@ -1,7 +1,7 @@
-"""Rows that lie in shared memory from the start, so that a process crew needs no copy of them.
+"""Rows in shared memory from the start, of which a crew of processes needs no copy.
 
-Ownership. `share` writes the rows once, before anybody else can see them; afterwards all read.
-The arrays keep their arena alive, and it is freed with the last of them.
+Ownership. `share` writes the rows once, before any other thread or process can see them; afterwards
+all read. The arrays refer to their arena, which is freed with the last of them.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ def share(X: Any) -> Any:
     Parameters
     ----------
     X : ndarray or CSR matrix or CSR array
-        The rows (or the targets). An array that is shared already is returned as it is.
+        The rows (or the targets). An array that is shared already is returned itself.
 
     Returns
     -------
     ndarray or CSR of the same class
-        Equal to `X`, in C order, with all buffers in one arena. It is used like any other array
-        and frees its memory like any other.
+        Equal to `X`, in C order, with all buffers in one arena. It is used like any other array,
+        and its memory is freed like any other's.
 
     Raises
     ------
     MemoryError
         If there is not enough memory for a second copy.
     TypeError
-        If `X` is neither an ndarray nor CSR, or holds Python objects.
+        If `X` is neither an ndarray nor CSR, or contains Python objects.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def share(X: Any) -> Any:
     parts = _csr_parts(X)
     if parts is None:
         raise TypeError(
-            f"share() takes an ndarray or a SciPy CSR matrix, not {type(X).__name__}; convert it "
+            f"X must be an ndarray or a SciPy CSR matrix, not {type(X).__name__}; convert it "
             "with numpy.asarray(X), or with X.tocsr() if it is sparse."
         )
     shared = _shared_buffers(parts)
@@ -66,7 +66,7 @@ def share(X: Any) -> Any:
 
 
 def find(array: np.ndarray) -> tuple[Arena, int] | None:
-    """Tell where an array lies in shared memory.
+    """Find the place of an array in shared memory.
 
     Parameters
     ----------
@@ -76,9 +76,9 @@ def find(array: np.ndarray) -> tuple[Arena, int] | None:
     Returns
     -------
     (Arena, int) or None
-        The open arena that holds all of the array, and the offset in bytes of its first element
-        (``array[0, ..., 0]``) there; None if the array is empty or not all of it is in one arena.
-        The arena belongs to the arrays in it: do not close it.
+        The open arena that contains the whole array, and the offset in bytes of its first element
+        (``array[0, ..., 0]``); None if the array is empty or not all of it is in one arena. The
+        arena belongs to the arrays in it: do not close it.
     """
     if array.size == 0 or not has_arenas():
         return None
@@ -99,7 +99,7 @@ def _csr_parts(X: Any) -> dict[str, np.ndarray] | None:
 
 
 def _shared_buffers(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray] | None:
-    """Return copies of the arrays in one arena; None if all lie in one already."""
+    """Return copies of the arrays in one arena; None if all are in one already."""
     places = [find(part) for part in parts.values() if part.size]
     arenas = {id(place[0]) if place else None for place in places}
     in_order = all(part.flags.c_contiguous for part in parts.values())
@@ -107,7 +107,7 @@ def _shared_buffers(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray] | Non
         return None
     for name, part in parts.items():
         if part.dtype.hasobject:
-            raise TypeError(f"share() needs numbers, but {name} has dtype {part.dtype}.")
+            raise TypeError(f"X must have numbers, but its {name} have dtype {part.dtype}.")
     arena = Arena.create({k: (part.shape, part.dtype) for k, part in parts.items()})
     for name, part in parts.items():
         arena.fill(name, part)

@@ -1,10 +1,10 @@
-"""What a run keeps of its speed: the last turns of each worker, and what the master has done.
+"""A run's record of its speed: the last quanta of each worker, and the work of the master.
 
-    turns : int64 [n_workers + 1, RING_SIZE, N_QUANTUM]
+    quanta : int64 [n_workers + 1, RING_SIZE, N_QUANTUM]
 
-Row `me` belongs to worker `me`, a ring of its last turns; of the row after the last worker the
-first entry belongs to the master, who adds up there. Who writes: the driver's thread of each, in
-Python, once a turn. Who reads: the report, when all have left. Who frees: the session's owner.
+Row `me` is worker `me`'s ring of its last quanta. The row after the last worker belongs to the
+master, which adds up in its first entry. Writers: each one's driving thread, in Python, once per
+quantum. Readers: the report, when all have left. Freeing: the session's owner.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 from hogshare.kernels import layout
 
-RING_SIZE = 256  # turns of each worker; one takes milliseconds
-SHORTEST_NS = 200_000  # of an entry: a small fit has no time for more
+RING_SIZE = 256  # quanta of each worker; one takes milliseconds
+SHORTEST_NS = 200_000  # of an entry: a small fit has no time for shorter ones
 BLOCKS, ROWS, PUSHES, NANOSECONDS = range(4)
 N_QUANTUM = 4
 MESSAGES = BLOCKS  # of the master's entry
@@ -23,9 +23,9 @@ MESSAGES = BLOCKS  # of the master's entry
 class QuantumTimes:
     """One worker's ring.
 
-    A turn that ends with a block counted and rows visited is an entry, if it was long enough, else
-    it is one with the next. Where a block is visited in one turn and counted in another (behind
-    BSP, or with stragglers), both are one entry, and so is what lay between them.
+    A quantum with a counted block and visited rows is an entry if it was long enough; otherwise it
+    is merged with the next. If a block is visited in one quantum and counted in another (behind
+    BSP, or with stragglers), both are one entry, with all quanta between them.
 
     ring : ndarray of shape (RING_SIZE, N_QUANTUM), int64; the worker's own row
     table : ndarray of shape (layout.N_TABLE,), int64; the worker's row of the progress table
@@ -40,7 +40,7 @@ class QuantumTimes:
         self._busy = table.item(layout.T_BUSY)
 
     def note(self) -> None:
-        """Write an entry, if blocks and rows have been added since the last; after each turn."""
+        """Write an entry if blocks and rows have been added since the last; call per quantum."""
         item = self._table.item  # a third of the time of an index
         busy = item(layout.T_BUSY)
         if busy - self._busy < SHORTEST_NS:
@@ -59,15 +59,15 @@ class QuantumTimes:
         self._blocks, self._rows, self._pushes, self._busy = blocks, rows, pushes, busy
 
 
-def recorded(turns: np.ndarray) -> np.ndarray:
-    """The entries of all workers, as a report has them.
+def recorded(quanta: np.ndarray) -> np.ndarray:
+    """Return the entries of all workers, for a report.
 
-    Returns int64 array of shape (n_workers, most entries of any, N_QUANTUM); blocks, rows, pushes,
-    nanoseconds; zeros where a worker has fewer.
+    An int64 array of shape (n_workers, most entries of any, N_QUANTUM) of blocks, rows, pushes,
+    nanoseconds; zeros if a worker has fewer entries.
     """
-    # one after the other: a small fit has written few, and what it has not touched is no memory yet
-    used, item = 0, turns.item
-    for worker in range(len(turns) - 1):
-        while used < turns.shape[1] and item(worker, used, ROWS):
+    # one by one: a small fit has few entries, and reading the others would allocate their pages
+    used, item = 0, quanta.item
+    for worker in range(len(quanta) - 1):
+        while used < quanta.shape[1] and item(worker, used, ROWS):
             used += 1
-    return turns[:-1, :used].copy()
+    return quanta[:-1, :used].copy()

@@ -1,9 +1,9 @@
-"""The progress table as users and reports see it: one entry per worker, by name.
+"""The progress table for users and reports: one entry per worker, by name.
 
-Who writes: each worker its own row (see `hogshare.kernels.layout`). Who reads: a barrier of the
-user's, in any worker; reports, afterwards. A column is a copy taken entry by entry while others
-write, so two columns, or two entries of one, may be a moment apart. Who frees: nobody; it is a view
-of the run's memory, and lives no longer than that.
+Writers: each worker writes its own row (see `hogshare.kernels.layout`). Readers: a barrier of the
+user's, in any worker; reports, afterwards. A column is copied entry by entry while workers write,
+so two columns, or two entries of one, may be of different moments. The table is a view of the run's
+memory, and needs no freeing.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ IN_RUN = (layout.ACTIVE, layout.WAITING)
 
 
 class ProgressTable:
-    """What is known of every worker of a run (the STAT table of Soori et al. 2019).
+    """The progress of every worker of a run (the STAT table of Soori et al. 2019).
 
-    All arrays have one entry per worker and are read-only copies of this moment.
+    All arrays have one entry per worker, and are read-only copies of the present values.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class ProgressTable:
 
     @property
     def clock(self) -> np.ndarray:
-        """Blocks completed as barriers count them: who joins late starts at the others' least."""
+        """Blocks completed as barriers count them: a late worker joins at the others' least."""
         return self._column(layout.T_CLOCK)
 
     @property
@@ -66,13 +66,13 @@ class ProgressTable:
 
     @property
     def state(self) -> np.ndarray:
-        """Words: "starting", "running", "waiting", "done", "dead", "resting"."""
+        """Names: "starting", "running", "waiting", "done", "dead", "resting"."""
         return np.array(layout.STATES)[self._array[:, layout.T_STATE]]
 
     @property
     def in_run(self) -> np.ndarray:
-        """Whether the worker has joined and not left; others are none of a barrier's business."""
-        # of one look: who goes from waiting to work between two would seem to have left
+        """Whether the worker has joined and not left; barriers ignore the others."""
+        # one copy: between two reads, a worker that goes from waiting to work would be missed
         state = self._array[:, layout.T_STATE].copy()
         active, waiting = IN_RUN  # two comparisons: np.isin takes ten times as long
         return (state == active) | (state == waiting)
@@ -84,20 +84,20 @@ class ProgressTable:
 
     @property
     def gone(self) -> np.ndarray:
-        """Whether the worker is done, dead or resting: nothing more comes of it by itself.
+        """Whether the worker is done, dead or paused, and will not go on by itself.
 
-        Unlike `in_run` it is False of one that is starting, which will come.
+        Unlike the inverse of `in_run`, it is False for a starting worker, which will join.
         """
         return self._array[:, layout.T_STATE] >= layout.DONE
 
     @property
     def version(self) -> np.ndarray:
-        """Pushes by all workers that were in what it pulled last; with a master its version."""
+        """Pushes of all workers in the vector pulled last; with a master, that one's version."""
         return self._column(layout.T_VERSION)
 
     @property
     def staleness(self) -> np.ndarray:
-        """Pushes of others between the pull and the push of the worker's last push."""
+        """Pushes of others between the last pull and push of the worker."""
         return self._column(layout.T_STALENESS)
 
     @property
@@ -108,7 +108,7 @@ class ProgressTable:
 
     @property
     def waiting_seconds(self) -> np.ndarray:
-        """Time waited at barriers, for blocks, and where a plane says so."""
+        """Time waited at barriers, for blocks, and at planes."""
         return self._column(layout.T_WAITING, 1e-9)
 
     @property
@@ -123,5 +123,5 @@ class ProgressTable:
 
     @property
     def available_workers(self) -> int:
-        """Workers in the run that wait."""
+        """Number of workers in the run that wait."""
         return int((self._array[:, layout.T_STATE] == layout.WAITING).sum())

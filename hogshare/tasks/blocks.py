@@ -69,6 +69,6 @@ def as_block(what: str, thing: Any) -> Block:
         y = np.asarray(y)
         if y.ndim < 1 or len(y) != X.shape[0]:
             raise ValueError(
-                f"{what} has {X.shape[0]} rows in X, but y has shape {y.shape}: pass a y for each row."
+                f"{what} has {X.shape[0]} rows, but y has shape {y.shape}: pass a y for each row."
             )
     return Block(X, y)
