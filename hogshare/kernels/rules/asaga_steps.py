@@ -1,14 +1,14 @@
 """SAGA on the one vector that all workers read and write without locks.
 
-Who writes: every worker, any coordinate of vector and average, at any moment; who reads: the same,
+Writers: every worker, any coordinate of vector and average, at any moment. Readers: the same,
 without order: a read may mix versions. A worker draws its row before it reads anything (the block's
-order is settled before), so that what it reads does not depend on the row: that is what makes its
-step unbiased. It swaps the row's entry in the table atomically and works with the entry it finds.
+order is fixed before), so its read does not depend on the row, which makes its step unbiased. It
+swaps the row's entry in the table atomically and works with the entry it finds.
 
-What is added to the average is added atomically, and is the difference to the entry that was found,
-so that at rest the average is the mean of the table to rounding, whatever happened in between. With
-plain adds to the vector an update may be lost where two workers meet on a coordinate, which costs a
-step and no more, since the vector is bound to nothing; with atomic adds none is.
+Changes of the average are added atomically, and are differences to the entries found: while no
+worker steps, the average is the mean of the table up to rounding, for any interleaving. With plain
+adds to the vector an update may be lost when two workers meet on a coordinate; this costs one step
+and no more, since no invariant binds the vector. With atomic adds none is lost.
 
 Source: Leblond, Pedregosa and Lacoste-Julien (2017), ASAGA; Pedregosa, Leblond and Lacoste-Julien
 (2017), ProxASAGA. Departures: the entry is swapped instead of read and written; the l2 part acts by
@@ -35,8 +35,8 @@ from hogshare.kernels.rules.saga_steps import (
 def asaga_rows(rows, rule, order, first, last, schedule, vector, memory, local, atomic, level):
     """Take one step per row ``order[first:last]`` on the shared vector and average.
 
-    local : as `sgd.Private.local`
-    level : as of `saga_rows`
+    local : see `sgd_steps.Private`
+    level : see `saga_rows`
     atomic : whether adds to the vector are atomic; those to the average always are
     """
     n_columns = local.shape[1]
@@ -74,6 +74,7 @@ def asaga_rows(rows, rule, order, first, last, schedule, vector, memory, local, 
                     else:
                         w[j] += kind(after - before)
                 if change[c] != 0.0:
+                    # atomic in any case: a lost add would separate the average from the table
                     add_float(average, j, change[c] * x * share)
         if rule.fit_intercept:
             for c in range(n_columns):

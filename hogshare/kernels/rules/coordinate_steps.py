@@ -1,20 +1,20 @@
-"""Writes of one coordinate: AsySG-incon as printed, beside `hogwild_steps`, which writes all of
-them.
+"""Writes of one coordinate: AsySG-incon as printed; `hogwild_steps` writes all coordinates.
 
 An iteration reads a mini-batch's rows, draws one coordinate and adds the step of the rows' summed
-gradient to that alone. Who writes and reads as in `hogwild_steps`; a worker's scratch is its own.
-Draws come from a stream of each block's own (seed, epoch, block), so that what is drawn does not
-depend on who computes the block.
+gradient to that alone. Writers and readers are those of `hogwild_steps`; a worker's scratch is its
+own. Each block has its own stream of draws (seed, epoch, block), so a draw does not depend on the
+worker that computes the block.
 
 Source: Lian et al. (2015), (13) and the sparse variant of section 4. `SUPPORT` is the latter as
-printed: of the rows' coordinates one is drawn, so that rows with few of them weigh more, and the
-expected step is not along the gradient. `UNBIASED` multiplies what is written by the number of
+printed: one of the rows' coordinates is drawn, so rows with few of them weigh more, and the
+expected step is not along the gradient. `UNBIASED` multiplies the written step by the number of
 coordinates, which makes it the step of the summed gradient on average. `UNIFORM` draws from all
 coordinates and has the n-th part of that step on average, as the analysis counts it.
 
-The l2 part of the gradient is ``alpha w_j`` for each row, drawn among all coordinates; drawn among
-the rows' own it is Hogwild!'s for each row that has the feature, scaled by how rare the feature is:
-the same on average. A feature is in the support if a row stores it, and the intercept always is.
+The l2 part of the gradient is ``alpha w_j`` for each row, if drawn among all coordinates; if drawn
+among the rows' own, it is Hogwild!'s for each row that has the feature, scaled by the feature's
+rarity: the same on average. A feature is in the support if a row stores it, and the intercept
+always is.
 """
 
 import numpy as np
@@ -35,9 +35,9 @@ UNBIASED = 3
 CODES = {None: ALL, "uniform": UNIFORM, "support": SUPPORT, "unbiased": UNBIASED}
 
 # places in a worker's scratch, after the mini-batch's steps
-STREAM = 0  # the generator's state: a uint32, which float64 holds exactly
+STREAM = 0  # the generator's state: a uint32, which float64 represents exactly
 STAMP = 1  # the last mark
-MARKS = 2  # from here on one for each feature (only SUPPORT and UNBIASED, sparse rows)
+MARKS = 2  # first of the marks, one for each feature (only SUPPORT and UNBIASED, sparse rows)
 
 
 @helper
@@ -50,7 +50,7 @@ def begin_draws(rule, seed, epoch, block, n_columns, scratch):
 def mark_support(rows, order, first, last, memory, number):
     """Mark the features of some rows in the order in which they first appear, up to `number`.
 
-    Returns how many were marked, and the last of them.
+    Returns the number of marked features, and the last of them.
     """
     stamp = memory[STAMP] + 1.0
     memory[STAMP] = stamp
@@ -72,7 +72,7 @@ def mark_support(rows, order, first, last, memory, number):
 
 @helper
 def position_of(rows, r, feature):
-    """Where row `r` stores a feature; the row's end if it does not."""
+    """Return the position where row `r` stores a feature (the row's end if not), and its end."""
     start, end = row_bounds(rows, r)
     if rows.width > 0:
         return start + feature, end
@@ -91,7 +91,7 @@ def position_of(rows, r, feature):
 
 @helper
 def change_of(rows, rule, order, first, last, steps, feature, c, before, rare, eta, times):
-    """By how much the drawn coefficient moves: the rows' summed step on it, and the penalties'."""
+    """Return the drawn coefficient's change: the rows' summed step on it, and the penalties'."""
     n_columns = steps.shape[0] // (last - first)
     total = 0.0
     share = 0.0  # rows whose penalty it bears
@@ -119,7 +119,7 @@ def write_coordinate(
 ):
     """Draw a coordinate and add to it the step of rows ``order[first:last]``, a mini-batch.
 
-    The worker's scratch holds the rows' steps.
+    The worker's scratch contains the rows' steps.
 
     t : time of the first row
     """
@@ -166,7 +166,7 @@ def write_coordinate(
             else:
                 w[j] += kind(change)
             if averaging:
-                # see `hogwild_steps.write_row`: all of the rows' iterates are those after the write
+                # see `hogwild_steps.write_row`: all of the rows' iterates come after the write
                 private.lag[j] -= (t - max(rule.first_t, rule.average)) * change
     for b in range(last - first):
         for c in range(n_columns):

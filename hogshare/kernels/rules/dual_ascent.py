@@ -2,32 +2,33 @@
 
 Each row has a dual variable a_i per column, and the vector is their sum over the rows,
 ``v = sum_i a_i x_i / (lambda n)`` with lambda the strength of l2; the model is v itself, or v with
-every coordinate moved towards zero by the l1 part's threshold. A step on a row moves a_i to where
-the dual objective is largest, which is where the row's prediction is at the proximal point of its
-loss. There is no step size: the row remembers what it has contributed, and the noise of the
-gradients dies out as the a_i settle.
+every coordinate moved towards zero by the l1 part's threshold. A step on a row moves a_i to the
+maximum of the dual objective, at which the row's prediction is at the proximal point of its loss.
+There is no step size: the row stores its contribution, and the noise of the gradients vanishes as
+the a_i settle.
 
-In a run's first epoch, which begins with nothing remembered, the sum lacks the rows to come. So a
-row is looked at with the model that the rows so far would have by themselves: `growth` times v,
+In a run's first epoch, which begins with an empty memory, the sum lacks the rows to come. So a row
+is evaluated at the model that the rows so far would have by themselves: `growth` times v,
 ``n / (rows so far)``, but at most one over `fewest`, a share of the rows. The intercept has no sum
 and does not grow, and an exchange weighs as if nothing did.
 
 Source: Shalev-Shwartz and Zhang (2013, JMLR 14), procedure SDCA, and "SDCA with SGD initialization"
-for the first epoch; (2014, Math. Program. 155) for the threshold (Prox-SDCA). Departures: there
-`fewest` is one row (`docs/auto.md` has what is better). Where rows are short (their quadratic term
-at most `SHORT`) the log loss takes the closed step with the curvature bound 1/4, which costs one
-exponential and was better per epoch too. The intercept, which has no penalty and so no dual sum,
-takes SAGA's step with the a_i as its table: ``b += rho (change + mean of a)``.
+for the first epoch; (2014, Math. Program. 155) for the threshold (Prox-SDCA). Departures: in the
+source `fewest` is one row (`docs/auto.md` has a better number). If rows are short (their quadratic
+term at most `SHORT`), the log loss takes the closed step with the curvature bound 1/4, which costs
+one exponential and was better per epoch too. The intercept, which has no penalty and so no dual
+sum, takes SAGA's step with the a_i as its table: ``b += rho (change + mean of a)``.
 
-Where machines exchange their vectors by messages (`site_exchange`), rarely beside how quickly they
-step, a machine takes all M of them to be doing as it does: what a row moves counts M times in its
-own quadratic term, and M times in the machine's vector, until that is exchanged. This is the local
-problem of CoCoA+ (Ma et al. 2015, gamma = 1, sigma' = M): the sum of what machines have done is
-never worse than what they began with, however many rows they have done.
+If machines exchange their vectors by messages (`site_exchange`), rarely compared with their steps,
+a machine assumes that all M of them do the same: a row's move counts M times in its own quadratic
+term, and M times in the machine's vector, until that is exchanged. This is the local problem of
+CoCoA+ (Ma et al. 2015, gamma = 1, sigma' = M): the sum of the machines' changes is never worse than
+their starting point, for any number of rows.
 
-Who writes: row r's entry in `dual`, whoever has claimed the block of r; two epochs' blocks with the
-same row may overlap for a moment, so that several workers add to it atomically and the sum above
-stays exact. With several workers each has a copy of v; see `copy_exchange` for what is kept back.
+Writers: row r's entry in `dual` is written by the worker that has claimed the block of r; two
+epochs' blocks with the same row may overlap for a moment, so several workers add to it atomically
+and the sum above stays exact. With several workers each has a copy of v; for the withheld part see
+`copy_exchange`.
 """
 
 import numpy as np
@@ -61,10 +62,10 @@ SHORT = 2.0
 
 @inlined
 def dual_change(loss, epsilon, y, p, before, reach, size):
-    """By how much a row's dual variable moves.
+    """Return the change of a row's dual variable.
 
     p : the prediction, to which the row itself contributes ``reach * before``
-    reach : how far the prediction moves for a unit of the dual variable
+    reach : change of the prediction for a unit of the dual variable
     size : weight of the row and of its class
     """
     if loss == losses.LOG_LOSS and reach * size <= SHORT:
@@ -76,19 +77,19 @@ def dual_change(loss, epsilon, y, p, before, reach, size):
 
 @inlined
 def fewest_of(rule, plan, ticket):
-    """The share of the rows that a model is taken to be the sum of, at least, in a block."""
+    """Return the least share of the rows that a block's model is taken to be the sum of."""
     return rule.fewest if ticket < plan.n_blocks else 1.0
 
 
 @inlined
 def growth(fewest, i, n_rows):
-    """What the sum is multiplied by to be row `i`'s model; see the file's head."""
+    """Return the factor that makes the sum row `i`'s model; see the file's head."""
     return 1.0 / min(1.0, max(fewest, (np.float64(i) + 1.0) / np.float64(n_rows)))
 
 
 @helper
 def soft_margins(rows, start, end, v, threshold, out):
-    """``out[c] = sum_j x_j shrunk(v[j, c])`` of one row: the margins of a model with zeros."""
+    """Set ``out[c] = sum_j x_j shrunk(v[j, c])`` for a row: margins of a thresholded model."""
     n_columns = np.uint64(out.shape[0])
     for c in range(n_columns):
         total = 0.0
@@ -104,7 +105,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, few
 
     dual : rows' dtype [n_rows * (1 + n_columns)], a row's squared norm (0: not known yet), then its
         dual variables
-    alone : whether nobody else may be at the same row
+    alone : whether no other worker may be at the same row
     fewest : see `growth`
     """
     local = private.local
@@ -150,7 +151,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, few
             if size > 0.0:
                 damping = 1.0 + rule.curvature * reach * size
                 local[layout.L_ETA, c] = size / (rule.dual_scale * damping)
-            # what is stored is what is added to v, to the last bit
+            # rounded as stored: v gets the same change as the dual variable, to the last bit
             change = np.float64(kind(before + wanted)) - before
             if not alone:
                 change = np.float64(kind(change))
@@ -174,9 +175,9 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, few
 
 @helper
 def half_squares(w, divisors, threshold, n_columns, column):
-    """Half the squared norm of one column of the model, and its l1 norm.
+    """Return half the squared norm of one column of the model, and its l1 norm.
 
-    divisors : by what features have been divided; empty: by nothing
+    divisors : divisors of the features; empty: they are not divided
     """
     squares = 0.0
     absolutes = 0.0

@@ -1,15 +1,15 @@
 """Gradient steps on the one vector that all workers read and write without locks.
 
-Who writes: every worker, any coordinate, at any moment; who reads: the same, without order: a read
-may mix versions (the "inconsistent read"). With plain adds an update may be lost when two workers
-meet on a coordinate; with atomic adds none is.
+Writers: every worker, any coordinate, at any moment. Readers: the same, without order: a read may
+mix versions (the "inconsistent read"). With plain adds an update may be lost when two workers meet
+on a coordinate; with atomic adds none is lost.
 
 Source: Niu, Recht, Re and Wright (2011), "Hogwild!"; Lian et al. (2015), AsySG-incon with the
 mini-batch form of section 4: read and compute `batch` times, then write once (a sum of the
 gradients, not a mean). Departures: all coordinates of a row are written, as in Hogwild!, and not
-one, for which see `coordinate_steps`; the penalties act on a row's support, scaled by how rare each
-feature is (Hogwild!'s ``lambda x_u^2 / d_u``), because a scale factor common to all workers would
-itself be a hot word. With plain adds a dense row of one column is written whole, zeros too.
+one, for which see `coordinate_steps`; the penalties act on a row's support, scaled by each
+feature's rarity (Hogwild!'s ``lambda x_u^2 / d_u``), because a scale factor common to all workers
+would itself be a hot word. With plain adds a dense row of one column is written whole, with zeros.
 """
 
 import numpy as np
@@ -71,9 +71,9 @@ def write_row(rows, rule, w, rarity, private, start, end, steps, etas, t, atomic
 
 @inlined
 def write_plainly(rows, start, end, w, rarity, step, decay):
-    """`write_row` for one column with plain adds, no l1 and no average: what most runs do.
+    """Do `write_row` for one column with plain adds, no l1 and no average, as most runs do.
 
-    decay : share of a coordinate that the l2 part takes where every row has it; 0 without
+    decay : share of a coordinate that the l2 part takes if every row has it; 0 without
     """
     kind = w.dtype.type
     if rows.width > 0:
@@ -92,7 +92,7 @@ def write_plainly(rows, start, end, w, rarity, step, decay):
 
 @inlined
 def steps_of_batch(rows, rule, order, first, stop, t, w, intercept, private, columns):
-    """Fill the scratch with the steps of rows ``order[first:stop]``, all from one reading."""
+    """Fill the scratch with the steps of rows ``order[first:stop]``, all from one read."""
     local = private.local
     scratch = private.scratch
     n_columns = local.shape[1]

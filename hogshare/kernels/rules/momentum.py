@@ -1,8 +1,9 @@
-"""Steps of rules that remember earlier gradients, one pass over the vector each.
+"""Steps of rules that store earlier gradients, one pass over the vector each.
 
-A gradient becomes the step in its place: what is then subtracted from the vector, by the same pass
-where that is the worker's to write. Rounded as it is written, so that NumPy's loop has the same
-bits. All arrays are of the vector's type, [n], and but for a vector without locks the worker's own.
+A step overwrites its gradient and is then subtracted from the vector, by the same pass if the
+worker may write that. Operations are rounded as written, so NumPy's loop has the same bits. All
+arrays have the vector's dtype and length n, and are the worker's own, except a vector without
+locks.
 """
 
 import math
@@ -68,7 +69,7 @@ def descend(w, gradient, first, second, kind, eta, share_1, share_2, epsilon):
 
 @exact_kernel
 def descend_sum(w, parts, which, first, second, kind, eta, share_1, share_2, epsilon):
-    """Take the step of a gradient that stands in parts: sum, step and subtraction in one pass.
+    """Take the step of a gradient given in parts: sum, step and subtraction in one pass.
 
     parts : float [n_workers, n or more]; the first row of `which` is overwritten with the step
     which : int64, rows of `parts`, added up in that order

@@ -1,8 +1,8 @@
 """Penalties as integer codes, and the lazy l1 penalty on one row's support.
 
 The l2 part is a scale factor on the whole vector; the l1 part is the cumulative penalty of
-Tsuruoka, Tsujii and Ananiadou (2009): every feature remembers how much of the penalty it has
-received, and catches up when a row touches it, so that a sparse row costs its nonzeros.
+Tsuruoka, Tsujii and Ananiadou (2009): every feature stores the amount of the penalty that it has
+received, and catches up when a row touches it, so a sparse row costs only its nonzeros.
 """
 
 import numpy as np
@@ -19,10 +19,9 @@ CODES = {None: NONE, "none": NONE, "l1": L1, "l2": L2, "elasticnet": ELASTICNET}
 
 
 def code_of(penalty: str | None, l1_ratio: float) -> int:
-    """A penalty's code by the parts that it has.
+    """Return a penalty's code by the parts that it has.
 
-    An elastic net without l1 is the l2 penalty: there is nowhere to keep what features have
-    received of an l1 penalty that there is none of.
+    An elastic net without l1 is the l2 penalty: no array for a received l1 penalty exists then.
     """
     if penalty == "elasticnet":
         return {0.0: L2, 1.0: L1}.get(float(l1_ratio), ELASTICNET)
@@ -33,12 +32,13 @@ def code_of(penalty: str | None, l1_ratio: float) -> int:
 def clip_coordinate(w, received, j, scale, inverse, due):
     """Bring coordinate `j` up to the cumulative penalty `due`; `inverse` is one over the scale.
 
-    A coordinate above zero is lowered, to zero at most, one below it raised; a zero stays zero, as
-    in scikit-learn. Without a branch on where it lies, which is hard to foresee: `owed` is between
-    plus and minus `due`, so that one of the two parts is zero.
+    A coordinate above zero is lowered, to zero at most, one below it is raised; a zero stays zero,
+    as in scikit-learn.
     """
     kind = w.dtype.type
     before = np.float64(w[j])
+    # No branch on the sign, which is hard to predict: `owed` is between plus and minus `due`, so
+    # one of the two parts is zero.
     owed = np.float64(received[j])
     lowered = max(0.0, before - max(0.0, due + owed) * inverse)
     raised = min(0.0, before + max(0.0, due - owed) * inverse)

@@ -1,9 +1,9 @@
-"""Proximal points of the losses: where a prediction goes that weighs its loss against staying.
+"""Proximal points of the losses: the best trade-off of a prediction's loss and its distance.
 
 ``proximal_point`` is ``argmin_u size * loss(y, u) + (u - z)^2 / 2``, in closed form for every loss
-but the log loss, whose equation is solved by Newton's method inside a bracket that shrinks.
-``kinked_slope`` is the derivative of a loss with a kink at such a point, of the many that it has in
-the kink the one that leads there.
+except the log loss, whose equation is solved by Newton's method inside a shrinking bracket.
+``kinked_slope`` is the derivative of a loss with a kink at such a point; in the kink, it is the one
+of the many subgradients that leads to the point.
 """
 
 from hogshare.kernels.jit.decorators import helper, inlined
@@ -11,12 +11,12 @@ from hogshare.kernels.jit.exponential import exp_of_negative
 from hogshare.kernels.rules import losses
 
 NEWTON_STEPS = 60  # never needed: the bracket halves at worst
-CLOSE = 0.5  # a last Newton step up to half a unit of the margin; rows come again, ever closer
+CLOSE = 0.5  # last Newton step, in units of the margin; each later visit of a row comes closer
 
 
 @helper
 def logistic_point(y, z, size, guess, close):
-    """Proximal point of the log loss, `y` in {0, 1}; Newton's method starts at `guess`."""
+    """Return the log loss's proximal point, `y` in {0, 1}; Newton's method starts at `guess`."""
     low = z - size * (1.0 - y)
     high = z + size * y
     u = min(max(guess, low), high)
@@ -38,21 +38,19 @@ def logistic_point(y, z, size, guess, close):
 
 
 @inlined
-def shrunk(size, room):
-    """`size` moved towards zero by `room`, and no further.
-
-    One of the two is zero; a branch on where a coordinate lies is hard to foresee.
-    """
-    return max(size - room, 0.0) + min(size + room, 0.0)
+def shrunk(size, bound):
+    """Move `size` towards zero by `bound`, but not beyond zero (soft threshold)."""
+    # one of the terms is zero; a branch on the sign would be hard to predict
+    return max(size - bound, 0.0) + min(size + bound, 0.0)
 
 
 @inlined
 def proximal_point(loss, epsilon, y, z, size, guess):
-    """Proximal point of ``size * loss`` at `z`, about `guess`; see the file's head."""
+    """Return the proximal point of ``size * loss`` at `z`, near `guess`; see the file's head."""
     if loss == losses.LOG_LOSS:
         return logistic_point(y, z, size, guess, CLOSE)
     if loss <= losses.PERCEPTRON:
-        m = y * z  # y is -1 or 1: the margin stands for the prediction
+        m = y * z  # y is -1 or 1: the margin takes the prediction's place
         if loss == losses.HINGE:
             m = m if m >= 1.0 else min(m + size, 1.0)
         elif loss == losses.PERCEPTRON:
@@ -78,10 +76,10 @@ def proximal_point(loss, epsilon, y, z, size, guess):
 
 @inlined
 def kinked_slope(loss, epsilon, y, z, reach, size):
-    """Derivative of ``size * loss``, a loss with kinks, at the proximal point of it.
+    """Return the derivative of ``size * loss``, a loss with kinks, at its proximal point.
 
     The point is ``u = argmin_u reach * size * loss(y, u) + (u - z)^2 / 2``, and the derivative
-    ``(z - u) / reach``, here without cancellation where `reach`, above 0, is small.
+    ``(z - u) / reach``, computed without cancellation if `reach`, above 0, is small.
     """
     if loss == losses.EPSILON_INSENSITIVE:
         return min(max(shrunk(z - y, epsilon) / reach, -size), size)

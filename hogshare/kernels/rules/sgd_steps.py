@@ -1,17 +1,17 @@
 """Stochastic gradient steps on a vector that only one worker writes.
 
 The vector is the model itself with one worker, and a private copy of it with several (see
-`copy_exchange`). Row by row this is what scikit-learn does (scale factor for l2, cumulative l1,
-decayed intercept step on sparse rows, clipped derivative, passive-aggressive steps), so that one
-worker fits scikit-learn's model.
+`copy_exchange`). Each row's step is scikit-learn's (scale factor for l2, cumulative l1, decayed
+intercept step on sparse rows, clipped derivative, passive-aggressive steps), so one worker fits
+scikit-learn's model.
 
-Averaging (Xu 2011; the sparse form of Bottou) keeps the *sum* of iterates: with the model ``scale *
-w``, the sum of the iterates is ``A * w + lag``, where A is the sum of the scales and a change of w
-by delta adds ``-A * delta`` to lag. Departure: a float64 sum where scikit-learn keeps a running
+Averaging (Xu 2011; the sparse form of Bottou) stores the *sum* of iterates: with the model ``scale
+* w``, the sum of the iterates is ``A * w + lag``, where A is the sum of the scales and a change of
+w by delta adds ``-A * delta`` to lag. Departure: a float64 sum, where scikit-learn has a running
 mean in the rows' dtype; a sum adds up over workers and over exchanges. A run of one worker that
-goes on from a mean of `before` iterates may write into that mean itself, as scikit-learn does: and
-in the rows' dtype: its iterates count 1 / before in the lag then (`RuleNumbers.iterate`), and the
-lag times before is the sum.
+continues from a mean of `before` iterates may write into that mean itself, as scikit-learn does,
+and in the rows' dtype: its iterates then count 1 / before in the lag (`RuleNumbers.iterate`), and
+the lag times before is the sum.
 """
 
 from typing import NamedTuple
@@ -38,7 +38,7 @@ from hogshare.kernels.rules import losses, penalties, step_schedules
 from hogshare.kernels.rules.block_sums import CRITERION, count_loss
 
 NEGLIGIBLE = 1e-30  # a smaller step changes nothing, and denormal numbers are slow
-PREFETCH_LABELS = 8  # their three lines come first, or fetching the row stalls on where it starts
+PREFETCH_LABELS = 8  # rows ahead; these lines come first, or fetching the row stalls on its start
 PREFETCH_ROWS = 2  # rows ahead; measured, see docs/tried/2026-11/speed.md
 GRADIENT = 0  # values of Rule.method
 DUAL = 1
@@ -73,38 +73,38 @@ class RuleNumbers(NamedTuple):
     intercept_step: float  # of SDCA; of SAGA, in proportion to its step
     threshold: float  # of l1, 0 without
     curvature: float  # of the loss, at most
-    carry: float  # whether what an exchange holds back stays in the copy, see `copy_exchange`
+    carry: float  # whether the part withheld by an exchange stays in the copy, see `copy_exchange`
     stretch: float  # of the steps in a worker's own copy, at most; see `copy_exchange`
-    tamed: int  # whether SAGA's step is halved where it turns out to be too long
-    saga_step: float  # the first; the present one stands in the columns
+    tamed: int  # whether SAGA's step is halved if it proves too long
+    saga_step: float  # the first step; the columns have the present one
     level: float  # share of an epoch in which SAGA's step does not fall; see `saga_steps`
-    steep: int  # whether it falls from the start in a run's first one
-    falls: int  # epochs in which it falls; of a run that goes on the columns have that
+    steep: int  # whether it falls from the start in a run's first epoch
+    falls: int  # epochs in which it falls; in a continued run the columns have the number
     fewest: (
-        float  # share of the rows whose model SDCA's is in a run's first epoch; see `dual_ascent`
+        float  # least share of the rows in SDCA's model in a run's first epoch; see `dual_ascent`
     )
     coordinate: int  # whether one coordinate is written, and which; see `coordinate_steps`
-    iterate: float  # weight of an iterate in the lag: 1, or less where that holds a mean
-    stride: float = 1.0  # time of a row: rows that are visited in all meanwhile, as of the plan
+    iterate: float  # weight of an iterate in the lag: 1, or less if the lag is a mean
+    stride: float = 1.0  # time of a row: rows visited by all sites meanwhile, as in the plan
     represents: float = (
-        1.0  # rows that one of SDCA's stands for until sites exchange, see `dual_ascent`
+        1.0  # rows that each row of SDCA stands for until sites exchange, see `dual_ascent`
     )
 
 
 class Private(NamedTuple):
-    """What one worker writes and nobody reads meanwhile.
+    """The arrays that one worker writes and no other reads meanwhile.
 
     w : rows' dtype [n_features * n_columns], the copy, to be multiplied by the scale
     base : as w, the shared vector at the last exchange (empty with one worker)
     received : as w, l1 penalty received by each coordinate (empty without l1)
     lag : float64 [n_features * n_columns], see the file's head (empty without averaging); rows'
-        dtype where it is the mean that a run goes on from
+        dtype if it is the mean that a run continues from
     local : float64 [layout.N_LOCAL_FIELDS, n_columns]
     pending : int64 [n_segments], rows whose changes of a segment have not been folded
     average : float64 [n_features * n_columns], copy of SAGA's average (empty without)
     average_base : as average, the shared one at the last exchange (empty with one worker)
-    scratch : float64, steps of the mini-batch in hand [batch * n_columns], then what draws of
-        coordinates need, see `coordinate_steps`
+    scratch : float64, steps of the mini-batch in hand [batch * n_columns], then the numbers for
+        draws of coordinates, see `coordinate_steps`
     """
 
     w: np.ndarray
@@ -120,7 +120,7 @@ class Private(NamedTuple):
 
 @inlined
 def target(loss, label, column, n_columns):
-    """Target of a row for one column: the label itself, or one class against the rest."""
+    """Return a row's target for one column: the label itself, or one class against all others."""
     if n_columns == 1:
         return np.float64(label)
     if np.int64(label) == column:
@@ -130,9 +130,9 @@ def target(loss, label, column, n_columns):
 
 @inlined
 def couple(loss, local, margin, intercept):
-    """Predictions of a row whose columns the loss couples, in place of its margins.
+    """Replace the margins of a row by its predictions, if the loss couples its columns.
 
-    Returns whether there are any; if not, a column's prediction is left to its own loop, where it
+    Returns whether it does; if not, each column's prediction is left to its own loop, where it
     stays in a register.
     """
     if loss != losses.MULTINOMIAL:
@@ -145,11 +145,9 @@ def couple(loss, local, margin, intercept):
 
 @inlined
 def prefetch_ahead(rows, order, i):
-    """Ask for what rows soon after ``order[i]`` need.
-
-    Past the end of the stretch in hand too: what follows an exchange is most often the next stretch
-    of the same block, whose first rows would otherwise be waited for.
-    """
+    """Prefetch the data of rows soon after ``order[i]``."""
+    # beyond the stretch in hand too: after an exchange most often the next stretch of the same
+    # block follows, and its first rows would have to be waited for
     last = order.shape[0]
     if i + PREFETCH_LABELS < last:
         prefetch_labels(rows, row_at(order, i + PREFETCH_LABELS))
@@ -159,10 +157,8 @@ def prefetch_ahead(rows, order, i):
 
 @inlined
 def weight_of(columns, c, y, weight):
-    """Weight of a row times its class's.
-
-    Both class weights are read, so that nothing branches on the label, which is hard to foresee.
-    """
+    """Return the weight of a row times its class's."""
+    # both are read: a branch on the label would be hard to predict
     positive = columns[layout.C_POSITIVE, c]
     negative = columns[layout.C_NEGATIVE, c]
     return weight * (positive if y > 0.0 else negative)
@@ -170,7 +166,7 @@ def weight_of(columns, c, y, weight):
 
 @inlined
 def gradient_step(rule, y, p, eta, norm2):
-    """Multiple of the row by which a column moves, before row and class weights."""
+    """Return the multiple of the row by which a column moves, before row and class weights."""
     if rule.schedule == step_schedules.PA1 or rule.schedule == step_schedules.PA2:
         loss = losses.loss_value(rule.loss, rule.epsilon, y, p)
         if rule.schedule == step_schedules.PA1:
@@ -187,7 +183,7 @@ def gradient_step(rule, y, p, eta, norm2):
 
 @helper
 def fold_in_line(w, lag, scale, late):
-    """Fold one scale of all columns, as one long vector; nothing that stays is touched."""
+    """Fold the common scale of all columns, as one long vector; do not touch unchanged arrays."""
     kind = w.dtype.type
     if lag.shape[0] > 0 and late != 0.0:
         for j in range(w.shape[0]):
@@ -211,7 +207,7 @@ def fold_scale(private, first, last):
         alike = alike and local[layout.L_SCALE, c] == scale
         alike = alike and local[layout.L_AVERAGE_SCALE, c] == late
     if alike:
-        # so they are, unless one has stopped learning; a pass as quick as memory is
+        # the usual case, unless a column has stopped learning: a pass at the speed of memory
         fold_in_line(w, private.lag, scale, late)
         for c in range(first, last):
             local[layout.L_AVERAGE_SCALE, c] = 0.0
@@ -230,7 +226,7 @@ def fold_scale(private, first, last):
 
 @helper
 def support_norms(rows, start, end, private):
-    """Norms of the model over one row's support: scikit-learn's estimate for its criterion."""
+    """Compute the model's norms over one row's support: scikit-learn's criterion uses these."""
     local = private.local
     n_columns = local.shape[1]
     for c in range(n_columns):
@@ -252,11 +248,12 @@ def support_norms(rows, start, end, private):
 def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
     """Take one SGD step per row ``order[first:last]``; the first row's step counter is `t`.
 
-    Counts losses and, where asked, losses and penalties (sums, not means); see `block_sums`.
+    Counts losses and, if asked for, losses and penalties (sums, not means); see `block_sums`.
 
-    single : whether there is one column: a constant of the kernel. Then loops over columns are
-        gone, and what a step waits for stays in registers: in an array the compiler could not tell
-        it from the vector. That is worth a fifth of the time of a row of 136 values.
+    single : whether there is one column: a constant of the kernel. Then there are no loops over
+        columns, and the numbers that a step waits for stay in registers: in an array they might
+        alias the vector for all that the compiler knows. That is worth a fifth of the time of a row
+        of 136 values.
     """
     local = private.local
     n_columns = 1 if single else local.shape[1]
@@ -266,7 +263,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
     l2_share = 1.0 - rule.l1_ratio
     passive = rule.schedule == step_schedules.PA1 or rule.schedule == step_schedules.PA2
     tiny = 1e-6 if rows.data.itemsize == 4 else 1e-9
-    # what one column keeps from row to row: in the arrays only where something below reads it there
+    # one column's numbers from row to row: written to the arrays only if code below reads them
     scale = local[layout.L_SCALE, 0]
     intercept = local[layout.L_INTERCEPT, 0]
     read_inside = l1 or rule.average > 0 or rule.track == CRITERION
@@ -313,7 +310,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
             if skip:
                 continue
             if rule.penalty >= penalties.L2:
-                # never to a negative scale: too large a step sets the weights to zero
+                # never a negative scale: too large a step sets the weights to zero
                 shrink = max(0.0, 1.0 - l2_share * eta * rule.alpha)
                 scale *= shrink
                 if rule.track == CRITERION:
@@ -323,8 +320,8 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
                     local[layout.L_SCALE, c] = scale
                     fold_scale(private, c, c + 1)
                     scale = 1.0
-            # The division does not wait for the margin, as the step itself does; stored, it is not
-            # moved behind it by the compiler.
+            # The division does not wait for the margin, while the step does; the store below stops
+            # the compiler from moving it behind the margin.
             gain = weight_of(columns, c, y, weight) / scale
             local[layout.L_GAIN, c] = gain
             move = gradient_step(rule, y, p, eta, norm2) * gain

@@ -1,17 +1,17 @@
 """SAGA's step on several features of a sparse row at once, in vector instructions.
 
-The compiler makes vector instructions of a loop over a row's features where it only reads the
-vector (`row_views.margin`), but not where it writes: for all it knows, two of the features are one.
-In a row they never are (`problems.linear.row_arrays` adds up repeated columns), so here the
-coordinates of four features are read together, computed with together, and written one by one.
-(Whoever edits a SciPy matrix's arrays in place has to take back what it remembers of them,
-`has_canonical_format`: it is trusted here, as in SciPy's own operations.)
+The compiler vectorises a loop over a row's features that only reads the vector
+(`row_views.margin`), but not one that writes it: two of the features might be the same. In a row
+they never are (`problems.linear.row_arrays` adds up repeated columns), so these intrinsics read the
+coordinates of four features together, compute with them together, and write them one by one. (A
+user that edits a SciPy matrix's arrays in place has to reset its `has_canonical_format`, which is
+trusted as in SciPy's own operations.)
 
 That is 10 instructions per feature instead of 27, and a seventh of the time of an epoch of SAGA
-where vector, average and D are in cache (a9a). A step of plain descent is four instructions as it
-is, and gains nothing.
+where vector, average and D are in cache (a9a). A step of plain descent already takes only four
+instructions, and gains nothing.
 
-Not used where the JIT is off or indices are checked (`PLAIN`): the caller's loop then does it all.
+Not used if the JIT is off or indices are checked (`PLAIN`): the caller's loop then does all.
 """
 
 from llvmlite import ir
@@ -38,15 +38,15 @@ class Lanes:
         self.doubles = ir.VectorType(DOUBLE, width)
 
     def number(self, n, kind):
-        """Scalar argument `n` as another type."""
+        """Return scalar argument `n` as another type."""
         return self.context.cast(self.builder, self.args[n], self.kinds[n], kind)
 
     def spread(self, n):
-        """Scalar argument `n` in every lane."""
+        """Return scalar argument `n` in every lane."""
         return self._vector([self.number(n, types.float64)] * self.width, DOUBLE)
 
     def columns(self, n, k):
-        """``array[k:k + width]`` of array argument `n`, one by one, as indices."""
+        """Load ``array[k:k + width]`` of array argument `n`, one by one, as indices."""
         dtype = self.kinds[n].dtype
         columns = []
         for lane in range(self.width):
@@ -56,20 +56,21 @@ class Lanes:
         return columns
 
     def values(self, n, k):
-        """``array[k:k + width]`` of array argument `n`, widened."""
+        """Load ``array[k:k + width]`` of array argument `n`, widened to float64."""
         kind = self._data_type(n)
         whole = ir.VectorType(kind, self.width)
-        size = self.kinds[n].dtype.bitwidth // 8  # a row begins anywhere
+        # aligned to one value only: a row may begin at any
+        size = self.kinds[n].dtype.bitwidth // 8
         return self._widened(self.builder.load(self._pointer(n, k), typ=whole, align=size))
 
     def gather(self, n, columns):
-        """``array[columns]`` of array argument `n`, widened."""
+        """Load ``array[columns]`` of array argument `n`, widened to float64."""
         kind = self._data_type(n)
         values = [self.builder.load(self._pointer(n, column), typ=kind) for column in columns]
         return self._widened(self._vector(values, kind))
 
     def scatter(self, n, columns, vector):
-        """``array[columns] = vector`` for array argument `n`, rounded to its type."""
+        """Store ``array[columns] = vector`` for array argument `n`, rounded to its type."""
         kind = self._data_type(n)
         if kind != DOUBLE:
             vector = self.builder.fptrunc(vector, ir.VectorType(kind, self.width))
@@ -100,16 +101,14 @@ class Lanes:
 def _mover(width):
     @intrinsic
     def move(typingctx, w, average, rarity, indices, data, k, long, reach, share, change, l2):
-        """Move features ``indices[k:k + width]``, as `saga_steps.saga_move` does one, and their
-        average.
+        """Move features ``indices[k:k + width]`` and their average; see `saga_steps.saga_move`.
 
         w : moves by ``-(reach change x + long D average)``, and shrinks for `l2`
         average : grows by ``share change x``
 
-        The next row's prediction waits for `w`, and `w` for `change`. So all that does not depend
-        on it is done before, and one multiplication and one subtraction are left: a sixth of the
-        time of a row whose values are in cache. The operations that see to it may not be put into
-        another order, which would put the division last.
+        The next row's prediction waits for `w`, and `w` for `change`. So everything that does not
+        depend on `change` is computed before, and one multiplication and one subtraction remain: a
+        sixth of the time of a row whose values are in cache.
         """
         arrays = w, average, rarity, indices, data
 
@@ -120,7 +119,9 @@ def _mover(width):
                 return getattr(builder, name)(a, b, flags=FAST)
 
             def fixed(name, a, b):
-                return getattr(builder, name)(a, b, flags=("contract",))  # none would be `FAST`
+                # Not reassociated: another order would put the division last. Without flags the
+                # kernels' own, `FAST`, would apply.
+                return getattr(builder, name)(a, b, flags=("contract",))
 
             first = lanes.number(5, types.intp)
             columns = lanes.columns(3, first)
