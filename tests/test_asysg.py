@@ -401,7 +401,7 @@ def test_theory_of_writes_of_one_coordinate(cancer):
     for form in ("support", "unbiased"):
         report = asysg_incon(problem, coordinate=form, step=1e-4, **common)
         assert list(report.theory) == ["sentence"]
-        assert "(20), is not certain" in report.theory["sentence"]
+        assert "(20), is uncertain" in report.theory["sentence"]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from hogshare.rules.steps import StepSize, optimal_start
 from hogshare.system.interrupts import errstate
 
 SAMPLE_VALUES = 1 << 20  # values of the rows that L is computed from
-SAMPLED_ROWS = 1024  # rows that L is estimated from for problems without rows of their own
+SAMPLED_ROWS = 1024  # rows that L is estimated from for problems given by a gradient
 MOST_STEPS = 1 << 16  # step sizes evaluated between two snapshots
 
 

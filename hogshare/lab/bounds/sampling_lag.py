@@ -329,8 +329,8 @@ def _scale(within: float, run: SamplingRun) -> tuple[float, float, tuple[float, 
     sums = _geometric(log_a, run.n_blocks - run.staleness)
     if within + sums[0] == 0.0:
         raise ValueError(
-            f"There is no law: no worker is within a staleness of {run.staleness} (F(r) = 0), so no "
-            "poll of a sample lets a worker pass. Use a larger staleness, or sample=0 "
+            f"There is no law: no worker is within a staleness of {run.staleness} (F(r) = 0), so "
+            "no poll of a sample lets a worker pass. Use a larger staleness, or sample=0 "
             "(ASP)."
         )
     return 1.0 / (within + sums[0]), log_a, sums

@@ -92,14 +92,14 @@ def mean_block(run: ReportFacts, costs: RunCosts, n_workers: int) -> tuple[float
     per_epoch = -(-run.n_rows // run.rows_of_block(n_workers))
     n_rows = run.n_rows / per_epoch
     exchanges = run.exchanges_of_block(n_workers, n_rows)
-    in_turn = costs.exchange if exchanges and run.is_ordered(n_workers) else 0.0
+    serial = costs.exchange if exchanges and run.is_ordered(n_workers) else 0.0
     seconds = n_rows * costs.row + exchanges * costs.exchange + costs.order / per_epoch
-    return seconds - in_turn, per_epoch, in_turn
+    return seconds - serial, per_epoch, serial
 
 
 def outcome_of(run: ReportFacts, costs: RunCosts, n_workers: int) -> PredictedRun:
     """Predict the run's epochs with `n_workers` workers."""
-    mean, per_epoch, in_turn = mean_block(run, costs, n_workers)
+    mean, per_epoch, serial = mean_block(run, costs, n_workers)
     n_blocks = max(1, round(run.epochs * per_epoch))
     barrier = ASP() if n_workers == 1 else run.barrier
     if run.is_free(n_workers):
@@ -109,7 +109,7 @@ def outcome_of(run: ReportFacts, costs: RunCosts, n_workers: int) -> PredictedRu
         mean += costs.message
     law = Measured((mean * costs.factors).tolist())
     seconds = time_of_blocks(barrier, n_workers, law, n_blocks)
-    seconds += n_blocks * in_turn  # one worker after the other, round by round
+    seconds += n_blocks * serial  # one worker after the other, round by round
     floors = {"workers": seconds, "master": 0.0 if inline else n_blocks * costs.message}
     # one worker shuffles the next order from the middle of an epoch on; it must be ready at the
     # epoch's end, see `hogshare.kernels.schedule.epoch_schedule.claim`
@@ -119,7 +119,7 @@ def outcome_of(run: ReportFacts, costs: RunCosts, n_workers: int) -> PredictedRu
         del floors["order"]
     limit = max(floors, key=lambda name: floors[name])
     seconds = floors[limit]
-    computed = n_blocks * (mean + in_turn)
+    computed = n_blocks * (mean + serial)
     waiting = max(0.0, 1.0 - computed / (n_workers * seconds))
     return PredictedRun(seconds + costs.outside, waiting, limit)
 
@@ -145,9 +145,9 @@ def assumptions(run: ReportFacts, costs: RunCosts) -> list[str]:
     elif run.has_master:
         found.append(f"the master takes {costs.message * 1e6:.3g} us for each message")
     if run.sleeps:
-        found.append("the stragglers' sleep is part of the blocks' times, as it was drawn here")
+        found.append("the stragglers' sleep is part of the blocks' times, as drawn in this run")
     if run.evaluates:
-        found.append("evaluations of the model on the way (Stop's criteria) are left out")
+        found.append("evaluations of the model during the run (Stop's criteria) are ignored")
     if run.cores is not None and run.n_workers > run.cores:
         found.append(
             f"the run had {run.n_workers} workers on {run.cores} usable cores: its blocks' times "
@@ -229,10 +229,10 @@ def predict_with_epochs(
     epochs = {}
     for workers in sorted({1, *wanted}):
         n_rows = virtual_rows(run, workers)
-        mean, per_epoch, in_turn = mean_block(run, costs, workers)
+        mean, per_epoch, serial = mean_block(run, costs, workers)
         share = n_rows * per_epoch / run.n_rows
         simulator = Simulator(
-            block_time=Measured(((mean + in_turn) * share * costs.factors).tolist()),
+            block_time=Measured(((mean + serial) * share * costs.factors).tolist()),
             write_seconds=costs.message if run.has_master and workers > 1 else 0.0,
         )
         reached = again.epochs_to(objective, problem, workers, simulator, n_rows, most)

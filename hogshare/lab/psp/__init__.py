@@ -1,5 +1,5 @@
-"""PSP's clockwork: block times and barriers without a model, how far workers come, and the tuner.
+"""PSP's clockwork: progress of workers with block times and barriers but no model; the tuner.
 
-No vector, no gradient and no message that takes time: a million workers are one array. Users find
-the names in `hogshare.simulation`.
+Without vectors, gradients and message times, a million workers are one array. The public names are
+in `hogshare.simulation`.
 """

@@ -1,8 +1,9 @@
-"""How far workers get behind a barrier, on a virtual clock and without a model.
+"""Simulate the progress of workers behind a barrier, on a virtual clock and without a model.
 
-Every worker computes blocks, whose times are drawn from a law. At a block's end its clock advances
-and it asks the barrier. Who may not pass polls again every `poll` virtual seconds. That is all: no
-gradient, no message that takes time. `hogshare.lab.psp.kernels.clockwork` has the events.
+Every worker computes blocks; their times are drawn from a law. At a block's end the worker's clock
+advances and it polls the barrier. A worker that may not pass polls again every `poll` virtual
+seconds. Gradients and message times are not simulated. The events are in
+`hogshare.lab.psp.kernels.clockwork`.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from hogshare.lab.psp.kernels import clockwork_state
 from hogshare.simulation.block_times import BlockTime, Exponential, law_of, written
 from hogshare.system.ranges import count, is_count, is_worker, not_negative, positive
 
-EVENTS_AT_A_TIME = 1 << 20  # after which Ctrl-C is heard
-IN_A_BUCKET = 32  # ends of blocks in a bucket of the calendar, about
-LEAST_POLL = 1e-9  # of the time that is simulated: shorter ones would be lost in rounding
+EVENTS_AT_A_TIME = 1 << 20  # events per kernel call: Ctrl-C is handled between calls
+IN_A_BUCKET = 32  # approximate ends of blocks in a bucket of the calendar
+LEAST_POLL = 1e-9  # share of the simulated time: shorter intervals would be lost in rounding
 KINDS = ("completed", "passed", "joined", "left")
 TOTALS = (
     *("barrier", "law", "n_workers", "seconds", "mean", "sd", "spread", "mean_lead"),
@@ -33,19 +34,19 @@ TOTALS = (
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """What came of a run.
+    """The result of a run.
 
     Attributes
     ----------
     barrier, law : str
-        In words.
+        As written in their text form.
     n_workers : int
     seconds : float
-        Virtual seconds that the run lasted.
+        Virtual seconds of the run.
     clock : int64 array, shape (n_workers,)
-        Blocks that each worker has completed, or joined in with.
+        Blocks that each worker has completed, plus its clock when it joined.
     waiting : float64 array, shape (n_workers,)
-        Virtual seconds that each has waited.
+        Virtual seconds that each worker has waited.
     present : float64 array, shape (n_workers,)
         Virtual seconds between joining and leaving.
     updates : int
@@ -53,18 +54,18 @@ class Progress:
     checks : int
         Polls of the barrier.
     polls : int
-        Those of them that were not at a block's end.
+        Those of the checks that were not at a block's end.
     passes : int
-        Times that somebody has passed.
+        Number of passes of the barrier.
     control_messages : int
-        Clocks asked for: one at each poll without a sample, as many as the sample with one.
+        Clocks requested: one at each poll without a sample, the sample's size with one.
     leads : int64 array
-        ``leads[x]`` passes were with a lead of x blocks over the least clock.
+        ``leads[x]`` passes had a lead of x blocks over the least clock.
     times : float64 array
     updates_by : int64 array, shape of times
         Updates until each of the times.
     events : list of (float, int, str) or None
-        Virtual seconds, worker, and what: completed, passed, joined, left.
+        Virtual seconds, worker, and event: completed, passed, joined, left.
     """
 
     barrier: str
@@ -96,21 +97,21 @@ class Progress:
 
     @property
     def spread(self) -> int:
-        """Largest clock less the smallest."""
+        """Largest clock minus the smallest."""
         return int(self.clock.max() - self.clock.min())
 
     @property
     def mean_lead(self) -> float:
-        """Mean lead over the least clock at the moment of passing; 0 if nobody has passed."""
+        """Mean lead over the least clock at a pass; 0 without passes."""
         return float(self.leads @ np.arange(len(self.leads))) / max(1, self.passes)
 
     @property
     def waiting_share(self) -> float:
-        """Share of their time that workers wait."""
+        """Share of the workers' time spent waiting."""
         return float(self.waiting.sum() / self.present.sum()) if self.present.any() else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: totals, distributions as counts, nothing by worker."""
+        """Return plain data for JSON: totals, distributions as counts, nothing by worker."""
         values, counts = np.unique(self.clock, return_counts=True)
         return {
             **{name: getattr(self, name) for name in TOTALS},
@@ -122,17 +123,17 @@ class Progress:
 
 
 def slow(n_workers: int, share: float, factor: float, seed: int = 0) -> np.ndarray:
-    """Make some workers slow.
+    """Make factors that slow some workers down.
 
     Parameters
     ----------
     n_workers : int
     share : float
-        Share of them that is slow, between 0 and 1, rounded to whole workers.
+        Share of slow workers, between 0 and 1, rounded to whole workers.
     factor : float
-        What their block times are multiplied by.
+        Factor of a slow worker's block times.
     seed : int, default=0
-        Decides which ones.
+        Decides which workers are slow.
 
     Returns
     -------
@@ -171,36 +172,36 @@ def progress(
     times: Sequence[float] = (),
     events: bool = False,
 ) -> Progress:
-    """Simulate workers behind a barrier: who completes how many blocks, and who waits how long.
+    """Simulate workers behind a barrier: their completed blocks and waiting times.
 
     Parameters
     ----------
     barrier : ASP, BSP, SSP, PBSP, PSSP, Fraction or Throttled
-        As of `hogshare.solve`, with the same predicate: a sample of all, or of more, is no sample.
+        As in `hogshare.solve`, with the same predicate: a sample of all workers or more is none.
     n_workers : int
         Up to millions. PSP's papers call them nodes.
     block_time : law of `hogshare.simulation`, default=None
-        How long a block takes; None is ``Exponential(1.0)``.
+        Law of the block times; None is ``Exponential(1.0)``.
     seconds : float, default=None
-        Virtual seconds after which all is over. Either this or `blocks`.
+        Virtual seconds after which the run ends. Give either this or `blocks`.
     blocks : int, default=None
-        Clock at which a worker is done and leaves the barrier's world; all is over when all are.
+        Clock at which a worker is done and leaves the barrier's world; the run ends when all are.
     poll : float or None, default=0.05
-        Virtual seconds after which a worker that may not pass polls again. None or 0: it passes at
-        the moment from which it may, which a barrier does not have that draws at every poll.
+        Virtual seconds after which a worker that may not pass polls again. None or 0: it passes as
+        soon as the barrier allows; not for barriers that draw a sample at every poll.
     slowness : array-like of float, shape (n_workers,), default=None
-        What the block times of each worker are multiplied by; see `slow`. None: 1.
+        Factors of each worker's block times; see `slow`. None: 1.
     seed : int, default=0
         Below 2**32. The same seed gives the same run, bit for bit.
     joins : mapping of int to float, default=None
-        Virtual seconds at which workers join; who is not named is there from the beginning. Who
-        joins has the least clock of the others.
+        Virtual seconds at which workers join; all others are present from the beginning. A joining
+        worker begins with the least clock of the others.
     leaves : mapping of int to float, default=None
-        Virtual seconds at which workers leave or die; what they compute then is lost.
+        Virtual seconds at which workers leave or die; the block that they compute is lost.
     times : sequence of float, default=()
         Virtual seconds, ascending, at which updates are counted.
     events : bool, default=False
-        Keep all events, which takes memory.
+        Record all events, which takes memory.
 
     Returns
     -------
@@ -209,19 +210,19 @@ def progress(
     Raises
     ------
     ValueError, TypeError
-        If a setting has no meaning, or would never end.
+        If a setting is not valid, or the run would never end.
 
     Notes
     -----
-    At one moment who leaves or joins comes first, then ends of blocks by worker, then polls. Block
-    times depend on seed, worker and block alone, samples on seed, worker, clock and the number of
-    the poll. Blocks of no time at all end before what else is due at their moment.
+    Events at one moment are ordered: workers that leave or join, then ends of blocks by worker,
+    then polls. Block times depend only on seed, worker and block; samples on seed, worker, clock
+    and the number of the poll. Blocks of time 0 end before other events of their moment.
 
-    Who leaves or joins changes a sample that is held by one worker only, or not at all: who has
-    left is out of it. (Workers of `hogshare.solve` then draw it anew.)
+    A worker that joins does not change fixed samples; a worker that leaves is removed from them.
+    (Workers of `hogshare.solve` draw a new sample in both cases.)
 
-    Source: the simulations of Wang, Catterall and Mortier 2017. They say neither what law their
-    block times have nor when a worker polls again; see ``docs/psp.md``.
+    Source: the simulations of Wang, Catterall and Mortier 2017. The paper specifies neither the law
+    of its block times nor when a worker polls again; see ``docs/psp.md``.
 
     Examples
     --------
@@ -257,14 +258,14 @@ def progress(
         width=IN_A_BUCKET / rate if rate < math.inf else 1.0,
     )
     world = _world(setting, n_workers, factors, trace, changes, marks, events)
-    world, kept = _run(setting, world)
+    world, recorded = _run(setting, world)
     end = float(np.max(world.joined + world.present)) if seconds is None else float(seconds)
     kernel.finish(setting, world, end)
-    return _progress(barrier, law, setting, world, end, kept)
+    return _progress(barrier, law, setting, world, end, recorded)
 
 
 def _plan(barrier: Barrier, n_workers: int) -> dict[str, Any]:
-    """The barrier's numbers, if it is one of ours."""
+    """Return the numbers of a built-in barrier."""
     if not isinstance(barrier, BuiltIn):
         raise TypeError(
             f"the barrier {name_of(barrier)} is a function: progress studies are for built-in "
@@ -298,7 +299,7 @@ def _check(
     plan: dict[str, Any],
     factors: np.ndarray,
 ) -> None:
-    """Refuse what has no meaning, or would never end."""
+    """Refuse settings that are not valid, or a run that would never end."""
     if (seconds is None) == (blocks is None):
         given = "neither" if seconds is None else "both"
         raise ValueError(f"give either seconds or blocks, by which the run ends; got {given}.")
@@ -316,17 +317,17 @@ def _check(
         count(1, blocks=blocks)
         span = blocks * law.mean * float(factors.max())
     if poll is None or poll == 0.0:
-        held = plan["hold"] == 1 and plan["share"] == 1.0
-        if plan["barrier"] == codes.LAG and plan["sample"] != codes.EVERYBODY and not held:
+        is_fixed = plan["hold"] == 1 and plan["share"] == 1.0
+        if plan["barrier"] == codes.LAG and plan["sample"] != codes.EVERYBODY and not is_fixed:
             raise ValueError(
-                "a sample is drawn when a worker polls: poll must say after how many virtual "
-                "seconds it polls again, such as 0.05."
+                f"this barrier draws a sample at every poll: poll must be the virtual seconds "
+                f"between polls, such as 0.05; got {poll!r}."
             )
         return
     positive(poll=poll)
     if poll < LEAST_POLL * span:
         raise ValueError(
-            f"poll must not be below {LEAST_POLL:g} of the time that is simulated; got {poll!r}."
+            f"poll must not be below {LEAST_POLL:g} of the simulated time; got {poll!r}."
         )
 
 
@@ -342,7 +343,7 @@ def _marks(times: Sequence[float]) -> np.ndarray:
 def _changes(
     joins: Mapping[int, float] | None, leaves: Mapping[int, float] | None, n_workers: int
 ) -> list[tuple[float, int, int]]:
-    """Who leaves or joins, in order."""
+    """Return the joins and leaves as (seconds, kind, worker), in order."""
     joins, leaves, changes = joins or {}, leaves or {}, []
     for name, given, kind in (
         ("joins", joins, clockwork_state.JOINED),
@@ -374,13 +375,13 @@ def _world(
     marks: np.ndarray,
     events: bool,
 ) -> clockwork_state.ClockworkState:
-    """Everything at time 0."""
+    """Make the arrays of a run at time 0."""
     sampled = setting.barrier == codes.LAG and setting.sample != codes.EVERYBODY
-    held = sampled and setting.hold == 1
-    watching = held and setting.share == 1.0
+    is_fixed = sampled and setting.hold == 1
+    watching = is_fixed and setting.share == 1.0
     n_ring = n if sampled and not watching else 0
-    n_held_out = n if held else 0
-    n_sample = setting.sample if held else 0
+    n_fixed = n if is_fixed else 0
+    n_sample = setting.sample if is_fixed else 0
     n_watched = n if watching else 0
     n_record = 4 * n + 1024 if events else 0
     n_buckets = 1 << max(4, (n // 4).bit_length())
@@ -397,7 +398,7 @@ def _world(
         real=real,
         joined=np.zeros(n),
         present=np.zeros(n),
-        trace=np.array(trace),  # writeable, as the types of all laws
+        trace=np.array(trace),  # writeable for every law, so kernels compile for one type
         bucket=np.full(n_buckets, -1, np.int64),
         heap_due=np.empty(n + 1),
         heap_rank=np.empty(n + 1, np.int64),
@@ -405,9 +406,9 @@ def _world(
         ring_worker=np.empty(n_ring, np.int32),
         ring_clock=np.empty(n_ring, np.int32),
         ring_stream=np.empty(n_ring, np.uint32),
-        members=np.empty(n_held_out, np.int64),
-        place=np.empty(n_held_out, np.int64),
-        held=np.empty((n_held_out, n_sample), np.int32),
+        members=np.empty(n_fixed, np.int64),
+        place=np.empty(n_fixed, np.int64),
+        fixed=np.empty((n_fixed, n_sample), np.int32),
         watcher=np.full(n_watched, -1, np.int64),
         swaps=np.empty(n_sample + 1, np.int64),
         at_least=np.zeros(64, np.int64),
@@ -429,7 +430,7 @@ def _world(
 
 
 def _lines(n: int) -> np.ndarray:
-    """Zeros for `N_FIELDS` words of each worker, which begin where a cache line does."""
+    """Allocate zeros, `N_FIELDS` words per worker, aligned to a cache line."""
     size = 8 * clockwork_state.N_FIELDS
     memory = np.zeros((n + 1) * size, np.uint8)
     begin = -memory.ctypes.data % size
@@ -439,8 +440,8 @@ def _lines(n: int) -> np.ndarray:
 def _run(
     setting: clockwork_state.ClockworkSettings, world: clockwork_state.ClockworkState
 ) -> tuple[clockwork_state.ClockworkState, list[tuple[float, int, str]]]:
-    """Take events until there are no more, with longer arrays where they are asked for."""
-    kept: list[tuple[float, int, str]] = []
+    """Process events until the run is over, and lengthen arrays when the kernel requests it."""
+    recorded: list[tuple[float, int, str]] = []
     kernel.start(setting, world)
     why = kernel.PAUSED
     while why != kernel.OVER:
@@ -448,12 +449,12 @@ def _run(
         if why == kernel.SMALL:
             world = _longer(world)
         elif why in (kernel.FULL, kernel.OVER):
-            _drain(world, kept)
-    return world, kept
+            _drain(world, recorded)
+    return world, recorded
 
 
 def _longer(world: clockwork_state.ClockworkState) -> clockwork_state.ClockworkState:
-    """Twice as many clocks."""
+    """Double the length of the arrays by clock."""
     longer = {}
     for name in ("at_least", "first", "last", "leads", "chance", "chance_near"):
         old = getattr(world, name)
@@ -462,13 +463,13 @@ def _longer(world: clockwork_state.ClockworkState) -> clockwork_state.ClockworkS
     return world._replace(**longer)
 
 
-def _drain(world: clockwork_state.ClockworkState, kept: list[tuple[float, int, str]]) -> None:
+def _drain(world: clockwork_state.ClockworkState, recorded: list[tuple[float, int, str]]) -> None:
     used = int(world.words[clockwork_state.RECORDED])
     times, workers, kinds = (
         column[:used].tolist()
         for column in (world.record_time, world.record_worker, world.record_kind)
     )
-    kept += zip(times, workers, (KINDS[kind] for kind in kinds), strict=True)
+    recorded += zip(times, workers, (KINDS[kind] for kind in kinds), strict=True)
     world.words[clockwork_state.RECORDED] = 0
 
 
@@ -478,7 +479,7 @@ def _progress(
     setting: clockwork_state.ClockworkSettings,
     world: clockwork_state.ClockworkState,
     end: float,
-    kept: list[tuple[float, int, str]],
+    recorded: list[tuple[float, int, str]],
 ) -> Progress:
     words = world.words
     checks = int(words[clockwork_state.CHECKS])
@@ -502,12 +503,12 @@ def _progress(
         leads=world.leads[: used[-1] + 1 if len(used) else 0].copy(),
         times=world.marks,
         updates_by=world.marked,
-        events=kept if len(world.record_time) else None,
+        events=recorded if len(world.record_time) else None,
     )
 
 
 def _done(setting: clockwork_state.ClockworkSettings, world: clockwork_state.ClockworkState) -> int:
-    """Workers that have done all their blocks, and so did not poll after the last."""
+    """Count the workers that have done all their blocks; they do not poll after the last."""
     return (
         0
         if setting.blocks < 0

@@ -1,11 +1,11 @@
-"""Which barrier for a wish: sample and staleness by simulation, for a law of block times.
+"""Choose a barrier's sample and staleness for a limit on lead or waiting, by simulation.
 
-Among barriers with the same staleness a larger sample means a shorter lead and more waiting. So for
-each staleness the sample at the edge of the wish is found by halving, between nobody (ASP) and
-everybody (SSP), and of these few the best one is taken: who waits least if the lead is bounded, who
-leads least if the waiting is. Of those within 5 % of it the one that asks for the fewest clocks is
-preferred: a sample of half of all workers costs some hundred times what SSP with a server does. All
-runs share their seeds, and with them their block times.
+With the same staleness, a larger sample means a shorter lead and more waiting. For each staleness,
+bisection between no sample (ASP) and all workers (SSP) finds the sample at the limit. The best of
+these candidates has the least waiting if the lead is limited, or the least lead if the waiting is.
+Among candidates within 5 % of it, the one with the fewest requested clocks is chosen: a sample of
+half of all workers costs some hundred times as much as SSP with a server. All runs share their
+seeds, and therefore their block times.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from hogshare.simulation.block_times import BlockTime, Exponential, law_of
 from hogshare.simulation.placement import Placement
 from hogshare.system.ranges import count, not_negative, positive, share
 
-SPAN = 40  # mean block times that a run lasts, as in the paper
-POLL = 0.05  # of a mean block time
-CLOSE = 1.05  # candidates whose measures are within this factor are as good; messages decide
+SPAN = 40  # mean block times in a run, as in the paper
+POLL = 0.05  # share of a mean block time
+CLOSE = 1.05  # candidates within this factor are equally good: the fewest messages decide
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A barrier, and how workers got on behind it.
+    """A barrier with the measured progress of workers behind it.
 
     Attributes
     ----------
     barrier : ASP, BSP, SSP, PBSP or PSSP
     mean_lead : float
-        Mean lead over the least clock at the moment of passing, in blocks.
+        Mean lead over the least clock at a pass, in blocks.
     waiting_share : float
-        Share of their time that workers wait.
+        Share of the workers' time spent waiting.
     blocks : float
         Mean clock at the end.
     messages : float
-        Clocks asked for, per block completed.
+        Clocks requested per completed block.
     """
 
     barrier: BuiltIn
@@ -58,14 +58,14 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What `tune` has found.
+    """The result of `tune`.
 
     Attributes
     ----------
     best : Candidate
-        The barrier to take, and what was measured of it.
+        The chosen barrier with its measurements.
     candidates : tuple of Candidate
-        All that were measured, the best among them, by their mean lead.
+        All measured barriers, including the best, sorted by mean lead.
     """
 
     best: Candidate
@@ -73,7 +73,7 @@ class Tuned:
 
     @property
     def barrier(self) -> BuiltIn:
-        """The barrier to take."""
+        """The chosen barrier."""
         return self.best.barrier
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,37 +99,37 @@ def tune(
     n_seeds: int = 5,
     seed: int = 0,
 ) -> Tuned:
-    """Find a barrier that keeps the mean lead, or the waiting, below a number.
+    """Find a barrier that limits the mean lead, or the waiting.
 
     Parameters
     ----------
     n_workers : int
         At least 2.
     block_time : law of `hogshare.simulation`, default=None
-        Assumed, or `Measured` seconds of a real run. None: ``Exponential(1.0)``.
+        An assumed law, or `Measured` seconds of a real run. None: ``Exponential(1.0)``.
     mean_lead : float or None, default=None
-        Most that workers may be ahead of the last when they pass, on average, in blocks: what the
-        papers call lag. The barrier with the least waiting among those is taken.
+        Largest mean lead of workers over the last one when they pass, in blocks (the papers' lag).
+        Among the barriers that meet it, the one with the least waiting is chosen.
     waiting_share : float or None, default=None
-        Largest share of their time that workers may wait. The barrier with the least mean lead
-        among those is taken. Give either this or `mean_lead`.
+        Largest share of the workers' time spent waiting. Among the barriers that meet it, the one
+        with the least mean lead is chosen. Give either this or `mean_lead`.
     staleness : sequence of int, default=0 to 8
-        To choose from.
+        Values to choose from.
     hold : bool, default=False
-        Of `PBSP` and `PSSP`.
+        As in `PBSP` and `PSSP`.
     placement : Placement or None, default=None
-        Leave out what it does not allow: with distributed state, those that watch everybody.
+        Leave out barriers that it does not allow: with distributed state, those over all workers.
     slowness : array-like of float, shape (n_workers,), default=None
-        As of `progress`.
+        As in `progress`.
     seconds : float or None, default=None
         Virtual seconds of a run; None: 40 mean block times. Behind ASP the lead grows with them.
     poll : float or None, default=None
-        As of `progress`, the time after which a worker polls again: a sample drawn anew at every
-        poll holds less, the more often one polls. None: a twentieth of a mean block time.
+        As in `progress`, the time after which a worker polls again: a sample drawn anew at every
+        poll delays workers less, the more often they poll. None: a twentieth of a mean block time.
     n_seeds : int, default=5
-        Runs of each candidate, whose means are taken. With few workers more are needed.
+        Number of runs per candidate; their means are compared. With few workers, use more.
     seed : int, default=0
-        The first of their seeds.
+        Seed of the first run; the others follow.
 
     Returns
     -------
@@ -138,17 +138,17 @@ def tune(
     Raises
     ------
     ValueError
-        If a number is out of its range, neither or both wishes are given, or no candidate meets
-        the one that is: then with what came nearest.
+        If a number is out of its range, neither or both of `mean_lead` and `waiting_share` are
+        given, or no candidate meets the limit: then the message names the nearest one.
     TypeError
-        If `block_time` is no law.
+        If `block_time` is not a law.
 
     Notes
     -----
-    Some 5 to 10 samples are tried per staleness with 1000 workers, n_seeds runs each: 2 to 8
-    seconds in all. What is measured has an error of its own: the waiting behind SSP(6) of 100
-    workers with log-normal block times varies by a fifth from seed to seed, because one slow block
-    holds everybody. `Candidate` has means; give more seeds where they matter.
+    With 1000 workers, some 5 to 10 samples are tried per staleness, with n_seeds runs each: 2 to 8
+    seconds in all. The measurements have errors: the waiting behind SSP(6) of 100 workers with
+    log-normal block times varies by a fifth from seed to seed, because one slow block delays all
+    workers. `Candidate` has means; use more seeds for more precision.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def _wish(mean_lead: float | None, waiting_share: float | None) -> Callable[[Can
 
 
 def _largest_sample(placement: Placement | None, n_workers: int) -> int:
-    """Everybody, or all but one of the others where nobody has all the clocks."""
+    """All workers, or one less than the others if no place has all the clocks."""
     if placement is None:
         return n_workers - 1
     placement.check(ASP())
@@ -228,7 +228,7 @@ def _largest_sample(placement: Placement | None, n_workers: int) -> int:
 
 
 def _made(sample: int, staleness: int, n_workers: int, hold: bool) -> BuiltIn:
-    """The barrier by its usual name."""
+    """Make the barrier, of the simplest class."""
     if sample == 0:
         return ASP()
     if sample == n_workers - 1:
@@ -237,8 +237,9 @@ def _made(sample: int, staleness: int, n_workers: int, hold: bool) -> BuiltIn:
 
 
 def _halve(answer: Callable[[int], bool], largest: int) -> None:
-    """Ask for samples until the edge lies between two neighbours, by geometric means: small samples
-    make the difference.
+    """Bisect samples until the limit lies between two neighbours.
+
+    By geometric means, because differences between small samples matter most.
     """
     low, high = 0, largest
     at_low = answer(low)

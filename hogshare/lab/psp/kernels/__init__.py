@@ -1,1 +1,1 @@
-"""The virtual clock's compiled functions; nothing but arrays and numbers goes in."""
+"""The virtual clock's compiled functions, of arrays and numbers only."""

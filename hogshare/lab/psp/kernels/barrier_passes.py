@@ -1,11 +1,11 @@
-"""Who may pass a barrier on a virtual clock where no sample is drawn, and who waits for that.
+"""Pass or wait at a barrier without samples, on a virtual clock.
 
-The answer depends on the own clock alone, and who has more of it waits longer. So there is a
-`FRONTIER`, the largest clock that passes. Who is above it waits in a list by clock until the
-frontier comes there: nobody is scanned, and looks that say no are counted, not made.
+Without samples only the worker's own clock decides, and a larger clock waits longer. `FRONTIER` is
+the largest clock that passes. A worker above it waits in the list of its clock until the frontier
+reaches that clock. Workers are never scanned; polls that would fail are counted, not made.
 
-`at_least` stands in for the minimum: v is the least clock when as many workers have got to v as
-there are. It is counted up by the ends of blocks; below the least clock it is not kept.
+`at_least[v]` replaces a search for the minimum: v is the least clock if all live workers have
+reached v. Ends of blocks increase it; entries below the least clock are stale.
 """
 
 from hogshare.kernels.jit.decorators import exact_helper, exact_inlined
@@ -41,7 +41,7 @@ from hogshare.lab.psp.kernels.clockwork_state import (
 
 @exact_inlined
 def near_to(s, w, clock):
-    """How many others are within the bound of a worker with that clock."""
+    """Count the other workers within the staleness of a worker with that clock."""
     wanted = clock - s.staleness
     if wanted <= w.words[LEAST]:
         return w.words[LIVE] - 1
@@ -50,7 +50,7 @@ def near_to(s, w, clock):
 
 @exact_inlined
 def frontier_allows(s, w, clock):
-    """The lag rule over everybody."""
+    """Whether the lag rule over all workers lets that clock pass."""
     if s.share == 1.0:
         return within(clock, w.words[LEAST], s.staleness)
     return enough(near_to(s, w, clock), w.words[LIVE] - 1, s.share)
@@ -58,14 +58,14 @@ def frontier_allows(s, w, clock):
 
 @exact_inlined
 def raise_least(w):
-    """Let the least clock be what the counts say."""
+    """Raise the least clock as far as the counts allow."""
     while w.words[LEAST] < w.words[MOST] and w.at_least[w.words[LEAST] + 1] == w.words[LIVE]:
         w.words[LEAST] += 1
 
 
 @exact_inlined
 def note(w, time, worker, kind):
-    """Record an event, if that was asked for."""
+    """Record an event, if recording was requested."""
     if w.record_time.shape[0] > 0:
         i = w.words[RECORDED]
         w.record_time[i] = time
@@ -95,7 +95,7 @@ def let_pass(s, w, k, time):
 
 @exact_inlined
 def wait_in_list(w, k, level):
-    """Append a worker to the list of a clock (of a throttled barrier: the one list there is)."""
+    """Append a worker to the list of a clock (a throttled barrier has a single list)."""
     w.whole[k, LINK] = -1
     if w.first[level] < 0:
         w.first[level] = k
@@ -106,31 +106,31 @@ def wait_in_list(w, k, level):
 
 @exact_helper
 def size_of_sample(s, w, k):
-    """How many were in the sample that worker `k` holds when it was drawn."""
+    """Size of worker `k`'s fixed sample when it was drawn."""
     size = s.sample
-    while size > 0 and w.held[k, size - 1] < 0:
+    while size > 0 and w.fixed[k, size - 1] < 0:
         size -= 1
     return size
 
 
 @exact_helper
 def count_polls(s, w, k, time):
-    """Count the looks before that moment, which said no, of a worker that has waited in a list."""
+    """Count the failed polls before `time` of a worker that has waited in a list."""
     if s.poll > 0.0:
         due = w.real[k, DUE]
-        looks = 0
-        while due < time:  # added up one by one, as they would be made
+        polls = 0
+        while due < time:  # added one by one: the same rounding as if the polls were made
             due += s.poll
-            looks += 1
+            polls += 1
         w.real[k, DUE] = due
-        w.words[CHECKS] += looks
-        if looks > 0 and w.watcher.shape[0] > 0:
-            w.words[CONTROL] += looks * size_of_sample(s, w, k)
+        w.words[CHECKS] += polls
+        if polls > 0 and w.watcher.shape[0] > 0:
+            w.words[CONTROL] += polls * size_of_sample(s, w, k)
 
 
 @exact_helper
 def release(s, w, k, time):
-    """Let a worker go that has waited: at once, or when its next look is due."""
+    """Release a waiting worker: at once, or when its next poll is due."""
     if s.poll == 0.0:
         let_pass(s, w, k, time)
     else:
@@ -140,7 +140,7 @@ def release(s, w, k, time):
 
 @exact_helper
 def wake_list(s, w, level, time):
-    """Release all of a list."""
+    """Release all workers of a list."""
     k = w.first[level]
     w.first[level] = -1
     while k >= 0:
@@ -152,8 +152,8 @@ def wake_list(s, w, level, time):
 
 @exact_helper
 def move_frontier(s, w, time):
-    """After a change of clocks or of the world: who may pass now."""
-    # it falls only when somebody has joined or left
+    """Move the frontier after a change of clocks or workers, and release workers that may pass."""
+    # the frontier falls only after a worker has joined or left
     while w.words[FRONTIER] >= 0 and not frontier_allows(s, w, w.words[FRONTIER]):
         w.words[FRONTIER] -= 1
     while w.words[FRONTIER] < w.words[MOST] and frontier_allows(s, w, w.words[FRONTIER] + 1):
@@ -163,18 +163,18 @@ def move_frontier(s, w, time):
 
 @exact_helper
 def enough_arrived(s, w):
-    """The throttled release's condition."""
+    """Whether enough workers have arrived for a throttled release."""
     return w.words[ARRIVED] >= min(s.available, w.words[LIVE])
 
 
 @exact_helper
 def throttle_allows(s, w, k, time):
-    """Whether worker `k` was released, or releases all that wait with this look."""
+    """Whether worker `k` was released, or releases all waiting workers by this poll."""
     if w.whole[k, MARKER] == w.words[GENERATION]:
         if not enough_arrived(s, w):
             return False
         w.words[GENERATION] += 1
         w.words[ARRIVED] = 0
-        w.whole[k, STATE] = COMPUTING  # it passes by itself
+        w.whole[k, STATE] = COMPUTING  # it passes by this poll: `wake_list` must skip it
         wake_list(s, w, 0, time)
     return True

@@ -1,7 +1,7 @@
-"""When who has its next event: a calendar, and a heap for the part of it that has been reached.
+"""The queue of events: a calendar, and a heap for the bucket that has been reached.
 
-Ends of blocks wait in buckets of virtual time, as lists (Brown 1988). The bucket that is reached
-goes into a heap, so that an event costs the same with ten workers and a million.
+Ends of blocks wait in buckets of virtual time, as lists (Brown 1988). Only the reached bucket goes
+into a heap: an event costs the same with ten workers as with a million.
 """
 
 import numpy as np
@@ -22,13 +22,13 @@ from hogshare.lab.psp.kernels.clockwork_state import (
 
 @exact_inlined
 def bucket_of(time, width):
-    """Number of the bucket, counted from time 0; far ones are one."""
-    return np.int64(min(time / width, 4e18))
+    """Number of the bucket, counted from time 0."""
+    return np.int64(min(time / width, 4e18))  # far times share a bucket: int64 would overflow
 
 
 @exact_inlined
 def push_heap(w, due, rank):
-    """Add an event to those of the bucket that has been reached."""
+    """Add an event to the heap of the reached bucket."""
     i = w.words[HEAP]
     w.words[HEAP] += 1
     while i > 0:
@@ -45,7 +45,7 @@ def push_heap(w, due, rank):
 
 @exact_inlined
 def pop_heap(w):
-    """Take the earliest event out; its rank."""
+    """Remove the earliest event; return its rank."""
     w.words[HEAP] -= 1
     w.words[PENDING] -= 1
     n = w.words[HEAP]
@@ -75,7 +75,7 @@ def pop_heap(w):
 
 @exact_inlined
 def schedule(s, w, k, due, kind):
-    """Give worker `k` its next event; none that would come after the end."""
+    """Schedule worker `k`'s next event, unless it is due after the end."""
     w.real[k, DUE] = due
     if due > s.until:
         return
@@ -85,14 +85,14 @@ def schedule(s, w, k, due, kind):
         push_heap(w, due, kind * w.whole.shape[0] + k)
         return
     slot = number & (w.bucket.shape[0] - 1)
-    # the kind is what its state says: an end while it computes, a look while it waits
+    # the kind is not stored: it is an end while the worker computes, a poll while it waits
     w.whole[k, LINK] = w.bucket[slot]
     w.bucket[slot] = k
 
 
 @exact_inlined
 def open_bucket(s, w):
-    """Bring the events of the bucket that has been reached into the heap."""
+    """Move the events of the reached bucket into the heap."""
     slot = w.words[BUCKET] & (w.bucket.shape[0] - 1)
     k = w.bucket[slot]
     w.bucket[slot] = -1
@@ -101,7 +101,7 @@ def open_bucket(s, w):
         if bucket_of(w.real[k, DUE], s.width) <= w.words[BUCKET]:
             kind = POLL if w.whole[k, STATE] == WAITING else END
             push_heap(w, w.real[k, DUE], kind * w.whole.shape[0] + k)
-        else:  # of a later year
+        else:  # of a later cycle through the buckets
             w.whole[k, LINK] = w.bucket[slot]
             w.bucket[slot] = k
         k = following
@@ -109,14 +109,14 @@ def open_bucket(s, w):
 
 @exact_helper
 def fill_heap(s, w):
-    """Go on to the next bucket that has an event, if there is any."""
+    """Advance to the next bucket with an event, if any."""
     empty = 0
     while w.words[HEAP] == 0 and w.words[PENDING] > 0:
         w.words[BUCKET] += 1
         open_bucket(s, w)
         empty += 1
         if empty > w.bucket.shape[0] and w.words[HEAP] == 0:
-            # a year without an event: straight to the first one
+            # a whole cycle without an event: jump to the earliest event
             least = np.int64(4e18)
             for slot in range(w.bucket.shape[0]):
                 k = w.bucket[slot]

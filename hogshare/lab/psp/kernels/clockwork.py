@@ -1,13 +1,12 @@
-"""Workers and a barrier on a virtual clock, without a model: who completes how many blocks.
+"""Workers and a barrier on a virtual clock, without a model: count completed blocks.
 
-One thread writes and reads everything here. A worker has one event ahead at most: the end of its
-block, or its next look at the barrier. `run` takes the earliest, until the time is over; when that
-is, says `calendar`, and who may pass, `barrier_passes` where nothing is drawn and `samples` where a
-sample is.
+One thread reads and writes all arrays. A worker has at most one future event: the end of its block
+or its next poll of the barrier. `run` processes the earliest event until the time is over.
+`calendar` orders events; `barrier_passes` and `samples` decide passes without and with samples.
 
-At one moment who leaves or joins comes first, then ends of blocks by worker, then looks in the
-order in which they were asked for. What is drawn depends on the worker, its clock and the number of
-its look, not on that order.
+Events at one moment are ordered: workers that leave or join, then ends of blocks by worker, then
+polls in the order of their requests. Random draws depend on the worker, its clock and the number
+of its poll, not on that order.
 """
 
 import math
@@ -72,11 +71,11 @@ from hogshare.lab.psp.kernels.samples import (
     watch,
 )
 
-# why `run` came back
+# why `run` returned
 OVER = 0
 PAUSED = 1  # the budget of events is used up
-SMALL = 2  # the arrays by clock must be longer
-FULL = 3  # the record is full
+SMALL = 2  # the caller must lengthen the arrays by clock
+FULL = 3  # the caller must empty the record
 
 
 @exact_helper
@@ -110,12 +109,12 @@ def leave(s, w, k, time, kind):
         if s.poll == 0.0:
             w.words[GENERATION] += 1
             w.words[ARRIVED] = 0
-        wake_list(s, w, 0, time)  # with looks: whoever looks first releases
+        wake_list(s, w, 0, time)  # with polls, the first worker to poll releases the others
 
 
 @exact_helper
 def join(s, w, k, time):
-    """Bring a worker in at the others' least clock; the first block is free."""
+    """Add a worker at the others' least clock; its first block needs no pass."""
     if w.words[LIVE] == 0:
         for clock in range(w.words[MOST] + 1):
             w.at_least[clock] = 0
@@ -136,7 +135,7 @@ def join(s, w, k, time):
 
 @exact_inlined
 def complete(s, w, k, time):
-    """End a worker's block: its clock, who may pass on account of it, and whether it does."""
+    """End a worker's block: advance its clock, release others; return whether it passes."""
     clock = w.whole[k, CLOCK] + 1
     w.whole[k, CLOCK] = clock
     w.real[k, ARRIVED_AT] = time
@@ -148,7 +147,7 @@ def complete(s, w, k, time):
         leave(s, w, k, time, COMPLETED)
         return False
     raise_least(w)
-    # calls that have nothing to do are not made: handing over the world takes longer than the rest
+    # calls with nothing to do are skipped: passing the world's arrays costs more than the work
     if s.barrier == LAG and s.sample == EVERYBODY:
         ahead = w.words[FRONTIER] + 1
         if ahead <= w.words[MOST] and frontier_allows(s, w, ahead):
@@ -194,7 +193,7 @@ def complete(s, w, k, time):
 
 @exact_inlined
 def poll(s, w, k, time):
-    """Look again, without a sample: the frontier may have fallen since it was woken."""
+    """Poll again, without a sample: the frontier may have fallen since the worker was woken."""
     w.words[CHECKS] += 1
     throttled = s.barrier == THROTTLED
     if throttled:
@@ -212,7 +211,7 @@ def poll(s, w, k, time):
 
 @exact_inlined
 def mark(w, time):
-    """Note the updates at the moments that have passed before `time`."""
+    """Record the updates at the marks before `time`."""
     while w.words[MARK] < w.marks.shape[0] and w.marks[w.words[MARK]] < time:
         w.marked[w.words[MARK]] = w.words[UPDATES]
         w.words[MARK] += 1
@@ -220,7 +219,7 @@ def mark(w, time):
 
 @exact_kernel
 def start(s, w):
-    """Let those who are there from the beginning begin; `state` says COMPUTING of them."""
+    """Start the workers that are present from the beginning: their `STATE` is COMPUTING."""
     for k in range(w.whole.shape[0]):
         if w.whole[k, STATE] == COMPUTING:
             if w.members.shape[0] > 0:
@@ -232,15 +231,15 @@ def start(s, w):
 
 @exact_kernel
 def run(s, w, budget):
-    """Take events, the earliest first, until the time is over; why it came back, and when.
+    """Process events, earliest first, until the time is over; return the reason and the time.
 
-    budget : how many events to take before the caller is asked
+    budget : number of events after which to return to the caller
     """
     now = 0.0
     for _ in range(budget):
         if w.words[MOST] + 2 >= w.at_least.shape[0]:
             return SMALL, now
-        # a completion wakes as many as wait, and each is an event
+        # one completion may wake all waiting workers, and each records an event
         if 0 < w.record_time.shape[0] < w.words[RECORDED] + w.whole.shape[0] + 2:
             return FULL, now
         if w.words[HEAP] == 0:
@@ -274,7 +273,7 @@ def run(s, w, budget):
             elif w.whole[k, STATE] == WAITING and poll(s, w, k, now):
                 passed = k
         else:
-            # looks that say no change nothing
+            # failed polls change no clocks, so all until the next event are taken at once
             passed, now = poll_ring(s, w, min(change, ahead))
         if passed >= 0:
             let_pass(s, w, passed, now)
@@ -283,11 +282,11 @@ def run(s, w, budget):
 
 @exact_kernel
 def finish(s, w, time):
-    """Count what is going on at the end: who waits has waited and looked until then."""
+    """Add the open intervals at the end: waiting workers have waited and polled until `time`."""
     for k in range(w.whole.shape[0]):
         if w.whole[k, STATE] == COMPUTING or w.whole[k, STATE] == WAITING:
             w.present[k] = time - w.joined[k]
         if w.whole[k, STATE] == WAITING:
             w.real[k, WAITED] += time - w.real[k, ARRIVED_AT]
             if w.ring_due.shape[0] == 0:
-                count_polls(s, w, k, math.nextafter(time, math.inf))  # also one at the end
+                count_polls(s, w, k, math.nextafter(time, math.inf))  # includes a poll at `time`

@@ -1,14 +1,15 @@
-"""Looks at a barrier that draws samples, on a virtual clock.
+"""Polls of a barrier that draws samples, on a virtual clock.
 
-Looks with a sample come back after a fixed time, so the queue of looks is sorted by itself: a ring.
-Who is in a sample does not matter when it is drawn anew at every look, only how many of it are
-near. Of n others m are near, and k without replacement are all among them with chance
-m / n * (m - 1) / (n - 1) * ... (k factors). One random number is held against the product. m is
-``at_least[clock - staleness]``, less oneself. The chance is kept for each clock with one that is a
-little larger: it only grows as others come on, and few random numbers fall between the two.
+Polls with a sample repeat after a fixed time, so their queue is always sorted: a ring suffices.
 
-Who holds a sample waits in the list of the first worker of it that is too far behind, and is told
-when that one's clock advances. Clocks only grow, so who has been found near is near.
+If a sample is drawn anew at every poll, only its number of near workers matters. If m of n others
+are near, k drawn without replacement are all near with probability
+m / n * (m - 1) / (n - 1) * ... (k factors). One random number is compared with this product. m is
+``at_least[clock - staleness]`` minus the worker itself. For each clock the chance is cached with
+a slightly larger one: it only grows as others advance, and few random numbers fall between the two.
+
+A worker with a fixed sample waits in the list of the sample's first worker that is too far behind,
+and is notified when that worker's clock advances. Clocks only grow, so a near worker stays near.
 """
 
 import numpy as np
@@ -31,12 +32,12 @@ from hogshare.lab.psp.kernels.clockwork_state import (
     WAITING,
 )
 
-CLOSENESS = 32  # the chances that are kept of a clock are apart by one part in so many, about
+CLOSENESS = 32  # the two cached chances of a clock differ by about one part in so many
 
 
 @exact_helper
 def chance_of(near, others, wanted):
-    """Chance that all of a sample are near, `near` being so many of the `others`."""
+    """Probability that all of a sample are near, if `near` of the `others` are."""
     chance = 1.0
     for i in range(wanted):
         chance *= (near - i) / (others - i)
@@ -47,9 +48,9 @@ def chance_of(near, others, wanted):
 
 @exact_helper
 def bound_chance(w, clock, near, others, wanted):
-    """Keep the chance of a clock as it is now, and as it will be with a few more near.
+    """Cache the chance of a clock for the current number of near workers, and for a few more.
 
-    While no more are near, a random number that is not between the two needs no product.
+    Up to that number, a random number outside the two chances is decided without the product.
     """
     more = min(others, near + near // (CLOSENESS * wanted))
     w.chance_near[clock, 0] = near
@@ -61,7 +62,7 @@ def bound_chance(w, clock, near, others, wanted):
 
 @exact_inlined
 def all_near(w, clock, near, others, wanted, point):
-    """Whether a random number lets that clock pass: whether it is below the chance."""
+    """Whether a random number is below the chance, and lets that clock pass."""
     if near == others:
         return True
     if (
@@ -77,7 +78,7 @@ def all_near(w, clock, near, others, wanted, point):
 
 @exact_helper
 def share_near(near, others, wanted, share, stream):
-    """Whether that share of a sample is near, drawn one by one; and the stream."""
+    """Draw a sample one by one; return whether that share of it is near, and the stream."""
     found = 0
     for i in range(wanted):
         stream = next_random(stream)
@@ -88,7 +89,7 @@ def share_near(near, others, wanted, share, stream):
 
 @exact_inlined
 def redraw(s, w, clock, stream):
-    """Look at a fresh sample."""
+    """Poll with a new sample; return whether it passes, and the stream."""
     others = w.words[LIVE] - 1
     wanted = min(s.sample, others)
     near = near_to(s, w, clock)
@@ -100,9 +101,9 @@ def redraw(s, w, clock, stream):
 
 @exact_helper
 def draw_fixed(s, w, k, stream):
-    """Draw the sample that worker `k` keeps: a shuffle's first few, which is then undone.
+    """Draw worker `k`'s fixed sample: the start of a shuffle, which is then undone.
 
-    One more than wanted is drawn from all, and the worker itself left out.
+    Draws go on until `wanted` workers other than `k` itself are drawn.
     """
     live = w.words[LIVE]
     wanted = min(s.sample, live - 1)
@@ -117,7 +118,7 @@ def draw_fixed(s, w, k, stream):
         w.members[drawn] = chosen
         drawn += 1
         if chosen != k:
-            w.held[k, taken] = chosen
+            w.fixed[k, taken] = chosen
             taken += 1
     while drawn > 0:
         drawn -= 1
@@ -127,19 +128,19 @@ def draw_fixed(s, w, k, stream):
         w.members[drawn] = swapped
     w.whole[k, MARKER] = 0
     for i in range(taken, s.sample):
-        w.held[k, i] = -1
+        w.fixed[k, i] = -1
 
 
 @exact_helper
 def first_far(s, w, k):
-    """The first of a held sample that is too far behind, or -1; who has left is out of it."""
+    """The first of a fixed sample that is too far behind, or -1; workers that left are skipped."""
     clock = w.whole[k, CLOCK]
     i = w.whole[k, MARKER]
     while i < s.sample:
-        other = w.held[k, i]
+        other = w.fixed[k, i]
         far = other >= 0 and not within(clock, w.whole[other, CLOCK], s.staleness)
         if far and w.whole[other, STATE] != GONE:
-            w.whole[k, MARKER] = i  # clocks only grow: those before it stay near
+            w.whole[k, MARKER] = i  # clocks only grow: all before it stay near
             return np.int64(other)
         i += 1
     return np.int64(-1)
@@ -147,14 +148,14 @@ def first_far(s, w, k):
 
 @exact_helper
 def watch(s, w, k, other):
-    """Wait for a worker of the held sample."""
+    """Add worker `k` to the list that waits for a worker of its fixed sample."""
     w.whole[k, LINK] = w.watcher[other]
     w.watcher[other] = k
 
 
 @exact_helper
 def notify_watchers(s, w, other, time):
-    """A clock has advanced, or its worker has left: whom else do those who waited for it lack?"""
+    """After `other` advanced or left: release its watchers, or let them wait for another worker."""
     k = w.watcher[other]
     w.watcher[other] = -1
     while k >= 0:
@@ -170,12 +171,12 @@ def notify_watchers(s, w, other, time):
 
 @exact_helper
 def fixed_share_allows(s, w, k):
-    """Whether a share of the sample that is held is near."""
+    """Whether the required share of the fixed sample is near."""
     clock = w.whole[k, CLOCK]
     drawn = 0
     near = 0
     for i in range(s.sample):
-        other = w.held[k, i]
+        other = w.fixed[k, i]
         if other >= 0 and w.whole[other, STATE] != GONE:
             drawn += 1
             if within(clock, w.whole[other, CLOCK], s.staleness):
@@ -185,7 +186,7 @@ def fixed_share_allows(s, w, k):
 
 @exact_inlined
 def push_ring(s, w, k, clock, due, stream):
-    """Ask for a look after all that were asked for."""
+    """Append a poll to the ring."""
     if due > s.until:
         return
     n = w.ring_due.shape[0]
@@ -201,9 +202,9 @@ def push_ring(s, w, k, clock, due, stream):
 
 @exact_inlined
 def poll_ring(s, w, stop):
-    """Take looks from the ring, all before `stop`, until one passes: whose, or -1, and when.
+    """Take polls from the ring until one passes or `stop`; return its worker (or -1) and time.
 
-    The others are asked for again, behind the last.
+    Failed polls are appended to the ring again.
     """
     n = w.ring_due.shape[0]
     some_leave = w.change_time.shape[0] > 0
