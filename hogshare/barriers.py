@@ -234,7 +234,7 @@ def _store_staleness(barrier: SSP | PSSP | Fraction) -> None:
         raise ValueError(
             f"staleness must be a whole number of blocks, at least 0, or math.inf; got {value!r}."
         )
-    object.__setattr__(barrier, "staleness", int(value))
+    object.__setattr__(barrier, "staleness", int(value))  # the dataclass is frozen
 
 
 def barrier_of(barrier: Any) -> Barrier:
@@ -308,6 +308,7 @@ def numbers_of(barrier: Barrier, n_workers: int) -> dict[str, Any]:
     numbers["share"] = float(given.get("share", 1.0))
     numbers["hold"] = int(given.get("hold", False))
     sample = given.get("sample")
+    # a sample of all others is all of them: EVERYBODY draws nothing
     if sample is not None and sample < n_workers - 1:
         numbers["sample"] = int(sample)
     return numbers
@@ -319,7 +320,7 @@ def is_free(barrier: Barrier) -> bool:
 
 
 def is_bsp(barrier: Barrier, n_workers: int) -> bool:
-    """Whether a barrier of any name has the workers in step."""
+    """Whether a barrier of any name is equivalent to `BSP` for this number of workers."""
     return numbers_of(barrier, n_workers) == numbers_of(BSP(), n_workers)
 
 
@@ -360,7 +361,7 @@ NAMES = tuple(_NAMED)
 
 
 def parse(text: str) -> BuiltIn:
-    """Read a barrier from text: a command line's, or an argument.
+    """Read a barrier from the text of a command line or an argument.
 
     After a colon come numbers in the order of the class's parameters, and ``hold`` last for
     ``hold=True``.

@@ -80,12 +80,12 @@ def usable_workers(n_jobs: int | None) -> int:
 
 
 def computing_ns(problem: RowProblem, epochs: int) -> float:
-    """Nanoseconds of computing by one worker alone."""
+    """Return the nanoseconds of computing by one worker alone."""
     return problem.n_rows * row_nanoseconds(problem) * min(epochs, EXPECTED_EPOCHS)
 
 
 def worthwhile_workers(work: Work) -> int:
-    """Number of workers that pay for this work; 1 if a crew cannot pay."""
+    """Return the number of workers that pay for this work; 1 if a crew cannot pay."""
     costs = PROCESS_COSTS if work.by_processes else THREAD_COSTS
     by_time = int(work.nanoseconds / (costs * (machine.load().thread_wake_ns + WORKER_NS)))
     by_exchange = int(work.n_rows / max(1, WORTHWHILE_EXCHANGES * max(1, work.interval)))
@@ -202,7 +202,7 @@ def _alone(reason: str) -> tuple[int, Runtime, list[str]]:
 
 
 def _simulated(simulator: Simulator, n_workers: int | None) -> tuple[int, Runtime, list[str]]:
-    """Return any number of workers, whatever the number of cores, and a virtual clock."""
+    """Return a simulated run's number of workers, which no number of cores limits."""
     # imported late: a fit must not wait for an import that it does not use
     from hogshare.runtimes.virtual import Virtual
 

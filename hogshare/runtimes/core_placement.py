@@ -32,7 +32,7 @@ except OSError:
 
 
 def _current_core() -> int:
-    """The core on which the calling thread runs now; -1 if unknown."""
+    """Return the core on which the calling thread runs now; -1 if unknown."""
     with contextlib.suppress(AttributeError):
         return int(_libc.sched_getcpu())  # type: ignore[union-attr]
     return UNKNOWN

@@ -35,9 +35,7 @@ from hogshare.runtimes.fork_helper import encode, select_readable
 
 BACKLOG = 1 << 26  # bytes that may wait for a member to read them
 BATCH = 100  # members per request to the helper; below the kernel's 253 descriptors
-STATUS_WAIT = (
-    2.0  # seconds to wait for the report on a death, which takes 1 ms where nobody is busy
-)
+STATUS_WAIT = 2.0  # seconds to wait for the report on a death, which takes 1 ms on an idle machine
 # prefixes of the environment variables that mark a process as a rank of an MPI launcher
 OF_RANKS = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "HYDRA_", "HYDI_", "I_MPI_")
 HUNG = 5.0  # seconds after its release that a task may still run
@@ -353,8 +351,8 @@ class Crew:
 
         n : number of members. Idle members come first.
 
-        The members belong to the caller until it passes them to `release`; `hired` never forgets
-        that.
+        The members belong to the caller until it passes them to `release`; prefer `hired`, which
+        always does.
         """
         with _lock:
             self.idle_seconds = _idle_seconds()

@@ -27,9 +27,9 @@ def is_crowded(session: Session) -> bool:
 
 
 def polls_of(session: Session) -> int:
-    """How often a quantum retries what depends on other workers, before it returns to Python.
+    """Return how often a quantum polls for other workers before it returns to Python.
 
-    With a barrier or a master that happens at every block, and the return takes the interpreter,
+    With a barrier or a master it waits for them at every block. A return takes the interpreter,
     which the others need to go on: a round of eight threads took 4 ms on two cores, and takes 0.1
     with these polls.
     """
@@ -43,7 +43,7 @@ def polls_of(session: Session) -> int:
 
 
 def yields_of(session: Session) -> int:
-    """How often a waiting worker yields before it sleeps.
+    """Return how often a waiting worker yields before it sleeps.
 
     Not at all if neither a barrier nor a master makes workers wait, and there are more workers than
     cores, or their quanta have polled already. They then wait for the block of a worker that is

@@ -28,7 +28,9 @@ _out: list[tuple[ThreadPool, Future[None]]] = []
 
 
 def helpers_for(n_values: int, n_jobs: int | None) -> Helpers:
-    """Return threads that help with a pass over so many values, before the run's are chosen.
+    """Return threads that help with a pass over the data before the run's workers are chosen.
+
+    n_values : number of values of the pass
 
     Raises ValueError if `n_jobs` is 0.
     """

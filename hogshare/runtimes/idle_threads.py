@@ -138,7 +138,7 @@ def _asleep(status: bytes) -> bytes | None:
 
 
 def _strangers_awake() -> int:
-    """Number of this process's threads that are not Python's and run, or wait for a core."""
+    """Count this process's threads that are not Python's and run, or wait for a core."""
     ours = {str(thread.native_id) for thread in threading.enumerate()}
     awake = 0
     for task in os.listdir(TASKS):

@@ -90,7 +90,7 @@ def are_outside(threads: Collection[int]) -> bool:
 
 
 def leave_behind(threads: Collection[int | None], tasks: Collection[Any]) -> list[str]:
-    """Leave threads behind if all with a task are in code of the user's; return its names."""
+    """Leave threads behind if all with a task are in the user's code; return its functions."""
     global _left_behind
     _left_behind = True
     inside = [name for thread, name in list(_outside.items()) if thread in threads]

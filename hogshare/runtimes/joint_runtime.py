@@ -57,7 +57,7 @@ class Making(Protocol):
         ...
 
     def said(self) -> dict[str, Any]:
-        """The call's arguments by name, without the problem."""
+        """Return the call's arguments by name, without the problem."""
         ...
 
     @property
@@ -78,7 +78,7 @@ class Making(Protocol):
         ...
 
     def parts(self) -> ProcessParts:
-        """Return the parts of a process that runs workers for another one."""
+        """Return the parts for a process that runs workers of another one's call."""
         ...
 
 

@@ -135,7 +135,9 @@ def _miss_ns(rng: np.random.Generator, repeats: int) -> float:
 
 
 def _thread_wakes_ns(values: np.ndarray, repeats: int) -> list[int]:
-    """Times until a thread of the pool begins on another core, while this one computes.
+    """Measure the time until a thread of the pool begins on another core.
+
+    The calling thread computes before and after.
 
     Runs wake their workers like this. A core that has slept for long takes twice as long, but so
     does everything else then.
@@ -159,7 +161,7 @@ def _thread_wakes_ns(values: np.ndarray, repeats: int) -> list[int]:
 
 
 def _all_at_once_ns(n_threads: int, columns: np.ndarray, big: np.ndarray, repeats: int) -> float:
-    """Nanoseconds for a sparse value in each of many threads that read at the same time."""
+    """Measure the time for a sparse value in each of many threads that read at once."""
     size = columns.size // n_threads
 
     def descend(me: int) -> float:
@@ -181,7 +183,10 @@ def _hand_over_ns(repeats: int) -> float:
 
 
 def _line_transfer_ns(repeats: int) -> float:
-    """One thread writes a vector and spins, as busy as in a fit; the other reads it."""
+    """Measure the transfer of a cache line from a writing to a reading thread.
+
+    The writer spins afterwards, as busy as in a fit.
+    """
     vector = np.zeros(FEATURES, np.float32)
     word = _word()
 

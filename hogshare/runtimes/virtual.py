@@ -92,7 +92,7 @@ class Virtual(Runtime):
 
 
 class Simulation:
-    """One run's queue of events, and what each of them does.
+    """One run's queue of events, and the handler of each kind.
 
     poll_cost : control messages of one poll of the barrier, and seconds until it is answered
     """
@@ -161,7 +161,7 @@ class Simulation:
     def to_the_end(self) -> None:
         """Run until every loop has ended, or the time is over.
 
-        Raises SimulationError if workers wait for what cannot happen any more.
+        Raises SimulationError if workers wait, and no event can end their waits.
         """
         session, limit = self.session, self.simulator.seconds
         session.clock, session.began = lambda: round(self.now * NS), 0

@@ -242,7 +242,7 @@ class Edge:
         return bool(slot != NO_SLOT and not self._left_ns(slot))
 
     def _left_ns(self, slot: int) -> int:
-        """Nanoseconds until an emulated link delivers a message."""
+        """Return the nanoseconds until an emulated link delivers a message."""
         due = self._heads.item(slot, layout.H_DUE)
         return max(0, due - time.perf_counter_ns()) if due else 0
 

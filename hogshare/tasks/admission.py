@@ -29,7 +29,7 @@ class Gate:
     def __init__(self, barrier: Any = None, seed: int = 0) -> None:
         self.barrier = barrier_of(barrier)
         self._alone = callable(self.barrier) and not _takes_two(self.barrier)
-        self._rng = np.random.default_rng([seed, 0xBA221E2])
+        self._rng = np.random.default_rng([seed, 0xBA221E2])  # not the stream of the tasks' draws
         self._samples: dict[int, np.ndarray] = {}  # reused until they let a worker pass
 
     @property
@@ -77,6 +77,7 @@ class Gate:
             chosen = sample
         clock = table.clock
         near = int((clock[me] - clock[chosen] <= numbers["staleness"]).sum())
+        # ROUNDING: 0.55 * 100 is 55.00000000000001, and must not require 56 workers
         passes = near >= (numbers["share"] - codes.ROUNDING) * len(chosen)
         if passes:
             self._samples.pop(me, None)

@@ -209,6 +209,7 @@ class ClusterExecutor(Remote):
 
     def _taken(self, number: int, fetched: Fetched) -> list[Event]:
         """Return the event of a fetched outcome; none if the task has been sent again since."""
+        # a task may be sent again while the outcome of its first sending is on its way
         if number not in self._tasks or self._tasks[number].fetched is not fetched:
             return []
         try:

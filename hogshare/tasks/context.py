@@ -228,6 +228,7 @@ class AsyncContext:
             If all versions together need more than `memory`.
         """
         self._check_open()
+        # a copy, read-only: tasks in threads read it while the caller goes on
         array = np.array(value)
         if array.dtype == object:
             raise TypeError(f"value must be an array of numbers; got {type(value).__name__}.")

@@ -136,6 +136,7 @@ class Dispatch:
         self.rounds += 1
         for worker, parts in chosen.items():
             flight = self._flight(key, plan, data, number, worker, parts, broadcasts)
+            # before `submit`, which may fail, and before any result may release the versions
             retain_all(self.variables, flight.task.values)
             try:
                 self.executor.submit(worker, flight.task)
@@ -251,9 +252,11 @@ class Dispatch:
     def _key_of(self, plan: TaskPlan) -> Key:
         """Return the plan's key on the shelf, where an equal plan is reused; few are cached."""
         ident = plan.identity()
+        # the dict is in the order of use: the first plans are the ones to drop
         if ident in self._plans:
-            self._plans[ident] = self._plans.pop(ident)  # moves to the end: used last
+            self._plans[ident] = self._plans.pop(ident)  # moves it to the end
             return self._plans[ident][0]
+        # never drop a plan that a task under way still needs, perhaps on a new worker
         under_way = {flight.task.plan for flight in self.flights.values()}
         for old in list(self._plans)[:-CACHED_PLANS]:
             if self._plans[old][0] not in under_way:
@@ -318,7 +321,7 @@ class Dispatch:
             self._task_of.pop(event.worker, None)
             for number in event.numbers:
                 self._lose(number, event.why)
-        elif event.outcome.number in self.flights:
+        elif event.outcome.number in self.flights:  # otherwise a task done twice
             self._come_back(event)
 
     def _lose(self, number: int, why: str) -> None:
@@ -363,6 +366,7 @@ class Dispatch:
     def _come_back(self, event: Back) -> None:
         outcome, flight = event.outcome, self.flights[event.outcome.number]
         task, worker = flight.task, flight.worker
+        # only if this is its present task: a worker that was lost may have got another one
         if self._task_of.get(worker) == task.number:
             del self._task_of[worker]
             self.progress.end(worker, self.executor.now())

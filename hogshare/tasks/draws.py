@@ -61,6 +61,7 @@ def draws_of_task(
     if not any(len(rows) for rows in found.values()):
         first = next((p for p, n_rows in sizes.items() if n_rows), None)
         if first is not None:
+            # the 1 makes this stream independent of the one in `drawn_rows`
             rng = np.random.default_rng([seed, number, first, 1])
             found[first] = rng.integers(0, sizes[first], 1)
     return found

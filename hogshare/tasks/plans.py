@@ -75,6 +75,7 @@ class TaskPlan:
         """Fold the values of all partitions, in their order, into one."""
         if self.aggregate is not None:
             zero, seq_op, comb_op = self.aggregate
+            # a copy for each partition: seq_op may change its first argument
             sums = [functools.reduce(seq_op, values, copy.deepcopy(zero)) for values in parts]
             return functools.reduce(comb_op, sums)
         assert self.op is not None

@@ -150,7 +150,7 @@ class ProcessExecutor(Remote):
         self._sent.end(worker)
         self._poller = None
         gone.sock.close()
-        current_crew().dismiss([gone.member])
+        current_crew().dismiss([gone.member])  # its process may live, if only its answer was bad
         self._news.append(Lost(worker, why, () if gone.task is None else (gone.task,)))
         in_task = gone.task is not None and gone.member.pid is not None
         vain = 0 if in_task else gone.vain + 1
@@ -171,7 +171,7 @@ class ProcessExecutor(Remote):
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, CAPACITY)
-        with theirs:
+        with theirs:  # closes this copy, or end of file would never come
             member.post(("hogshare.tasks.worker_process:serve", {}), [theirs.fileno()])
         self._sent.begin(worker)
         self._poller = None

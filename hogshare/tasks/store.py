@@ -68,6 +68,7 @@ class Sent:
 
     def _drop(self, key: Key) -> None:
         for worker, known in self._known.items():
+            # a worker without the object needs no notification
             if key in known:
                 known.remove(key)
                 self._gone[worker].append(key)

@@ -69,6 +69,7 @@ class VirtualExecutor(Executor):
 
     def submit(self, worker: int, task: Task) -> None:
         network, s = self._simulator.network, self._simulator
+        # the sleep is virtual: it counts in `busy`
         outcome = work(replace(task, sleep=0.0), Store(self._shelf.things))
         things = [self._shelf.things[key] for key in self._sent.missing(worker, task.needs)]
         down = bytes_with(task, [thing for thing in things if isinstance(thing, np.ndarray)])
@@ -149,6 +150,7 @@ class VirtualExecutor(Executor):
         return [Lost(worker, why, () if lost is None else (lost,))]
 
     def _push(self, at: float, event: Event | int) -> None:
+        # `_order` decides between events of one time: runs repeat, and events are never compared
         heapq.heappush(self._events, (at, self._order, event))
         self._order += 1
 

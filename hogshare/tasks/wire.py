@@ -33,7 +33,7 @@ def send(sock: socket.socket, thing: Any, fds: Sequence[int] = ()) -> None:
     parts = [memoryview(head), memoryview(content), *(b for b in buffers if b.nbytes)]
     given = list(fds)
     while parts:
-        if given:
+        if given:  # descriptors travel with the first bytes, where `receive` expects them
             sent, given = socket.send_fds(sock, parts[:1], given), []
         else:
             sent = sock.sendmsg(parts[:MAX_PARTS])
@@ -45,6 +45,7 @@ def send(sock: socket.socket, thing: Any, fds: Sequence[int] = ()) -> None:
 
 def receive(sock: socket.socket) -> tuple[Any, list[int]]:
     """Wait for the next object and its descriptors; raises EOFError if the other end is closed."""
+    # never read past the header with recv_fds: the buffers are received into their own memory
     head, fds = bytearray(), list[int]()
     while len(head) < HEADER.size:
         data, more, _, _ = socket.recv_fds(

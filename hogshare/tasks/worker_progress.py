@@ -39,6 +39,7 @@ class WorkerProgress:
             self._array = np.concatenate([self._array, more])
         table, row = self.table, self._array[worker]
         others = table.clock[table.in_run]
+        # without others the minimum is 1 << 62, of which the remainder makes 0
         row[layout.T_CLOCK] = max(row[layout.T_CLOCK], others.min(initial=1 << 62) % (1 << 62))
         worker_life.apply(row, worker_life.AWAIT)
         row[layout.T_STALENESS] = 0
