@@ -115,7 +115,7 @@ def test_the_stories_of_many_workers_are_short():
 
 
 def test_a_report_has_the_moves_of_each_worker():
-    problem = cases.problem()
+    problem = cases.problem()[0]
     report = solve(problem, n_workers=2, runtime="threads", stop=3, seed=0)
     for worker in report.workers:
         assert worker["moves"][0] in ("join", "wait", "work", "close")
@@ -127,7 +127,7 @@ def test_a_run_that_stands_still_says_what_its_workers_did_last(seams):
         return False
 
     seams.clock.until_stuck_ns = 50_000_000
-    problem = cases.problem()
+    problem = cases.problem()[0]
     with pytest.raises(BarrierError, match=r"Last moves: worker 0: .*wait"):
         solve(problem, n_workers=2, runtime="threads", barrier=never, stop=3)
 
