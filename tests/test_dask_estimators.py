@@ -724,7 +724,7 @@ class TestFits:
 
     def test_classes_that_weigh_nothing_cannot_be_balanced(self):
         X, y = made()
-        with pytest.raises(ValueError, match=r"class_weight must hold a number.* got inf"):
+        with pytest.raises(ValueError, match=r"class_weight must contain a number.* got inf"):
             LogisticRegression(class_weight="balanced").fit(
                 parted(X), parted(y), parted((y == 0).astype(float))
             )
@@ -732,7 +732,9 @@ class TestFits:
     def test_ridge_says_where_it_has_not_converged(self, monkeypatch):
         monkeypatch.setattr("hogshare.estimators.ridge.FEW_OF_SPARSE", 0)
         X, y = made(classes=1)
-        with pytest.warns(ConvergenceWarning, match="after 2 iterations the gradient or the duality gap"):
+        with pytest.warns(
+            ConvergenceWarning, match="after 2 iterations the gradient or the duality gap"
+        ):
             Ridge(tol=1e-12, max_iter=2).fit(parted(X), parted(y))
 
     def test_targets_in_memory_and_other_cuts(self):
@@ -848,11 +850,11 @@ class TestRefusals:
     def test_negative_weights_of_rows_and_of_classes(self, model):
         X, y = made(50)
         weight = np.where(np.arange(50) == 40, -1.0, 1.0)
-        with pytest.raises(ValueError, match="sample_weight must hold a number, at least 0"):
+        with pytest.raises(ValueError, match="sample_weight must contain a number, at least 0"):
             model.fit(parted(X, 2), parted(y, 2), sample_weight=parted(weight, 2))
         if hasattr(model, "class_weight"):
             model = type(model)(class_weight={0: -1.0, 1: 1.0})
-            with pytest.raises(ValueError, match="class_weight must hold a number, at least 0"):
+            with pytest.raises(ValueError, match="class_weight must contain a number, at least 0"):
                 model.fit(parted(X, 2), parted(y, 2))
 
     def test_other_estimators_say_what_they_cannot(self):

@@ -152,7 +152,7 @@ def test_what_is_refused_leaves_the_model_as_it_is(cancer):
     damaged.indices[3] = 10_000
     with pytest.raises(ValueError, match="damaged"):
         model.fit(damaged, y)
-    with pytest.raises(ValueError, match="sample_weight must hold"):
+    with pytest.raises(ValueError, match="sample_weight must contain"):
         model.fit(X, y, sample_weight=np.full(len(y), -1.0))
     with pytest.raises(ValueError, match="greater than one; got 1 class"):
         model.fit(X, np.zeros(len(y)))

@@ -756,7 +756,7 @@ REFUSED = {
     r"Stop\(gap=...\) needs a linear problem": {"stop": Stop(gap=1.0)},
     r"Stop\(confirm=...\) needs a linear": {"stop": Stop(tol=1e-3, confirm=True)},
     "start must have shape": {"start": np.zeros(D + 1)},
-    "start holds NaN": {"start": np.full(D, np.nan)},
+    "start contains NaN": {"start": np.full(D, np.nan)},
 }
 
 
@@ -801,7 +801,7 @@ def test_a_problem_that_is_not_finished():
         ("n_params must be", (numpy_gradient, 4, 2.5)),
         ("objective must be a function", (numpy_gradient, 4, 5, "loss")),
         ("start must have shape", (numpy_gradient, 4, 5, None, np.zeros(4))),
-        ("start holds NaN", (numpy_gradient, 4, 1, None, [np.inf])),
+        ("start contains NaN", (numpy_gradient, 4, 1, None, [np.inf])),
     ],
 )
 def test_arguments_of_user(words, arguments):

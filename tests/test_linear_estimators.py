@@ -510,7 +510,7 @@ def test_weights_of_classes_that_leave_nothing_are_refused(cancer):
     X, y = cancer
     for weight, words in (
         ({0: 0.0, 1: 0.0}, "weights of all rows are zero"),
-        ({0: 1.0, 1: -1.0}, "class_weight must hold a number, at least 0"),
+        ({0: 1.0, 1: -1.0}, "class_weight must contain a number, at least 0"),
     ):
         with pytest.raises(ValueError, match=words):
             LogisticRegression(class_weight=weight).fit(X, y)

@@ -348,7 +348,7 @@ def test_what_is_no_module_and_no_rows():
         "module must be a torch.nn.Module": (lambda x: x, loss, (X, y)),
         "loss must be a function": (network(), "mse", (X, y)),
         "rows must be inputs and targets of one length": (network(), loss, (X, y[:-1])),
-        "rows must hold tensors or arrays": (network(), loss, ([1.0], y)),
+        "rows must contain tensors or arrays": (network(), loss, ([1.0], y)),
         "rows must be a tuple of tensors, or a data set": (network(), loss, 3),
         "rows is empty": (network(), loss, (X[:0], y[:0])),
         "no parameter that requires a gradient": (torch.nn.Tanh(), loss, (X, y)),

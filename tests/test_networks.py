@@ -545,7 +545,7 @@ def test_zero_weights_leave_rows_out():
         ({"y": np.full(N, -1.0), "loss": "poisson"}, "must not be negative"),
         ({"X": np.full((N, D), np.nan)}, "NaN"),
         ({"sample_weight": np.zeros(N)}, "at least one non-zero"),
-        ({"sample_weight": np.full(N, -1.0)}, "sample_weight must hold"),
+        ({"sample_weight": np.full(N, -1.0)}, "sample_weight must contain"),
         ({"shape": (2, 2, 2)}, "as many numbers as a row of X, 7"),
         ({"layers": [Pooling(2)]}, "needs an image before it"),
         ({"layers": [Convolution(3, 9)], "shape": (7, 1, 1)}, "must fit into the image"),

@@ -38,7 +38,7 @@ SETTINGS = [
 FITS = [(name, kwargs, "fit") for name, kwargs in SETTINGS]
 FITS += [(name, {}, "partial_fit") for name in ("SGDClassifier", "SGDRegressor", "MLPClassifier")]
 STATED = [("linear", {"loss": "squared_error"}), ("linear", {}), ("network", {})]
-SENTENCE = "sample_weight must hold a number, at least 0, for each of 60 rows"
+SENTENCE = "sample_weight must contain a number, at least 0, for each of 60 rows"
 ONE_NEGATIVE = np.where(np.arange(60) == 3, -1.0, 1.0)
 
 
@@ -78,7 +78,7 @@ WITH_CLASSES = [(name, kwargs) for name, kwargs in SETTINGS if takes(name, "clas
 @pytest.mark.parametrize("weight", [-1.0, np.inf, np.nan])
 @pytest.mark.parametrize(("name", "kwargs"), WITH_CLASSES)
 def test_weights_of_classes_are_not_negative(name, kwargs, weight):
-    with pytest.raises(ValueError, match="class_weight must hold a number, at least 0"):
+    with pytest.raises(ValueError, match="class_weight must contain a number, at least 0"):
         fit(name, {**kwargs, "class_weight": {0: weight, 1: 1.0}}, "fit", None)
 
 

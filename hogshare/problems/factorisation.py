@@ -1,6 +1,6 @@
 """Matrix factorisation: ratings of items by users, explained by biases and a few factors of each.
 
-Who writes: nobody after `__init__`: the ratings are the problem's own copies, which workers read.
+The ratings are the problem's own copies. After `__init__` nothing writes them; workers read them.
 """
 
 from __future__ import annotations
@@ -26,43 +26,43 @@ from hogshare.system.lazy_attribute import once
 from hogshare.system.messages import nearest
 
 LOSSES = {"squared_error": "squared_error", "logistic": "log_loss"}  # as kernels call them
-SWEEPS = 4  # of all users' and all items' biases, after which they hardly move
-FIRST_SHARE = 0.3  # of the residuals' size that factors explain at the start, all of it by chance
-MOST_LINES = 1 << 32  # users, or items, that a rating's uint32 tells apart
-BIAS_CAUTION = 2.0  # what the biases of a rating count in the length of a step, at a pace of 1
-LARGEST = 1e150  # rating, whose square is a number
+SWEEPS = 4  # over all users' and all items' biases, after which they hardly change
+FIRST_SHARE = 0.3  # size of the drawn factors' products, as a share of the residuals' size
+MOST_LINES = 1 << 32  # users, or items, that a rating's uint32 can number
+BIAS_CAUTION = 2.0  # weight of a rating's biases in the length of a step, at a pace of 1
+LARGEST = 1e150  # largest rating: its square is finite
 LINES_AT_ONCE = 4  # vectors of a run, at least
-# Ratings of a cell, at least, and groups of users, or items, at the least and at the most.
+# Least ratings of a cell, and least and most groups of users, or of items.
 CELL_RATINGS, FEWEST_GROUPS, MOST_GROUPS = 1 << 12, 4, 64
-SLICES = 8  # of all ratings, for passes that threads make together
-MIXED_ROWS = 1 << 17  # fewer are mixed by a shuffled epoch
-CELLS_SEED = 0  # a problem is the same whenever it is stated
+SLICES = 8  # of all ratings, for passes of several threads
+MIXED_ROWS = 1 << 17  # a shuffled epoch mixes the cells of fewer ratings
+CELLS_SEED = 0  # fixed, so that equal arguments always state the same problem
 
 
 class FactorisationProblem(GradientProblem):
-    """Ratings and what explains them; make one with `hogshare.problems.factorisation`.
+    """A factorisation of ratings; make one with `hogshare.problems.factorisation`.
 
     Attributes
     ----------
-    ratings : Ratings
-        What kernels read.
+    ratings : RatingArrays
+        The arrays that kernels read.
     width : int
         Numbers of a line of the vector: factors, and a bias.
     ends : ndarray of int64 or None
-        Where the ratings of each cell end, in the order of `in_cells`; None: there are no cells.
+        End of each cell's ratings, in the order of `in_cells`; None: there are no cells.
     """
 
     releases_interpreter: ClassVar[bool] = True
     name: ClassVar[str] = "factorisation"
-    each: Each = map  # who makes the parts of a pass over all ratings; stays in this process
+    each: Each = map  # calls a function for the parts of a pass over all ratings; not pickled
 
     def __init__(self, ratings: RatingArrays, loss: str, ends: np.ndarray | None = None) -> None:
         self.ratings = ratings
         self.loss = loss
         self.ends = ends
         self.n_rows = len(ratings.values)
-        # in a small cell the ratings of a block are of the same few lines, and their sum, of which
-        # a mini-batch is a step, is too long
+        # in a small cell all ratings of a block belong to the same few lines: a mini-batch takes
+        # their sum as one step, which is too long
         self.keeps_neighbours = self.n_rows >= MIXED_ROWS
         self.width = ratings.n_factors + ratings.biases
         self.n_users, self.n_items = len(ratings.of_users), len(ratings.of_items)
@@ -74,7 +74,7 @@ class FactorisationProblem(GradientProblem):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        # of a type with the first process's, for which the kernels are compiled
+        # read-only as in the first process: kernels are compiled for that type
         arrays: dict[str, Any] = {
             name: frozen(one)
             for name, one in self.ratings._asdict().items()
@@ -85,7 +85,7 @@ class FactorisationProblem(GradientProblem):
 
     @property
     def cells(self) -> CompiledPass | None:  # type: ignore[override]
-        """The pass by cells: the ratings of a group of users by a group of items."""
+        """The pass by cells: each has the ratings of a group of items by a group of users."""
         if self.ends is None:
             return None
         return CompiledPass(quanta.factors_quantum, self.ratings, self.ends)
@@ -102,7 +102,7 @@ class FactorisationProblem(GradientProblem):
     def gradient(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """The sum over some ratings, and the lines that it has touched."""
+        """Sum the gradients of some ratings; return the loss and the places that were written."""
         loss = float(factors.gradient(w, self.ratings, rows, out))
         users = np.unique(self.ratings.users[rows]).astype(np.int64)
         items = np.unique(self.ratings.items[rows]).astype(np.int64) + self.n_users
@@ -110,7 +110,7 @@ class FactorisationProblem(GradientProblem):
         return loss, (lines * self.width + np.arange(self.width)).ravel()
 
     def objective(self, params: np.ndarray) -> float:
-        """Mean loss and penalty: what is minimised over the number of ratings."""
+        """Return the mean loss plus the penalty over the number of ratings."""
         w = self._feasible(np.ascontiguousarray(params, dtype=self.dtype))
         (of_losses,) = self.totals(np.array([self._sum_of_losses(w)]))
         loss = float(of_losses[0])
@@ -125,13 +125,13 @@ class FactorisationProblem(GradientProblem):
 
     @property
     def _slices(self) -> list[tuple[int, int]]:
-        """Parts of the ratings: as many whoever makes the pass, so that a sum has the same bits."""
+        """Parts of the ratings, as many for any number of threads, so sums have the same bits."""
         return slices(self.n_rows)
 
     def among(self, whole: Whole) -> GradientProblem:
-        """As `GradientProblem.among`: mean, counts and biases are of the ratings of all parts.
+        """As `GradientProblem.among`, with mean, counts and biases of the ratings of all parts.
 
-        The same users and items are numbered on all parts.
+        All parts must number the same users and items.
         """
         own = self._copy_among(whole)
         (mean,) = own.totals(np.array([self.n_rows * self.ratings.mean]))
@@ -145,25 +145,25 @@ class FactorisationProblem(GradientProblem):
 
     @once
     def _counts(self) -> np.ndarray:
-        """Ratings of each line."""
+        """Number of ratings of each line."""
         of_users = np.bincount(self.ratings.users, minlength=self.n_users)
         of_items = np.bincount(self.ratings.items, minlength=self.n_items)
         return self.totals(np.concatenate([of_users, of_items]))[0]
 
     @once
     def _weighed(self) -> np.ndarray:
-        """What a line's penalty counts, summed over its ratings."""
+        """Weight of each line's penalty, summed over its ratings."""
         return self._counts * np.concatenate([self.ratings.of_users, self.ratings.of_items])
 
     @property
     def _strengths(self) -> np.ndarray:
-        """Of the penalty on each number of a line."""
+        """Strength of the penalty on each number of a line."""
         ratings = self.ratings
         alphas = [ratings.alpha] * ratings.n_factors + [ratings.bias_alpha] * ratings.biases
         return np.asarray(alphas)
 
     def _feasible(self, params: np.ndarray) -> np.ndarray:
-        """Factors that workers' changes have added up to below zero, at zero."""
+        """Set to zero the factors that the sum of workers' changes has made negative."""
         if not self.ratings.nonnegative:
             return params
         lines = params.reshape(-1, self.width).copy()
@@ -172,18 +172,18 @@ class FactorisationProblem(GradientProblem):
         return lines.reshape(-1)
 
     def view(self, model: Model) -> Params:
-        """The vector."""
+        """Return the vector, with feasible factors."""
         known = params_of(model)
         average = None if known.average is None else self._feasible(known.average)
         return Params(self._feasible(known.params), known.t, average)
 
     def split(self, params: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Biases and factors of users, then of items, as views of a vector.
+        """Return biases and factors of users, then of items, as views of a vector.
 
         Returns
         -------
         user_biases, user_factors, item_biases, item_factors : ndarray
-            Biases are zeros where the problem has none.
+            Biases are zeros if the problem has none.
         """
         k = self.ratings.n_factors
         lines = np.asarray(params).reshape(-1, self.width)
@@ -192,16 +192,17 @@ class FactorisationProblem(GradientProblem):
         return biases[:n], lines[:n, :k], biases[n:], lines[n:, :k]
 
     def start(self, seed: int = 0) -> np.ndarray:
-        """Where a run begins: biases that are fitted without factors, and small drawn factors.
+        """Return a run's default start: biases fitted without factors, and small drawn factors.
 
-        Biases are settled by turns, all items' and all users', `SWEEPS` times, each by a step of
-        Newton's: for squared error the shrunk mean of what the other side leaves unexplained.
+        All items' and all users' biases are fitted alternately, `SWEEPS` times, by one step of
+        Newton's method each: for squared error the shrunk mean of the residuals of the other kind.
 
         Parameters
         ----------
         seed : int, default=0
-            Of the factors, normal around zero, or their sizes if they are not to be negative, by
-            which products of two lines have `FIRST_SHARE` of the residuals' standard deviation.
+            Of the factors. They are normal around zero, or absolute values of such numbers if they
+            must not be negative; products of two lines have `FIRST_SHARE` of the residuals'
+            standard deviation.
         """
         lines = np.zeros((self.n_users + self.n_items, self.width), self.dtype)
         k = self.ratings.n_factors
@@ -218,9 +219,9 @@ class FactorisationProblem(GradientProblem):
         n, m = self.n_users, self.n_items
         found = np.zeros(n + m)
         for _ in range(SWEEPS):
-            for side, part in ((1, slice(n, None)), (0, slice(n))):
+            for kind, part in ((1, slice(n, None)), (0, slice(n))):
                 slopes, curvatures = np.zeros((2, n + m))
-                self._add_slopes(found, side, slopes, curvatures)
+                self._add_slopes(found, kind, slopes, curvatures)
                 slopes, curvatures = self.totals(slopes, curvatures)
                 alpha = self.ratings.bias_alpha * self._weighed[part]
                 down = slopes[part] + alpha * found[part]
@@ -231,7 +232,7 @@ class FactorisationProblem(GradientProblem):
     def _add_slopes(
         self, biases: np.ndarray, which: int, slopes: np.ndarray, curvatures: np.ndarray
     ) -> None:
-        """As `factors.bias_slopes`, of all users or of all items."""
+        """As `factors.bias_slopes`, for all users or for all items."""
         ends = frozen(np.array([self.n_rows])) if self.ends is None else self.ends
 
         def add(group: int) -> None:
@@ -241,7 +242,7 @@ class FactorisationProblem(GradientProblem):
 
     @once
     def residual(self) -> float:
-        """Standard deviation of what means and biases leave to factors; 1 of a logistic loss."""
+        """Standard deviation of the residuals of mean and biases; 1 for a logistic loss."""
         if self.loss == "logistic":
             return 1.0
         n_lines = self.n_users + self.n_items
@@ -250,16 +251,16 @@ class FactorisationProblem(GradientProblem):
             lambda part: factors.squares_left(biases, self.ratings, *part), self._slices
         )
         found = np.array(list(parts))
-        here = math.fsum(found[:, 0]), found[:, 1].max()
-        (squares, largest) = self.totals(np.array(here, np.float64))[0]
+        own = math.fsum(found[:, 0]), found[:, 1].max()
+        (squares, largest) = self.totals(np.array(own, np.float64))[0]
         size = math.sqrt(float(squares) / self.n_all)
-        least = float(np.finfo(self.dtype).eps) * float(largest)  # what is rounding
+        least = float(np.finfo(self.dtype).eps) * float(largest)  # smaller residuals are rounding
         return max(size, least) or 1.0
 
     def unexplained(self, params: np.ndarray | None = None) -> float:
-        """Size of what is left at a vector: root of the mean squared derivative of the losses.
+        """Return the residuals' size at a vector: root mean square of the losses' derivatives.
 
-        None: at biases alone. Of a logistic loss at most, whatever the vector is.
+        None: at biases alone. For a logistic loss it is an upper bound for any vector.
         """
         if self.loss == "logistic":
             return 0.5
@@ -270,44 +271,44 @@ class FactorisationProblem(GradientProblem):
         return math.sqrt(2.0 * loss / self.n_all)
 
     def noise_edge(self, params: np.ndarray | None = None) -> float:
-        """A penalty that keeps factors from explaining what is chance.
+        """Return a penalty that prevents factors from explaining chance.
 
-        The penalty takes `alpha` off every singular value of what factors are to explain. Of n
-        numbers of size s that stand at random places of a matrix the largest is about
+        The penalty subtracts `alpha` from every singular value of the matrix that factors explain.
+        For n numbers of size s at random places of a matrix the largest singular value is about
         ``s (sqrt(a) + sqrt(b))``, with a the mean number in a row and b in a column, each row and
-        column counted as often as it is met: the largest ones decide. That size is what a vector
-        leaves unexplained; None: what biases do.
+        column counted as often as it is met: the largest ones decide. The size is that of the
+        residuals at a vector; None: at biases alone.
 
         Source: Bandeira and van Handel 2016, "Sharp nonasymptotic bounds on the norm of random
-        matrices", for whose largest sums of squares the mean over entries stands here.
+        matrices", with the mean over entries in place of their largest sums of squares.
         """
         counts = self._counts
         parts = counts[: self.n_users], counts[self.n_users :]
         return self.unexplained(params) * size_of_chance(parts)
 
     def with_alpha(self, alpha: float) -> FactorisationProblem:
-        """The same ratings, with another penalty on the factors."""
+        """Return the problem with another penalty on the factors."""
         return self._with(self.ratings._replace(alpha=float(alpha)))
 
     def with_bias_pace(self, pace: float) -> FactorisationProblem:
-        """The same ratings, with biases whose steps in a pass are so many times the factors'.
+        """Return the problem with steps of biases that are `pace` times those of factors.
 
-        A factor has the unit of the root of a rating, a bias that of a rating. So a step size that
-        is right for factors has the unit of one over a rating, and one for biases has none: ratings
+        A factor has the unit of the root of a rating, a bias that of a rating. So the right step
+        size for factors has the unit of one over a rating, and that for biases has no unit: ratings
         in another unit have the same fit only if the pace has the unit of a rating, as `residual`
         has.
         """
         return self._with(self.ratings._replace(bias_pace=float(pace)))
 
     def mean_loss(self, params: np.ndarray) -> float:
-        """Mean loss of the ratings at a vector, without penalties."""
+        """Return the mean loss of the ratings at a vector, without penalties."""
         w = self._feasible(np.ascontiguousarray(params, dtype=self.dtype))
         return float(self.totals(np.array([self._sum_of_losses(w)]))[0][0]) / self.n_all
 
     def divided(self, held: np.ndarray) -> tuple[FactorisationProblem, FactorisationProblem]:
-        """Two problems: of the ratings that are not held out, and of those that are.
+        """Return two problems: of the ratings that are not held out, and of those that are.
 
-        Users, items, their order and the mean stay.
+        Users, items, their order and the mean do not change.
 
         Parameters
         ----------
@@ -316,7 +317,7 @@ class FactorisationProblem(GradientProblem):
         return self._part(~held), self._part(held)
 
     def _part(self, chosen: np.ndarray) -> FactorisationProblem:
-        """The problem of some of the ratings."""
+        """Return the problem of some of the ratings."""
         ratings = self.ratings
         users, items, values = (
             frozen(one[chosen]) for one in (ratings.users, ratings.items, ratings.values)
@@ -335,17 +336,17 @@ class FactorisationProblem(GradientProblem):
         return made
 
     def _with(self, ratings: RatingArrays) -> FactorisationProblem:
-        made = copy.copy(self)  # with what has been found of biases, in which these have no part
+        made = copy.copy(self)  # with the fitted biases, which do not depend on these settings
         made.ratings, made.each = ratings, self.each
         return made
 
     @property
     def sharpness(self) -> float:
-        """How curved a rating's loss is along its two lines, about, where factors explain it.
+        """About the curvature of a rating's loss along its two lines, once factors explain it.
 
-        Products of two lines that explain residuals of size s with k factors are of lines whose
-        squared lengths are about s sqrt(k). Biases are fitted when a run begins: long steps, which
-        factors bear, would only shake them.
+        If products of two lines explain residuals of size s with k factors, the squared lengths of
+        the lines are about s sqrt(k). Biases are already fitted when a run begins: long steps,
+        which factors tolerate, would only perturb them.
         """
         bound = losses.CURVATURE[losses.CODES[LOSSES[self.loss]]]
         lengths = self.residual * math.sqrt(self.ratings.n_factors)
@@ -353,9 +354,9 @@ class FactorisationProblem(GradientProblem):
         return 2.0 * bound * lengths
 
     def curvature(self) -> np.ndarray:
-        """Of each number: a rating's along its line, as often as the line is rated.
+        """Return each number's curvature: a rating's along its line, times the line's ratings.
 
-        Of a bias times its pace, since what counts is the curvature times the step.
+        That of a bias is multiplied by its pace, since curvature times step size is what matters.
         """
         of_line = 0.5 * self.sharpness * self._counts
         paces = np.append(
@@ -365,7 +366,7 @@ class FactorisationProblem(GradientProblem):
         return of_all.ravel() / self.n_all
 
     def facts(self) -> dict[str, Any]:
-        """What it is, as plain data, for reports."""
+        """Return a description as plain data, for reports."""
         return {
             **super().facts(),
             "users": self.n_users,
@@ -401,30 +402,30 @@ def factorisation(
         sum over ratings of loss(r, mean + b_u + c_i + p_u . q_i)
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
 
-    over the number of ratings. The penalty is a ridge: whatever the number of its ratings, a line
-    is shrunk with the same `alpha`, of which a step for one of its n ratings takes alpha / n
-    (Hogwild!, where Koren's takes alpha for each).
+    over the number of ratings. The penalty is a ridge: a line with any number of ratings is shrunk
+    by the same `alpha`, and the step for one of its n ratings takes alpha / n of it (as in
+    Hogwild!; Koren's takes alpha for each).
 
     Parameters
     ----------
     users, items : array-like of int of shape (n_ratings,)
-        Who has rated what, counted from 0.
+        User and item of each rating, counted from 0.
     ratings : array-like of shape (n_ratings,)
-        How. A pair that is there twice is two ratings, of which the loss is taken of each.
+        The ratings. A pair that occurs twice counts as two ratings, each with its loss.
     shape : (int, int) or None, default=None
-        How many users and items there are; None: as far as the numbers go.
+        Numbers of users and items; None: the largest numbers that occur, plus one.
     n_factors : int, default=8
         Numbers of p_u and of q_i; 0: biases alone.
     biases : bool, default=True
-        Whether there are a mean (of all ratings, which stays), b and c. Otherwise the prediction
-        is p_u . q_i.
+        Whether there are a mean (of all ratings, which is not fitted), b and c. Otherwise the
+        prediction is p_u . q_i.
     loss : {"squared_error", "logistic"}, default="squared_error"
         ``(r - z)^2 / 2``, or ``log(1 + exp(z)) - r z`` for ratings from 0 to 1.
     alpha, bias_alpha : float, default=1.0
         Strengths of the penalties on factors and biases. Below ``problem.noise_edge()`` factors
         explain chance, too.
     nonnegative : bool, default=False
-        Whether the factors (not the biases) are to be at least 0.
+        Whether the factors (not the biases) must be at least 0.
     dtype : dtype, default=float32
         Of the vector: float32 or float64.
 
@@ -432,22 +433,22 @@ def factorisation(
     -------
     FactorisationProblem
         ``report.model.params`` is a vector with a line for each user, then for each item: the
-        factors, and last the bias. ``problem.split(params)`` takes it apart.
+        factors, and last the bias. ``problem.split(params)`` returns its parts.
 
     Raises
     ------
     TypeError, ValueError
-        If there are no ratings, some lie outside of the matrix, are NaN or infinite or, for the
+        If there are no ratings, some are outside the matrix, are NaN or infinite or, for the
         logistic loss, not between 0 and 1, or an argument is out of its range.
 
     Notes
     -----
-    Steps are taken rating by rating, in a compiled pass (`GradientProblem.advance`), with plain
-    `SGD()`; with mini-batches or a rule of one's own by gradients of blocks. On one vector without
-    locks (``Shared(exchange=None)``) this is Hogwild!'s own application. The ratings are copied, in
-    tiles of a few users and a few items: two workers seldom meet on a line, and the lines of a
-    block fit into the caches. A shuffled epoch draws the order of blocks, and of the ratings in
-    each. Factors are drawn; ``start=problem.start(seed)`` draws others.
+    With plain `SGD()` steps are taken rating by rating, in a compiled pass
+    (`GradientProblem.advance`); with mini-batches or a rule of your own, by gradients of blocks. On
+    one vector without locks (``Shared(exchange=None)``) this is Hogwild!'s own application. The
+    ratings are copied, in tiles of a few users and a few items: two workers seldom write the same
+    line, and the lines of a block fit into the caches. A shuffled epoch draws the order of blocks,
+    and of the ratings in each. Factors are drawn; ``start=problem.start(seed)`` draws others.
 
     Examples
     --------
@@ -477,7 +478,7 @@ def factorisation(
 
 
 class FactorisationForm(NamedTuple):
-    """What explains ratings; as of `factorisation`."""
+    """The form of a factorisation; its fields are arguments of `factorisation`."""
 
     n_factors: int
     biases: bool
@@ -488,7 +489,7 @@ class FactorisationForm(NamedTuple):
 
 
 def checked_form(form: FactorisationForm, dtype: Any) -> FactorisationForm:
-    """A form as plain numbers, and refused if it or the vector's type is none.
+    """Return a form as plain numbers; refuse an invalid form or type of the vector.
 
     Raises
     ------
@@ -516,13 +517,13 @@ def build(
     seed: int = CELLS_SEED,
     each: Each = map,
 ) -> FactorisationProblem:
-    """The problem of ratings that have been checked.
+    """Make the problem of ratings that have been checked.
 
-    counts : ratings of each user and of each item, by which a line's penalty is shared out: more
-        than are given where these are not the first
+    counts : numbers of ratings of each user and of each item, among which a line's penalty is
+        divided: larger than those of `users` and `items` if earlier ratings count too
     mean : of the predictions
     seed : of the order of the ratings
-    each : as of `FactorisationProblem`
+    each : see `FactorisationProblem`
     """
     n_lines = sum(map(len, counts))
     memory.require(
@@ -554,18 +555,18 @@ def build(
 
 
 def size_of_chance(counts: Sequence[np.ndarray]) -> float:
-    """How large chance is that stands where users and items meet, in its own standard deviation.
+    """Return the largest singular value of noise at the rated places, for noise of size 1.
 
     See `FactorisationProblem.noise_edge`.
 
-    counts : ratings of each user and of each item
+    counts : numbers of ratings of each user and of each item
     """
     n = max(1, int(counts[0].sum()))
     return sum(math.sqrt(float(np.square(part).sum()) / n) for part in counts)
 
 
 def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndarray:
-    """Ratings as float64, of a size that a vector of some type and sums of squares can have."""
+    """Return ratings as float64; refuse sizes for which a vector or sums of squares overflow."""
     require_unmasked("ratings", ratings)
     try:
         values = np.asarray(ratings, dtype=np.float64)
@@ -578,30 +579,30 @@ def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndar
     if not np.isfinite(values).all():
         first = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(
-            f"ratings holds NaN or infinity, first at place {first}: leave such ratings out."
+            f"ratings contains NaN or infinity, first at place {first}: leave such ratings out."
         )
     most = min(float(np.finfo(dtype).max), LARGEST)
     if np.abs(values).max() > most:
         first = int(np.argmax(np.abs(values) > most))
         raise ValueError(
             f"ratings go up to {np.abs(values).max():g}, first at place {first} above {most:.3g}, "
-            f"the most that a fit in {np.dtype(dtype)} can have: divide all of them by a number."
+            f"the largest that a fit in {np.dtype(dtype)} allows: divide all of them by a number."
         )
     least = max(float(np.finfo(dtype).tiny), 1.0 / LARGEST)
-    # of probabilities, which are counted from 1, one as small as this is 0
+    # a probability as small as this counts as 0
     vanishing = (np.abs(values) < least) & (values != 0.0) & (loss != "logistic")
     if vanishing.any():
         first = int(np.argmax(vanishing))
         raise ValueError(
             f"ratings go down to {values[first]:g}, first at place {first} nearer to 0 than "
-            f"{least:.3g}, the least that a fit in {np.dtype(dtype)} can have besides 0: multiply "
+            f"{least:.3g}, the smallest that a fit in {np.dtype(dtype)} allows except 0: multiply "
             "all of them by a number."
         )
     if loss == "logistic" and (values.min() < 0.0 or values.max() > 1.0):
         raise ValueError(
             "loss='logistic' takes ratings from 0 (no) to 1 (yes), and these go from "
             f"{values.min():g} to {values.max():g}: give counts as 1 where they are above 0, or "
-            "take loss='squared_error'."
+            "use loss='squared_error'."
         )
     return values
 
@@ -609,14 +610,14 @@ def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndar
 def checked_lines(
     users: Any, items: Any, n_ratings: int, shape: tuple[int, int] | None
 ) -> list[tuple[np.ndarray, int]]:
-    """Each rating's user and item, and how many there are of either."""
+    """Check each rating's user and item; return them with the numbers of users and items."""
     if shape is not None:
         if len(ranges.several(shape=shape)) != 2:
             raise ValueError(f"shape must be the numbers of users and of items; got {shape!r}.")
         for n in shape:
             ranges.whole(1, shape=n)
     found = []
-    for side, (name, given) in enumerate((("users", users), ("items", items))):
+    for kind, (name, given) in enumerate((("users", users), ("items", items))):
         line = np.asarray(given)
         if line.shape != (n_ratings,):
             raise ValueError(
@@ -628,7 +629,7 @@ def checked_lines(
                 f"{name} must be whole numbers from 0 on; got {line.dtype}. "
                 "hogshare.MatrixFactorization takes ids of any kind."
             )
-        n = int(line.max()) + 1 if shape is None else int(shape[side])
+        n = int(line.max()) + 1 if shape is None else int(shape[kind])
         if int(line.min()) < 0 or int(line.max()) >= n:
             raise ValueError(
                 f"{name} go from {line.min()} to {line.max()}, outside of a matrix with {n} "
@@ -641,7 +642,7 @@ def checked_lines(
 
 
 def mean_of(values: np.ndarray, loss: str) -> float:
-    """What biases are counted from: the mean; of a logistic loss the logit of a mean inside."""
+    """Return the origin of biases: the mean, or for a logistic loss its logit, made finite."""
     mean = float(values.mean())
     if loss == "squared_error":
         return mean
@@ -658,26 +659,26 @@ def in_cells(
     seed: int,
     each: Each = map,
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-    """Ratings in an order in which neighbours are of a few users and a few items: cell by cell.
+    """Order ratings cell by cell, so that neighbours belong to few users and few items.
 
     Users and items are cut into groups with about as many ratings each, of lines drawn at random. A
-    pair of groups is a cell; cells follow each other along diagonals, so that those that are near
+    pair of groups is a cell. Cells follow each other along diagonals, so that neighbouring cells
     have no line in common (`hogshare.kernels.schedule.grid_quanta`). Within a cell ratings are in a
     random order.
 
     Parameters
     ----------
-    each : as of `FactorisationProblem`
-        Who makes the passes; the order is the same.
+    each : callable
+        See `FactorisationProblem`; the order does not depend on it.
 
     Returns
     -------
-    users, items, values : ndarrays of uint32, uint32 and as they were
+    users, items, values : ndarrays of uint32, uint32 and the type of `values`
     ends : ndarray of int64
-        Where each cell ends.
+        End of each cell.
     """
     n, rng = len(values), np.random.default_rng(seed)
-    # as many as two workers take by turns: then each has the same users in all cells
+    # an even number: two workers that take cells alternately then each have the same users in all
     n_groups = 2 * int(math.sqrt(n / CELL_RATINGS) / 2.0)
     n_groups = max(FEWEST_GROUPS, min(MOST_GROUPS, n_groups))
     groups = tuple(groups_of(count, n_groups, rng) for count in counts)
@@ -710,9 +711,9 @@ def in_cells(
 
 
 def groups_of(counts: np.ndarray, n_groups: int, rng: np.random.Generator) -> np.ndarray:
-    """A group for each line, drawn so that all have about as many ratings.
+    """Draw a group for each line, so that all groups have about as many ratings.
 
-    counts : ratings of each line
+    counts : number of ratings of each line
     """
     drawn = rng.permutation(len(counts))
     before = np.cumsum(counts[drawn])
@@ -722,5 +723,5 @@ def groups_of(counts: np.ndarray, n_groups: int, rng: np.random.Generator) -> np
 
 
 def slices(n: int) -> list[tuple[int, int]]:
-    """Parts of `n` ratings, which may be made at the same time: where each begins and ends."""
+    """Return begin and end of parts of `n` ratings, for passes that run in parallel."""
     return [(n * k // SLICES, n * (k + 1) // SLICES) for k in range(SLICES)]

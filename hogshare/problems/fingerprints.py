@@ -1,4 +1,4 @@
-"""A few digits that tell arrays from others, on any machine."""
+"""Digests of a few digits that distinguish arrays, the same on any machine."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from hogshare.kernels.rows.sums import sum_by_place
 from hogshare.system.interrupts import errstate
 
-DIGITS = "by place"  # how they are made: others cannot be compared with these
-AT_ONCE = 1 << 26  # words of one call, between two of which Ctrl-C comes through
+DIGITS = "by place"  # name of the method: digits of different methods cannot be compared
+AT_ONCE = 1 << 26  # words of one call; Ctrl-C is handled between two calls
 
 
 def digits(*arrays: np.ndarray) -> str:
-    """Digits in which every bit counts, and its place, in a pass over the memory."""
+    """Return digits that depend on every bit and its place, by one pass over the memory."""
     return digits_of((np.shape(array), sum_of(array)) for array in arrays)
 
 
 def sum_of(array: np.ndarray, first: int = 0) -> int:
-    """What an array adds to the sum of one of which it is the part from a number on."""
+    """Return the sum of an array, or the summand of a part that begins at number `first`."""
     array = np.ascontiguousarray(array)
     words = array.reshape(-1).view(f"u{array.itemsize}")
     if words.itemsize < 4:
@@ -33,7 +33,7 @@ def sum_of(array: np.ndarray, first: int = 0) -> int:
 
 
 def digits_of(sums: Iterable[tuple[tuple[int, ...], int]]) -> str:
-    """The digits of arrays of which one knows the shapes and the sums."""
+    """Return the digits of arrays from their shapes and sums."""
     digest = hashlib.blake2b(digest_size=8)
     for shape, total in sums:
         digest.update(f"{shape} {total};".encode())

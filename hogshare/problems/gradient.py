@@ -1,9 +1,9 @@
 """Problems whose gradient is computed by a function, a block of rows at a time.
 
-The engine knows the rows of a linear problem and steps through them in a kernel. Of any other
-problem it knows how many rows there are, and asks for the gradient of some of them. Such a problem
-derives from `GradientProblem`, which needs three things of it: `n_rows`, `n_params` and `gradient`.
-All else has a default.
+The engine knows the rows of a linear problem and steps through them in a kernel. For any other
+problem it knows only the number of rows, and requests the gradient of some of them. Such a problem
+derives from `GradientProblem` and must define `n_rows`, `n_params` and `gradient`; everything else
+has a default.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from hogshare.problems.shard import Shard
 from hogshare.system import ranges
 from hogshare.system.lazy_attribute import once
 
-SAMPLE_ROWS = 64  # that a gradient is tried with
-SAMPLE_STEPS = 1024  # the same of a pass, whose rows take less time than its call
-LONG_SECONDS = 1.0  # of a call, which is not made again to time it
-PASS_ROWS = 1024  # whose gradients are summed in one call of a pass over all rows
-NOBODY = -1  # a number of a worker
-GUARD = 8  # numbers on either side of `out` that nobody may write
+SAMPLE_ROWS = 64  # rows with which a gradient is tried
+SAMPLE_STEPS = 1024  # the same for a pass, whose call takes longer than its rows
+LONG_SECONDS = 1.0  # a longer call is not repeated to time it
+PASS_ROWS = 1024  # rows whose gradients are summed in one call of a pass over all rows
+NOBODY = -1  # in place of a worker's number: not a worker
+GUARD = 8  # numbers before and after `out` that must not be written
 
 
 class BlockClaim(NamedTuple):
-    """Which block a worker has claimed: what random numbers of a gradient are keyed by.
+    """The block that a worker has claimed; the key of a gradient's random numbers.
 
     Attributes
     ----------
     epoch, block : int
         Of the run, and of the epoch.
     site : int
-        The first worker of those that share this memory, among all: blocks are counted by site.
+        Number of the first worker that shares this memory: blocks are counted by site.
     rows_before : int
-        Rows that are visited before the block's, in the run's order.
+        Number of rows before the block in the run's order.
     n_workers : int
         Workers of the run, on all sites.
     """
@@ -57,15 +57,15 @@ class BlockClaim(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """What a process's rows are a part of.
+    """All rows, of which a process's rows are a part.
 
     Attributes
     ----------
     n_rows : int
         Of all parts.
     add : callable
-        ``add(numbers)`` is the sum of the vectors that all holders of a part call it with, the same
-        bits for each; every one has to.
+        ``add(numbers)`` returns the sum of the vectors of all processes, with the same bits in
+        each; every process that has a part must call it.
     """
 
     n_rows: int
@@ -80,9 +80,9 @@ class CompiledPass(NamedTuple):
     quantum : kernel
         Made by `hogshare.kernels.schedule.quanta.quantum_of`, with cells.
     data : NamedTuple
-        What it reads, as the kernel has it.
+        The data that it reads.
     ends : ndarray of int64
-        Where the rows of each cell end, which stand together.
+        End of each cell's rows, which are contiguous.
     """
 
     quantum: Any
@@ -91,16 +91,16 @@ class CompiledPass(NamedTuple):
 
 
 class GradientError(RuntimeError):
-    """A gradient of the user's has raised, answered what is no loss, or is not a number."""
+    """A user's gradient has raised, has returned no valid loss, or is not finite."""
 
 
 class GradientProblem:
-    """What is minimised: ``f(w) = sum over the rows of f_r(w) / n_rows``, by gradients of rows.
+    """A problem ``f(w) = sum over the rows of f_r(w) / n_rows``, by gradients of rows.
 
     To state a problem, derive from this class, set `n_rows` and `n_params`, and write `gradient`.
-    Workers call it at the same time: from several threads, or each in a process of its own, to
-    which the instance travels with the code of its class. Large arrays among its attributes are
-    there once, in shared memory, and must not be written.
+    Workers call it at the same time: from several threads, or each in its own process, which
+    receives the instance with the code of its class. Large arrays among its attributes exist once,
+    in shared memory, and must not be written.
 
     Attributes
     ----------
@@ -133,61 +133,61 @@ class GradientProblem:
     n_params: int
     dtype: np.dtype = np.dtype(np.float64)
 
-    # what the engine asks of every problem, and what is so of these
+    # attributes that the engine reads from every problem, with their values for these problems
     has_rows: ClassVar[bool] = False
     n_columns: ClassVar[int] = 1
     is_sparse: ClassVar[bool] = False
     is_regression: ClassVar[bool] = True
     divisors: ClassVar[None] = None
 
-    # the step size where none is given; and whether no other may be, nor another rule's step,
-    # because a step is all that `gradient` says
+    # the default step size; and whether `gradient` returns complete steps, so that another step
+    # size, or another rule's step, is refused
     eta0: ClassVar[float] = 0.01
     has_steps: ClassVar[bool] = False
-    # whether its rows stand in an order that is to be kept within a block: a shuffled epoch then
-    # reads the blocks, and the rows of each, in a new order, and mixes no two
+    # whether blocks of neighbouring rows must not be mixed: a shuffled epoch then draws the order
+    # of the blocks, and of the rows in each
     keeps_neighbours: bool = False
-    # whether what workers call gives the mean of the rows' gradients, by which a step then is, in
-    # place of their sum; who evaluates gets sums in any case
+    # whether workers' gradients are the mean over the rows, by which a step then is, not the sum;
+    # evaluations always receive sums
     by_mean: bool = False
-    # whether the gradient of some rows is put together from those of any parts of them; not where
-    # rows see each other, as in a batch normalisation that is trained
+    # whether the gradient of some rows is the sum of those of any parts of them; not if rows depend
+    # on each other, as in a batch normalisation in training
     is_separable: bool = True
-    # whether `trainer` makes what takes the steps of many mini-batches in a call
+    # whether `trainer` returns an object that takes the steps of many mini-batches in a call
     trains: bool = False
-    # the pass of rows that stand in cells; None where they do not
+    # the pass over rows that are ordered by cells; None if they are not
     cells: CompiledPass | None = None
-    # what this is a part of, if other processes have more of its rows
+    # the whole of which this is a part, if other processes have more rows
     _whole: Whole | None = None
-    # whether it writes all of `out` and nothing else, and its value is no number where one of those
-    # is none, so that nobody has to look
+    # whether `gradient` writes all of `out` and nothing else, and its value is not finite if a
+    # number of `out` is not, so that no check is needed
     overwrites: ClassVar[bool] = False
 
     def gradient(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> float | tuple[float, np.ndarray]:
-        """Add the gradients of some rows up.
+        """Add the gradients of some rows to `out`.
 
         Parameters
         ----------
         w : ndarray of shape (n_params,)
-            Where; it must not be written. On one vector without locks others may write it
-            meanwhile.
+            The point; it must not be written. On one vector without locks other workers may write
+            it meanwhile.
         rows : ndarray of int64
-            Which rows, each once.
+            Numbers of the rows, each once.
         out : ndarray of shape (n_params,)
             Zeros, to which the sum over the rows is added.
 
         Returns
         -------
         float, or (float, ndarray of int)
-            The sum of the rows' losses; and, where few numbers of `out` have been written, the
-            places of those, each once.
+            The sum of the rows' losses; and, if only a few numbers of `out` have been written,
+            their places, each once.
         """
         raise NotImplementedError
 
     def objective(self, params: np.ndarray) -> float:
-        """What is minimised, at a vector; by default the mean of the losses that `gradient` sums.
+        """Return the objective at a vector; by default the mean of the losses of `gradient`.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class GradientProblem:
         return self.evaluate(params)[0]
 
     def start(self) -> np.ndarray:
-        """Where a run begins that is given no start; by default zeros.
+        """Return a run's default start; zeros unless overridden.
 
         Returns
         -------
@@ -209,10 +209,10 @@ class GradientProblem:
         return np.zeros(self.n_params, self.dtype)
 
     def curvature(self) -> float | np.ndarray:
-        """How curved the objective is along each number of the vector, at most.
+        """Return an upper bound of the objective's curvature along each number of the vector.
 
-        Where workers have copies of their own, an exchange weighs their changes by it: 0, the
-        default, adds them, as asynchronous algorithms are published; infinity averages them.
+        If workers have private copies, an exchange weighs their changes by it: 0, the default,
+        adds them, as in published asynchronous algorithms; infinity averages them.
 
         Returns
         -------
@@ -221,41 +221,41 @@ class GradientProblem:
         return 0.0
 
     def share_of(self, rows: np.ndarray, batch: np.ndarray) -> float:
-        """Which share of a mini-batch's weight some of its rows have; by default of its rows."""
+        """Return the share of some rows in a mini-batch's weight; by default by their number."""
         return len(rows) / len(batch)
 
     def for_worker(self, me: int) -> Callable[..., Any]:
-        """What a worker calls: `gradient`, unless workers have something of their own.
+        """Return a worker's function: `gradient`, unless each worker needs its own.
 
         Parameters
         ----------
         me : int
-            Its number; `NOBODY` for who evaluates the objective beside a run.
+            The worker's number; `NOBODY` for an evaluation of the objective.
 
         Returns
         -------
         callable
-            As `gradient`. If it has a method ``begin``, a worker calls that with the `BlockClaim`
-            of each block before the block's rows are asked for: random numbers that are keyed by
-            the claim are the same whoever works.
+            Like `gradient`. If it has a method ``begin``, a worker calls that with the `BlockClaim`
+            of each block before it requests the block's gradients: random numbers that are keyed by
+            the claim do not depend on the worker.
         """
         return self.gradient
 
     def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
-        """Take a step for each of some rows, one after the other, in place: optional.
+        """Take a step for each of some rows, one after another, in place: optional.
 
-        Where a row touches few numbers of the vector, a gradient of many rows at one place is a
-        worse step than a step of each, and most of what a call of it costs is not its rows. A
-        problem that has this is stepped by it, wherever the steps are those of plain `SGD()`; with
-        mini-batches, averages or another rule by its `gradient`.
+        If a row touches few numbers of the vector, one step by the gradient of many rows is worse
+        than a step for each row, and most of the cost of a call is not for its rows. A problem that
+        defines this method is stepped by it if the steps are those of plain `SGD()`; with
+        mini-batches, averages or another rule its `gradient` is used.
 
         Parameters
         ----------
         w : ndarray of shape (n_params,)
-            Where, and what is changed: for each row ``w -= eta * (the gradient of f_r at w)``. On
-            one vector without locks others write it meanwhile.
+            The point, changed in place: for each row ``w -= eta * (the gradient of f_r at w)``. On
+            one vector without locks other workers write it meanwhile.
         rows : ndarray of int64
-            Which rows, in which order; it must not be written.
+            Numbers of the rows, in order; it must not be written.
         eta : float
             Step size.
 
@@ -267,7 +267,7 @@ class GradientProblem:
         raise NotImplementedError
 
     def advance_for_worker(self, me: int) -> Callable[..., Any]:
-        """What a worker calls for `advance`; see `for_worker`."""
+        """Return a worker's function for `advance`; see `for_worker`."""
         return self.advance
 
     @property
@@ -276,7 +276,7 @@ class GradientProblem:
         return type(self).advance is not GradientProblem.advance
 
     def for_process(self) -> GradientProblem:
-        """What goes to another process: without an objective, which workers do not ask for."""
+        """Return a copy for another process, without an objective, which workers do not need."""
         sent = copy.copy(self)
         for name in ("objective", "_objective"):
             if name in vars(sent):
@@ -285,30 +285,30 @@ class GradientProblem:
 
     @property
     def releases_interpreter(self) -> bool:
-        """Whether `gradient` lets other threads run meanwhile, so that threads need no processes.
+        """Whether `gradient` releases the interpreter, so that threads suffice for workers.
 
-        By default what a function compiled by Numba says of itself.
+        By default the ``nogil`` option of a function compiled by Numba.
         """
         options = getattr(self.gradient, "targetoptions", None)
         return isinstance(options, Mapping) and bool(options.get("nogil"))
 
     @property
     def name(self) -> str:
-        """What it is called in reports and errors."""
+        """Name of the problem in reports and errors."""
         return type(self).__qualname__
 
     def seconds_of_a_row(self, start: np.ndarray) -> float:
-        """Try the gradient with a few rows at a start: does it work, and how long does it take?
+        """Try the gradient with a few rows at a start, and return the seconds that a row takes.
 
-        Or the pass over more of them, where there is one, with a step size of zero.
-        Of two calls the second counts: the first may compile.
+        If the problem has a pass, try that with more rows and a step size of zero. Of two calls the
+        second counts: the first may compile.
 
         Raises
         ------
         GradientError
         """
         if not JIT_DISABLED:
-            load_registries()  # or a function of the user's would: it may be interrupted
+            load_registries()  # or the user's function would, which may be interrupted
         w = sealed(np.asarray(start, dtype=self.dtype))
         rows = sealed(np.arange(min(self.n_rows, SAMPLE_STEPS if self.has_pass else SAMPLE_ROWS)))
         call = _one_pass(self, w) if self.has_pass else functools.partial(GradientCaller(self), w)
@@ -323,13 +323,13 @@ class GradientProblem:
 
     @once
     def row_seconds(self) -> float:
-        """Seconds of a row's part of a step, as `seconds_of_a_row` finds it at the start."""
+        """Seconds of a row's part of a step, as `seconds_of_a_row` measures it at the start."""
         return self.seconds_of_a_row(self.start())
 
     # -- passes over all rows --------------------------------------------------------------------
 
     def evaluate(self, params: np.ndarray) -> tuple[float, np.ndarray]:
-        """Mean loss and its gradient over all rows.
+        """Return the mean loss and its gradient over all rows.
 
         Returns
         -------
@@ -339,8 +339,8 @@ class GradientProblem:
         loss, total = 0.0, np.zeros(self.n_params)
         params = sealed(np.asarray(params, dtype=self.dtype))
         for rows in self._parts():
-            here, places = call(params, rows)
-            loss += here
+            of_part, places = call(params, rows)
+            loss += of_part
             call.add_to(total, places)
         of_losses, total = self.totals(np.array([loss]), total)
         return float(of_losses[0]) / self.n_all, total / self.n_all
@@ -353,19 +353,19 @@ class GradientProblem:
 
     @property
     def n_all(self) -> int:
-        """Number of rows that the objective is a mean over: of a part of the rows, all of them."""
+        """Number of rows over which the objective is a mean: all rows, also for a part of them."""
         return self.n_rows if self._whole is None else self._whole.n_rows
 
     def totals(self, *numbers: np.ndarray) -> list[np.ndarray]:
-        """The sums of arrays over all who have a part of the rows: the arrays, if one has all."""
+        """Sum arrays over all parts of the rows; if there is one part, return them."""
         if self._whole is None:
             return list(numbers)
         return added_up(self._whole.add, numbers)
 
     def among(self, whole: Whole) -> GradientProblem:
-        """The same, as a part of a problem whose other rows other processes have.
+        """Return this problem as a part of one whose other rows other processes have.
 
-        An `objective` of one's own is taken as a mean over rows, and a penalty.
+        An overridden `objective` must be a mean over rows plus a penalty.
         """
         own = self._copy_among(whole)
         if type(self).objective is not GradientProblem.objective:
@@ -381,11 +381,11 @@ class GradientProblem:
         own = copy.copy(self)
         for name in list(vars(own)):
             if isinstance(getattr(type(own), name, None), once):
-                del vars(own)[name]  # it may be of these rows alone
+                del vars(own)[name]  # a cached value may depend on these rows alone
         own._whole = whole
         return own
 
-    # -- what the engine asks of every problem ---------------------------------------------------
+    # -- methods that the engine calls on every problem ------------------------------------------
 
     @property
     def n_features(self) -> int:
@@ -405,7 +405,7 @@ class GradientProblem:
         return RowArrays(nothing, *no_places, 1, nothing, nothing)
 
     def check(self) -> None:
-        """Refuse an instance that lacks something.
+        """Refuse an instance that lacks a required attribute or method.
 
         Raises
         ------
@@ -421,7 +421,7 @@ class GradientProblem:
             raise ValueError(f"{self.name}: dtype must be float32 or float64; got {self.dtype!r}.")
 
     def facts(self) -> dict[str, Any]:
-        """What it is, as plain data, for reports."""
+        """Return a description as plain data, for reports."""
         return {
             "gradient": self.name,
             "rows": self.n_all,
@@ -430,40 +430,40 @@ class GradientProblem:
         }
 
     def identity(self) -> dict[str, Any]:
-        """What it is, for checkpoints: two problems with the same are one.
+        """Return the problem's identity for checkpoints: equal problems have equal ones.
 
-        A function cannot be compared: what it answers for a few rows is, to six digits.
+        A function cannot be compared; its result for a few rows can, to six digits.
         """
         call = GradientCaller(self)
         rows = np.arange(min(self.n_rows, SAMPLE_ROWS))
         loss, _ = call(sealed(np.asarray(self.start(), dtype=self.dtype)), rows)
         (found,) = self.totals(np.array([loss, np.abs(call.out).sum()], np.float64))
-        told = f"{found[0]:.6g}, {found[1]:.6g}"
-        return {**self.facts(), "first loss and gradient": told}
+        result = f"{found[0]:.6g}, {found[1]:.6g}"
+        return {**self.facts(), "first loss and gradient": result}
 
     def shard(self) -> Shard | None:
-        """Its rows, as a part of more of them, where several processes have parts (MPI's ranks).
+        """Return the rows as a shard, if several processes have parts of them (MPI's ranks).
 
-        By default None: what rows are is its own business.
+        By default None: the engine does not know where a problem stores its rows.
         """
         return None
 
     def united(
         self, facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
     ) -> GradientProblem:
-        """The problem of all rows of which this one's are a part; goes with `shard`.
+        """Return the problem of the rows of all shards; the counterpart of `shard`.
 
         Parameters
         ----------
         facts : sequence of dict
             Of all shards, in order.
         arrays : dict of str to ndarray
-            Theirs, end to end, read-only.
+            Arrays of all shards, end to end, read-only.
         """
         raise NotImplementedError
 
     def start_model(self, start: Any) -> Model:
-        """A start, as the engine has models.
+        """Return a start as a model of the engine.
 
         Parameters
         ----------
@@ -486,14 +486,14 @@ class GradientProblem:
         for vector in vectors:
             if vector is not None and np.shape(vector) != (self.n_params,):
                 raise ValueError(
-                    f"start must have shape ({self.n_params},), one number for each of the "
-                    f"problem's; got {np.shape(vector)}."
+                    f"start must have shape ({self.n_params},), one number for each parameter of "
+                    f"the problem; got {np.shape(vector)}."
                 )
         first, average = (None if v is None else np.array(v, self.dtype) for v in vectors)
         assert first is not None
         if not all(np.isfinite(v).all() for v in (first, average) if v is not None):
             raise ValueError(
-                f"start holds NaN or infinity, or numbers too large for {np.dtype(self.dtype)}."
+                f"start contains NaN or infinity, or numbers too large for {np.dtype(self.dtype)}."
             )
         return Model(
             first[np.newaxis],
@@ -505,27 +505,27 @@ class GradientProblem:
         )
 
     def view(self, model: Model) -> Params:
-        """A model of the engine's, as users see it."""
+        """Return an engine's model in the users' form."""
         return params_of(model)
 
     def objective_at(self, model: Model | Params) -> float:
-        """Objective at a model, the engine's or as users see it."""
+        """Return the objective at a model, in the engine's or the users' form."""
         vector = model.params if isinstance(model, Params) else model.coef[0]
-        return float(self.objective(vector.copy()))  # it may write there
+        return float(self.objective(vector.copy()))  # a copy: a user's objective may write to it
 
     def model_at(self, params: np.ndarray) -> Params:
-        """The model that a vector is, as users see it."""
+        """Return a vector as a model in the users' form."""
         return Params(params)
 
     def gradient_at(self, model: Model) -> np.ndarray:
-        """Gradient at a model of the engine's: float64 of shape (n_params,)."""
+        """Return the gradient at an engine's model: float64 of shape (n_params,)."""
         return self.evaluate(model.coef[0])[1]
 
 
 class GradientCaller:
-    """Calls a problem's gradient into memory of its own, and looks at what it has answered.
+    """Calls a problem's gradient with memory of its own, and checks the result.
 
-    gradient : what is called in its place: the same, with something around it
+    gradient : the function to call instead: the same gradient in a wrapper
     """
 
     def __init__(
@@ -536,16 +536,16 @@ class GradientCaller:
         n, dtype = problem.n_params, np.dtype(problem.dtype)
         memory = np.zeros(n + 2 * GUARD, dtype)
         self.out = memory[GUARD : GUARD + n]
-        # compiled code need not look where it writes
+        # compiled code may write out of bounds without an error: these guards detect it
         self._guards = memory[:GUARD], memory[GUARD + n :]
         for guard in self._guards:
-            guard.fill(-0.0)  # by its bits another number than any that is written by adding
+            guard.fill(-0.0)  # its bits change when any number but -0.0 is added
         self._intact = self._guards[0].tobytes()
         self._form = self.out.shape, self.out.strides, dtype
-        self._written: np.ndarray | None = None  # places of the last answer; None: any
+        self._written: np.ndarray | None = None  # places of the last result; None: any
 
     def __call__(self, w: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray | None]:
-        """Sum of the rows' losses, and the places of `out` that count, or None for all."""
+        """Return the sum of the rows' losses, and the written places of `out`, or None for all."""
         out = self.out
         if self.problem.overwrites:
             return self._finite(self.gradient(w, rows, out), rows, w), None
@@ -553,8 +553,8 @@ class GradientCaller:
             out.fill(0.0)
         else:
             out[self._written] = 0.0
-        self._written = None  # until it is known: it may raise
-        given = out.view()  # of which what is called may make another array
+        self._written = None  # unknown until the call returns: it may raise
+        given = out.view()  # a view: the function may change its shape or dtype in place
         try:
             answer = self.gradient(w, rows, given)
         except Exception as error:
@@ -566,7 +566,8 @@ class GradientCaller:
             if (array.shape, array.strides, array.dtype) != self._form:
                 raise GradientError(
                     f"The gradient {self.problem.name} has changed the shape, strides or dtype of "
-                    f"its {name} in place, which others use: take a view, {name}.reshape(...)."
+                    f"its {name} in place, which other code uses: take a view, "
+                    f"{name}.reshape(...)."
                 )
         loss, places = self._parted(answer)
         if any(guard.tobytes() != self._intact for guard in self._guards):
@@ -582,18 +583,18 @@ class GradientCaller:
 
     @property
     def descends(self) -> bool:
-        """Whether what is called takes steps, too."""
+        """Whether the function also takes steps."""
         return hasattr(self.gradient, "descend")
 
     def descend(
         self, w: np.ndarray, rows: np.ndarray, moved: np.ndarray, descent: tuple[Any, ...]
     ) -> float:
-        """Have a step taken by the gradient of some rows; the sum of their losses.
+        """Have the gradient of some rows take a step; return the sum of their losses.
 
-        moved : shape (n_params,), `w`, as who may write it has it
-        descent : what the rule says of its step
+        moved : shape (n_params,), the same memory as `w`, but writable
+        descent : the rule's numbers for its step
 
-        Raises NotFinite: no step has been taken then.
+        Raises NotFinite; then no step has been taken.
         """
         loss = self.gradient.descend(w, rows, self.out, moved, descent)  # type: ignore[attr-defined]
         return self._finite(loss, rows, w)
@@ -604,9 +605,9 @@ class GradientCaller:
         return loss
 
     def part(self, w: np.ndarray, rows: np.ndarray, share: float, out: np.ndarray) -> float:
-        """As a call, of rows that are a share of a mini-batch: overwrite `out` with their part.
+        """Overwrite `out` with the part of some rows in a mini-batch's gradient; return the loss.
 
-        Parts add up to the mini-batch's gradient: the sum of its rows', or their mean.
+        The parts add up to the mini-batch's gradient: the sum over its rows, or their mean.
         """
         of_part = getattr(self.gradient, "part", None)
         if of_part is not None:
@@ -621,14 +622,14 @@ class GradientCaller:
         return loss
 
     def add_to(self, total: np.ndarray, places: np.ndarray | None) -> None:
-        """Add to a vector what the last call has left in `out`, at the places that it told of."""
+        """Add the last call's `out` to a vector, at the places that the call has written."""
         if places is None:
             total += self.out
         else:
             total[places] += self.out[places]
 
     def _parted(self, answer: Any) -> tuple[float, np.ndarray | None]:
-        if type(answer) is float:  # as most answer; what follows takes microseconds
+        if type(answer) is float:  # the usual result; the checks below take microseconds
             return answer, None
         places = None
         if isinstance(answer, tuple) and len(answer) == 2:
@@ -640,7 +641,7 @@ class GradientCaller:
             shape = f" of shape {answer.shape}" if isinstance(answer, np.ndarray) else ""
             raise GradientError(
                 f"The gradient {self.problem.name} has to return the sum of the rows' losses, a "
-                "number, or that and the places of out that it has written; it returned "
+                "number, or a pair of it and the places of out that it has written; it returned "
                 f"{type(answer).__name__}{shape}."
             )
         return float(answer), places
@@ -656,7 +657,7 @@ class GradientCaller:
         if places.size and (places.min() < 0 or places.max() >= n):
             raise GradientError(
                 f"The gradient {self.problem.name} has returned places from {places.min()} to "
-                f"{places.max()}, and there are {n} numbers, from 0 on."
+                f"{places.max()}; places of its {n} numbers go from 0 to {n - 1}."
             )
         return places
 
@@ -664,7 +665,7 @@ class GradientCaller:
         what = "a loss" if not math.isfinite(loss) else "a gradient"
         size = float(np.abs(w).max(initial=0.0))
         return (
-            f"The gradient {self.problem.name} gave {what} that is NaN or infinite, of "
+            f"The gradient {self.problem.name} gave {what} that is NaN or infinite, for "
             f"{len(rows)} rows, the first of which is row {rows[0]}, at a vector whose largest "
             f"number is {size:.3g}. If that has grown, the steps are too long: a smaller "
             "step=StepSize('constant', eta0=...) might help."
@@ -672,10 +673,10 @@ class GradientCaller:
 
 
 class Stepper:
-    """Calls a problem's pass, and looks at what it has answered.
+    """Calls a problem's pass, and checks the result.
 
-    problem : one that has a pass
-    advance : what is called in its place: the same, with something around it
+    problem : must have a pass
+    advance : the function to call instead: the same pass in a wrapper
     """
 
     def __init__(self, problem: GradientProblem, advance: Callable[..., Any] | None = None) -> None:
@@ -683,9 +684,10 @@ class Stepper:
         self.advance = advance or problem.advance_for_worker(NOBODY)
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
-        """Sum of the rows' losses, each before the step that it has taken in `w`."""
+        """Take the steps in `w`; return the sum of the rows' losses, each before its own step."""
         try:
-            loss = self.advance(w.view(), rows, eta)  # of which it may make another array
+            # a view: the function may change its shape or dtype in place
+            loss = self.advance(w.view(), rows, eta)
         except Exception as error:
             raise GradientError(
                 f"advance of {self.name} raised {type(error).__name__}: {error}{_advice(error)}"
@@ -697,31 +699,31 @@ class Stepper:
             )
         if not math.isfinite(loss):
             raise NotFinite(
-                f"advance of {self.name} gave a loss that is NaN or infinite, of {len(rows)} rows, "
-                f"the first of which is row {rows[0]}."
+                f"advance of {self.name} gave a loss that is NaN or infinite, for {len(rows)} "
+                f"rows, the first of which is row {rows[0]}: the steps may be too long."
             )
         return float(loss)
 
 
 def _one_pass(problem: GradientProblem, w: np.ndarray) -> Callable[[np.ndarray], float]:
-    """A pass that leaves a vector as it is."""
+    """Return a pass over some rows that does not change the vector."""
     step, mine = Stepper(problem), w.copy()
     return lambda rows: step(mine, rows, 0.0)
 
 
 class NotFinite(GradientError):
-    """A loss or a gradient is not finite: where the vector is still, the user's function is why."""
+    """A loss or a gradient is not finite; at a finite vector the user's function is the cause."""
 
 
 def _is_finite(vector: np.ndarray) -> bool:
-    # a product is finite only if every factor is; one that overflows is looked at again
+    # a finite product has finite factors only; if it overflows, check every number
     return math.isfinite(float(np.dot(vector, vector))) or bool(np.isfinite(vector).all())
 
 
 def _advice(error: Exception) -> str:
     if "read-only" in str(error) or "WRITEABLE" in str(error):
         return (
-            ". The vector, the rows and, in processes, the arrays that the gradient brings along "
-            "must not be written: they are others', too."
+            ". The vector, the rows and, in processes, the gradient's own arrays must not be "
+            "written: other workers share them."
         )
     return ""

@@ -1,4 +1,4 @@
-"""Arrays as kernels take them, whatever the problem is."""
+"""Arrays in the form that the kernels of all problems take."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-LINE_BYTES = 64  # of a cache, where the longest vectors begin
+LINE_BYTES = 64  # of a cache line, to which the longest vectors are aligned
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
 
 
 def line_zeros(n: int, kind: np.dtype) -> np.ndarray:
-    """Zeros that begin where a cache line does, so that no vector lies on two."""
+    """Return zeros aligned to a cache line, so that no vector crosses two lines."""
     memory = np.zeros(n + LINE_BYTES // kind.itemsize, kind)
     first = -memory.ctypes.data % LINE_BYTES // kind.itemsize
     return memory[first : first + n]
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
-    """A read-only, aligned, contiguous view (a copy only where the layout demands one).
+    """Return a read-only, aligned, contiguous view (a copy only if the layout requires it).
 
-    So there is one kernel for arrays that may be written and that may not.
+    So one compiled kernel serves writable and read-only arrays.
     """
     if not (array.flags.c_contiguous and array.flags.aligned):
         array = np.require(array, requirements=["C", "A"])
@@ -32,23 +32,23 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 def sealed(array: np.ndarray) -> np.ndarray:
-    """As `frozen`, for code of the user's: whoever has the view cannot make it writable."""
+    """As `frozen`, for user code, which cannot make the view writable."""
     array = np.require(array, requirements=["C", "A"])
-    # a view of NumPy's own may be unlocked by whoever has it; of a read-only buffer none may
+    # NumPy lets code make a view of an array writable, but not one of a read-only buffer
     return np.asarray(array.data.toreadonly())
 
 
 def n_masked(array: Any) -> int:
-    """How many values of a masked array are masked; 0 of anything else."""
+    """Return how many values of a masked array are masked; 0 for other things."""
     if not isinstance(array, np.ma.MaskedArray):
         return 0
     return int(np.count_nonzero(np.ma.getmaskarray(array)))
 
 
 def require_unmasked(name: str, array: Any) -> None:
-    """Refuse masked values: NumPy's conversions, scikit-learn's too, take what is below the mask.
+    """Refuse masked values: conversions by NumPy and scikit-learn use the values under the mask.
 
-    Raises ValueError: with how many there are.
+    Raises ValueError, with the number of masked values.
     """
     if count := n_masked(array):
         raise ValueError(
@@ -58,9 +58,9 @@ def require_unmasked(name: str, array: Any) -> None:
 
 
 def added_up(add: Callable[[np.ndarray], np.ndarray], numbers: Sequence[Any]) -> list[np.ndarray]:
-    """Arrays, each of which ``add`` has made the sum of what several processes have: in one call.
+    """Sum several arrays over several processes by one call of `add`.
 
-    add : of a float64 vector
+    add : sums a float64 vector over the processes
     """
     flat = [np.asarray(array, np.float64).reshape(-1) for array in numbers]
     ends = np.cumsum([len(array) for array in flat])
@@ -69,10 +69,10 @@ def added_up(add: Callable[[np.ndarray], np.ndarray], numbers: Sequence[Any]) ->
 
 
 def canonical(X: Any) -> Any:
-    """A sparse matrix whose entries are each stored once and in order; anything else as it is.
+    """Return a sparse matrix with each entry stored once and in order; other things unchanged.
 
-    SciPy makes it so in place, whenever it is asked for a minimum or a maximum: in arrays of the
-    caller, which may be read-only. So who is to ask that gets a copy.
+    SciPy does this in place for every minimum or maximum, in the caller's arrays, which may be
+    read-only. So code that needs these gets a copy.
     """
     if not sp.issparse(X) or getattr(X, "has_canonical_format", True):
         return X

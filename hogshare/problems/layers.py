@@ -1,7 +1,7 @@
-"""Layers of a network: what users say of each, and the table of numbers that kernels read.
+"""Layers of a network: the users' descriptions, and the table of numbers that kernels read.
 
-An image is a row of numbers in the order height, width, channels (NHWC), and so are the filters of
-a convolution: float [size, size, channels, filters].
+An image is a row of numbers in the order height, width, channels (NHWC). The filters of a
+convolution have the same order: float [size, size, channels, filters].
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hogshare.kernels.networks.tiles import TALLEST, VECTOR_BYTES, padded
 from hogshare.system import ranges
 from hogshare.system.messages import nearest
 
-STRIP_BYTES = 1 << 17  # derivatives of a dense layer that are computed at once, and stay in L2
+STRIP_BYTES = 1 << 17  # of a dense layer's derivatives that are computed at once and stay in L2
 POOLS = {"max": network_gradient.LARGEST, "average": network_gradient.MEAN}
 
 
@@ -26,7 +26,7 @@ def _store_activation(layer: Dense | Convolution) -> None:
 
 
 def activation_refused(activation: object) -> str:
-    """The sentence about an activation that there is none of."""
+    """Return the message about an unknown activation."""
     return (
         f"activation must be one of {list(dense_layers.ACTIVATIONS)}; got {activation!r}."
         f"{nearest(activation, dense_layers.ACTIVATIONS)}"
@@ -35,7 +35,7 @@ def activation_refused(activation: object) -> str:
 
 @dataclass(frozen=True)
 class Dense:
-    """Units that are each connected to everything before.
+    """Units that are each connected to all numbers before them.
 
     Parameters
     ----------
@@ -65,11 +65,11 @@ class Convolution:
     Parameters
     ----------
     filters : int
-        Channels of the image that comes out.
+        Channels of the output image.
     size : int
-        Places along a side of the window.
+        Height and width of the window.
     stride : int, default=1
-        Places from one window to the next.
+        Distance from one window to the next.
     padding : int, default=0
         Zeros beyond each border.
     activation : {"relu", "tanh", "logistic", "identity"}, default=None
@@ -88,8 +88,8 @@ class Convolution:
         ranges.store_whole(0, self, "padding")
         if self.padding >= self.size:
             raise ValueError(
-                f"padding must be less than size, {self.size}: a window would lie beyond the "
-                f"border as a whole; got {self.padding}."
+                f"padding must be less than size, {self.size}, or a window would be entirely "
+                f"beyond the border; got {self.padding}."
             )
         _store_activation(self)
 
@@ -97,7 +97,7 @@ class Convolution:
         """Append it to a network's layers."""
         height, width, channels = plan.take_image("Convolution")
         down, across = (
-            (side + 2 * self.padding - self.size) // self.stride + 1 for side in (height, width)
+            (extent + 2 * self.padding - self.size) // self.stride + 1 for extent in (height, width)
         )
         if min(down, across) < 1:
             raise ValueError(
@@ -117,14 +117,14 @@ class Convolution:
 class Pooling:
     """The largest number of each square window of an image, or their mean, channel by channel.
 
-    Windows begin as long as there is an image left, and are cut at its border, as Caffe's.
+    Every window begins within the image and is cut at its border, as in Caffe.
 
     Parameters
     ----------
     size : int
-        Places along a side of the window.
+        Height and width of the window.
     stride : int, default=None
-        Places from one window to the next; None: `size`.
+        Distance from one window to the next; None: `size`.
     kind : {"max", "average"}, default="max"
     """
 
@@ -158,9 +158,9 @@ class Pooling:
         plan.image = image
 
 
-def _windows(side: int, size: int, stride: int) -> int:
-    count = -(-(side - size) // stride) + 1
-    return min(count, -(-side // stride))  # none begins beyond the border
+def _windows(extent: int, size: int, stride: int) -> int:
+    count = -(-(extent - size) // stride) + 1
+    return min(count, -(-extent // stride))  # none begins beyond the border
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class LocalResponse:
     Parameters
     ----------
     size : int, default=3
-        Places along a side of the window; odd.
+        Height and width of the window; odd.
     alpha, beta, k : float, default=5e-5, 0.75 and 1.0
     """
 
@@ -206,10 +206,10 @@ Layer = Dense | Convolution | Pooling | LocalResponse
 class Layout:
     """A worker's memory for a network.
 
-    net : what kernels know of it
-    places : of its convolutions; None where no layer takes images
+    net : the network's layout for kernels
+    places : of its convolutions; None if no layer takes images
     n_marks : marks of a row
-    n_scratch : numbers of scratch, whatever number of rows there are
+    n_scratch : numbers of scratch, independent of the number of rows
     """
 
     net: network_gradient.NetworkLayout
@@ -222,9 +222,9 @@ class Layout:
 class LayerPlan:
     """Layers one after another, as they are added.
 
-    n_now : numbers of a row that come out of the last one
-    image : height, width and channels of those; None where they are none of an image
-    activation : of layers that name none
+    n_now : numbers of a row in the last layer's output
+    image : height, width and channels of that output; None if it is not an image
+    activation : of layers without their own
     """
 
     n_now: int
@@ -236,11 +236,11 @@ class LayerPlan:
     n_params: int = 0
 
     def take_image(self, who: str) -> tuple[int, int, int]:
-        """What the next layer takes, if that is an image."""
+        """Return the shape of the next layer's input image; refuse an input that is none."""
         if self.image is None:
             raise ValueError(
-                f"A {who} needs an image before it: give X of shape (rows, height, width, "
-                "channels), or shape=(height, width, channels), and no Dense layer before."
+                f"A {who} needs an image before it: pass X of shape (rows, height, width, "
+                "channels), or shape=(height, width, channels), and no Dense layer before it."
             )
         return self.image
 
@@ -255,8 +255,8 @@ class LayerPlan:
         """Append a layer.
 
         kind : one of the codes of `hogshare.kernels.networks.network_gradient`
-        ends : numbers of a row that go in and come out
-        coefs : shape of its coefficients, a bias for each of the last; None where it has none
+        ends : numbers of a row in its input and in its output
+        coefs : shape of its coefficients, with a bias for each of the last axis; None: it has none
         """
         n_in, n_out = ends
         first = self.n_params
@@ -271,17 +271,16 @@ class LayerPlan:
         self.n_params, self.n_now = end, n_out
 
     def table(self, in_place: bool, itemsize: int) -> np.ndarray:
-        """What kernels read, once all layers are there; but for places and scratch.
+        """Return the table for kernels, once all layers are added, without places and scratch.
 
-        in_place : whether the rows stay where they are, and lie not in a worker's memory
+        in_place : whether the rows are read where they are, not from a worker's memory
         """
         known = np.array(self.rows, np.int64)
         table = np.zeros((len(known), network_gradient.COLUMNS), np.int64)
         table[:, : known.shape[1]] = known
         kinds = known[:, network_gradient.KIND]
-        spare = np.where(
-            kinds == network_gradient.DENSE, 0, VECTOR_BYTES // itemsize
-        )  # behind an image
+        # a vector after each image, since kernels read whole vectors
+        spare = np.where(kinds == network_gradient.DENSE, 0, VECTOR_BYTES // itemsize)
         widths = [padded(int(n), itemsize) for n in known[:, network_gradient.N_OUT] + spare]
         fused = table[:-1, network_gradient.IS_FUSED]
         fused[:] = (kinds[:-1] == network_gradient.CONVOLUTION) & (
@@ -297,7 +296,7 @@ class LayerPlan:
         return table
 
     def layout(self, in_place: bool, itemsize: int) -> Layout:
-        """How a worker's memory is laid out."""
+        """Return the layout of a worker's memory."""
         table, scratch = self.table(in_place, itemsize), _Scratch(itemsize)
         n_images = sum(row[network_gradient.KIND] != network_gradient.DENSE for row in self.rows)
         places: list[np.ndarray] = []
@@ -327,7 +326,7 @@ def _before(counts: np.ndarray) -> np.ndarray:
 
 
 def _places(layer: np.ndarray, itemsize: int) -> np.ndarray:
-    """Where windows begin in an image with borders, their numbers in them, and those of a line."""
+    """Return offsets: of windows in a bordered image, of numbers in a window, and along a line."""
     _, wide, channels, down, across, filters, size, stride, padding = layer[
         network_gradient.SHAPE : network_gradient.WIDTH
     ]
@@ -339,9 +338,9 @@ def _places(layer: np.ndarray, itemsize: int) -> np.ndarray:
 
 
 class _Scratch:
-    """Regions of memory one after another, each of whole vectors and one more.
+    """Regions of memory one after another, each of whole vectors plus one.
 
-    end : of all of them, in numbers
+    end : of the last region, in numbers
     """
 
     def __init__(self, itemsize: int) -> None:
@@ -349,13 +348,13 @@ class _Scratch:
         self.end = 0
 
     def take(self, n: int) -> int:
-        """Where a region of n numbers begins."""
+        """Reserve a region of n numbers; return where it begins."""
         begin = self.end
         self.end += padded(int(n), self.itemsize) + VECTOR_BYTES // self.itemsize
         return begin
 
     def add_filters(self, layer: np.ndarray, goes_back: bool) -> None:
-        """Memory for a convolution's filters, derivatives, and filters by columns."""
+        """Reserve memory for a convolution's filters, derivatives, and filters by columns."""
         channels, filters, size = (int(layer[network_gradient.SHAPE + k]) for k in (2, 5, 6))
         n = (size * size * channels + 1) * padded(filters, self.itemsize)
         layer[network_gradient.FILTERS], layer[network_gradient.SLOPES] = self.take(n), self.take(n)
@@ -367,11 +366,11 @@ class _Scratch:
     def regions(
         self, images: np.ndarray, largest: int, dense: np.ndarray, goes_back: bool
     ) -> np.ndarray:
-        """Where everything else stands.
+        """Reserve all other regions; return where they begin.
 
         images, dense : the layers of either kind
-        largest : numbers of an image, at most
-        goes_back : whether the first dense layer's way back goes on
+        largest : numbers of the largest image
+        goes_back : whether the first dense layer passes derivatives to a layer before it
         """
         sums = bordered = line = 0
         for layer in images[
@@ -415,7 +414,7 @@ class _Scratch:
 def plan_of(
     layers: Sequence[Layer], n_features: int, image: tuple[int, int, int] | None, activation: str
 ) -> LayerPlan:
-    """Put layers one after another."""
+    """Make the plan of a sequence of layers."""
     plan = LayerPlan(n_features, image, activation)
     for layer in layers:
         if not isinstance(layer, Layer):

@@ -1,4 +1,4 @@
-"""A linear model's state: what a run starts from and what it returns."""
+"""A linear model's state: the start and the result of a run."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from hogshare.system.interrupts import errstate
 
 @dataclass(frozen=True)
 class Model:
-    """Coefficients of a linear model and the step counter that belongs to them.
+    """Coefficients of a linear model, and their step counter.
 
     Attributes
     ----------
     coef : ndarray of shape (n_columns, n_features)
-        Last iterate; one row for a binary or regression problem, one per class otherwise. A run's
-        lies in memory feature by feature, so that its transpose is contiguous.
+        Last iterate; one row for a binary or regression problem, one per class otherwise. In memory
+        the result of a run is ordered feature by feature, so its transpose is contiguous.
     intercept : ndarray of shape (n_columns,)
         Last iterate.
     t : float
         Step counter: 1 plus the number of rows visited so far.
     average_coef, average_intercept : ndarray or None
-        Mean of the iterates since averaging began, where it was asked for.
+        Mean of the iterates since averaging began, if requested.
     memory : ndarray of shape (n_rows, n_columns), mapping of str to ndarray, or None
-        What `SAGA` and `SDCA` remember: for every row of the problem the derivative of its loss
-        when it was last visited (SDCA's dual variables with their sign turned). A run that starts
-        from the model on the same rows goes on with it. Of a problem by a gradient what the rule
-        has kept with each worker, by name.
+        Memory of `SAGA` and `SDCA`: for every row of the problem the derivative of its loss at its
+        last visit (SDCA's dual variables with the opposite sign). A run that starts from the model
+        on the same rows continues with it. For a problem by a gradient the rule's state of each
+        worker, by name.
 
     Examples
     --------
@@ -50,49 +50,49 @@ class Model:
     memory: Any = None
 
     def is_finite(self, squares: float = math.inf) -> bool:
-        """Whether every number of the last iterate is finite, and of an average.
+        """Return whether all numbers of the last iterate, and of an average, are finite.
 
         squares : float, default=inf
-            The sum of the coefficients' squares, if that is known.
+            The sum of the coefficients' squares, if known.
         """
         parts = (self.coef, self.intercept, self.average_coef, self.average_intercept)
         unknown = parts[1:] if math.isfinite(squares) else parts
         return all(_is_finite(part) for part in unknown if part is not None)
 
     def is_zero(self) -> bool:
-        """Whether every number of the last iterate is zero."""
+        """Return whether every number of the last iterate is zero."""
         return not (np.asarray(self.coef).any() or np.asarray(self.intercept).any())
 
 
 @dataclass(frozen=True)
 class Handed(Model):
-    """A start that a run may write: it goes on in these arrays, and they are its model afterwards.
+    """A start that a run may write: it continues in these arrays, which become its model.
 
-    An estimator's own, of which `partial_fit` would have to copy all to change a little. As
-    `in_place` has them: of the rows' dtype, and `coef` and `average_coef` lie in memory as an
-    engine has them, feature by feature.
+    For an estimator's own model: `partial_fit` would otherwise copy all of it to change a little.
+    The arrays satisfy `in_place`: they have the rows' dtype, and `coef` and `average_coef` are
+    ordered in memory as in the engine, feature by feature.
     """
 
 
 def columns_last(coef: np.ndarray) -> np.ndarray:
-    """Coefficients of shape (n_columns, n_features) as an engine's vector; a view if it can be."""
+    """Return coefficients (n_columns, n_features) as an engine's vector; a view if possible."""
     return np.asarray(coef).T.reshape(-1)
 
 
 def as_coef(vector: np.ndarray, n_columns: int) -> np.ndarray:
-    """An engine's vector as coefficients of shape (n_columns, n_features); a view."""
+    """Return an engine's vector as a view of shape (n_columns, n_features)."""
     return vector.reshape(-1, n_columns).T
 
 
 def in_place(coef: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether a run on rows of that dtype can go on in these coefficients' memory."""
+    """Return whether a run on rows of that dtype can continue in these coefficients' memory."""
     flags = coef.T.flags
     usable = flags.c_contiguous and flags.writeable and flags.aligned
     return type(coef) is np.ndarray and coef.dtype == dtype and usable
 
 
 def sum_of_squares(part: np.ndarray) -> float:
-    """Of all numbers of a part of a model, without a copy if they are one vector in memory."""
+    """Sum the squares of a part of a model, without a copy if it is one vector in memory."""
     if type(part) is not np.ndarray or part.dtype not in FLOATS:
         return float(np.square(part, dtype=np.float64).sum())
     return float(squares(frozen(columns_last(part))))
@@ -104,7 +104,7 @@ def _is_finite(part: np.ndarray) -> bool:
 
 
 def shrunk(coef: np.ndarray, threshold: float) -> np.ndarray:
-    """Move every coefficient towards zero: from the dual rule's vector to its model."""
+    """Shrink every coefficient towards zero: this maps the dual rule's vector to its model."""
     if threshold == 0.0:
         return coef
     sizes = np.maximum(np.abs(coef) - coef.dtype.type(threshold), 0.0)

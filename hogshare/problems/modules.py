@@ -1,10 +1,9 @@
 """Modules of torch as problems: their parameters as one vector, their gradients by autograd.
 
-Who writes: a worker's replica is its own. Its parameters are views of the vector that the worker
-reads, and their gradients views of the `out` that it is given: nothing is copied. Parameters that
-several workers shared as such would be stopped by torch, which counts the writes to each. Who
-frees: replicas belong to the workers, and end with them; the first worker's stays with the problem
-until the next run, for its buffers.
+Each worker writes only its own replica. Its parameters are views of the vector that the worker
+reads, and their gradients are views of its `out`, so nothing is copied. Workers cannot share the
+parameters themselves: torch counts the writes to each, and raises. Replicas belong to the workers
+and end with them; the problem stores the first worker's until the next run, for its buffers.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ REDUCTIONS = ("mean", "sum")
 
 
 def library() -> Any:
-    """torch, which is imported here and nowhere else.
+    """Import torch; no other function does.
 
-    Raises ImportError: if it is not installed.
+    Raises ImportError if it is not installed.
     """
     try:
         import torch
@@ -44,19 +43,18 @@ def library() -> Any:
 
 @dataclass(frozen=True)
 class ModuleParams(Params):
-    """What a run on a module returns: its parameters as one vector, and a module with them.
+    """The result of a run on a module: its parameters as one vector, and a module with them.
 
     Attributes
     ----------
     module : torch.nn.Module
-        A copy of the module that the problem was made of, with these parameters, and with the first
-        worker's buffers.
+        A copy of the problem's module, with these parameters and the first worker's buffers.
     """
 
     module: Any = None
 
 
-PARTED_ROWS, PART_ROWS = 1024, 16  # whose gradient is compared with those of parts of them
+PARTED_ROWS, PART_ROWS = 1024, 16  # rows whose gradient is compared with those of their parts
 
 
 class ModuleProblem(GradientProblem):
@@ -87,20 +85,20 @@ class ModuleProblem(GradientProblem):
 
     @property
     def name(self) -> str:
-        """The module's class."""
+        """Name of the module's class."""
         return type(self.module).__qualname__
 
     @property
     def users(self) -> tuple[Any, ...]:
-        """What is not ours in it."""
+        """The user's objects in it."""
         return self.module, self.loss, self.data
 
     def facts(self) -> dict[str, Any]:
-        """What it is, as plain data, for reports."""
+        """Return a description as plain data, for reports."""
         return {**super().facts(), "reduction": "mean" if self.by_mean else "sum"}
 
     def for_worker(self, me: int) -> Callable[..., Any]:
-        """A replica of the module, for one worker, whose steps are by the loss as it is."""
+        """Return a replica of the module for one worker, whose steps are by the unscaled loss."""
         replica = ModuleReplica(self, me)
         if me == 0:
             self._first = replica
@@ -108,11 +106,12 @@ class ModuleProblem(GradientProblem):
 
     @once
     def is_separable(self) -> bool:
-        """Whether the loss of a batch is put together from those of its parts, by their rows.
+        """Whether the loss of a batch is the sum of those of its parts, weighted by their rows.
 
-        Not where rows see each other (batch normalisation), where a mean is over weights of classes
-        or leaves rows out, and where draws differ (dropout). Of a loss with weights its attribute
-        tells; else the gradient of some rows is compared with those of parts of them.
+        This is false if rows depend on each other (batch normalisation), if a mean is over weights
+        of classes or omits rows, and if draws differ (dropout). A loss with weights has an
+        attribute for them; otherwise the gradient of some rows is compared with those of their
+        parts.
         """
         if _sees_batches(self.module) or getattr(self.loss, "weight", None) is not None:
             return False
@@ -128,15 +127,15 @@ class ModuleProblem(GradientProblem):
         return bool(np.abs(whole - parts).max(initial=0.0) <= near)
 
     def gradient(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
-        """The sum over some rows, by a replica that is made for it."""
+        """Sum the gradients of some rows, in a replica for this call."""
         return ModuleReplica(self, NOBODY)(w, rows, out)
 
     def start(self) -> np.ndarray:
-        """The module's parameters as they are."""
+        """Return the module's present parameters."""
         return np.concatenate([p.detach().cpu().numpy().reshape(-1) for p in _trained(self.module)])
 
     def view(self, model: Model) -> ModuleParams:
-        """The vector, and a module with it."""
+        """Return the vector, and a module with it."""
         known = params_of(model)
         torch, module = library(), copy.deepcopy(self.module)
         with torch.no_grad():
@@ -167,7 +166,7 @@ class ModuleReplica:
         self._at: tuple[int, int] = 0, 0
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
-        """Sum of the rows' losses; autograd adds the loss's gradient to `out`, or the sum's."""
+        """Return the sum of the rows' losses; autograd adds the gradient to `out`."""
         at = w.ctypes.data, out.ctypes.data
         if at != self._at:
             self._lie_on(w, out)
@@ -186,7 +185,7 @@ class ModuleReplica:
 
     @contextmanager
     def _draws(self) -> Iterator[None]:
-        """Who evaluates draws the same each time, and nothing of the user's or of workers'."""
+        """Have evaluations draw the same each time, and not from the users' or workers' streams."""
         if not self.sums_gradients:
             yield
             return
@@ -203,7 +202,7 @@ class ModuleReplica:
         return found
 
     def _lie_on(self, w: np.ndarray, out: np.ndarray) -> None:
-        """Have the parameters be views of one vector, and their gradients of the other."""
+        """Make the parameters views of one vector, and their gradients views of the other."""
         vector, slope = (self.torch.from_numpy(_writable(array)) for array in (w, out))
         begin = 0
         for parameter in self.parameters:
@@ -218,21 +217,21 @@ def _trained(module: Any) -> list[Any]:
 
 
 def _sees_batches(module: Any) -> bool:
-    """Whether what it makes of a row depends on the others of its batch."""
+    """Return whether a row's output depends on the other rows of its batch."""
     normalisation = library().nn.modules.batchnorm._BatchNorm
     return any(part.training and isinstance(part, normalisation) for part in module.modules())
 
 
 def _writable(array: np.ndarray) -> np.ndarray:
-    """The same memory as an array that may be written, for torch, which has no other tensors.
+    """Return the same memory as a writable array, since torch has no read-only tensors.
 
-    Nobody writes it: a module reads its parameters and its rows.
+    It is never written: a module reads its parameters and its rows.
     """
     if array.flags.writeable or not array.size:
         return array
     array = np.ascontiguousarray(array)
     memory = (ctypes.c_byte * array.nbytes).from_address(array.ctypes.data)
-    memory.owner = array  # type: ignore[attr-defined]  # which the new array keeps, through this
+    memory.owner = array  # type: ignore[attr-defined]  # the new array's reference to the memory
     return np.ndarray(array.shape, array.dtype, memory)  # type: ignore[arg-type]
 
 
@@ -252,22 +251,22 @@ def torch(
     module : torch.nn.Module
         Its parameters that require a gradient are the vector, in the order of
         ``module.parameters()``, all float32 or all float64, on the CPU. Workers have copies of it,
-        each of its modules in the mode in which it is: training, unless ``eval()`` has been called
-        (a batch normalisation that stays as it is). It itself stays as it is.
+        with each submodule in its present mode: training, unless ``eval()`` has been called (for
+        example on a batch normalisation that is not to change). The module itself is not changed.
     loss : callable
-        ``loss(module(*inputs), target)`` gives one number, such as
+        ``loss(module(*inputs), target)`` returns one number, such as
         `torch.nn.functional.cross_entropy`.
     rows : tuple of tensors, or Dataset
         Tensors or arrays of one length: inputs, and last the target. Or a data set with ``len`` and
-        ``[row]``, whose items are put together by ``torch.utils.data.default_collate``.
+        ``[row]``, whose items ``torch.utils.data.default_collate`` combines.
     reduction : {"mean", "sum"}, default="mean"
-        What the loss makes of the rows of a batch. A step is by the loss as it is, so that a step
-        size, `weight_decay` and `clip` of a rule are those of ``torch.optim``, and a last batch of
-        fewer rows is one step like the others.
+        How the loss combines the rows of a batch. A step is by the loss as returned, so the step
+        size, `weight_decay` and `clip` of a rule mean the same as in ``torch.optim``, and a last
+        batch of fewer rows is one step like the others.
     seed : int or None, default=None
         Of torch's generator in every worker, for modules that draw (dropout). Workers of one
-        process share its generator, so that such runs repeat with one worker only. Objectives are
-        evaluated by draws of their own.
+        process share its generator, so such runs are repeatable with one worker only. Evaluations
+        of the objective have their own draws.
 
     Returns
     -------
@@ -279,17 +278,17 @@ def torch(
     ImportError
         If torch is not installed.
     TypeError, ValueError
-        If something is of another kind, or there is nothing to train.
+        If an argument has the wrong type, or there is nothing to train.
 
     Notes
     -----
-    One worker takes the steps of torch's own loop: `SGD` those of ``torch.optim.SGD``, `Adam` of
-    ``Adam`` and, with `weight_decay`, of ``AdamW``, and `clip` those after ``clip_grad_norm_``.
+    One worker takes the steps of torch's own loop: `SGD` those of ``torch.optim.SGD``, `Adam` those
+    of ``Adam`` or, with `weight_decay`, of ``AdamW``; `clip` acts like ``clip_grad_norm_``.
 
-    With several workers torch computes with one thread in each. ``runtime="auto"`` takes processes:
-    threads share the interpreter, of which a small module needs much. Buffers (running means of
-    batch normalisation) are not part of the vector, nor of checkpoints: every worker has its own,
-    and the module that comes back has those of the first.
+    With several workers torch uses one thread in each. ``runtime="auto"`` chooses processes, since
+    threads share the interpreter, and a small module spends much time in it. Buffers (running means
+    of batch normalisation) are not part of the vector or of checkpoints: every worker has its own,
+    and the returned module has those of the first.
 
     Examples
     --------
@@ -347,9 +346,9 @@ def torch(
 
 
 def _array_of(part: Any) -> np.ndarray:
-    """A tensor's memory, or an array: what travels to processes once, in shared memory."""
+    """Return a tensor's memory, or an array: processes receive it once, in shared memory."""
     if isinstance(part, library().Tensor):
         return part.detach().cpu().contiguous().numpy()
     if isinstance(part, np.ndarray):
         return part
-    raise TypeError(f"rows must hold tensors or arrays; got {type(part).__name__}.")
+    raise TypeError(f"rows must contain tensors or arrays; got {type(part).__name__}.")

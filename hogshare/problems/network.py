@@ -1,7 +1,7 @@
-"""Networks of layers, whose gradient is compiled: outputs and losses as scikit-learn's MLP.
+"""Networks of layers with a compiled gradient; outputs and losses as in scikit-learn's MLP.
 
-Who writes: a worker its own replica, which is the memory that its mini-batches go through. Who
-frees: replicas belong to the workers, and end with them.
+A worker writes only its own replica, the memory for its mini-batches. Replicas belong to the
+workers and end with them.
 """
 
 from __future__ import annotations
@@ -51,18 +51,19 @@ LOSSES = {
     "squared_error": output_layers.SQUARES,
     "poisson": output_layers.POISSON,
 }
-SAMPLE_BATCHES = 8  # that steps are timed with
-GLOROT, GLOROT_LOGISTIC = 6.0, 2.0  # of a start's variance, as scikit-learn has them
+SAMPLE_BATCHES = 8  # with which steps are timed
+GLOROT, GLOROT_LOGISTIC = 6.0, 2.0  # factors of a start's bound, as in scikit-learn
 
 
 @dataclass(frozen=True)
 class NetworkParams(Params):
-    """What a run on a network returns: its vector, and the same by layers.
+    """The result of a run on a network: its vector, and the same by layers.
 
     Attributes
     ----------
     shapes : tuple of tuple of int
-        Of the coefficients of every layer that has some, in the order of the vector.
+        Shapes of the layers' coefficients, in the order of the vector, without layers that have
+        none.
     """
 
     shapes: tuple[tuple[int, ...], ...] = ()
@@ -81,7 +82,7 @@ class NetworkParams(Params):
 def parted(
     vector: np.ndarray, shapes: Sequence[tuple[int, ...]]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """A network's vector as coefficients and intercepts, layer by layer: views."""
+    """Split a network's vector into coefficients and intercepts, layer by layer, as views."""
     found, first = [], 0
     for shape in shapes:
         biases = first + int(np.prod(shape))
@@ -97,9 +98,9 @@ class NetworkProblem(GradientProblem):
     Attributes
     ----------
     classes : ndarray of shape (n_classes,) or None
-        Sorted labels, of a classification with one label a row.
+        Sorted labels of a classification with one label per row.
     shapes : tuple of tuple of int
-        Of the coefficients of every layer that has some.
+        Shapes of the layers' coefficients, without layers that have none.
     n_outputs : int
     alpha : float
     """
@@ -138,102 +139,103 @@ class NetworkProblem(GradientProblem):
 
     @property
     def name(self) -> str:
-        """What it is called in reports and errors."""
+        """Name of the problem in reports and errors."""
         return "network"
 
     @property
     def trains(self) -> bool:  # type: ignore[override]
-        """Whether a worker's steps may be taken many mini-batches in a call, see `trainer`."""
+        """Whether one call may take a worker's steps for many mini-batches, see `trainer`."""
         return is_trained(self.plan)
 
     @property
     def n_layers(self) -> int:
-        """Layers that have sums: those of the inputs are none."""
+        """Number of layers, without that of the inputs."""
         return len(self.plan.rows)
 
     def may_team(self, size: int) -> bool:
-        """Whether so many workers can compute mini-batches together, each with some units."""
+        """Return whether `size` workers can compute mini-batches together, each with some units."""
         return self.trains and may_team(self.plan, size, self.dtype.itemsize)
 
     def steps_of_block(self, batch: int) -> int:
-        """Mini-batches in a call, of so many rows."""
-        columns = self.columns  # which every process then has, without doing it again
+        """Return the number of mini-batches in a call, for mini-batches of `batch` rows."""
+        columns = self.columns  # cached before the problem is sent to processes
         return steps_of_block(self.plan, columns.n_dense + len(columns.data) / self.n_rows, batch)
 
     @once
     def columns(self) -> SparseColumns:
-        """The inputs as steps read them."""
+        """The inputs in the form that steps read."""
         return by_columns(self.inputs, self.n_inputs, self.plan.rows[0][kernels.N_OUT])
 
     def numbers_of_part(self, batch: int, size: int) -> int:
-        """How many numbers a worker of a team shows to the others."""
+        """Return how many numbers a worker of a team shares with the others."""
         found = layout_of(self.plan, 0, size, batch, self.dtype.itemsize, self.columns.n_dense)
         return 2 * found.n_part
 
     def shared_values(self, batch: int, size: int) -> dict[str, tuple[tuple[int, int], str]]:
-        """What a team shares of a mini-batch: see
-        `hogshare.kernels.networks.network_training.Values`.
+        """Return shapes and types of a team's `hogshare.kernels.networks.network_training.Values`.
+
+        The team shares these for each mini-batch.
         """
         return shared_values(self.plan, self.columns, batch, size)
 
     def trainer(
         self, batch: int, me: int = 0, size: int = 1, shared: TeamArrays | None = None
     ) -> Trainer:
-        """What takes a worker's steps, with memory of its own; see `Trainer`."""
+        """Return a `Trainer`, which takes a worker's steps with memory of its own."""
         terms = self.columns, self.targets, self.weights, self.loss, self.alpha
         return Trainer(self.plan, *terms, batch, me, size, shared)
 
     @property
     def releases_interpreter(self) -> bool:
-        """Kernels do."""
+        """True: kernels release the interpreter."""
         return True
 
     def for_worker(self, me: int) -> NetworkReplica:
-        """Memory of its own; and a worker's steps are by the mean."""
+        """Return a replica with memory of its own; a worker's steps are by the mean."""
         return NetworkReplica(self, mean=me != NOBODY)
 
     def seconds_of_a_row(self, start: np.ndarray) -> float:
-        """As `GradientProblem.seconds_of_a_row`, of steps as they are taken."""
+        """As `GradientProblem.seconds_of_a_row`, for the steps that workers take."""
         if not self.trains:
             return super().seconds_of_a_row(start)
         batch = min(self.n_rows, SAMPLE_ROWS)
         rows, w = np.arange(min(self.n_rows, SAMPLE_BATCHES * batch)), np.array(start, self.dtype)
         nothing = momentum.PLAIN, None, None, np.zeros((-(-len(rows) // batch), 4))
         train, spent = self.trainer(batch), 0.0
-        for _ in range(2):  # the first may compile
+        for _ in range(2):  # the second counts: the first may compile
             began = time.perf_counter()
             train(w, frozen(rows), nothing, 0)
             spent = time.perf_counter() - began
         return spent / len(rows)
 
     def share_of(self, rows: np.ndarray, batch: np.ndarray) -> float:
-        """Which share of a mini-batch's weight some of its rows have; of none as many as rows."""
+        """Return the share of some rows in a mini-batch's weight; without weights by number."""
         if not len(self.weights):
             return len(rows) / len(batch)
         weight = float(self.weights[batch].sum(dtype=float))
-        if weight == 0.0:  # of the penalty alone, which counts once
+        if weight == 0.0:  # the gradient is that of the penalty alone, which counts once
             return len(rows) / len(batch)
         return float(self.weights[rows].sum(dtype=float)) / weight
 
     def gradient(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
-        """Overwrite `out` with the sum of the rows' gradients and ``alpha`` times coefficients.
+        """Overwrite `out` with the sum of the rows' gradients plus ``alpha`` times coefficients.
 
         Returns
         -------
         float
-            Sum of the rows' losses, and the penalty once.
+            Sum of the rows' losses plus the penalty once.
         """
         return NetworkReplica(self, mean=False)(w, rows, out)
 
     def facts(self) -> dict[str, Any]:
-        """What it is, as plain data, for reports."""
+        """Return a description as plain data, for reports."""
         names = {code: name for name, code in LOSSES.items()}
         names |= {output_layers.BINARY: "log_loss", output_layers.MEAN_SQUARES: "squared_error"}
-        told = [list(shape) for shape in self.shapes]
-        return {**super().facts(), "loss": names[self.loss], "alpha": self.alpha, "coefs": told}
+        coefs = [list(shape) for shape in self.shapes]
+        return {**super().facts(), "loss": names[self.loss], "alpha": self.alpha, "coefs": coefs}
 
     def start(self, seed: int | None = None) -> np.ndarray:
-        """Glorot's uniform start, with the bits of scikit-learn's MLP for the same seed.
+        """Draw Glorot's uniform start, with the bits of scikit-learn's MLP for the same seed.
 
         Parameters
         ----------
@@ -244,13 +246,12 @@ class NetworkProblem(GradientProblem):
         return self.drawn(generator)
 
     def drawn(self, generator: np.random.RandomState) -> np.ndarray:
-        """A start from a generator, which goes on from there."""
+        """Draw a start from a generator."""
         vector = np.empty(self.n_params, self.dtype)
         with_coefs = [row for row in self.plan.rows if row[kernels.END] > row[kernels.WEIGHTS]]
         activations = [row[kernels.ACTIVATION] for row in with_coefs]
-        activations[-1] = dense_layers.ACTIVATIONS[
-            self.plan.activation
-        ]  # the outputs' layer has none
+        # the output layer has no activation and is drawn as if it had that of the hidden layers
+        activations[-1] = dense_layers.ACTIVATIONS[self.plan.activation]
         layers = zip(activations, parted(vector, self.shapes), strict=True)
         for activation, (coefs, intercepts) in layers:
             window = int(np.prod(coefs.shape[:-2]))
@@ -262,25 +263,25 @@ class NetworkProblem(GradientProblem):
         return vector
 
     def view(self, model: Model) -> NetworkParams:
-        """The vector, and its layers."""
+        """Return the vector and its layers."""
         known = params_of(model)
         return NetworkParams(known.params, known.t, known.average, self.shapes)
 
     # -- passes over rows ------------------------------------------------------------------------
 
     def penalty_at(self, params: np.ndarray) -> float:
-        """``alpha / 2`` times the squares of the coefficients, over the rows' weights."""
+        """Return ``alpha / 2`` times the coefficients' squares, over the rows' weights."""
         squares = [np.square(coefs, dtype=float).sum() for coefs, _ in parted(params, self.shapes)]
         return float(0.5 * self.alpha * sum(squares) / self.total_weight)
 
     def objective(self, params: np.ndarray, each: Each = map, n_parts: int = 1) -> float:
-        """Mean loss and penalty: ``(sum of w_r l_r + alpha / 2 |coefs|^2) / sum of w_r``.
+        """Return ``(sum of w_r l_r + alpha / 2 |coefs|^2) / sum of w_r``.
 
         Parameters
         ----------
         params : ndarray of shape (n_params,)
         each : callable, default=map
-            Calls a function for each of some parts of the rows, one after the other or in threads.
+            Calls a function for each of some parts of the rows, one after another or in threads.
         n_parts : int, default=1
         """
         params = frozen(np.asarray(params, self.dtype))
@@ -294,7 +295,7 @@ class NetworkProblem(GradientProblem):
         return float(loss[0]) / self.total_weight + self.penalty_at(params)
 
     def evaluate(self, params: np.ndarray) -> tuple[float, np.ndarray]:
-        """Objective and its gradient over all rows."""
+        """Return the objective and its gradient over all rows."""
         params = frozen(np.asarray(params, self.dtype))
         replica = NetworkReplica(self, mean=False, alpha=0.0)
         value, total, out = 0.0, np.zeros(self.n_params), np.empty(self.n_params, self.dtype)
@@ -309,33 +310,34 @@ class NetworkProblem(GradientProblem):
         return value, total / self.total_weight
 
     def among(self, whole: Whole) -> GradientProblem:
-        """As `GradientProblem.among`: the weights are of all rows.
+        """As `GradientProblem.among`; the total weight is that of all rows.
 
         Raises
         ------
         ValueError
-            If rows of another part are of other classes.
+            If the rows of another part have other classes.
         """
         own = self._copy_among(whole)
         mark = float(zlib.crc32(repr(self.classes).encode()) % (1 << 20))
         one, marks, squares = own.totals(np.array([1.0, mark, mark * mark]))[0]
-        if marks * marks != one * squares:  # alike numbers are those whose mean square is no larger
+        # numbers are equal if and only if their mean square is not larger than their squared mean
+        if marks * marks != one * squares:
             raise ValueError(
                 "the rows of some parts lack classes that other parts have: a network needs rows "
-                "of every class on each rank. MLPClassifier takes rows of any."
+                "of every class on each rank. MLPClassifier accepts rows of any classes."
             )
         (weight,) = own.totals(np.array([self.total_weight]))
         own.total_weight = float(weight[0])
         return own
 
     def scores(self, params: np.ndarray, X: Any) -> np.ndarray:
-        """The network's outputs: of a classification probabilities.
+        """Return the network's outputs; for a classification these are probabilities.
 
         Parameters
         ----------
         params : ndarray of shape (n_params,)
         X : {array-like, sparse matrix} of shape (n_rows, ...)
-            Inputs as the problem's.
+            Inputs like those of the problem.
 
         Returns
         -------
@@ -356,7 +358,7 @@ class NetworkProblem(GradientProblem):
         return found
 
     def predict(self, params: np.ndarray, X: Any) -> np.ndarray:
-        """Labels, zeros and ones of many labels, or numbers, in the shape of the targets."""
+        """Predict labels, zeros and ones for many labels, or numbers, in the targets' shape."""
         found = self.scores(params, X)
         if self.classes is not None and self.n_outputs > 1:
             labels: np.ndarray = self.classes[found.argmax(axis=1)]
@@ -369,7 +371,7 @@ class NetworkProblem(GradientProblem):
 
 
 class NetworkReplica:
-    """One worker's memory for a network: calls of it are the gradient."""
+    """One worker's memory for a network; calling it computes the gradient."""
 
     def __init__(
         self,
@@ -390,7 +392,7 @@ class NetworkReplica:
         self.mean = float(mean)
         self.memory = np.empty(0, self.dtype)
         self.marks = np.empty(0, np.int32)
-        self.capacity = -1  # no rows need memory too
+        self.capacity = -1  # not 0: a call for no rows needs memory too
 
     def _make_space(self, n: int) -> None:
         if n <= self.capacity:
@@ -400,11 +402,11 @@ class NetworkReplica:
         self.capacity = n
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
-        """Overwrite `out` with the gradient of some rows; the sum of their losses."""
+        """Overwrite `out` with the gradient of some rows; return the sum of their losses."""
         return self._run(w, rows, out, out, out, out, momentum.NONE, 0.0, 0.0, 0.0, 0.0)
 
     def part(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray, share: float) -> float:
-        """As a call, of rows that are a share of a mini-batch: their share of its mean gradient."""
+        """Overwrite `out` with the share of some rows in a mini-batch's mean gradient."""
         alpha, self.alpha, self.mean = self.alpha, self.alpha * share, share
         try:
             return self(w, rows, out) if share else self._nothing(out)
@@ -423,10 +425,10 @@ class NetworkReplica:
         moved: np.ndarray,
         descent: tuple[Any, ...],
     ) -> float:
-        """Take a step by the gradient of some rows in the same call; the sum of their losses.
+        """Take a step by the gradient of some rows in one call; return the sum of their losses.
 
-        moved : shape (n_params,), `w`, as who may write it has it
-        descent : what a rule says of its step (`hogshare.rules.protocol.Descent`)
+        moved : shape (n_params,), the same memory as `w`, but writable
+        descent : the rule's numbers for its step (`hogshare.rules.protocol.Descent`)
         """
         kind, first, second, *numbers = descent
         if first is None:
@@ -452,7 +454,7 @@ class NetworkReplica:
         return value
 
     def loss(self, w: np.ndarray, rows: np.ndarray) -> float:
-        """Sum of some rows' losses."""
+        """Return the sum of some rows' losses."""
         self._make_space(len(rows))
         run = *self.inputs, *self.ends, self.memory, self.marks
         return float(kernels.loss_of(self.net, self.places, w, frozen(rows), *run)[0])
@@ -465,7 +467,7 @@ class NetworkReplica:
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
-    """For one kernel of what may be written and what may not."""
+    """Return an array as read-only, so that one compiled kernel serves both kinds."""
     return frozen(array) if array.flags.writeable else array
 
 
@@ -483,31 +485,31 @@ def network(
     shape: tuple[int, int, int] | None = None,
     seed: int = 0,
 ) -> NetworkProblem:
-    """State the training of a network, whose gradient is compiled.
+    """State the training of a network with a compiled gradient.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_rows, n_features), or (n_rows, height, width, \
 channels)
-        float32 and float64 are kept, and are the vector's type; anything else becomes float64.
+        float32 or float64 is the vector's type, too; any other type becomes float64.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs)
-        Labels, or columns of zeros and ones where a row may have many; numbers for a regression.
+        Labels, or columns of zeros and ones if a row may have several; numbers for a regression.
     hidden : sequence of int, default=(100,)
         Units of the hidden layers.
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
         Of the hidden layers.
     loss : {"log_loss", "squared_error", "poisson"}, default="log_loss"
-        With its output: a softmax of many classes and a logistic function of two, or of each label;
-        the identity; the exponential.
+        The loss decides the output: a softmax for many classes and a logistic function for two, or
+        for each label; the identity; the exponential.
     alpha : float, default=1e-4
-        Strength of the penalty on coefficients, as scikit-learn's MLP has it: ``alpha / 2`` times
-        their squares come once to the losses of a mini-batch, of whatever size.
+        Strength of the penalty on coefficients, as in scikit-learn's MLP: ``alpha / 2`` times
+        their squares are added once to the losses of a mini-batch of any size.
     sample_weight : array-like of shape (n_rows,), default=None
-        Weights of the rows, none of them negative; None means one each.
+        Weights of the rows, none of them negative; None means one for each row.
     layers : sequence of Dense, Convolution, Pooling and LocalResponse, default=None
         The hidden layers, in place of `hidden`.
     shape : (int, int, int), default=None
-        Height, width and channels of the images whose numbers `X` has in that order.
+        Height, width and channels of the images in `X`, whose numbers are in that order.
     seed : int, default=0
         Of the start.
 
@@ -519,12 +521,12 @@ channels)
     Raises
     ------
     TypeError, ValueError
-        If an argument is of another kind or out of its range, lengths differ, or there is NaN.
+        If an argument has the wrong type or is out of its range, lengths differ, or there is NaN.
 
     Notes
     -----
-    A step is by the *mean* over the mini-batch, so that `step` is scikit-learn's
-    ``learning_rate_init``, and torch's ``lr``.
+    A step is by the *mean* over the mini-batch, so `step` means the same as scikit-learn's
+    ``learning_rate_init`` and torch's ``lr``.
 
     Examples
     --------
@@ -567,14 +569,14 @@ def _hidden(hidden: Any) -> list[int]:
 
 
 def _image(X: Any, shape: Any) -> tuple[int, int, int] | None:
-    """Height, width and channels of a row of X; None where it is no image."""
+    """Return height, width and channels of a row of X; None if it is not an image."""
     found = np.shape(X)
     if shape is None:
         return None if len(found) != 4 else (int(found[1]), int(found[2]), int(found[3]))
     with ranges.meaning("shape must be (height, width, channels), whole numbers"):
         height, width, channels = shape
-        for side in shape:
-            ranges.whole(1, shape=side)
+        for number in shape:
+            ranges.whole(1, shape=number)
     n_features = int(np.prod(found[1:]))
     if height * width * channels != n_features:
         raise ValueError(
@@ -585,8 +587,8 @@ def _image(X: Any, shape: Any) -> tuple[int, int, int] | None:
 
 
 def _checked(X: Any, dtype: np.dtype | None) -> Any:
-    """Inputs as a matrix that kernels read."""
-    # here because processes import this file too, and check nothing
+    """Check inputs; return them as a matrix for kernels."""
+    # not imported at the top: worker processes import this file too, and check nothing
     from sklearn.utils.validation import check_array
 
     if not is_sparse(X):
@@ -598,7 +600,7 @@ def _checked(X: Any, dtype: np.dtype | None) -> Any:
 
 
 def _targets(y: Any, loss: str, X: Any) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Targets as kernels read them, the labels of one for each row, and the code of the loss."""
+    """Check targets; return them for kernels, the labels if each row has one, and the loss code."""
     require_dense(y)
     y = np.asarray(own_type(y) if LOSSES[loss] == output_layers.SOFTMAX else y)
     if y.ndim not in (1, 2) or len(y) != X.shape[0]:
@@ -613,16 +615,16 @@ def _targets(y: Any, loss: str, X: Any) -> tuple[np.ndarray, np.ndarray | None, 
         classes = distinct(y)
         if len(classes) < 2:
             raise ValueError(
-                f"A classification needs at least two classes; y holds only {classes[0]!r}."
+                f"A classification needs at least two classes; y contains only {classes[0]!r}."
             )
         places = np.searchsorted(classes, y).astype(X.dtype)[:, np.newaxis]
         return places, classes, output_layers.BINARY if len(classes) == 2 else code
     targets = np.ascontiguousarray(y.reshape(len(y), -1), X.dtype)
     if not np.isfinite(targets).all():
-        raise ValueError(f"y holds NaN or infinity, or numbers too large for {X.dtype}.")
+        raise ValueError(f"y contains NaN or infinity, or numbers too large for {X.dtype}.")
     if code == output_layers.SOFTMAX:
         if not np.isin(targets, (0.0, 1.0)).all():
-            raise ValueError("y of many labels must hold zeros and ones.")
+            raise ValueError("y of many labels must contain only zeros and ones.")
         code = output_layers.BINARY
     elif code == output_layers.POISSON and (targets < 0.0).any():
         raise ValueError("y must not be negative with loss='poisson'.")

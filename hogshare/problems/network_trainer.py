@@ -1,8 +1,8 @@
-"""Steps of a network of dense layers, many mini-batches in a call: a worker's slice and memory.
+"""Steps of a network of dense layers, many mini-batches per call: a worker's slice and memory.
 
-Who writes: a `Trainer` its own memory, and the vector through its kernel
-(`hogshare.kernels.networks.network_training`). Who frees: it belongs to one worker, and ends with
-it; a team's `exchange` and `words` are the session's.
+A `Trainer` writes its own memory, and the vector through its kernel
+(`hogshare.kernels.networks.network_training`). It belongs to one worker and ends with it; a team's
+`exchange` and `words` belong to the session.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from hogshare.problems.kernel_arrays import frozen, line_zeros
 from hogshare.problems.layers import LayerPlan
 from hogshare.problems.sparse_columns import SparseColumns
 
-STRIP_BYTES = 1 << 14  # derivatives that stay in the nearest cache from their sum to their step
-LATE_BYTES = 1 << 20  # of a first layer, from which on rows that no mini-batch touches are left
-LATE_SHARE = 0.25  # the largest share of its rows that a mini-batch touches then
-# rows in a block, so that to copy a slice is a small share of their work, and calls are few
+STRIP_BYTES = 1 << 14  # of derivatives that stay in the nearest cache from their sum to their step
+LATE_BYTES = 1 << 20  # size of a first layer above which untouched rows are updated late
+LATE_SHARE = 0.25  # largest share of its rows that a mini-batch touches in that case
+# steps in a block: copying a slice must be a small share of their work, and calls few
 LOAD_SHARE, FEWEST_STEPS, MOST_STEPS = 0.03, 8, 1 << 12
-CALL_PRODUCTS = 1.6e9  # of a block: some 20 milliseconds, so that calls take a small share
+CALL_PRODUCTS = 1.6e9  # of a block: some 20 milliseconds, so the overhead of calls is small
 
 
 @dataclass(frozen=True)
 class SliceLayout:
-    """Where a worker of a team has its slice of a network, and how much memory it needs.
+    """The places of a team worker's slice of a network, and the sizes of its memory.
 
     layers : int64 (n_layers, slices.N_COLUMNS)
     n_own : numbers of the slice
-    spare : place in it of one row more of the first layer
-    n_numbers : of a mini-batch, in memory
-    n_part : of what each worker of the team exchanges, in one mini-batch
+    spare : place of one extra row of the first layer in the slice
+    n_numbers : numbers of a mini-batch in memory
+    n_part : numbers that each worker of the team exchanges in one mini-batch
     strip : rows of coefficients whose derivatives are computed at once
-    n_slopes, n_flipped : numbers of those, and of a layer's transposed coefficients
+    n_slopes, n_flipped : numbers of these derivatives, and of a layer's transposed coefficients
     """
 
     layers: np.ndarray
@@ -56,18 +56,18 @@ class SliceLayout:
 
 
 def is_trained(plan: LayerPlan) -> bool:
-    """Whether a network is one of dense layers alone, as `Trainer` steps through."""
+    """Return whether a network has dense layers only, as a `Trainer` requires."""
     return all(row[network_gradient.KIND] == network_gradient.DENSE for row in plan.rows)
 
 
 def may_team(plan: LayerPlan, size: int, itemsize: int) -> bool:
-    """Whether each of so many workers would have some units of every hidden layer."""
+    """Return whether each of `size` workers would have some units of every hidden layer."""
     vectors = [row[network_gradient.N_OUT] * itemsize / VECTOR_BYTES for row in plan.rows[:-1]]
     return bool(vectors) and min(vectors) > size - 1
 
 
 def _spans(n_units: int, size: int, itemsize: int) -> list[tuple[int, int]]:
-    """Which units of a layer each worker has: whole vectors, as many as every other or one more."""
+    """Return the units of a layer for each worker: whole vectors, whose numbers differ by 1."""
     lanes = VECTOR_BYTES // itemsize
     n_vectors = -(-n_units // lanes)
     ends = [min(n_units, k * n_vectors // size * lanes) for k in range(size + 1)]
@@ -77,15 +77,15 @@ def _spans(n_units: int, size: int, itemsize: int) -> list[tuple[int, int]]:
 def layout_of(
     plan: LayerPlan, me: int, size: int, batch: int, itemsize: int, n_dense: int
 ) -> SliceLayout:
-    """Lay out the slice of worker `me`, and memory for mini-batches of so many rows.
+    """Lay out the slice of worker `me`, and memory for mini-batches of `batch` rows.
 
-    n_dense : columns of the inputs that are read densely
+    n_dense : number of dense columns of the inputs
     """
     last = len(plan.rows) - 1
     layers = np.zeros((last + 1, slices.N_COLUMNS), np.int64)
     n_own = n_part = n_flipped = 0
     n_numbers = padded(batch * n_dense, itemsize)
-    span = 0, plan.rows[0][network_gradient.N_IN]  # of what the layer takes
+    span = 0, plan.rows[0][network_gradient.N_IN]  # of the layer's inputs
     for index, row in enumerate(plan.rows):
         layer, n_out = layers[index], row[network_gradient.N_OUT]
         taken = span
@@ -122,28 +122,28 @@ def layout_of(
 
 
 def steps_of_block(plan: LayerPlan, values: float, batch: int) -> int:
-    """Mini-batches in a block, so that loading and storing the slices takes a small share.
+    """Return the mini-batches of a block: loading and storing slices must take a small share.
 
     values : numbers of a row that are read
     """
-    first, rest = plan.rows[0], plan.rows[1:]
-    hidden = sum(row[network_gradient.N_IN] * row[network_gradient.N_OUT] for row in rest)
+    first, others = plan.rows[0], plan.rows[1:]
+    hidden = sum(row[network_gradient.N_IN] * row[network_gradient.N_OUT] for row in others)
     products = batch * (values * first[network_gradient.N_OUT] + hidden)
-    # a number is copied in about the time of ten products, and moved by a step in another two
+    # copying a number takes about the time of ten products, and a step that changes it two more
     loads = 10.0 * plan.n_params / (LOAD_SHARE * (3.0 * products + 2.0 * plan.n_params))
-    # out of the caches a step, or one that a late row has missed, moves a number in ten products
+    # outside the caches, or for a late row, the step of a number takes the time of ten products
     calls = CALL_PRODUCTS / (products + 10.0 * plan.n_params)
     return int(min(MOST_STEPS, max(FEWEST_STEPS, loads, calls)))
 
 
 class TeamArrays(NamedTuple):
-    """What a team shares, the session's.
+    """Memory that a team shares; it belongs to the session.
 
     words : int64 (size, layout.WORD)
     exchange : the vector's type (size, 2 * n_part or more), zeros when the run begins
-    before : the vector's type (3 or fewer, n_params), what workers have written over
-    sorted : of mini-batches; of `shared_values`
-    table, control : the run's
+    before : the vector's type (3 or fewer, n_params), numbers that workers have overwritten
+    sorted : values of mini-batches, with the shapes of `shared_values`
+    table, control : of the run
     n_layers : of the network
     saves : whether workers are processes, of which one may die while it writes
     """
@@ -161,35 +161,35 @@ class TeamArrays(NamedTuple):
         return _first_point(block, self.n_layers) + _points(self.n_layers, n_steps) - 1
 
     def break_up(self, me: int, block: int, n_steps: int) -> None:
-        """End the team; when this is over, nobody else writes a block's numbers any more."""
+        """End the team; once this returns, no other worker writes a block's numbers."""
         points = _first_point(block, self.n_layers), self._last_point(block, n_steps)
         network_training.break_up(self.words.reshape(-1), self.table, me, *points)
 
     def is_through(self, block: int, n_steps: int) -> bool:
-        """Whether all have written a block's steps."""
+        """Return whether all workers have written a block's steps."""
         return bool(
             (self.words[:, network_training.HOW_FAR] >= self._last_point(block, n_steps)).all()
         )
 
     def put_back(self, block: int, vectors: Sequence[np.ndarray]) -> None:
-        """Undo what some have written of a block that not all have."""
+        """Undo a block that some workers have written and others have not."""
         if (self.words[:, network_training.WRITES] == _first_point(block, self.n_layers)).any():
             for vector, before in zip(vectors, self.before, strict=False):
                 vector[:] = before
 
     def save(self, me: int, block: int, vectors: Sequence[np.ndarray]) -> None:
-        """Copy what one worker alone will write over."""
+        """Copy the vectors before one worker alone overwrites them."""
         for vector, before in zip(vectors, self.before, strict=False):
             before[:] = vector
         self.words[me, network_training.WRITES] = _first_point(block, self.n_layers)
 
     def note_through(self, block: int, n_steps: int) -> None:
-        """Say that a block's steps are written, by one worker alone."""
+        """Record that one worker alone has written a block's steps."""
         self.words[:, network_training.HOW_FAR] = self._last_point(block, n_steps)
 
 
 def _points(n_layers: int, n_steps: int) -> int:
-    """Points at which a block's team meets: at its begin, in mini-batches, three at its end."""
+    """Return how often a block's team synchronises: once at its begin, in steps, thrice at its end."""
     return 4 + 2 * n_layers * n_steps
 
 
@@ -198,14 +198,14 @@ def _first_point(block: int, n_layers: int) -> int:
 
 
 class Trainer:
-    """A worker's steps on a network: calls of it are blocks.
+    """A worker's steps on a network; a call takes the steps of a block.
 
     plan : of dense layers
     inputs : the problem's rows
     targets, weights, loss, alpha : of the problem
     batch : rows of a mini-batch; a block's last may have fewer
-    me, size : which worker of how many
-    shared : what a team shares; None: there is one worker
+    me, size : number of the worker, and of workers
+    shared : memory of the team; None: there is one worker
     """
 
     def __init__(
@@ -252,15 +252,15 @@ class Trainer:
     def __call__(
         self, w: np.ndarray, rows: np.ndarray, descents: tuple[Any, ...], block: int
     ) -> float | None:
-        """Take the steps of a block; the sum of the mini-batches' losses, or None.
+        """Take the steps of a block; return the sum of the mini-batches' losses, or None.
 
         w : shape (n_params,), written
-        rows : int64, those of the mini-batches, in their order
-        descents : the steps, as `Rule.descents` has them
-        block : number of the block in the run, the same for all of the team
+        rows : int64, rows of the mini-batches, in order
+        descents : the steps, from `Rule.descents`
+        block : number of the block in the run, the same for the whole team
 
-        None: somebody of the team is gone, and nothing is written. NaN: the numbers have left the
-        range, and nothing is written.
+        Returns None if a worker of the team is gone, and NaN if the numbers have left the range; in
+        both cases nothing is written.
         """
         kind, first, second, steps = descents
         numbers = np.zeros((len(steps), slices.N_NUMBERS))
@@ -293,7 +293,9 @@ class Trainer:
 
 
 def are_late(inputs: SparseColumns, width: int, batch: int) -> bool:
-    """Whether a mini-batch touches so few of a wide first layer's rows that others are left.
+    """Return whether a wide first layer's untouched rows are updated late, not in every step.
+
+    This pays if a mini-batch touches few of its rows.
 
     width : of a row of this worker's slice
     """
@@ -307,7 +309,7 @@ def are_late(inputs: SparseColumns, width: int, batch: int) -> bool:
 def values_of(
     inputs: SparseColumns, batch: int, copies: int
 ) -> dict[str, tuple[tuple[int, int], str]]:
-    """Shapes and types of `Values`, for mini-batches of so many rows."""
+    """Return shapes and types of `Values`, for mini-batches of `batch` rows."""
     most = inputs.most_values(batch)
     return {
         "ends": ((copies, inputs.n_sparse), "int64"),
@@ -323,7 +325,7 @@ def _own_values(inputs: SparseColumns, batch: int) -> Values:
 def shared_values(
     plan: LayerPlan, inputs: SparseColumns, batch: int, size: int
 ) -> dict[str, tuple[tuple[int, int], str]]:
-    """As `values_of`, of a team: none if rows are late for all, as for who has the fewest units."""
+    """As `values_of`, for a team; none if rows are late even for the worker with fewest units."""
     first = layout_of(plan, 0, size, batch, inputs.dense.itemsize, inputs.n_dense).layers[0]
     late = are_late(inputs, int(first[slices.WIDTH]), batch)
     return values_of(inputs, batch, 0 if late else 2)

@@ -1,4 +1,4 @@
-"""The state of a problem that is one vector: what a run starts from and what it returns."""
+"""The state of a problem by a gradient, one vector: the start and the result of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hogshare.problems.model import Model
 
 @dataclass(frozen=True)
 class Params:
-    """A vector of parameters, and the step counter that belongs to it.
+    """A vector of parameters, and its step counter.
 
     Attributes
     ----------
@@ -21,10 +21,10 @@ class Params:
     t : float
         Step counter: 1 plus the number of rows visited so far.
     average : ndarray of shape (n_params,) or None
-        Mean of the iterates since averaging began, where it was asked for.
+        Mean of the iterates since averaging began, if requested.
     memory : mapping of str to ndarray, or None
-        What the rule has kept with each worker (`hogshare.Rule.state`), a row for each: velocities,
-        moments. A run by the same rule that starts from the model goes on with it; if it has more
+        The rule's state (`hogshare.Rule.state`), such as velocities or moments, with a row for each
+        worker. A run by the same rule that starts from the model continues with it; if it has more
         workers, they begin with copies.
 
     Examples
@@ -41,12 +41,12 @@ class Params:
     memory: Mapping[str, np.ndarray] | None = field(default=None, kw_only=True)
 
     def is_finite(self) -> bool:
-        """Whether every number is finite, of the average too."""
+        """Return whether all numbers are finite, those of the average too."""
         parts = (self.params, self.average)
         return all(bool(np.isfinite(part).all()) for part in parts if part is not None)
 
 
 def params_of(model: Model) -> Params:
-    """A model of the engine's, as one vector."""
+    """Return an engine's model as one vector."""
     average = model.average_coef
     return Params(model.coef[0], model.t, None if average is None else average[0])

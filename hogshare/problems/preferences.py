@@ -1,6 +1,6 @@
-"""Preferences: who has met what, against what is drawn among all that they have not met.
+"""Preferences: users' met items against items drawn among those that they have not met.
 
-Who writes: nobody after `__init__`; workers read the problem's own copies.
+After `__init__` nothing writes; workers read the problem's own copies.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from hogshare.system.messages import nearest
 PAIRWISE, POINTWISE = "bpr", "logistic"
 LOSSES = (PAIRWISE, POINTWISE)
 SAMPLING = ("uniform", "popularity")
-EVALUATED = (1 << 31) - 1  # the epoch whose draws the objective is of
-EDGE_SHARE = 0.2
-NEWTON = 30  # steps to the items' first biases, which have long come to an end
+EVALUATED = (1 << 31) - 1  # the epoch whose draws the objective uses
+EDGE_SHARE = 0.2  # of `FactorisationProblem.noise_edge`
+NEWTON = 30  # steps to the items' first biases, more than they need to converge
 
 
 class PreferenceProblem(FactorisationProblem):
-    """Pairs that have met and what is drawn for each; `hogshare.problems.preferences` makes one.
+    """Met pairs, and draws for each of them; make one with `hogshare.problems.preferences`.
 
     Attributes
     ----------
     drawing : Drawing
-        What is drawn for each pair, as kernels read it.
+        How kernels draw items for each pair.
     """
 
     name: ClassVar[str] = "preferences"
@@ -56,51 +56,52 @@ class PreferenceProblem(FactorisationProblem):
 
     @property
     def nnz(self) -> int:
-        """Numbers that a pass over the pairs touches."""
+        """Number of values that a pass over the pairs touches."""
         return super().nnz * (1 + self.drawing.n_negatives)
 
     def for_worker(self, me: int) -> PreferenceGradient:
-        """The gradient, with the draws of the epoch in hand."""
+        """Return a gradient with the draws of the current epoch."""
         return PreferenceGradient(self)
 
     def advance_for_worker(self, me: int) -> PreferencePass:
-        """The pass, with the draws of the epoch in hand."""
+        """Return a pass with the draws of the current epoch."""
         return PreferencePass(self)
 
     def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
-        """Take a step for each pair, with the draws that the objective is of."""
+        """Take a step for each pair, with the objective's draws."""
         return PreferencePass(self)(w, rows, eta)
 
     def gradient(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """The sum over some pairs, with the draws that the objective is of."""
+        """Sum the gradients of some pairs, with the objective's draws."""
         return PreferenceGradient(self)(w, rows, out)
 
     def _sum_of_losses(self, w: np.ndarray) -> float:
         return float(kernels.sum_of_losses(frozen(w), self.ratings, self.drawing, EVALUATED))
 
     def noise_edge(self, params: np.ndarray | None = None) -> float:
-        """A penalty that suits most sets, as `FactorisationProblem.noise_edge` but for its size.
+        """Return a penalty that suits most data: a share of `FactorisationProblem.noise_edge`.
 
-        Most of what is drawn is far from what a user likes and says little, so that chance is less
-        than as many coins'. Of 0.05, 0.1, 0.2, 0.4 and 0.8 times those this one's recall at 20 was
-        the best or within 5 % of it, by either loss, on three sets of 90,000 to 160,000 pairs.
+        Most drawn items are far from a user's taste and carry little information, so the noise is
+        less than that of as many coin tosses. Of 0.05, 0.1, 0.2, 0.4 and 0.8 times that edge, 0.2
+        gave the best recall at 20, or one within 5 % of it, with either loss, on three sets of
+        90,000 to 160,000 pairs.
         """
         return EDGE_SHARE * super().noise_edge(params)
 
     @once
     def _fitted_biases(self) -> np.ndarray:
-        """Biases that say how often each item is met, as far as the draws do not say it.
+        """Biases that explain how often each item is met, beyond the frequencies of the draws.
 
-        Of an item that is met n times and drawn m times the loss is least, without factors, where
-        the prediction is the logarithm of n / m; of the pairwise loss these are the strengths of
-        Bradley and Terry's model.
+        Without factors, the loss of an item that is met n times and drawn m times is least at the
+        prediction ``log(n / m)``; for the pairwise loss these are the strengths of Bradley and
+        Terry's model.
         """
         found = np.zeros(self.n_users + self.n_items)
         met = self._counts[self.n_users :].astype(np.float64)
         if self.drawing.by_popularity:
-            return found  # drawn as often as met, in proportion
+            return found  # zeros: items are drawn in proportion to how often they are met
         of_all = 1.0 if self.drawing.pairwise else float(self.drawing.n_negatives)
         drawn = np.full(self.n_items, of_all * met.sum() / self.n_items)
         mean, alpha = self.ratings.mean, self.ratings.bias_alpha
@@ -113,7 +114,7 @@ class PreferenceProblem(FactorisationProblem):
         return found
 
     def facts(self) -> dict[str, Any]:
-        """What it is, as plain data, for reports."""
+        """Return a description as plain data, for reports."""
         drawing = self.drawing
         return {
             **super().facts(),
@@ -124,13 +125,13 @@ class PreferenceProblem(FactorisationProblem):
 
 
 class PreferenceGradient:
-    """Gradients of a worker: who begins a block says of which epoch it is."""
+    """Gradients of a worker; `begin` sets the epoch whose draws they use."""
 
     def __init__(self, problem: PreferenceProblem) -> None:
         self.problem, self.epoch = problem, EVALUATED
 
     def begin(self, claim: BlockClaim) -> None:
-        """Draw as the claim's epoch does."""
+        """Use the draws of the claim's epoch."""
         self.epoch = claim.epoch
 
     def __call__(
@@ -148,7 +149,7 @@ class PreferenceGradient:
 
 
 class PreferencePass(PreferenceGradient):
-    """Passes of a worker, as `PreferenceGradient`."""
+    """Passes of a worker; `begin` sets the epoch whose draws they use."""
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:  # type: ignore[override]
         """As `PreferenceProblem.advance`."""
@@ -174,10 +175,10 @@ def preferences(
     dtype: Any = np.float32,
     seed: int = 0,
 ) -> PreferenceProblem:
-    """State what users prefer, from what they have met: clicks, purchases, plays.
+    """State the preferences of users for items that they have met: clicks, purchases, plays.
 
-    For each pair some items are drawn in every epoch that its user has never met. What is minimised
-    is, over the number of pairs::
+    In every epoch some items that the user has never met are drawn for each pair. The objective is,
+    over the number of pairs::
 
         sum over pairs of their losses
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
@@ -190,43 +191,45 @@ def preferences(
     Parameters
     ----------
     users, items : array-like of int of shape (n_pairs,)
-        Who has met what, counted from 0. A pair that is there twice counts twice.
+        User and item of each pair that has met, counted from 0. A pair that occurs twice counts
+        twice.
     shape : (int, int) or None, default=None
-        How many users and items there are; None: as far as the numbers go.
+        Numbers of users and items; None: the largest numbers that occur, plus one.
     n_factors : int, default=8
         Numbers of p_u and of q_i; 0: biases alone.
     biases : bool, default=True
         Whether there are b and c, and for "logistic" a mean.
     loss : {"bpr", "logistic"}, default="bpr"
     negatives : int, default=1
-        Items that are drawn for each pair.
+        Number of items that are drawn for each pair.
     sampling : {"uniform", "popularity"}, default="uniform"
-        Whether all items that a user has not met are drawn alike, or each as often as it is met by
-        others. After 16 draws by popularity that the user has met, one is drawn uniformly.
+        Whether all items that a user has not met are equally likely, or each in proportion to how
+        often other users have met it. If 16 draws by popularity are items that the user has met,
+        the next is uniform.
     alpha, bias_alpha : float, default=1.0
         Strengths of the penalties on factors and biases.
     nonnegative : bool, default=False
-        Whether the factors (not the biases) are to be at least 0.
+        Whether the factors (not the biases) must be at least 0.
     dtype : dtype, default=float32
         Of the vector: float32 or float64.
     seed : int, default=0
-        Of the draws, which depend on it, on the epoch and on the pair alone.
+        Of the draws, which depend on it, the epoch and the pair alone.
 
     Returns
     -------
     PreferenceProblem
-        As of `hogshare.problems.factorisation`. Its `objective` is of one fixed draw.
+        As for `hogshare.problems.factorisation`. Its `objective` uses one fixed draw.
 
     Raises
     ------
     TypeError, ValueError
-        If there are no pairs, some lie outside of the matrix, or an argument is out of its range.
+        If there are no pairs, some are outside the matrix, or an argument is out of its range.
 
     Notes
     -----
     Source: Rendle et al. 2009, "BPR: Bayesian personalized ranking from implicit feedback".
-    Departures: what is drawn is never a pair that has met, biases begin at how often items are met,
-    and a line's penalty is a ridge (see `hogshare.problems.factorisation`).
+    Departures: a drawn pair has never met, biases begin at the frequencies of items, and a line's
+    penalty is a ridge (see `hogshare.problems.factorisation`).
 
     Examples
     --------
@@ -260,7 +263,7 @@ def preferences(
 
 
 class PairDraws(NamedTuple):
-    """What is drawn for each pair, and by which loss; as of `preferences`."""
+    """The draws for each pair, and the loss; the fields are arguments of `preferences`."""
 
     loss: str
     negatives: int
@@ -276,13 +279,13 @@ def build_preferences(
     draws: PairDraws,
     known: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> PreferenceProblem:
-    """The problem of pairs that have been checked.
+    """Make the problem of pairs that have been checked.
 
     values : ratings of the pairs, from 0 to 1, in the vector's type
-    known : begins and sorted items of what each user has met, if that is more than these pairs
+    known : begins and sorted items of each user's met items, if they are more than these pairs
     """
     users, items = lines
-    # biases and draws balance: without factors a drawn pair is met as often as one is drawn
+    # with biases at 0 the mean predicts one met pair for every `negatives` drawn ones
     pairwise = draws.loss == PAIRWISE
     mean = -float(np.log(draws.negatives)) if form.biases and not pairwise else 0.0
     ratings = build(users, items, values, counts, form, mean, draws.seed).ratings
@@ -295,7 +298,7 @@ def build_preferences(
 def met_by_users(
     users: np.ndarray, items: np.ndarray, counts: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What each user has met, sorted and each once: where it begins, and the items."""
+    """Return begins and items of each user's met items, sorted and each once."""
     n_items = len(counts[1])
     pairs = np.unique(users.astype(np.int64) * n_items + items)
     begins = np.searchsorted(pairs, np.arange(len(counts[0]) + 1) * n_items)

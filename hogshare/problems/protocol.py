@@ -1,9 +1,9 @@
-"""What the engine asks of every problem, whatever is minimised.
+"""The two kinds of problems, and the type of any problem.
 
-There are two kinds. Of a linear problem kernels step through the rows (`has_rows`); of any other
-the engine asks for the gradient of a block (`hogshare.problems.gradient`, from which a problem of
-one's own derives). Where one kind is meant, `has_rows` and `by_gradient` tell which it is; what
-both kinds have may be asked of any problem.
+Kernels step through the rows of a linear problem (`has_rows`). For any other problem the engine
+requests the gradient of a block (see `hogshare.problems.gradient`, from which a user's problem
+derives). `has_rows` and `by_gradient` distinguish the kinds; attributes that both kinds have may be
+used on any problem.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ RowProblem: TypeAlias = LinearProblem
 
 
 def has_rows(problem: Problem) -> TypeGuard[RowProblem]:
-    """Whether kernels step through a problem's rows, as those of a linear problem."""
+    """Return whether kernels step through a problem's rows, as for a linear problem."""
     return problem.has_rows
 
 
 def by_gradient(problem: Problem) -> TypeGuard[GradientProblem]:
-    """Whether a problem is known by its gradient."""
+    """Return whether a problem is known by its gradient."""
     return not problem.has_rows

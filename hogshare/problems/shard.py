@@ -1,6 +1,6 @@
-"""Rows that several processes have parts of: how a problem hands over its part, and gets all.
+"""Shards: parts of rows that several processes have, and that each process unites.
 
-each: shard() -> facts, which all are told; arrays, which are put end to end -> each: united()
+each: shard() -> facts, sent to all; arrays, concatenated end to end -> each: united()
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 class Shard:
     """A process's part of a problem.
 
-    arrays : what is put end to end along the first axis, in the order of the processes
-    facts : what all have to be told of it, small: everything else of the problem is the same
+    arrays : concatenated along the first axis, in the order of the processes
+    facts : small data that is sent to all; everything else of the problem is the same in each
     """
 
     arrays: dict[str, np.ndarray]

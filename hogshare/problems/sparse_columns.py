@@ -1,8 +1,8 @@
-"""Rows as a network's steps read them: mostly nonzero columns densely, the others by their values.
+"""Rows in the form that a network's steps read: mostly nonzero columns dense, the others sparse.
 
-A product with a dense column takes its time whatever its numbers are; a number that is stored with
-its place takes longer, and a zero none. So each column is what is quicker for it: of images the
-border is sparse, of tables the numbers are dense and the one-hot columns sparse.
+A product with a dense column takes the same time for all numbers. A number that is stored with its
+place takes longer, and a zero no time. So each column has the faster form: the border of images is
+sparse; in tables numeric columns are dense and one-hot columns sparse.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from hogshare.kernels.networks import sparse_inputs as kernels
 from hogshare.kernels.networks.tiles import padded
 from hogshare.problems.kernel_arrays import frozen
 
-# The share of nonzeros from which on a column is read densely, by the bytes of a row of
-# coefficients (measured with AVX-512, 64 to 2,400 bytes: 4 to 33 %).
+# The least share of nonzeros of a dense column, as a function of the bytes of a row of coefficients
+# (measured with AVX-512, 64 to 2,400 bytes: 4 to 33 %).
 MOST_SHARE, LEAST_BYTES, HALF_BYTES = 0.33, 56, 40
-WORTH = 0.1  # the least share of CSR's values in dense columns for which rows are written anew
+WORTH = 0.1  # least share of CSR's values in dense columns for which the rows are rewritten
 
 
 class SparseColumns(NamedTuple):
@@ -41,20 +41,20 @@ class SparseColumns(NamedTuple):
 
     @property
     def n_sparse(self) -> int:
-        """Columns that are read by their values."""
+        """Number of sparse columns."""
         return len(self.order) - self.n_dense
 
     def most_values(self, n_rows: int) -> int:
-        """Values that so many rows have in sparse columns, at most."""
+        """Return the most values that `n_rows` rows can have in sparse columns."""
         return int(np.diff(self.indptr).max()) * n_rows if len(self.indptr) > 1 else 0
 
     def touched(self, n_rows: int, batch: int) -> float:
-        """How many sparse columns a mini-batch of some rows has values in, on the mean."""
+        """Return the mean number of sparse columns in which a mini-batch has values."""
         return float(-np.expm1(-batch / n_rows * self.counts).sum())
 
 
 def dense_share(n_units: int, itemsize: int) -> float:
-    """The share of nonzeros from which on a column is read densely."""
+    """Return the least share of nonzeros of a dense column."""
     n_bytes = padded(n_units, itemsize) * itemsize
     return max(0.0, MOST_SHARE * (n_bytes - LEAST_BYTES) / (n_bytes + HALF_BYTES))
 
@@ -62,9 +62,9 @@ def dense_share(n_units: int, itemsize: int) -> float:
 def by_columns(
     inputs: tuple[np.ndarray, np.ndarray, np.ndarray], n_inputs: int, n_units: int
 ) -> SparseColumns:
-    """Sort the columns of rows.
+    """Divide the columns of rows into dense and sparse ones.
 
-    inputs : data, indices and indptr of CSR rows; of dense ones the last two are empty
+    inputs : data, indices and indptr of CSR rows; for dense rows the last two are empty
     n_units : of the first layer
     """
     data, indices, indptr = inputs

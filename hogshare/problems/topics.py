@@ -2,14 +2,15 @@
 
 Source: Hoffman, Blei and Bach 2010, "Online learning for latent Dirichlet allocation", Algorithm 2.
 After the batch t the topics are ``lambda = (1 - rho_t) lambda + rho_t (prior + ratio S_t)``, where
-S_t is what the batch has seen, non-zero for its own words only. Written so, every step moves every
-number. Here the vector is u of ``lambda = prior + P_t u``, ``P_t = prod_{i <= t} (1 - rho_i)``, for
-which the same step is ``u += rho_t ratio S_t / P_t``: a batch moves the numbers of its words,
-and steps of several workers add up in any order. The vector also has the sums of u over the words,
-and the number of steps that are in it, by which everybody knows t.
+S_t are the batch's statistics, non-zero for its own words only. In this form every step changes
+every number. So this problem's vector is the u of ``lambda = prior + P_t u``,
+``P_t = prod_{i <= t} (1 - rho_i)``, for which the same step is ``u += rho_t ratio S_t / P_t``: a
+batch changes only the numbers of its words, and steps of several workers add up in any order. The
+vector also has the sums of u over the words, and the number of steps that it contains, from which
+every worker reads t.
 
-Departure: of a step that is not yet in the vector a worker knows nothing, so two workers may take
-theirs with the same rho_t. It is then as if the later one had come with the earlier one's rho.
+Departure: a worker does not see steps that are not yet in the vector, so two workers may take
+theirs with the same rho_t. The later step then has the rho of the earlier one.
 """
 
 from __future__ import annotations
@@ -37,26 +38,26 @@ from hogshare.problems.params import Params, params_of
 from hogshare.system import missed_calls, ranges
 from hogshare.system.interrupts import leaves_numpy
 
-SHAPE, SIZE = 100.0, 0.01  # of the gamma law that first numbers are drawn from
-EPS = float(np.finfo(np.float64).eps)  # that a likelihood is raised by
-LEAST = 1e-250  # of what steps leave, before its inverse is no number any more
-LEAST_PRIOR = float(np.finfo(np.float32).tiny)  # of which numbers in float32 lose no digits
+SHAPE, SIZE = 100.0, 0.01  # of the gamma law from which first numbers are drawn
+EPS = float(np.finfo(np.float64).eps)  # added to a likelihood
+LEAST = 1e-250  # least factor P of steps; the inverse of a smaller one may overflow
+LEAST_PRIOR = float(np.finfo(np.float32).tiny)  # smaller priors lose digits in float32
 MAX_SEED = np.iinfo(np.int32).max
-SPARSE_SHARE = 0.25  # of the words: a batch that has more moves the whole vector
+SPARSE_SHARE = 0.25  # of the words: a batch with more counts as changing the whole vector
 
 
 @dataclass(frozen=True)
 class TopicParams(Params):
-    """Topics, and the vector that a run had them in.
+    """Topics, and a run's vector of them.
 
     Attributes
     ----------
     components : ndarray of shape (n_topics, n_words)
-        Variational parameters of the topics: pseudo-counts of how often a word was of a topic.
+        Variational parameters of the topics: pseudo-counts of a word's occurrences in a topic.
     n_batches : int
-        Batches that are in them, those before the run included.
+        Number of batches that they include, those before the run among them.
     random_state : RandomState
-        With which another run goes on.
+        For another run that continues this one.
     """
 
     components: np.ndarray = None  # type: ignore[assignment]
@@ -90,9 +91,9 @@ class TopicsProblem(GradientProblem):
         self.decay, self.offset, self.total = law
         self.n_batches = n_batches
         self.most, self.tol = patience
-        self.random_state = copy.deepcopy(random_state)  # which no run moves
+        self.random_state = copy.deepcopy(random_state)  # never advanced: runs draw from copies
         self._components = components
-        self._first: DocumentDraws | None = None  # of worker 0 of the last run in this process
+        self._first: DocumentDraws | None = None  # of worker 0 of this process's last run
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_first": None}
@@ -100,33 +101,33 @@ class TopicsProblem(GradientProblem):
     # -- the vector ------------------------------------------------------------------------------
 
     def start(self) -> np.ndarray:
-        """The topics that a run begins with, as the vector has them."""
+        """Return the vector of the topics at which a run begins."""
         vector = np.zeros(self.n_params)
         vector[: -self.n_topics - 1] = (self._components.T - self.word_prior).ravel()
         vector[-self.n_topics - 1 : -1] = (self._components - self.word_prior).sum(axis=1)
         return vector
 
     def parts(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The vector's numbers of words and topics, and their sums: views."""
+        """Return the vector's numbers of words and topics, and their sums, as views."""
         return vector[: -self.n_topics - 1], vector[-self.n_topics - 1 : -1]
 
     def weight(self, step: int) -> float:
-        """How much of the topics a step replaces: rho of the papers; the run's first is step 0."""
+        """Return the share of the topics that a step replaces, the papers' rho; step 0 is first."""
         return float((self.offset + self.n_batches + 1 + step) ** -self.decay)
 
     def left_after(self, n_steps: int) -> float:
-        """What so many steps leave of what there was before the run: P of the papers."""
+        """Return the share of the initial topics that remains after some steps: P above."""
         steps = np.arange(self.n_batches + 1, self.n_batches + 1 + n_steps)
         return float(np.exp(np.log1p(-((self.offset + steps) ** -self.decay)).sum()))
 
     def components(self, vector: np.ndarray) -> np.ndarray:
-        """Topics: float64 of shape (n_topics, n_words)."""
+        """Return the topics: float64 of shape (n_topics, n_words)."""
         u, _ = self.parts(vector)
         left = self.left_after(round(float(vector[-1])))
         return np.ascontiguousarray(self.word_prior + left * u.reshape(-1, self.n_topics).T)
 
     def view(self, model: Model) -> TopicParams:
-        """The vector, and the topics that it says."""
+        """Return the vector and its topics."""
         known = params_of(model)
         n_batches = self.n_batches + round(float(known.params[-1]))
         found = self.components(known.params)
@@ -135,7 +136,7 @@ class TopicsProblem(GradientProblem):
         )
 
     def _random_state_after(self) -> np.random.RandomState:
-        """With what a run goes on: one worker's draws end where the next run's begin."""
+        """Return the state for a next run; one worker's next run continues the draws of this."""
         first = self._first
         if first is not None and first.sequential and first.stream is not None:
             return copy.deepcopy(first.stream)
@@ -146,13 +147,13 @@ class TopicsProblem(GradientProblem):
     # -- steps -----------------------------------------------------------------------------------
 
     def for_worker(self, me: int) -> Reader:
-        """A worker's own scratch, and the draws of the blocks that it claims."""
+        """Return a worker's scratch, with the draws of the blocks that it claims."""
         return self._announced(Reader(self), me)
 
     def gradient(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> float | tuple[float, np.ndarray]:
-        """Minus a batch's step, and minus its documents' part of the bound."""
+        """Compute minus a batch's step, and minus its documents' part of the bound."""
         return Reader(self)(w, rows, out)
 
     def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
@@ -160,7 +161,7 @@ class TopicsProblem(GradientProblem):
         return Stepping(self)(w, rows, eta)
 
     def advance_for_worker(self, me: int) -> Stepping:
-        """A worker's own scratch, and the draws of the blocks that it claims."""
+        """Return a worker's scratch, with the draws of the blocks that it claims."""
         return self._announced(Stepping(self), me)
 
     def _announced(self, reader: AnyReader, me: int) -> AnyReader:
@@ -171,19 +172,20 @@ class TopicsProblem(GradientProblem):
     # -- passes over all documents ---------------------------------------------------------------
 
     def objective(self, params: np.ndarray) -> float:
-        """Minus the evidence's lower bound, by documents."""
+        """Return minus the evidence's lower bound, per document."""
         return self.evaluate(params)[0]
 
     def evaluate(self, params: np.ndarray) -> tuple[float, np.ndarray]:
-        """Minus the bound by documents, and its natural gradient: ``lambda`` less its next value.
+        """Return minus the bound per document, and its natural gradient.
 
-        The documents' shares are fitted anew, each from 1.
+        The gradient is ``lambda`` minus its next value. The documents' shares are fitted anew, each
+        from 1.
         """
         u, totals = self.parts(frozen(np.asarray(params, dtype=self.dtype)))
         left = self.left_after(round(float(params[-1])))
         gammas = np.ones((self.n_rows, self.n_topics))
-        here, seen = Reader(self).whole(u, totals, left, slice(0, self.n_rows), gammas)
-        of_documents, seen = self.totals(np.array([here]), seen)
+        own, seen = Reader(self).whole(u, totals, left, slice(0, self.n_rows), gammas)
+        of_documents, seen = self.totals(np.array([own]), seen)
         bound = float(of_documents[0])
         bound += topics_bound(u, totals, self.word_prior, left, self.word_prior)
         away = np.zeros(self.n_params)
@@ -191,7 +193,7 @@ class TopicsProblem(GradientProblem):
         return -bound / self.n_all, away / self.n_all
 
     def among(self, whole: Whole) -> GradientProblem:
-        """As `GradientProblem.among`: a batch stands for the documents of all parts."""
+        """As `GradientProblem.among`; a batch represents the documents of all parts."""
         own = self._copy_among(whole)
         (documents,) = own.totals(np.array([self.total]))
         own.total = float(documents[0])
@@ -199,22 +201,22 @@ class TopicsProblem(GradientProblem):
 
 
 class DocumentDraws:
-    """What documents' numbers begin with: hangs on the seed and on the block, not on who works.
+    """Initial numbers of documents: they depend on seed and block, not on the worker.
 
-    One worker draws block after block from the stream that the topics were drawn from, as
-    scikit-learn does. Of several each would have to draw what the others do, so that a block has a
-    stream of its own, of the seed, the epoch and the block.
+    One worker draws block after block from the stream of the topics, as scikit-learn does. Several
+    workers would each have to draw the others' numbers too; so each block then has its own stream,
+    from the seed, the epoch and the block.
     """
 
     def __init__(self, problem: TopicsProblem) -> None:
         self.n_topics = problem.n_topics
         self.begins = problem.random_state
-        self.stream: np.random.RandomState | None = None  # None: no block, and numbers begin at 1
+        self.stream: np.random.RandomState | None = None  # None: no block; all numbers are 1
         self.sequential = False
-        self.n_rows = 0  # that have been drawn, one after the other
+        self.n_rows = 0  # rows that have been drawn in sequence
 
     def begin(self, claim: BlockClaim) -> None:
-        """Go to a block."""
+        """Begin a block."""
         self.sequential = claim.n_workers == 1
         if not self.sequential:
             seed = copy.deepcopy(self.begins).randint(MAX_SEED)
@@ -223,17 +225,17 @@ class DocumentDraws:
             return
         if self.stream is None or self.n_rows > claim.rows_before:
             self.stream, self.n_rows = copy.deepcopy(self.begins), 0
-        self.numbers(claim.rows_before - self.n_rows)  # of a run that a checkpoint goes on with
+        self.numbers(claim.rows_before - self.n_rows)  # skipped rows: a run resumes a checkpoint
 
     def numbers(self, n_rows: int) -> np.ndarray:
-        """For the next rows: float64 of shape (n_rows, n_topics)."""
+        """Return the next rows' initial numbers: float64 of shape (n_rows, n_topics)."""
         shape = n_rows, self.n_topics
         self.n_rows += n_rows
         return np.ones(shape) if self.stream is None else self.stream.gamma(SHAPE, SIZE, shape)
 
 
 class Reader:
-    """One worker's scratch and draws: what it makes of a batch."""
+    """One worker's scratch and draws; a call computes a batch's step as a gradient."""
 
     def __init__(self, problem: TopicsProblem) -> None:
         self.problem = problem
@@ -242,12 +244,12 @@ class Reader:
         self.desk = self._desk(0)
         self.of_a_word = np.arange(problem.n_topics)
         self.of_all = np.arange(problem.n_params - problem.n_topics - 1, problem.n_params)
-        self._known = 0, 1.0  # steps, and what they leave
+        self._known = 0, 1.0  # a number of steps, and their factor P
 
     def __call__(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> float | tuple[float, np.ndarray]:
-        """Minus the step of a batch, as a gradient."""
+        """Write minus the step of a batch to `out`, as a gradient."""
         problem = self.problem
         n_ids, factor, bound = self._batch(w, rows)
         spread(self.desk, n_ids, -factor, out)
@@ -259,7 +261,7 @@ class Reader:
         return -bound, np.concatenate([of_words, self.of_all])
 
     def _batch(self, w: np.ndarray, rows: np.ndarray) -> tuple[int, float, float]:
-        """Words of a batch, by what the counts of each become its step, and its bound."""
+        """Fit a batch; return its number of words, the step's factor of counts, and its bound."""
         problem = self.problem
         n_steps, left = self._steps_in(w)
         rho = problem.weight(n_steps)
@@ -275,7 +277,7 @@ class Reader:
         gammas: np.ndarray,
         most: int | None = None,
     ) -> tuple[float, np.ndarray]:
-        """As `fit`, of many documents: their bound, and how much of each word was of each topic.
+        """Fit many documents; return their bound, and each word's expected counts by topic.
 
         gammas : of all documents
         """
@@ -283,9 +285,9 @@ class Reader:
         for first in range(rows.start, rows.stop, PASS_ROWS):
             last = min(first + PASS_ROWS, rows.stop)
             part = np.arange(first, last)
-            n_ids, here = self.fit(u, totals, left, part, gammas[first:last], most)
+            n_ids, of_part = self.fit(u, totals, left, part, gammas[first:last], most)
             seen[self.desk.ids[:n_ids]] += self.desk.seen[:n_ids]
-            bound += here
+            bound += of_part
         return bound, seen
 
     def fit(
@@ -297,10 +299,10 @@ class Reader:
         gammas: np.ndarray,
         most: int | None = None,
     ) -> tuple[int, float]:
-        """Fit the shares of some documents; how many words they have, and their bound.
+        """Fit the shares of some documents; return their number of words, and their bound.
 
-        gammas : what each begins with, and then what it has become
-        most : passes over a document, if not the problem's
+        gammas : initial numbers of the documents, overwritten by the fitted ones
+        most : the most passes over a document; None: the problem's
         """
         problem = self.problem
         begins = problem.documents.begins
@@ -324,7 +326,7 @@ class Reader:
         return found
 
     def _desk(self, n_words: int) -> Desk:
-        """Scratch for batches of at most so many words."""
+        """Return scratch for batches of at most so many words."""
         n_topics = self.problem.n_topics
         longest = int(np.diff(self.problem.documents.begins).max(initial=0))
         return Desk(
@@ -338,7 +340,7 @@ class Reader:
         )
 
     def _steps_in(self, w: np.ndarray) -> tuple[int, float]:
-        """How many steps are in a vector, and what they have left of what was before."""
+        """Return the number of steps in a vector, and their factor P."""
         n_steps = round(float(w[-1]))
         known, left = self._known
         if n_steps < known:
@@ -349,15 +351,15 @@ class Reader:
         self._known = known, left
         if left < LEAST:
             raise ValueError(
-                f"after {n_steps} batches nothing is left of what was before the run: fewer "
-                "epochs, then another run from report.model.components, or a larger "
+                f"after {n_steps} batches nothing is left of the topics from before the run: "
+                "use fewer epochs, then another run from report.model.components, or a larger "
                 "learning_decay"
             )
         return n_steps, left
 
 
 class Stepping(Reader):
-    """A reader that takes the step where the vector is."""
+    """A reader that takes the step in place."""
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:  # type: ignore[override]
         """As `TopicsProblem.advance`."""
@@ -388,35 +390,36 @@ def topics(
 ) -> TopicsProblem:
     """State the topics of documents as a problem (latent Dirichlet allocation).
 
-    What is minimised is minus the evidence's lower bound, by documents. A block of documents is a
-    batch: it is one step, for which `solve` is told ``block=`` (64 if not) and no ``step=``.
+    The objective is minus the evidence's lower bound, per document. A block of documents is a
+    batch, and so one step: pass ``block=`` to `solve` (default 64), and no ``step=``.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_documents, n_words)
-        How often each word is in each document: at least 0.
+        Count of each word in each document: at least 0.
     n_topics : int, default=10
     doc_topic_prior, topic_word_prior : float or None, default=None
-        Of the documents' shares of topics, and of the topics' of words; None: ``1 / n_topics``.
+        Priors of the documents' shares of topics, and of the topics' shares of words; None:
+        ``1 / n_topics``.
     learning_decay : float, default=0.7
         Kappa of ``rho_t = (learning_offset + t) ** -learning_decay``, the share of the topics that
         the batch t, from 1, replaces; above 0 and at most 1. Above 0.5 the steps converge.
     learning_offset : float, default=10.0
         At least 1.
     total_samples : float or None, default=None
-        Documents that the batches are drawn from; None: as many as X has.
+        Number of documents from which the batches are drawn; None: as many as X has.
     mean_change_tol : float, default=1e-3
-        A document's shares are fitted till its numbers change by less, on the average.
+        A document's shares are fitted until its numbers change by less, on average.
     max_doc_update_iter : int, default=100
-        Passes over a document, at most.
+        The most passes over a document.
     components : array-like of shape (n_topics, n_words), default=None
-        Topics to begin with, such as ``report.model.components``; None: drawn.
+        Initial topics, such as ``report.model.components``; None: drawn.
     n_batches : int, default=0
-        Batches that are in `components` already (``report.model.n_batches``).
+        Number of batches that `components` already includes (``report.model.n_batches``).
     random_state : int, RandomState instance or None, default=None
-        Of the first topics and of what documents' shares begin with: those of a block are the same
-        whoever works on it, and whenever the problem is solved. A run that goes on from another
-        takes ``report.model.random_state``.
+        Of the initial topics and the documents' initial shares. The initial shares of a block are
+        the same for any worker, and each time that the problem is solved. For a run that continues
+        another, pass ``report.model.random_state``.
 
     Returns
     -------
@@ -426,15 +429,15 @@ def topics(
     Raises
     ------
     TypeError, ValueError
-        If an argument is of another kind, out of its range, or NaN.
+        If an argument has the wrong type, is out of its range, or is NaN.
 
     Notes
     -----
-    Source: Hoffman, Blei and Bach 2010, Algorithm 2. Steps are written so that they add up in any
-    order and touch the words of their batch only: ``docs/guide/topics.md``. With one worker and
-    ``shuffle=False`` they are those of `sklearn.decomposition.LatentDirichletAllocation`, to
-    rounding. ``plane=Shared(exchange=None)`` suits several workers: a batch is seen by all at once.
-    A `Master`'s cutoff drops batches. Averages of iterates say nothing here.
+    Source: Hoffman, Blei and Bach 2010, Algorithm 2. In this form steps add up in any order and
+    change only the words of their batch: ``docs/guide/topics.md``. With one worker and
+    ``shuffle=False`` they are those of `sklearn.decomposition.LatentDirichletAllocation`, up to
+    rounding. ``plane=Shared(exchange=None)`` suits several workers: all see a batch at once. A
+    `Master`'s cutoff drops batches. Averages of iterates are meaningless for topics.
 
     Examples
     --------
@@ -500,9 +503,9 @@ def topics(
 
 
 def documents_of(X: Any) -> tuple[Documents, int]:
-    """Documents as kernels read them, and how many words there are.
+    """Check documents; return them for kernels, and the number of words.
 
-    Raises ValueError: if something is negative, NaN or infinite, or an index is out of range.
+    Raises ValueError if a count is negative, NaN or infinite, or an index is out of range.
     """
     from sklearn.utils import check_array
     from sklearn.utils.validation import check_non_negative
@@ -514,6 +517,6 @@ def documents_of(X: Any) -> tuple[Documents, int]:
 
 
 def as_documents(X: Any) -> Documents:
-    """Rows that have been checked, dense or CSR, as kernels read them."""
+    """Convert checked rows, dense or CSR, for kernels."""
     rows = sp.csr_array(X)
     return Documents(*(frozen(part) for part in (rows.data, rows.indices, rows.indptr)))

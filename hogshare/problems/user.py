@@ -1,4 +1,4 @@
-"""A problem by a gradient of the user's own."""
+"""A problem by a user's gradient function."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ class UserProblem(GradientProblem):
 
     @property
     def name(self) -> str:
-        """What the function is called."""
+        """Name of the function."""
         return getattr(self.gradient, "__qualname__", None) or type(self.gradient).__qualname__
 
     @property
     def users(self) -> tuple[Any, ...]:
-        """What is not ours in it: on its way to a process it goes with its code."""
+        """The user's functions, which are sent to processes with their code."""
         return self.gradient, getattr(self, "_objective", None)
 
     def objective(self, params: np.ndarray) -> float:
-        """The user's objective, or the mean of the losses that the gradient sums."""
+        """Return the user's objective, or the mean of the losses that the gradient sums."""
         if self._objective is None:
             return super().objective(params)
         return float(self._objective(params))
 
     def start(self) -> np.ndarray:
-        """Where a run begins."""
+        """Return a run's default start."""
         return self._start.copy()
 
     def curvature(self) -> float | np.ndarray:
-        """As it was given."""
+        """Return the given curvature."""
         return self._curvature
 
 
@@ -67,9 +67,9 @@ def user(
     *,
     curvature: Any = 0.0,
 ) -> UserProblem:
-    """State a problem by a gradient of one's own, on every plane, barrier and runtime.
+    """State a problem by a gradient function, for every plane, barrier and runtime.
 
-    What is minimised is ``f(w) = sum over the rows of f_r(w) / n_rows``.
+    The objective is ``f(w) = sum over the rows of f_r(w) / n_rows``.
 
     Parameters
     ----------
@@ -77,15 +77,16 @@ def user(
         ``gradient(w, rows, out)`` adds the gradients of the rows to `out` and returns the sum of
         their losses::
 
-            w : ndarray of shape (n_params,), where; read-only
-            rows : ndarray of int64, which rows, each once; read-only
-            out : ndarray of shape (n_params,), zeros when it is called
+            w : ndarray of shape (n_params,), the point; read-only
+            rows : ndarray of int64, numbers of the rows, each once; read-only
+            out : ndarray of shape (n_params,), zeros at the call
 
-        Where it writes few numbers of `out` it may return ``(loss, places)``, with the places of
-        those, each once. In NumPy, compiled by Numba, or in anything else; workers call it at the
-        same time. With ``@numba.njit(nogil=True)`` threads run beside each other; otherwise take
-        ``runtime="processes"``, which "auto" does, too. Processes get it with its code and what it
-        refers to; arrays of a megabyte and more are there once, in shared memory, read-only.
+        If it writes few numbers of `out` it may return ``(loss, places)``, with their places, each
+        once. It may be written in NumPy, compiled by Numba, or anything else; workers call it at
+        the same time. With ``@numba.njit(nogil=True)`` threads run in parallel; otherwise use
+        ``runtime="processes"``, which "auto" also chooses. Processes receive it with its code and
+        the objects that it refers to; arrays of a megabyte or more exist once, in shared memory,
+        read-only.
     n_rows : int
         Terms of the sum.
     n_params : int
@@ -94,11 +95,11 @@ def user(
         ``objective(params) -> float``, for the trace. None: the mean of the losses that `gradient`
         sums, by a pass over all rows.
     start : array-like of shape (n_params,), default=None
-        Where a run begins; None: at zeros. float32 and float64 are kept, and are the vector's type;
-        anything else becomes float64.
+        Start of a run; None: zeros. float32 or float64 is the vector's type, too; any other type
+        becomes float64.
     curvature : float or array-like of shape (n_params,), default=0.0
-        How curved the objective is along each number, at most. Where workers have copies of their
-        own, an exchange weighs their changes by it: 0 adds them, infinity averages them.
+        Upper bound of the objective's curvature along each number. If workers have private copies,
+        an exchange weighs their changes by it: 0 adds them, infinity averages them.
 
     Returns
     -------
@@ -107,14 +108,14 @@ def user(
     Raises
     ------
     TypeError, ValueError
-        If an argument is of another kind, out of its range, or NaN.
+        If an argument has the wrong type, is out of its range, or is NaN.
 
     Notes
     -----
-    A step is ``w -= eta * out`` with the *sum* over the rows of a block, which is one step, unless
-    ``SGD(batch=...)`` says how many rows are. `Stop` and the trace divide sums by `n_rows`. `solve`
-    calls the gradient twice, for a few rows at the start, before any worker begins: to see that it
-    works, and how long it takes.
+    A step is ``w -= eta * out`` with the *sum* over the rows of a block, or over as many rows as
+    ``SGD(batch=...)`` says. `Stop` and the trace divide sums by `n_rows`. Before any worker begins,
+    `solve` calls the gradient twice with a few rows at the start, to check that it works and to
+    time it.
 
     Examples
     --------
@@ -157,7 +158,7 @@ def user(
                 f"{first.shape}."
             )
         if not np.isfinite(first).all():
-            raise ValueError("start holds NaN or infinity.")
+            raise ValueError("start contains NaN or infinity: all its numbers must be finite.")
     bound = _bound(curvature, n_params)
     return UserProblem(gradient, int(n_rows), n_params, objective, first, bound)
 

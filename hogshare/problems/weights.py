@@ -1,7 +1,7 @@
-"""Weights of rows and of classes: numbers of which none is negative and not all are zero.
+"""Weights of rows and of classes: none may be negative, and not all may be zero.
 
-scikit-learn's solvers take negative ones for rows whose loss is to be large, of which there may be
-no least sum; every problem and every estimator refuses them by the one sentence of this file.
+scikit-learn's solvers accept negative weights, for rows whose loss should be large, although the
+objective may then have no minimum; all problems and estimators refuse them by this file's message.
 """
 
 from __future__ import annotations
@@ -19,23 +19,22 @@ def row_weights(sample_weight: Any, X: Any, dtype: Any = None, **settings: Any) 
     """Return the weights of rows, checked.
 
     sample_weight : shape (n_rows,), or one number, or None: one for each row
-    X : whatever has a number of rows; only that is read
-    dtype : of the weights; None leaves float32 and float64 as they are
+    X : anything with a number of rows; only that is read
+    dtype : of the weights; None preserves float32 and float64
     **settings : of scikit-learn's check: `copy`, `allow_all_zero_weights`
 
-    Raises ValueError: if one is negative, NaN, infinite or masked, if all are zero, or if they are
-    not as many as rows.
+    Raises ValueError if one is negative, NaN, infinite or masked, if all are zero, or if their
+    number is not that of the rows.
     """
     require_unmasked("sample_weight", sample_weight)
-    # imported in a call because worker processes import this file too, and check nothing
+    # not imported at the top: worker processes import this file too, and check nothing
     from sklearn.utils.validation import _check_sample_weight, _num_samples
 
-    what = f"sample_weight must hold a number, at least 0, for each of {_num_samples(X)} rows"
+    what = f"sample_weight must contain a number, at least 0, for each of {_num_samples(X)} rows"
     with ranges.meaning(what):
         if isinstance(sample_weight, Real):
-            ranges.not_negative(
-                sample_weight=float(sample_weight)
-            )  # the check below leaves NaN alone
+            # the check below accepts one NaN for all rows
+            ranges.not_negative(sample_weight=float(sample_weight))
         weight: np.ndarray = _check_sample_weight(
             sample_weight, X, dtype=dtype, ensure_non_negative=True, **settings
         )
@@ -43,11 +42,11 @@ def row_weights(sample_weight: Any, X: Any, dtype: Any = None, **settings: Any) 
 
 
 def class_weights(class_weight: Any) -> np.ndarray:
-    """Return numbers by which rows count besides, by their class, checked.
+    """Return the weights of classes, which multiply those of their rows, checked.
 
-    Raises ValueError: if one is negative, NaN or infinite.
+    Raises ValueError if one is negative, NaN or infinite.
     """
-    with ranges.meaning("class_weight must hold a number, at least 0, for each class"):
+    with ranges.meaning("class_weight must contain a number, at least 0, for each class"):
         weights = np.asarray(class_weight, dtype=np.float64)
         bad = weights[~(np.isfinite(weights) & (weights >= 0.0))]
         if len(bad):
@@ -56,9 +55,9 @@ def class_weights(class_weight: Any) -> np.ndarray:
 
 
 def require_weight(**parts: np.ndarray | None) -> None:
-    """Refuse parts of the rows, such as those that are held out, in which no row counts.
+    """Refuse parts of the rows, such as the held-out ones, in which all weights are zero.
 
-    Raises ValueError: in scikit-learn's words, with the name of the part.
+    Raises ValueError with scikit-learn's message and the name of the part.
     """
     for name, weight in parts.items():
         if weight is not None and not (weight > 0.0).any():
