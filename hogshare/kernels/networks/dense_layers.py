@@ -1,12 +1,11 @@
-"""Layers of a network that connect everything with everything, and what stands behind a layer.
+"""Fully connected layers of a network, and the activations behind a layer.
 
-A layer takes what lies from `at` on in a worker's memory, a row of the mini-batch after another,
-and leaves its outputs further behind in the same memory. Going back it takes the loss's derivatives
-in its outputs (`delta`), adds up those in its coefficients, and leaves those in its inputs. Rows
-are padded to whole vectors there, and not in the vector of coefficients.
+A layer reads its inputs from `at` on in a worker's memory, row by row of the mini-batch, and writes
+its outputs further on in the same memory. On the way back it reads the loss's derivatives in its
+outputs (`delta`), sums those in its coefficients, and writes those in its inputs. Rows are padded
+to whole vectors in this memory, and not in the vector of coefficients.
 
-Loops are over slices, whose places the compiler knows not to be negative: it makes vector
-instructions of them.
+Loops run over slices, whose places the compiler knows not to be negative: it vectorises them.
 """
 
 import math
@@ -19,7 +18,7 @@ from hogshare.kernels.jit.exponential import exp_of_negative
 from hogshare.kernels.networks.padded_matrices import flip, pad_rows, unpad_rows
 from hogshare.kernels.networks.tiles import padded, product
 
-AHEAD = 2  # rows asked for before they are copied
+AHEAD = 2  # rows prefetched before they are copied
 LINE = 64  # bytes
 IDENTITY, RELU, TANH, LOGISTIC = range(4)
 ACTIVATIONS = {"identity": IDENTITY, "relu": RELU, "tanh": TANH, "logistic": LOGISTIC}
@@ -27,7 +26,7 @@ ACTIVATIONS = {"identity": IDENTITY, "relu": RELU, "tanh": TANH, "logistic": LOG
 
 @helper
 def ask_for_dense(rows, i, data, n_in):
-    """Have a dense row fetched."""
+    """Prefetch a dense row."""
     if i < rows.shape[0]:
         for j in range(0, n_in, LINE // data.itemsize):
             prefetch(data, rows[i] * n_in + j)
@@ -35,11 +34,8 @@ def ask_for_dense(rows, i, data, n_in):
 
 @helper
 def gather_dense(rows, data, n_in, width, memory):
-    """Lay dense rows `width` numbers apart at the beginning of memory.
-
-    They are wherever shuffling has them from: the memory's answer for one is awaited while others
-    are copied.
-    """
+    """Copy dense rows to the beginning of memory, one per `width` numbers."""
+    # shuffled rows are far from each other, so each is prefetched while others are copied
     for i in range(AHEAD):
         ask_for_dense(rows, i, data, n_in)
     for i in range(rows.shape[0]):
@@ -52,21 +48,21 @@ def gather_dense(rows, data, n_in, width, memory):
 
 @inlined
 def logistic(z):
-    """``1 / (1 + exp(-z))`` in float64."""
+    """Return ``1 / (1 + exp(-z))`` in float64."""
     e = exp_of_negative(-abs(z))
     return (1.0 if z >= 0.0 else e) / (1.0 + e)
 
 
 @inlined
 def tanh(z):
-    """The hyperbolic tangent in float64, to 2e-16 of one."""
+    """Return the hyperbolic tangent in float64, to 2e-16 of one."""
     e = exp_of_negative(-2.0 * abs(z))
     return math.copysign((1.0 - e) / (1.0 + e), z)
 
 
 @helper
 def activate(z, kind):
-    """Apply an activation in place. NaN stays NaN: a network that has left the range shows it."""
+    """Apply an activation in place. NaN stays NaN, and so shows that a network has diverged."""
     zero = z.dtype.type(0.0)
     if kind == RELU:
         for j in range(z.shape[0]):
@@ -81,7 +77,7 @@ def activate(z, kind):
 
 @helper
 def finish(memory, at, n, width, bias, kind):
-    """Add the biases to n rows of sums, `width` numbers apart, and apply the activation."""
+    """Add the biases to n rows of sums, one per `width` numbers, and apply the activation."""
     k = bias.shape[0]
     zero = memory.dtype.type(0.0)
     for i in range(n):
@@ -98,7 +94,7 @@ def finish(memory, at, n, width, bias, kind):
 
 @helper
 def through_activation(a, delta, kind):
-    """From derivatives in what an activation gives, `a`, to those in what it takes, in place."""
+    """Convert derivatives in an activation's outputs `a` to those in its inputs, in place."""
     zero, one = a.dtype.type(0.0), a.dtype.type(1.0)
     if kind == RELU:
         for j in range(a.shape[0]):
@@ -114,7 +110,7 @@ def through_activation(a, delta, kind):
 
 @helper
 def sum_rows(memory, at, n, width, out):
-    """Overwrite `out` with the sum of n rows, `width` numbers apart."""
+    """Overwrite `out` with the sum of n rows, one per `width` numbers."""
     k = out.shape[0]
     out[:] = out.dtype.type(0.0)
     for i in range(n):
@@ -125,7 +121,7 @@ def sum_rows(memory, at, n, width, out):
 
 @helper
 def sparse_forward(rows, data, indices, indptr, w, w_at, memory, at, k, width):
-    """Overwrite rows of k sums, `width` numbers apart, with CSR rows times coefficients."""
+    """Overwrite rows of k sums, one per `width` numbers, with CSR rows times coefficients."""
     for i in range(rows.shape[0]):
         sums = memory[at + i * width : at + i * width + k]
         sums[:] = memory.dtype.type(0.0)
@@ -151,7 +147,7 @@ def sparse_backward(rows, data, indices, indptr, memory, delta_at, width, out, k
 
 @helper
 def dense_forward(sizes, memory, at, row, w, w_at, scratch_at, out_at, width):
-    """``z = x W``.
+    """Compute ``z = x W``.
 
     sizes : n rows, n_in and n_out
     row, width : numbers from a row of x, and of z, to the next
@@ -165,7 +161,7 @@ def dense_forward(sizes, memory, at, row, w, w_at, scratch_at, out_at, width):
 
 @helper
 def coefs_back(sizes, memory, at, row, delta_at, width, scratch_at, strip, out, w_at):
-    """``x' delta``: the derivatives in the coefficients, a strip of their rows after the other."""
+    """Compute ``x' delta``, the derivatives in the coefficients, strip by strip of their rows."""
     n, n_in, n_out = sizes
     for low in range(0, n_in, strip):
         count = min(strip, n_in - low)
@@ -176,7 +172,7 @@ def coefs_back(sizes, memory, at, row, delta_at, width, scratch_at, strip, out, 
 
 @helper
 def inputs_back(sizes, memory, delta_at, width, w, w_at, scratch_at, out_at, row):
-    """``delta W'``: the derivatives in the inputs."""
+    """Compute ``delta W'``, the derivatives in the inputs."""
     n, n_in, n_out = sizes
     columns = padded(n_in, memory.itemsize)
     flip(n_in, n_out, w, w_at, n_out, memory, scratch_at, columns)

@@ -1,12 +1,12 @@
 """Layers of a network that see neighbours: convolution, pooling, local response normalisation.
 
 An image is a row of numbers: its lines one after another, in a line its places, at a place its
-channels. So of a window each line is one run of memory, and what a convolution leaves is an image
-of the same kind. Images are taken one by one, and all lies in one array, each from a place on, with
-memory for a vector more behind it. Filters, and derivatives by them, are padded to whole vectors,
-and the row of biases follows.
+channels. So each line of a window is one run of memory, and a convolution's output is an image of
+the same kind. Images are processed one by one; all arrays are parts of one memory, each begins at
+its own place, with memory for one more vector behind it. Filters, and derivatives in them, are
+padded to whole vectors, and the row of biases follows.
 
-Source: Jia et al. 2014, Caffe; whose pooling windows may reach over the border, where they are cut.
+Source: Jia et al. 2014, Caffe; its pooling windows may reach over the border, where they are cut.
 """
 
 import math
@@ -19,12 +19,12 @@ from hogshare.kernels.networks.padded_matrices import flip
 from hogshare.kernels.networks.pools import largest, spread_largest, spread_total, total
 from hogshare.kernels.networks.tiles import VECTOR_BYTES, padded
 
-USUAL_BETA = 0.75  # whose powers are two roots
+USUAL_BETA = 0.75  # its power takes two square roots
 
 
 @helper
 def bounds(o, stride, padding, size, length):
-    """First and last-plus-one place of window `o` in a line of `length` places."""
+    """Return the first place of window `o` in a line of `length` places, and the one after it."""
     first = o * stride - padding
     return max(first, 0), min(first + size, length)
 
@@ -56,7 +56,7 @@ def flip_filters(shape, memory, filters_at, out_at):
 
 @helper
 def with_borders(shape, memory, at, into_at):
-    """Where the image stands with zeros beyond its borders, a copy if there are any."""
+    """Return where the image with borders of zeros begins: a copy if it has borders."""
     height, width, channels, _, _, _, _, _, padding = shape
     if padding == 0:
         return at
@@ -73,11 +73,11 @@ def with_borders(shape, memory, at, into_at):
 
 @helper
 def convolve(shape, memory, at, places, places_at, filters_at, cuts, out_at):
-    """One image's windows times the filters, and biases, of padded rows.
+    """Multiply one image's windows by the filters, and add biases, in padded rows.
 
     shape : see `hogshare.kernels.networks.network_gradient`
-    at : where the image stands, with its borders
-    places, places_at : where windows begin, from there on
+    at : where the image with its borders begins
+    places, places_at : from `places_at` on, where windows begin
     filters_at : the filters, padded, and the biases
     cuts : `hogshare.kernels.networks.windows.CUTS` for a relu, or 0
     """
@@ -93,12 +93,12 @@ def convolve(shape, memory, at, places, places_at, filters_at, cuts, out_at):
 
 @helper
 def filters_back(shape, memory, at, places, places_at, delta_at, one_at, adds, out_at):
-    """From the derivatives in an image's sums to those in filters and biases, padded.
+    """Convert the derivatives in an image's sums to those in filters and biases, padded.
 
-    at : where the image stands, with its borders
-    places, places_at : where windows begin, and then where a window's numbers stand, from there on
-    one_at : where a 1 stands
-    adds : whether the derivatives are added to others'
+    at : where the image with its borders begins
+    places, places_at : from `places_at` on, where windows begin, then a window's numbers' offsets
+    one_at : the place of a 1
+    adds : whether the derivatives are added to those of other images
     """
     _, wide, channels, down, across, filters, size, stride, padding = shape
     width = padded(filters, memory.itemsize)
@@ -115,12 +115,12 @@ def filters_back(shape, memory, at, places, places_at, delta_at, one_at, adds, o
 
 @helper
 def image_back(shape, memory, delta_at, places, places_at, flipped_at, line_at, out_at):
-    """From the derivatives in an image's sums to those in the image, a line after the other.
+    """Convert the derivatives in an image's sums to those in the image, line by line.
 
-    For a line of the image all windows that see it are multiplied at once with those of the
-    filters' lines by which they do; what they have in common is then added up along the line.
+    For a line of the image all windows that contain it are multiplied at once by the filters' lines
+    for it; overlapping results are then added up along the line.
 
-    places, places_at : as `filters_back`; from a window's place on, the windows of a line
+    places, places_at : see `filters_back`; then the windows of a line
     flipped_at : the filters by columns
     line_at : memory for a line's windows, and for a line with borders
     """
@@ -154,10 +154,10 @@ def image_back(shape, memory, delta_at, places, places_at, flipped_at, line_at, 
 
 @helper
 def pool(shape, takes_largest, memory, at, place, out_at, marks, marks_at):
-    """The largest or the mean of each window's numbers, channel by channel.
+    """Compute the largest or the mean of each window's numbers, channel by channel.
 
     place : numbers from a place of the image to the next
-    marks : int32, from `marks_at` on where in the image the largest is; of means nothing
+    marks : int32, from `marks_at` on the largest's place in the image; unused for means
     """
     height, wide, channels, down, across, _, size, stride, padding = shape
     lanes = VECTOR_BYTES // memory.itemsize
@@ -179,7 +179,7 @@ def pool(shape, takes_largest, memory, at, place, out_at, marks, marks_at):
 
 @helper
 def pool_back(shape, takes_largest, memory, delta_at, marks, marks_at, at, place):
-    """Overwrite an image with the derivatives in what `pool` was given."""
+    """Overwrite an image with the derivatives in the input of `pool`."""
     height, wide, channels, down, across, _, size, stride, padding = shape
     lanes = VECTOR_BYTES // memory.itemsize
     fill(memory, at, height * wide * place, 0.0)
@@ -219,7 +219,7 @@ def add_windows(shape, factor, memory, at, out_at):
 
 @helper
 def divisors(shape, numbers, memory, at, scratch_at, out_at):
-    """``k + alpha / size^2 * sum of the squares around``, of every number of an image."""
+    """Compute ``k + alpha / size^2 * sum of the squares around`` for every number of an image."""
     n = shape[0] * shape[1] * shape[2]
     image, squares = memory[at : at + n], memory[scratch_at : scratch_at + n]
     for j in range(n):
@@ -246,7 +246,7 @@ def lower(values, beta, out):
 
 @helper
 def respond(shape, numbers, memory, at, scratch_at, space, out_at):
-    """``x divisor^-beta``: local response normalisation within each channel.
+    """Compute ``x divisor^-beta``: local response normalisation within each channel.
 
     numbers : float64 [3], alpha, beta and k
     scratch_at, space : memory for three images, and numbers from one to the next
@@ -262,10 +262,10 @@ def respond(shape, numbers, memory, at, scratch_at, space, out_at):
 
 @helper
 def respond_back(shape, numbers, memory, at, delta_at, scratch_at, space, out_at):
-    """Overwrite an image with the derivatives in what `respond` was given.
+    """Overwrite an image with the derivatives in the input of `respond`.
 
     ``delta_p d_p^-beta - 2 alpha beta / size^2 x_p sum_q delta_q x_q d_q^(-beta - 1)``, over the
-    places q around whose windows hold p.
+    places q whose windows contain p.
     """
     n, size = shape[0] * shape[1] * shape[2], shape[6]
     divisors(shape, numbers, memory, at, scratch_at, scratch_at + space)

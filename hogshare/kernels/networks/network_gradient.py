@@ -1,16 +1,16 @@
 """The gradient of a network of layers, in one call for a mini-batch.
 
-Layers are a table of numbers, whose columns are below. A worker's memory holds, for the n rows in
-hand, their inputs, every layer's outputs, the derivatives in those of connected layers twice (in a
+Layers are a table of numbers, whose columns are listed below. A worker's memory contains, for the n
+rows in hand, their inputs, every layer's outputs, the derivatives in connected layers twice (in a
 layer's outputs and in its inputs, alternately), and scratch: padded coefficients and derivatives,
-and what one image needs. Layers that take images come first, and are taken image by image, each
-through all of them: it stays in a cache. Nothing is allocated.
+and the numbers of one image. Layers that take images come first, and one image goes through all of
+them before the next, so it stays in a cache. Nothing is allocated.
 
-What a convolution gives that is pooled by its largest numbers is not stored: activations rise, so
-that they come after the pooling, and their derivatives are those at the largest.
+A convolution's outputs that are pooled by their largest numbers are not stored: activations rise,
+so they are applied after the pooling, and their derivatives are those at the largest.
 
-Who writes: the caller's worker its own memory, marks and `out`. The vector `w` is read; on one
-without locks others write it meanwhile, so that the layers may see it at different moments.
+Writers: the caller's worker writes its own memory, marks and `out`. The vector `w` is only read; if
+it has no locks, others write it meanwhile, and the layers may see it at different moments.
 """
 
 import math
@@ -50,10 +50,10 @@ from hogshare.kernels.networks.tiles import padded
 from hogshare.kernels.networks.windows import CUTS
 from hogshare.kernels.rules.momentum import NONE, descend
 
-KIND, ACTIVATION = 0, 1  # what a layer does, and what it makes of its sums
-WEIGHTS, BIASES, END = 2, 3, 4  # where its numbers lie in the vector, and where they end
+KIND, ACTIVATION = 0, 1  # a layer's kind, and the activation of its sums
+WEIGHTS, BIASES, END = 2, 3, 4  # where its numbers begin in the vector, and where they end
 N_IN, N_OUT = 5, 6  # of a row
-AT = 7  # numbers of a row that lie in memory before its outputs
+AT = 7  # numbers of a row that are in memory before its outputs
 MARKS = 8  # numbers of a row whose places are marked before its own
 SHAPE = 9  # height, width, channels, down, across, filters, size, stride, padding
 WIDTH = 18  # numbers from a row of outputs to the next
@@ -66,20 +66,20 @@ COLUMNS = 25
 DENSE, CONVOLUTION, LARGEST, MEAN, RESPONSE = range(5)
 SHAPELESS = 9
 
-# what scratch has, and what there is to know of it: where a 1 stands; a convolution's padded sums;
-# an image with borders; a line of windows; three images; two images' derivatives; coefficients of
-# a connected layer, padded, and how many rows of their derivatives are computed at once
+# regions of scratch: a 1; a convolution's padded sums; an image with borders; a line of windows;
+# three images; two images' derivatives; coefficients of a connected layer, padded; and the number
+# of rows of their derivatives that are computed at once
 ONE, SUMS, BORDERED, LINE, RESPONSES, FIRST, SECOND, COEFS, STRIP = range(9)
 SPACE, N_REGIONS = 9, 10  # numbers from one of the three images to the next
 
 
 class NetworkLayout(NamedTuple):
-    """A network, and how a worker's memory is laid out.
+    """A network, and the layout of a worker's memory.
 
     layers : int64 (n_layers, COLUMNS)
     numbers : float64 (n_layers, 3), of local responses
-    regions : int64 (N_REGIONS,), where things stand in scratch
-    n_images : how many layers, the first ones, take images
+    regions : int64 (N_REGIONS,), where the regions of scratch begin
+    n_images : number of layers that take images: the first ones
     deltas_at, space, scratch_at : numbers of a row before the derivatives, of the derivatives in
         one layer's outputs, and before the scratch
     """
@@ -95,14 +95,14 @@ class NetworkLayout(NamedTuple):
 
 @helper
 def shape_of(layer):
-    """A layer's geometry, as `hogshare.kernels.networks.image_layers` has it."""
+    """Return a layer's geometry, see `hogshare.kernels.networks.image_layers`."""
     s = layer[SHAPE:WIDTH]
     return s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8]
 
 
 @helper
 def gather(rows, data, indices, indptr, n_in, width, memory):
-    """Lay the rows of a mini-batch `width` numbers apart at the beginning of memory."""
+    """Copy the rows of a mini-batch to the beginning of memory, one per `width` numbers."""
     if indptr.shape[0] == 0:
         gather_dense(rows, data, n_in, width, memory)
         return
@@ -115,13 +115,13 @@ def gather(rows, data, indices, indptr, n_in, width, memory):
 
 @helper
 def is_read_in_place(layers, indptr):
-    """Whether the first layer reads sparse rows where they are."""
+    """Whether the first layer reads sparse rows in place."""
     return indptr.shape[0] > 0 and layers[0, KIND] == DENSE
 
 
 @helper
 def prepare_filters(net, w, memory, scratch, goes_back):
-    """Lay out the filters, padded, and by columns where the way back needs them."""
+    """Write the filters, padded, and by columns if the way back needs them."""
     memory[scratch + net.regions[ONE]] = memory.dtype.type(1.0)
     for index in range(net.n_images):
         layer = net.layers[index]
@@ -136,9 +136,9 @@ def prepare_filters(net, w, memory, scratch, goes_back):
 
 @helper
 def convolve_image(net, places, index, memory, at, out_at, scratch):
-    """Sums of a convolution, and its activation unless that is for after the pooling.
+    """Compute a convolution's sums, and its activation unless that comes after the pooling.
 
-    Returns where they are: at `out_at`, or, if they are pooled next, in scratch, padded.
+    Returns where they begin: at `out_at`, or, if they are pooled next, in scratch, padded.
     """
     layer, regions = net.layers[index], net.regions
     shape = shape_of(layer)
@@ -160,7 +160,7 @@ def convolve_image(net, places, index, memory, at, out_at, scratch):
 
 @helper
 def image_forward(net, places, n, i, memory, marks, scratch):
-    """One image, the i-th of n, through all layers that take images."""
+    """Take one image, the i-th of n, through all layers that take images."""
     at, index = i * net.layers[0, IN_WIDTH], 0
     while index < net.n_images:
         layer = net.layers[index]
@@ -187,7 +187,7 @@ def image_forward(net, places, n, i, memory, marks, scratch):
 
 @helper
 def convolve_back(net, places, index, memory, at, delta_at, adds, inward_at, scratch):
-    """The way back of a convolution, from the derivatives in its sums, padded."""
+    """Do a convolution's way back, from the derivatives in its sums, padded."""
     layer, regions = net.layers[index], net.regions
     shape, spots = shape_of(layer), (places, layer[PLACES])
     bordered = with_borders(shape, memory, at, scratch + regions[BORDERED])
@@ -200,7 +200,7 @@ def convolve_back(net, places, index, memory, at, delta_at, adds, inward_at, scr
 
 @helper
 def image_back_through(net, places, n, i, memory, marks, delta_at, scratch):
-    """The way back of one image, the i-th of n, from the derivatives in the last outputs."""
+    """Do the way back of image i of n, from the derivatives in the last outputs."""
     regions = net.regions
     inward_at, spare_at = scratch + regions[FIRST], scratch + regions[SECOND]
     sums_at, index = scratch + regions[SUMS], net.n_images - 1
@@ -246,7 +246,7 @@ def image_back_through(net, places, n, i, memory, marks, delta_at, scratch):
 
 @helper
 def go_forward(net, places, w, rows, data, indices, indptr, memory, marks, goes_back):
-    """Every layer's outputs; the last one's are sums yet. Returns where those lie."""
+    """Compute every layer's outputs, the last one's as sums; return where these begin."""
     layers, n, at = net.layers, rows.shape[0], 0
     scratch = net.scratch_at * n
     sparse = is_read_in_place(layers, indptr)
@@ -275,9 +275,9 @@ def go_forward(net, places, w, rows, data, indices, indptr, memory, marks, goes_
 
 @helper
 def go_back(net, places, w, rows, data, indices, indptr, memory, marks, out, delta_at):
-    """From the derivatives in the last sums to those in all coefficients and biases.
+    """Convert the derivatives in the last sums to those in all coefficients and biases.
 
-    delta_at : where the derivatives lie
+    delta_at : where the derivatives begin
     """
     layers, n, space = net.layers, rows.shape[0], net.space * rows.shape[0]
     scratch, inward_at = net.scratch_at * n, delta_at + space
@@ -311,7 +311,7 @@ def go_back(net, places, w, rows, data, indices, indptr, memory, marks, out, del
 
 @helper
 def store_filters(net, n, memory, scratch, out):
-    """Overwrite the derivatives in filters and biases with what the images' are in sum."""
+    """Overwrite the derivatives in filters and biases with the sums over the images."""
     for index in range(net.n_images):
         layer = net.layers[index]
         if layer[KIND] == CONVOLUTION:
@@ -325,10 +325,10 @@ def store_filters(net, n, memory, scratch, out):
 
 @helper
 def scale_and_penalise(layers, w, out, alpha, share):
-    """Add the penalty's gradient, and multiply all by `share`; the penalty, or NaN.
+    """Add the penalty's gradient, and multiply all by `share`; return the penalty, or NaN.
 
     The penalty is ``alpha / 2`` times the squares of coefficients, not of biases. Zero times each
-    number of `out` is added, which is NaN where one is NaN or infinite.
+    number of `out` is added, which gives NaN if one is NaN or infinite.
     """
     kind = out.dtype.type
     factor, decay = kind(share), kind(alpha * share)
@@ -357,7 +357,7 @@ def scale_and_penalise(layers, w, out, alpha, share):
 
 @helper
 def end_rows(rows, targets, weights, kind, memory, at, last, deltas_at):
-    """The rows' losses, and derivatives in the last sums: two sums, of losses and of weights."""
+    """Write the derivatives in the last sums; return the sums of losses and of weights."""
     n_outputs, row = last[N_OUT], last[WIDTH]
     total, weight_sum, width = 0.0, 0.0, targets.shape[1]
     for i in range(rows.shape[0]):
@@ -395,22 +395,22 @@ def gradient(
     share_2,
     epsilon,
 ):
-    """Overwrite `out` with the gradient of some rows' losses and of the penalty; the value.
+    """Overwrite `out` with the gradient of rows' losses and penalty; return their value.
 
-    And take a step by it, if `kind` is one of `hogshare.kernels.rules.momentum`, and the value a
-    number: `moved` is then the vector, as who may write it has it, and `out` is the step.
+    Also take a step by it, if `kind` is one of `hogshare.kernels.rules.momentum` and the value is
+    finite: `moved` is then the vector, for a worker that may write it, and `out` becomes the step.
 
     net : see `NetworkLayout`
-    places : int64, of convolutions (`hogshare.kernels.networks.image_layers`); None where no layer
-        takes images, for which a kernel has no code then
+    places : int64, of convolutions (`hogshare.kernels.networks.image_layers`); None if no layer
+        takes images: the kernel then has no code for them
     w, out : float [n_params]
     rows : int64 [n]
-    data, indices, indptr : the inputs, as `hogshare.kernels.rows.row_views.RowArrays` has them
-    targets : float [n_rows, n_outputs], of a softmax [n_rows, 1]
+    data, indices, indptr : the inputs, see `hogshare.kernels.rows.row_views.RowArrays`
+    targets : float [n_rows, n_outputs], for a softmax [n_rows, 1]
     weights : float [n_rows], or empty
-    mean : 0.0 leaves `out` a sum; else it is divided by the rows' weights and multiplied by this,
-        1.0 or what they are of a mini-batch's, and the value divided by their mean; it is a sum in
-        any case
+    mean : 0.0 leaves `out` a sum; otherwise `out` is divided by the rows' weights and multiplied by
+        this number, 1.0 or the rows' share of a mini-batch, and the value is divided by their mean
+        weight; the value is a sum in any case
     """
     n = rows.shape[0]
     delta_at = net.deltas_at * n
@@ -443,7 +443,7 @@ def predict(net, places, w, rows, data, indices, indptr, loss, memory, marks, pr
 
 @kernel
 def loss_of(net, places, w, rows, data, indices, indptr, targets, weights, loss, memory, marks):
-    """Sum of some rows' losses, and of their weights, without a way back."""
+    """Return the sums of some rows' losses and of their weights, without a way back."""
     at = go_forward(net, places, w, rows, data, indices, indptr, memory, marks, False)
     last, deltas_at = net.layers[net.layers.shape[0] - 1], net.deltas_at * rows.shape[0]
     return end_rows(rows, targets, weights, loss, memory, at, last, deltas_at)

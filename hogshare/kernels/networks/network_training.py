@@ -1,30 +1,32 @@
 """Many mini-batches of a network of dense layers in one call: forward, back and a step for each.
 
 A worker computes with its slice of the network (`hogshare.kernels.networks.slices`), for all rows
-of a mini-batch. Several are a *team*: each has some of the units of every hidden layer. What of a
-row's sums comes from others' units, and of its derivatives goes to them, is exchanged at one place
-of each later layer; so two workers with one hidden layer meet once in a mini-batch, and exchange as
-many numbers as there are outputs. Whoever computes, a step is one worker's, to rounding.
+of a mini-batch. Several workers are a *team*: each has some of the units of every hidden layer.
+Each later layer exchanges numbers at one place: the parts of a row's sums from others' units, and
+the derivatives that go to them. So two workers with one hidden layer meet once per mini-batch, and
+exchange as many numbers as there are outputs. A step equals one worker's, up to rounding, for any
+team.
 
-Sparse rows are read where they are, as places and values; zeros take no time. For the way back the
-mini-batch is sorted by columns, so that each row of coefficients is read and written once. The
-first worker sorts for the team, as it has the fewest units; unless a wide first layer's rows are
-late, which each worker must know before it can begin.
+Sparse rows are read in place, as places and values; zeros take no time. For the way back the
+mini-batch is sorted by columns, so each row of coefficients is read and written once. The first
+worker sorts for the team, as it has the fewest units, unless a wide first layer's rows are late:
+each worker must know these rows before it can begin.
 
-Who writes: a worker its slice and its memory; its own part of `exchange`, and the first the sorted
-values, which others read once it has raised its number in `words` (releasing); at a block's end,
-once all have come there, its numbers of the vector. A part, and the values, are written anew two
-mini-batches later, when all have met in between.
-A process may die while it writes the vector. So where workers are processes each first copies what
-it will write over to `before`, and nobody writes until all have; then it notes in `words` that it
-begins, and all meet when they are through. Who goes on alone first breaks the team up, and waits
-until each of it is dead, has left the block, or has not begun it and so will not: only then nobody
-writes any more, and the words may be raised for those that are gone. Then it puts `before` back if
-somebody has begun and not all are through (`hogshare.problems.network_trainer`).
-Who frees: `exchange`, `words`, `before` and a team's sorted values are the session's.
+Writers: a worker writes its slice and its memory; its own part of `exchange`, and the first worker
+the sorted values, which others read once it has raised its number in `words` (releasing); at a
+block's end, once all have reached it, its numbers of the vector. A part, and the values, are
+overwritten two mini-batches later, when all have met in between.
+A process may die while it writes the vector. So where workers are processes, each first copies the
+numbers that it will overwrite to `before`, and none writes until all have; then it notes in `words`
+that it begins, and all meet when they are through. A worker that goes on alone first breaks the
+team up, and waits until each of the others is dead, has left the block, or has not begun it and so
+will not: only then no other worker writes any more, and the words may be raised for those that are
+gone. Then it restores `before` if a worker has begun and not all are through
+(`hogshare.problems.network_trainer`).
+The session owns and frees `exchange`, `words`, `before` and a team's sorted values.
 
-Source of the partition: Shoeybi et al. 2019, Megatron-LM, section 3, whose layers come in pairs;
-here every later layer is cut by its inputs.
+Source of the partition: Shoeybi et al. 2019, Megatron-LM, section 3, whose layers come in pairs.
+Departure: every later layer is cut by its inputs.
 """
 
 import math
@@ -78,18 +80,18 @@ from hogshare.kernels.networks.slices import (
 from hogshare.kernels.networks.tiles import product, sum_rows
 from hogshare.kernels.rules.momentum import ADAM
 
-FAR = 6  # rows of coefficients ahead of the one that is brought up to date
-HOW_FAR, WRITES, LEFT = 0, 1, 2  # of a worker's words: points; LEFT that of the last block it left
-BROKEN = 3  # of the first worker's: 1 from when the team is no more
-POLLS = 20 if JIT_DISABLED else 2_000  # polls of a word between two times that the core is given up
+FAR = 6  # how many rows of coefficients ahead of the present one are prefetched
+HOW_FAR, WRITES, LEFT = 0, 1, 2  # points in a worker's words; LEFT: of the last block that it left
+BROKEN = 3  # in the first worker's words: 1 after the team has been broken up
+POLLS = 20 if JIT_DISABLED else 2_000  # polls of a word before the core is given up once
 
 
 class Inputs(NamedTuple):
-    """Rows by columns, and what is wanted of them.
+    """Rows by columns, with their targets and weights.
 
     dense : float (n_rows * n_dense,), the columns that are mostly nonzero
-    data, indices, indptr : CSR rows of the others, numbered from 0; empty if there are none
-    order : int64 (n_inputs,), which input each column is: first the dense ones
+    data, indices, indptr : CSR rows of the other columns, numbered from 0; empty if there are none
+    order : int64 (n_inputs,), the input that each column is: first the dense ones
     targets, weights : of the rows
     """
 
@@ -103,7 +105,7 @@ class Inputs(NamedTuple):
 
 
 class TeamNetwork(NamedTuple):
-    """A network, as a worker of a team has it.
+    """A network, as laid out for a worker of a team.
 
     layers : int64 (n_layers, N_COLUMNS), see `hogshare.kernels.networks.slices`
     n_dense : columns of the inputs that are read densely
@@ -111,7 +113,7 @@ class TeamNetwork(NamedTuple):
     loss : see `hogshare.kernels.networks.output_layers`
     alpha : strength of the penalty
     rule : kind of a step, one of `hogshare.kernels.rules.momentum`
-    spare : place of a row of the first layer in a slice, for a moment
+    spare : scratch place in a slice for one row of the first layer
     """
 
     layers: np.ndarray
@@ -124,11 +126,12 @@ class TeamNetwork(NamedTuple):
 
 
 class Values(NamedTuple):
-    """The values of a mini-batch's sparse rows, by columns; of a team's even and odd ones.
+    """The values of a mini-batch's sparse rows, by columns; a team has two copies, even and odd.
 
-    ends : int64 (2 or 1, n_sparse), where each column's values end; of late columns zeros between
+    ends : int64 (2 or 1, n_sparse), where each column's values end; with late columns zeros between
         two mini-batches
-    rows, values : uint32 and float (2 or 1, most), which of the mini-batch's rows, and the values
+    rows, values : uint32 and float (2 or 1, most), the mini-batch's row of each value, and the
+        values
     """
 
     ends: np.ndarray
@@ -137,14 +140,14 @@ class Values(NamedTuple):
 
 
 class TrainingMemory(NamedTuple):
-    """What a worker computes in.
+    """A worker's memory for its computations.
 
     numbers : inputs, outputs and derivatives of a mini-batch's rows
     slopes, flipped : derivatives in a strip of coefficients; a layer's coefficients, transposed
     nothing : zeros
     late : `hogshare.kernels.networks.slices.LazyRows`, by sparse columns
-    touched : int64, the columns that a mini-batch has, where those are late; or empty
-    sorted : `Values`, of the mini-batch; a team's are one
+    touched : int64, the columns that a mini-batch has, if they are late; otherwise empty
+    sorted : `Values` of the mini-batch; a team shares one
     """
 
     numbers: np.ndarray
@@ -159,12 +162,12 @@ class TrainingMemory(NamedTuple):
 class Team(NamedTuple):
     """The workers that compute mini-batches together.
 
-    me, size : this one's number among them, and how many there are
-    saves : 1: what is written over is copied first
-    words : int64 (size * layout.WORD,), how far each has come, and of which block, by its first
-        point, it writes the numbers
-    exchange : float (size * stride,), what they exchange: each worker's part for mini-batches of
-        even numbers, and that for odd ones
+    me, size : this worker's number in the team, and the team's size
+    saves : 1: numbers are copied before they are overwritten
+    words : int64 (size * layout.WORD,), the point that each worker has reached, and the first point
+        of the block whose numbers it writes
+    exchange : float (size * stride,), the exchanged numbers: each worker's part for mini-batches of
+        even numbers, and its part for odd ones
     part, stride : numbers of a part, and from one worker to the next
     table, control : the run's
     """
@@ -182,14 +185,15 @@ class Team(NamedTuple):
 
 @helper
 def meet(team, number, may_leave):
-    """Come to a point, and wait until all of the team have; False if somebody will not come.
+    """Come to a point, and wait until all of the team have; False if a worker will not come.
 
     number : of the point, in a run
-    may_leave : whether somebody may not have come at all, because the run is stopped
+    may_leave : whether a worker may not have come at all, because the run is stopped
     """
     store_word(team.words, team.me * layout.WORD, number)
     if may_leave:
-        fence()  # either this sees BROKEN, or who breaks the team up sees that this has begun
+        # either this worker sees BROKEN, or `break_up` sees that this worker has begun
+        fence()
     for k in range(team.size):
         polls = 0
         while load_word(team.words, k * layout.WORD) < number:
@@ -203,13 +207,13 @@ def meet(team, number, may_leave):
                 if may_leave and load_word(team.control, layout.STOP) != layout.RUNNING:
                     return False
                 yield_core()
-    # who goes on alone raises all words, of those that are gone, too
+    # polled again: a worker that goes on alone raises all words, also of workers that are gone
     return load_word(team.words, BROKEN) == 0
 
 
 @kernel
 def break_up(words, table, me, point, last):
-    """End the team, and wait until none of the others computes or writes the numbers of a block.
+    """End the team, and wait until no other worker computes or writes the numbers of a block.
 
     point, last : the block's first point, and its last, at which everything is written
     """
@@ -228,7 +232,7 @@ def break_up(words, table, me, point, last):
 
 @helper
 def ask_for_sparse(rows, i, inputs):
-    """Have the sparse part of a row fetched."""
+    """Prefetch the sparse part of a row."""
     if i >= rows.shape[0]:
         return
     data, indices = inputs.data, inputs.indices
@@ -241,7 +245,7 @@ def ask_for_sparse(rows, i, inputs):
 
 @helper
 def ask_for_row(layer, column, own, stamps):
-    """Have a row of the first layer fetched, and its velocity."""
+    """Prefetch a row of the first layer, and its velocity."""
     at = layer[WEIGHTS] + (layer[ROWS] - stamps.shape[0] + column) * layer[WIDTH]
     for j in range(0, layer[WIDTH], LINE // own.w.itemsize):
         prefetch(own.w, at + j)
@@ -250,9 +254,10 @@ def ask_for_row(layer, column, own, stamps):
 
 @helper
 def count_by_columns(rows, inputs, touched, ends):
-    """Count a mini-batch's values by columns; returns how many columns are to be gone through.
+    """Count a mini-batch's values by columns; return the number of columns to go through.
 
-    touched : those that have values, if they are late; otherwise all are gone through
+    touched : receives the columns that have values, if columns are late; otherwise all are gone
+        through
     """
     indices, n_touched = inputs.indices, 0
     if touched.shape[0] == 0:
@@ -266,7 +271,7 @@ def count_by_columns(rows, inputs, touched, ends):
             continue
         for place in range(begin, end):
             column = np.int64(indices[place])
-            touched[n_touched] = column  # which stands if the column is new
+            touched[n_touched] = column  # stays if the column is new, else the next overwrites it
             n_touched += ends[column] == 0
             ends[column] += 1
     return n_touched if touched.shape[0] > 0 else ends.shape[0]
@@ -274,7 +279,7 @@ def count_by_columns(rows, inputs, touched, ends):
 
 @helper
 def sort_by_columns(rows, inputs, touched, ends, who, values):
-    """Sort a mini-batch's values by columns; returns how many columns are to be gone through."""
+    """Sort a mini-batch's values by columns; return the number of columns to go through."""
     n_columns, end = count_by_columns(rows, inputs, touched, ends), 0
     for k in range(n_columns):
         column = touched[k] if touched.shape[0] > 0 else k
@@ -293,7 +298,7 @@ def sort_by_columns(rows, inputs, touched, ends, who, values):
 
 @helper
 def part_of(team, worker, parity):
-    """Where a worker's part of what is exchanged begins."""
+    """Return where a worker's part of `exchange` begins."""
     return worker * team.stride + parity * team.part
 
 
@@ -306,7 +311,7 @@ def finish_layer(layer, own, numbers, n):
 
 @helper
 def go_forward(net, own, memory, team, inputs, rows, step, point):
-    """Every layer's outputs of a mini-batch, of the last one its sums; False if somebody is lost.
+    """Compute each layer's outputs (the last one's sums) of a mini-batch; False: a worker is lost.
 
     point : number of the first point at which the team meets in this mini-batch
     """
@@ -358,9 +363,9 @@ def add_parts(team, parity, layer, n, numbers):
 
 @helper
 def exchange_slopes(team, parity, layer, n, numbers, point):
-    """Have all derivatives in a hidden layer's sums, of which each worker has its units'.
+    """Gather all derivatives in a hidden layer's sums, of which each worker has its units'.
 
-    In a worker's part those of others' units are zeros, always: the parts are added up.
+    In a worker's part the derivatives of others' units are always zeros: the parts are added up.
     """
     width, count, first = layer[WIDTH], layer[OWN], layer[FIRST]
     begin = part_of(team, team.me, parity) + layer[GATHERED]
@@ -384,7 +389,7 @@ def exchange_slopes(team, parity, layer, n, numbers, point):
 
 @helper
 def move_biases(layer, own, memory, n, kind, numbers):
-    """Take a step of the biases that this worker has."""
+    """Take a step of this worker's biases."""
     count = layer[OWN]
     sums = memory.slopes[:count]
     add_up(memory.numbers, layer[SLOPES] + layer[FIRST], n, layer[WIDTH], sums)
@@ -395,10 +400,10 @@ def move_biases(layer, own, memory, n, kind, numbers):
 
 @helper
 def move_dense(net, layer, own, memory, n, count, left, left_width, numbers):
-    """Take a step of a layer's first coefficients, a strip of their rows after the other.
+    """Take a step of a layer's first coefficients, strip by strip of their rows.
 
     count : of the rows
-    left, left_width : where what these take stands in memory, and how long its rows are
+    left, left_width : where their inputs begin in memory, and the length of the inputs' rows
     """
     width, slopes = layer[WIDTH], memory.slopes
     for low in range(0, count, net.strip):
@@ -412,9 +417,9 @@ def move_dense(net, layer, own, memory, n, count, left, left_width, numbers):
 
 @helper
 def move_sparse(net, layer, own, memory, n_columns, numbers, step):
-    """Take a step of the first layer's rows for sparse columns, by which the values are sorted.
+    """Take a step of the first layer's rows for sparse columns, in the order of sorted values.
 
-    n_columns : those that the mini-batch has touched if they are late, otherwise all
+    n_columns : number of columns that the mini-batch has touched, if they are late; otherwise all
     """
     width, slopes, stamps, touched = layer[WIDTH], memory.slopes, memory.late.stamps, memory.touched
     by_columns, is_late = memory.sorted, stamps.shape[0] > 0
@@ -444,7 +449,7 @@ def move_sparse(net, layer, own, memory, n_columns, numbers, step):
 
 @helper
 def through_own_units(layer, numbers, n):
-    """From derivatives in what this worker's units give to those in their sums."""
+    """Convert derivatives in the outputs of this worker's units to those in their sums."""
     count = layer[OWN]
     for i in range(n):
         outputs = layer[OUTPUTS] + i * layer[OWN_WIDTH]
@@ -455,9 +460,9 @@ def through_own_units(layer, numbers, n):
 
 @helper
 def go_back(net, own, memory, team, n, n_columns, numbers, step, point):
-    """Take a step of all layers, from the derivatives in the last sums; False: somebody is lost.
+    """Take a step of all layers, from the derivatives in the last sums; False: a worker is lost.
 
-    n_columns : as `move_sparse` has it
+    n_columns : see `move_sparse`
     """
     layers = net.layers
     for index in range(layers.shape[0] - 1, 0, -1):
@@ -487,7 +492,7 @@ def go_back(net, own, memory, team, n, n_columns, numbers, step, point):
 
 @helper
 def end_rows(net, memory, inputs, rows):
-    """The rows' losses, summed, and derivatives in the last sums."""
+    """Write the derivatives in the last sums; return the sum of the rows' losses."""
     layer = net.layers[net.layers.shape[0] - 1]
     total, n_targets, count = 0.0, inputs.targets.shape[1], layer[OWN]
     for i in range(rows.shape[0]):
@@ -501,9 +506,9 @@ def end_rows(net, memory, inputs, rows):
 
 @helper
 def weigh(net, inputs, order, batch, numbers):
-    """Settle by what each mini-batch's sums are divided: by its rows, or what they weigh.
+    """Set the divisor of each mini-batch's sums: the number of its rows, or their weight.
 
-    And WEIGHT, what its loss counts: as if its rows weighed one each, unless all are without.
+    Also set WEIGHT, the factor of its loss: as if its rows weighed one each, unless all weigh zero.
     """
     for step in range(numbers.shape[0]):
         first, end = step * batch, min(order.shape[0], (step + 1) * batch)
@@ -520,9 +525,9 @@ def weigh(net, inputs, order, batch, numbers):
 
 @helper
 def one_step(net, own, vectors, memory, team, inputs, rows, numbers, step, point):
-    """Take a mini-batch's step; the sum of its rows' losses, and whether all of the team are here.
+    """Take a mini-batch's step; return its rows' losses, and whether no worker of the team is lost.
 
-    Without a step where the losses are no number.
+    If the losses are not finite, no step is taken.
     """
     by_columns, is_late = memory.sorted, memory.late.stamps.shape[0] > 0
     copy, n_columns = step % by_columns.ends.shape[0], by_columns.ends.shape[1]
@@ -551,7 +556,7 @@ def one_step(net, own, vectors, memory, team, inputs, rows, numbers, step, point
 
 @helper
 def take_steps(net, vectors, before, own, memory, team, inputs, order, batch, numbers, point):
-    """As `train`, without leaving the team."""
+    """Do `train` without leaving the team."""
     n_steps, n_points = numbers.shape[0], 2 * net.layers.shape[0]
     if team.size > 1 and not meet(team, point, True):
         return 0.0, False
@@ -594,22 +599,23 @@ def take_steps(net, vectors, before, own, memory, team, inputs, order, batch, nu
 
 @kernel
 def train(net, vectors, before, own, memory, team, inputs, order, batch, numbers, point):
-    """Take the steps of a block's mini-batches; the sum of their losses, and whether that is so.
+    """Take the steps of a block's mini-batches; return their losses, and whether they are valid.
 
-    Nothing is written where somebody of the team is lost, or where the losses, which are then no
-    number, or the numbers have left the range.
+    Nothing is written if a worker of the team is lost, or if the losses or the numbers are not
+    finite; the returned losses are then no number.
 
-    vectors, before : `Vectors`, the run's, and as many numbers; `own` in a slice's order
+    vectors, before : `Vectors`, the run's, and as many numbers; `own` has a slice's order
     order : int64, the rows of the mini-batches
     batch : rows of each; the last may have fewer
     numbers : float64 (n_steps, N_NUMBERS), the steps'; all but the rule's four are written
     point : number of the first point at which the team meets; there are twice the number of layers
         for each mini-batch, and three at the end
 
-    The loss is the worker's share of the team's: the penalty of its own coefficients, and of the
+    The loss is the worker's share of the team's: the penalty of its own coefficients, and for the
     first worker also the rows' losses.
     """
     of_block = inputs, order, batch, numbers, point
     total, is_so = take_steps(net, vectors, before, own, memory, team, *of_block)
+    # after all writes: `break_up` waits no longer for a worker that has left the block
     store_word(team.words, team.me * layout.WORD + LEFT, point)
     return total, is_so

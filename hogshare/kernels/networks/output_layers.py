@@ -1,11 +1,11 @@
-"""The end of a network: what it predicts, the loss of that, and its derivative in the last sums.
+"""The end of a network: its predictions, their loss, and the loss's derivative in the last sums.
 
-Each loss stands with the activation before it in whose sums z its derivative is prediction less
-target: the identity and squares, the logistic function and the log loss, softmax and that of many
-classes, the exponential and Poisson's deviance. Losses are summed in float64.
+Each loss is paired with the activation for which its derivative in the sums z is prediction minus
+target: squares with the identity, the log loss with the logistic function, the log loss of many
+classes with softmax, Poisson's deviance with the exponential. Losses are summed in float64.
 
-MEAN_SQUARES tells of the mean over a row's outputs, as scikit-learn's MLP does, whose steps too are
-by the derivatives of their sum.
+MEAN_SQUARES reports the mean over a row's outputs, as scikit-learn's MLP does, while the steps of
+both use the derivatives of the sum.
 """
 
 import math
@@ -20,10 +20,10 @@ SQUARES, BINARY, SOFTMAX, POISSON, MEAN_SQUARES = range(5)
 
 @helper
 def predict_row(z, kind):
-    """Predictions in place of sums; of a softmax the logarithm of what it was divided by, else 0.
+    """Replace sums by predictions; return the logarithm of a softmax's divisor, otherwise 0.
 
-    Softmax: ``p_k = exp(z_k - max z) / sum_j exp(z_j - max z)``, so that minus the logarithm of
-    p_k is what comes back, less z_k.
+    Softmax: ``p_k = exp(z_k - max z) / sum_j exp(z_j - max z)``, so minus the logarithm of p_k is
+    the returned number minus z_k.
     """
     k = z.shape[0]
     if kind == SOFTMAX:
@@ -50,10 +50,10 @@ def predict_row(z, kind):
 
 @helper
 def end_row(z, target, kind, weight, delta):
-    """A row's loss, predictions in place of its sums, and the loss's derivatives in those sums.
+    """Return a row's loss; replace its sums by predictions, and write the derivatives in them.
 
     z, delta : float [n_outputs]
-    target : float [n_outputs]; of a softmax [1], the number of its class
+    target : float [n_outputs]; for a softmax [1], the number of its class
     """
     loss = 0.0
     factor = z.dtype.type(weight)

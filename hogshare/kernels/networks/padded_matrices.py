@@ -1,8 +1,8 @@
-"""Copies of matrices: with padded rows, without, and by columns.
+"""Copies of matrices: with padded rows, without, and transposed.
 
-Square blocks are transposed in vector registers. A block is as many vectors as a vector has
-numbers. In each pass pairs of them exchange halves of their chunks, of ever shorter ones: after the
-last each vector is a column.
+Square blocks are transposed in vector registers. A block has as many vectors as a vector has lanes.
+In each pass, pairs of vectors exchange halves of their chunks, and the chunks get shorter: after
+the last pass each vector is a column.
 """
 
 from llvmlite import ir
@@ -15,7 +15,7 @@ from hogshare.kernels.networks.tiles import FLOATS, LANE, VECTOR_BYTES, WORD, Ve
 if JIT_DISABLED:
 
     def _flip_block(a, at, row, out, out_at, out_row):
-        """As below."""
+        """Do `_flip_block` as below."""
         n = VECTOR_BYTES // a.itemsize
         for i in range(n):
             for j in range(n):
@@ -60,9 +60,9 @@ else:
 
 @helper
 def flip(n_rows, n_columns, a, at, row, out, out_at, out_row):
-    """Write a matrix by its columns, each a row of `out`, with zeros at its end.
+    """Write a matrix by its columns, each a row of `out`, with zeros at the row's end.
 
-    row, out_row : from a row to the next, of `out` at least `n_rows`
+    row, out_row : distances from a row to the next; that of `out` is at least `n_rows`
     """
     n = VECTOR_BYTES // a.itemsize
     whole_rows, whole_columns = n_rows // n * n, n_columns // n * n
@@ -79,7 +79,7 @@ def flip(n_rows, n_columns, a, at, row, out, out_at, out_row):
 
 @helper
 def pad_rows(w, w_at, n_rows, n_columns, memory, at, width):
-    """Copy a matrix to rows of `width` numbers, zeros at their ends."""
+    """Copy a matrix to rows of `width` numbers, with zeros at their ends."""
     for i in range(n_rows):
         row = w[w_at + i * n_columns : w_at + (i + 1) * n_columns]
         into = memory[at + i * width : at + (i + 1) * width]

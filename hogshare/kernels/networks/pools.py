@@ -1,10 +1,10 @@
-"""Pooling in vector registers: one window of an image, for as many channels as a vector has.
+"""Pooling in vector registers: one window of an image, for as many channels as a vector has lanes.
 
-What is written and read are whole vectors, also where an image has fewer channels: what comes out
-is written in the order of its places, so that the next place's numbers overwrite what is too many,
-and behind an image there is memory for a vector more.
+Whole vectors are written and read, even if an image has fewer channels: outputs are written in the
+order of their places, so the next place's numbers overwrite the surplus, and memory for one more
+vector follows each image.
 
-A mark is where in the image the largest number of a window is. NaN, wherever it is, is the largest.
+A mark is the place in the image of a window's largest number. A NaN, at any place, is the largest.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from hogshare.kernels.networks.tiles import FLOATS, LANE, VECTOR_BYTES, VectorCo
 
 
 def lanes_of(array):
-    """Numbers of a vector."""
+    """Return the number of a vector's lanes."""
     return VECTOR_BYTES // array.itemsize
 
 
@@ -31,7 +31,7 @@ if JIT_DISABLED:
                 yield first, first + np.arange(n)
 
     def largest(window, image, at, out, out_at, marks, marks_at):
-        """As below."""
+        """Do `largest` as below."""
         n = lanes_of(image)
         into, found = out[out_at : out_at + n], marks[marks_at : marks_at + n]
         for k, (first, places) in enumerate(_places(window, n)):
@@ -40,7 +40,7 @@ if JIT_DISABLED:
             into[takes], found[takes] = values[takes], places[takes]
 
     def total(window, factor, image, at, out, out_at):
-        """As below."""
+        """Do `total` as below."""
         n = lanes_of(image)
         sums = np.zeros(n, image.dtype)
         for first, _ in _places(window, n):
@@ -48,14 +48,14 @@ if JIT_DISABLED:
         out[out_at : out_at + n] = sums * factor
 
     def spread_largest(window, count, delta, delta_at, marks, marks_at, image, at):
-        """As below."""
+        """Do `spread_largest` as below."""
         n = lanes_of(image)
         for first, places in _places(window, n):
             takes = (marks[marks_at : marks_at + n] == places) & (np.arange(n) < count)
             image[at + first : at + first + n][takes] += delta[delta_at : delta_at + n][takes]
 
     def spread_total(window, count, factor, delta, delta_at, image, at):
-        """As below."""
+        """Do `spread_total` as below."""
         n = min(count, lanes_of(image))
         for first, _ in _places(window, n):
             image[at + first : at + first + n] += delta[delta_at : delta_at + n] * factor
@@ -63,7 +63,7 @@ if JIT_DISABLED:
 else:
 
     class WindowCode(VectorCode):
-        """What an intrinsic builds the code of a window with, which is its first argument."""
+        """Builder of the code of an intrinsic whose first argument is a window."""
 
         def __init__(self, context, builder, signature, args, kind):
             super().__init__(context, builder, signature, args, kind)
@@ -72,31 +72,31 @@ else:
             self.counting = ir.Constant(self.integers, list(range(self.lanes)))
 
         def everywhere(self, value, kind):
-            """A vector of one value."""
+            """Return a vector with one value in all lanes."""
             nothing = ir.Constant(kind, ir.Undefined)
             first = self.builder.insert_element(nothing, value, LANE(0))
             order = ir.Constant(self.integers, [0] * self.lanes)
             return self.builder.shuffle_vector(first, nothing, order)
 
         def factor(self, place):
-            """An argument that is a number, in every lane."""
+            """Return a scalar argument in all lanes."""
             kind = self.signature.args[place]
             number = self.context.cast(self.builder, self.args[place], kind, self.kind)
             return self.everywhere(number, self.vector)
 
         def marked(self, place, at):
-            """Marks from a place of an argument on, as the address of a vector."""
+            """Return the address of a vector of marks, from a place of an argument on."""
             return self.builder.bitcast(self.begin(place, at), self.integers.as_pointer())
 
         def is_channel(self, place):
-            """Which lanes are below an argument."""
+            """Return the mask of lanes whose number is below an argument."""
             count = self.builder.trunc(self.word(place), LANE)
             return self.builder.icmp_signed(
                 "<", self.counting, self.everywhere(count, self.integers)
             )
 
         def over(self, now, body):
-            """Run through the window: ``body(first, now)`` makes new vectors of those before."""
+            """Loop over the window: ``body(first, now)`` makes new vectors from those before."""
             builder, (row_step, column_step) = self.builder, self.steps
 
             def line(row, now):
@@ -110,7 +110,7 @@ else:
             return self.repeat(self.rows, now, line)
 
         def places(self, first):
-            """The numbers of places, lane by lane."""
+            """Return the places' numbers, lane by lane."""
             spread = self.everywhere(self.builder.trunc(first, LANE), self.integers)
             return self.builder.add(spread, self.counting)
 
@@ -120,9 +120,9 @@ else:
 
     @intrinsic
     def largest(typingctx, window, image, at, out, out_at, marks, marks_at):
-        """The largest numbers of a window, and where they are.
+        """Write the largest numbers of a window, and their places.
 
-        window : first place of the image, rows, columns, and from one to the next of either
+        window : first place of the image, rows, columns, and the distances between these
         """
         if not _fits((image, out), marks.dtype):
             return None
@@ -149,7 +149,7 @@ else:
 
     @intrinsic
     def total(typingctx, window, factor, image, at, out, out_at):
-        """The sums of a window's numbers, times a factor."""
+        """Write the sums of a window's numbers, times a factor."""
         if not _fits((image, out)):
             return None
 
@@ -169,7 +169,7 @@ else:
 
     @intrinsic
     def spread_largest(typingctx, window, count, delta, delta_at, marks, marks_at, image, at):
-        """Add derivatives to those in the numbers that are marked, of `count` channels at most."""
+        """Add derivatives to those of the marked numbers, for `count` channels at most."""
         if not _fits((image, delta), marks.dtype):
             return None
 
@@ -194,7 +194,7 @@ else:
 
     @intrinsic
     def spread_total(typingctx, window, count, factor, delta, delta_at, image, at):
-        """Add derivatives, times a factor, to those in all of a window, of `count` channels."""
+        """Add derivatives, times a factor, to those of a whole window, for `count` channels."""
         if not _fits((image, delta)):
             return None
 

@@ -1,16 +1,17 @@
 """A worker's slice of a network's numbers, in memory of its own, from a block's begin to its end.
 
-Of the first layer that is some of the units' columns, of every later one the rows that those
-units feed; one worker has all of them. A slice is laid out for the tiles: rows are whole vectors
-long, and what is beyond the columns is zero and stays it. The rule's state lies alike.
+Its part of the first layer is some units' columns, and its part of every later layer the rows that
+those units feed; a single worker has all. A slice is laid out for the tiles: rows are whole vectors
+long, and the numbers beyond the columns are zero and remain zero. The rule's state has the same
+layout.
 
-Where a mini-batch touches few rows of a large first layer, a row is loaded when a mini-batch
-touches it, and takes the steps then that it has missed, by the penalty and the momentum alone. Of
-linear rules those are one step by a product of 2 x 2 matrices; of Adam each is taken, one after the
+If a mini-batch touches few rows of a large first layer, a row is loaded when a mini-batch touches
+it, and then takes the steps that it has missed, by the penalty and the momentum alone. With linear
+rules these are one step by a product of 2 x 2 matrices; with Adam they are taken one after the
 other, in the nearest cache.
 
-Who writes: the worker its own slice; of the vector and the state, at a block's end, the numbers of
-its slice, when nobody reads them. Who frees: the worker.
+Writers: the worker writes its own slice, and at a block's end the slice's numbers in the vector and
+the state, when no other worker reads them. The worker owns and frees its slice.
 """
 
 import math
@@ -30,20 +31,20 @@ VECTOR_WEIGHTS, VECTOR_WIDTH, VECTOR_BIASES = 6, 7, 8  # of the first of them in
 IS_MINE = 9  # whether this worker writes the biases back
 OUTPUTS, OWN, OWN_WIDTH, FIRST = 10, 11, 12, 13  # in memory; own units, padded, and the first
 SLOPES = 14  # derivatives in the sums, in memory, rows of WIDTH
-PARTS, GATHERED = 15, 16  # in a worker's part of what is exchanged: sums, and derivatives
+PARTS, GATHERED = 15, 16  # in a worker's part of `exchange`: sums, and derivatives
 N_COLUMNS = 17
 
 ETA, SHARE_1, SHARE_2, LEAST, FACTOR, DECAY, WEIGHT, SQUARES = range(8)  # of a step's numbers
 N_NUMBERS = 8
 UNKNOWN = -1  # a row that the slice does not have yet
-# what some steps in a row without a gradient do: the number and the velocity from both, and three
-# by which the squares of the numbers before them are added up
+# effect of some consecutive steps without a gradient: coefficients of number and velocity, each
+# from both, and three coefficients that add up the squares of the numbers before the steps
 FROM_W, FROM_V, V_FROM_W, V_FROM_V, OF_WW, OF_WV, OF_VV = range(7)
 N_POWERS = 7
 
 
 class Vectors(NamedTuple):
-    """The vector and its rule's state, as a run has them, or a slice of both.
+    """The vector and its rule's state, those of a run or a slice of both.
 
     w, first, second : float (n,); without a state the last two are the first again
     """
@@ -56,9 +57,9 @@ class Vectors(NamedTuple):
 class LazyRows(NamedTuple):
     """Rows of the first layer that are loaded, and moved, when a mini-batch touches them.
 
-    stamps : int64, up to which step each has come; empty: all rows are moved at every step
-    powers : float64 (n_steps + 1, N_POWERS), what the last so many steps do without a gradient
-    together : int64 (1,), zero: the place of rows that stand together, which are moved as one
+    stamps : int64, the step that each has reached; empty: all rows are moved at every step
+    powers : float64 (n_steps + 1, N_POWERS), row k: effect of the last k steps without a gradient
+    together : int64 (1,), zero: the place of adjacent rows, which are moved as one
     """
 
     stamps: np.ndarray
@@ -68,11 +69,12 @@ class LazyRows(NamedTuple):
 
 @helper
 def move(own, begin, places, first, n_rows, width, slopes, kind, numbers):
-    """Take a step of some rows of a slice; returns the sum of their squares, as they were.
+    """Take a step of some rows of a slice; return the sum of their squares before it.
 
     begin : of the rows in the slice; row k is number ``places[first + k]``
-    slopes : float (n_rows * width,), sums of derivatives, which FACTOR makes a mean
+    slopes : float (n_rows * width,), sums of derivatives, which FACTOR scales to means
     numbers : float64 (N_NUMBERS,); DECAY is the penalty's share of a number in its derivative
+
     The steps are those of `hogshare.kernels.rules.momentum.make_step`.
     """
     number = own.w.dtype.type
@@ -126,7 +128,7 @@ def copy_run(source, begin, into, at, count):
 
 @helper
 def copy_vectors(kind, source, begin, into, at, count):
-    """Copy some numbers and what the rule keeps of them."""
+    """Copy some numbers and the rule's state of them."""
     copy_run(source.w, begin, into.w, at, count)
     if kind != PLAIN:
         copy_run(source.first, begin, into.first, at, count)
@@ -138,7 +140,7 @@ def copy_vectors(kind, source, begin, into, at, count):
 def copy_rows(layer, count, order, kind, vectors, own, loads):
     """Copy the first rows of a layer's coefficients from the vector into a slice, or back.
 
-    order : which row of the vector each is, of the first layer; empty: the rows have their order
+    order : for the first layer the row of the vector that each is; empty: the same row
     """
     for r in range(count):
         row = order[r] if order.shape[0] > 0 else r
@@ -152,7 +154,7 @@ def copy_rows(layer, count, order, kind, vectors, own, loads):
 
 @helper
 def save(layers, order, kind, vectors, before):
-    """Copy what of the vector a slice will be written to, so that it can be put back."""
+    """Copy the vector's numbers that a slice will overwrite, so they can be restored."""
     for index in range(layers.shape[0]):
         layer = layers[index]
         for r in range(layer[ROWS]):
@@ -166,13 +168,13 @@ def save(layers, order, kind, vectors, before):
 
 @helper
 def rows_at_once(layers, index, stamps):
-    """How many of a layer's rows are loaded and stored with the slice: all but those by stamps."""
+    """Return the number of a layer's rows that are loaded with the slice: those without stamps."""
     return layers[index, ROWS] - (stamps.shape[0] if index == 0 else 0)
 
 
 @helper
 def load(layers, order, kind, vectors, own, stamps):
-    """Fill a slice from the vector, but for rows of the first layer that have stamps."""
+    """Fill a slice from the vector, except rows of the first layer that have stamps."""
     stamps[:] = UNKNOWN
     for index in range(layers.shape[0]):
         layer, count = layers[index], rows_at_once(layers, index, stamps)
@@ -182,9 +184,9 @@ def load(layers, order, kind, vectors, own, stamps):
 
 @helper
 def count_step(powers, step, kind, numbers):
-    """Have `powers` tell of the steps up to this one, of rules whose steps are linear.
+    """Extend `powers` by this step, for rules whose steps are linear.
 
-    Of the last k + 1 steps the matrix is this one's times that of the k before it.
+    The matrix of the last k + 1 steps is this step's times the matrix of the k steps before it.
     """
     pull = numbers[ETA] * numbers[DECAY]
     momentum = numbers[SHARE_1] if kind != PLAIN else 0.0
@@ -211,7 +213,7 @@ def count_step(powers, step, kind, numbers):
 
 @helper
 def take_linear(w, v, kind, power):
-    """Let numbers take some steps without a gradient at once; returns what their squares add."""
+    """Take some steps of numbers without a gradient at once; return the sum of their squares."""
     number = w.dtype.type
     a, b = number(power[FROM_W]), number(power[FROM_V])
     c, d = number(power[V_FROM_W]), number(power[V_FROM_V])
@@ -233,9 +235,10 @@ def take_linear(w, v, kind, power):
 
 @helper
 def take_missed(row, width, kind, own, nothing, late, numbers, since, until):
-    """Let a row of the first layer take the steps that it has missed.
+    """Take the steps that a row of the first layer has missed.
 
-    nothing : zeros; `numbers` of the last of those steps has the squares added
+    nothing : zeros
+    numbers : of all steps; the squares are added to the last missed step's, or to each step's
     """
     if kind != ADAM:
         w, v = own.w[row : row + width], own.first[row : row + width]
@@ -249,7 +252,7 @@ def take_missed(row, width, kind, own, nothing, late, numbers, since, until):
 
 @helper
 def place_of(layer, order, stamps, column):
-    """Where a row with a stamp stands, in the vector and in the slice."""
+    """Return the places of a row with a stamp, in the vector and in the slice."""
     row = layer[ROWS] - stamps.shape[0] + column
     return (
         layer[VECTOR_WEIGHTS] + order[row] * layer[VECTOR_WIDTH],
@@ -259,7 +262,7 @@ def place_of(layer, order, stamps, column):
 
 @helper
 def refresh(layer, order, column, kind, vectors, own, late, nothing, numbers, step):
-    """Have a row of the first layer as it is before a step: load it, and take what it missed."""
+    """Bring a row of the first layer to its state before a step: load it, take missed steps."""
     outer, row = place_of(layer, order, late.stamps, column)
     since = late.stamps[column]
     if since == UNKNOWN:
@@ -273,9 +276,9 @@ def refresh(layer, order, column, kind, vectors, own, late, nothing, numbers, st
 
 @helper
 def is_finite(layers, own, stamps):
-    """Whether all numbers of a slice are numbers."""
+    """Whether all numbers of a slice are finite."""
     zero = own.w.dtype.type(0.0)
-    total = zero
+    total = zero  # zero times NaN or infinity is NaN: a sum without branches
     for index in range(layers.shape[0]):
         layer, n_loaded = layers[index], rows_at_once(layers, index, stamps)
         for r in range(layer[ROWS]):
@@ -293,9 +296,9 @@ def is_finite(layers, own, stamps):
 
 @helper
 def store(layers, order, kind, vectors, own, late, spare, nothing, numbers):
-    """Write a slice into the vector; rows that no mini-batch has touched take their steps there.
+    """Write a slice into the vector; untouched rows take their missed steps first.
 
-    spare : place of the slice where such a row may stand for a moment
+    spare : scratch place in the slice for such a row
     """
     n_steps, first, stamps = numbers.shape[0], layers[0], late.stamps
     for index in range(layers.shape[0]):
@@ -303,7 +306,7 @@ def store(layers, order, kind, vectors, own, late, spare, nothing, numbers):
         copy_rows(layer, count, order if index == 0 else order[:0], kind, vectors, own, False)
         if layer[IS_MINE]:
             copy_vectors(kind, own, layer[BIASES], vectors, layer[VECTOR_BIASES], layer[OWN])
-    # without a velocity and a penalty such a row stays as it is
+    # without a velocity and a penalty an untouched row does not change
     moves = kind != PLAIN
     for step in range(n_steps):
         moves = moves or numbers[step, DECAY] != 0.0

@@ -1,11 +1,11 @@
-"""Inputs of a network by columns: those that are mostly zeros are kept as places and values."""
+"""Inputs of a network by columns: columns of mostly zeros are stored as places and values."""
 
 from hogshare.kernels.jit.decorators import kernel
 
 
 @kernel
 def count_nonzeros(data, n_columns, counts):
-    """Count the numbers of each column of dense rows that are not zero.
+    """Count the nonzero numbers of each column of dense rows.
 
     data : float (n_rows * n_columns,)
     counts : int64 (n_columns,), added to
@@ -42,9 +42,9 @@ def part_dense_rows(data, order, n_dense, dense, values, places, pointers):
 
 @kernel
 def part_sparse_rows(data, indices, indptr, rank, n_dense, dense, values, places, pointers):
-    """As `part_dense_rows`, of CSR rows.
+    """Do `part_dense_rows` for CSR rows.
 
-    rank : int64, where each column stands in the order
+    rank : int64, each column's place in the order
     dense : zeros
     """
     filled = 0

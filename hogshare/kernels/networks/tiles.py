@@ -1,16 +1,16 @@
 """Products of matrices in vector registers: dense ones by tiles, and sums of few rows of many.
 
-A BLAS is tuned for large matrices and for processors that it knows: of a mini-batch's, with fifty
-rows and a hundred columns, on a machine with longer registers than those, it takes two to three
+A BLAS is tuned for large matrices and for processors that it knows. For a mini-batch's matrices,
+with fifty rows and a hundred columns, on a machine with longer registers, it takes two to three
 times as long (`bench/products.py`). A *tile* is a few rows by a few vectors of the product, which
-stay in registers while the sum runs; what it is multiplied by streams past.
+stay in registers while the sum runs; the factors stream past.
 
-Matrices stand in flat arrays, each from a place on, with a distance from row to row. Rows of the
-second factor and of the product are *padded*: whole vectors long (`padded`), whose last numbers are
-zeros where the matrix has no columns.
+Matrices are parts of flat arrays: each begins at a place, with a distance from row to row. Rows of
+the second factor and of the product are *padded* (`padded`): whole vectors long, with zeros beyond
+the matrix's columns.
 
-The code is written as LLVM's vectors, since a loop over so many accumulators is not made one by the
-compiler; on a processor with shorter registers each vector is several.
+The code is written in LLVM's vectors, since the compiler does not vectorise a loop over so many
+accumulators; on a processor with shorter registers each vector becomes several.
 """
 
 from collections.abc import Callable
@@ -30,27 +30,27 @@ def _register_bytes() -> int:
 
 
 VECTOR_BYTES = _register_bytes()
-# vectors of a tile's row and its rows, so that accumulators, a row of the other factor and a number
-# fit into the registers: 32 of them, or 16 with AVX2
+# vectors of a tile's row, and its rows: accumulators, a row of the other factor and a number must
+# fit into the registers, 32 of them, or 16 with AVX2
 WIDEST = 2 if VECTOR_BYTES == 32 else 4
 TALLEST = 6
 HEIGHTS = (TALLEST, 2, 1)
 MOST_SUMMED = 8  # vectors of a row that is a sum of rows
-DEPTH = 384  # products of a sum, after which a tile is put away: so much of a factor stays in L2
+DEPTH = 384  # products of a sum before a tile is stored: so much of a factor stays in L2
 FLOATS = {types.float32: ir.FloatType(), types.float64: ir.DoubleType()}
 WORD, LANE = ir.IntType(64), ir.IntType(32)
-LOOSE = ("contract", "nsz")  # a product and its sum are rounded once, where the processor can
+LOOSE = ("contract", "nsz")  # a product and its sum are rounded once, if the processor can
 
 
 @helper
 def padded(n: int, itemsize: int) -> int:
-    """Numbers of a row of n columns that is whole vectors long."""
+    """Return the length of a row of n columns, rounded up to whole vectors."""
     lanes = VECTOR_BYTES // itemsize
     return -(-n // lanes) * lanes
 
 
 class VectorCode:
-    """What an intrinsic builds vector code with.
+    """Builder of an intrinsic's vector code.
 
     kind : the numbers' type
     """
@@ -63,50 +63,50 @@ class VectorCode:
         self.vector = ir.VectorType(FLOATS[kind], self.lanes)
 
     def word(self, place: int) -> Any:
-        """An argument as a word."""
+        """Return an argument as a word."""
         given = self.args[place], self.signature.args[place]
         return self.context.cast(self.builder, *given, types.intp)
 
     def words(self, place: int) -> list[Any]:
-        """The numbers of an argument that is a tuple of them."""
+        """Return the numbers of an argument that is a tuple."""
         kinds = enumerate(self.signature.args[place])
         each = [(self.builder.extract_value(self.args[place], k), kind) for k, kind in kinds]
         return [self.context.cast(self.builder, *one, types.intp) for one in each]
 
     def begin(self, place: int, first: Any) -> Any:
-        """An array's memory, from a number of it on."""
+        """Return the address of number `first` of an array argument."""
         array = self.context.make_array(self.signature.args[place])
         data = array(self.context, self.builder, self.args[place]).data
         return self.builder.gep(data, [first])
 
     def at(self, base: Any, k: int) -> Any:
-        """Where the k-th vector from a number on stands."""
+        """Return the address of the k-th vector after `base`."""
         place = self.builder.gep(base, [WORD(k * self.lanes)])
         return self.builder.bitcast(place, self.vector.as_pointer())
 
     def load(self, base: Any, k: int) -> Any:
-        """That vector."""
+        """Load the k-th vector after `base`."""
         return self.builder.load(self.at(base, k), align=self.align)
 
     def spread(self, place: Any) -> Any:
-        """A vector of one number."""
+        """Load one number into all lanes of a vector."""
         nothing = ir.Constant(self.vector, ir.Undefined)
         first = self.builder.insert_element(nothing, self.builder.load(place), LANE(0))
         everywhere = ir.Constant(ir.VectorType(LANE, self.lanes), [0] * self.lanes)
         return self.builder.shuffle_vector(first, nothing, everywhere)
 
     def add_product(self, a: Any, b: Any, total: Any) -> Any:
-        """``total + a b``."""
+        """Return ``total + a b``."""
         return self.builder.fadd(self.builder.fmul(a, b, flags=LOOSE), total, flags=LOOSE)
 
     def sum_up(self, count: Any, totals: list[Any], summand: Callable[[Any], Any]) -> list[Any]:
-        """Run a loop of `count` rounds, which adds to vectors: ``summand(k)(totals)``."""
+        """Run a loop of `count` rounds that adds to vectors: ``summand(k)(totals)``."""
         return self.repeat(count, totals, lambda k, now: summand(k)(now))
 
     def repeat(
         self, count: Any, totals: list[Any], body_of: Callable[[Any, list[Any]], list[Any]]
     ) -> list[Any]:
-        """Run a loop of `count` rounds, each of which makes new vectors of those before."""
+        """Run a loop of `count` rounds; each makes new vectors from those before."""
         builder = self.builder
         before = builder.block
         head, body, after = (builder.append_basic_block(name) for name in ("head", "body", "after"))
@@ -122,14 +122,14 @@ class VectorCode:
         builder.position_at_end(body)
         made = body_of(k, running)
         for now, later in zip(running, made, strict=True):
-            now.add_incoming(later, builder.block)  # which a loop within has left behind
+            now.add_incoming(later, builder.block)  # not `body`: an inner loop ends in another
         k.add_incoming(builder.add(k, WORD(1)), builder.block)
         builder.branch(head)
         builder.position_at_end(after)
         return running
 
     def in_cases(self, which: Any, cases: dict[int, Callable[[], None]]) -> None:
-        """Run one of several pieces of code, by a number; none if there is none for it."""
+        """Run one of several pieces of code, chosen by a number; none if it has no case."""
         builder = self.builder
         after = builder.append_basic_block("done")
         choice = builder.switch(which, after)
@@ -145,7 +145,7 @@ class VectorCode:
 if JIT_DISABLED:
 
     def _tile(height, width, depth, a, at, row, step, b, b_at, b_row, c, c_at, c_row, adds):
-        """As below, of any height and width."""
+        """Do `_tile` as below, for any height and width."""
         n = width * (VECTOR_BYTES // c.itemsize)
         for i in range(height):
             into = c[c_at + i * c_row : c_at + i * c_row + n]
@@ -156,7 +156,7 @@ if JIT_DISABLED:
                 into += a[at + i * row + k * step] * other
 
     def _sum_rows(width, count, numbers, at, places, places_at, m, m_at, m_row, out, out_at):
-        """As below, of any width."""
+        """Do `_sum_rows` as below, for any width."""
         n = width * (VECTOR_BYTES // out.itemsize)
         into = out[out_at : out_at + n]
         for k in range(count):
@@ -169,11 +169,11 @@ else:
     def _tile(
         typingctx, height, width, depth, a, at, row, step, b, b_at, b_row, c, c_at, c_row, adds
     ):
-        """A tile of ``c = a b``, or of ``c += a b`` where it adds.
+        """Compute a tile of ``c = a b``, or of ``c += a b`` if `adds` is not 0.
 
         height, width : one of `HEIGHTS`, in rows, and at most `WIDEST`, in vectors
         depth : products of a sum
-        at, row, step : of `a`, where it begins, and from a row, and from a column, to the next
+        at, row, step : begin of `a`, and distances from a row, and from a column, to the next
         """
         if a.dtype not in FLOATS or not a.dtype == b.dtype == c.dtype:
             return None
@@ -183,7 +183,7 @@ else:
             depth, row, step = v.word(2), v.word(5), v.word(6)
             left, above = v.begin(3, v.word(4)), v.begin(7, v.word(8))
             b_row, into, c_row = v.word(9), v.begin(10, v.word(11)), v.word(12)
-            keeps = builder.icmp_signed("!=", v.word(13), WORD(0))
+            accumulates = builder.icmp_signed("!=", v.word(13), WORD(0))
             nothing = ir.Constant(v.vector, [0.0] * v.lanes)
 
             def of(n_rows, n_vectors):
@@ -192,7 +192,7 @@ else:
                     lefts = [builder.gep(left, [builder.mul(row, WORD(i))]) for i in range(n_rows)]
                     places = [(base, j) for base in rows for j in range(n_vectors)]
                     begin = builder.block
-                    with builder.if_then(keeps):
+                    with builder.if_then(accumulates):
                         known = [v.load(*place) for place in places]
                         loaded = builder.block
                     totals = []
@@ -229,7 +229,7 @@ else:
     def _sum_rows(
         typingctx, width, count, numbers, at, places, places_at, m, m_at, m_row, out, out_at
     ):
-        """``out += sum over k of numbers[k] times row places[k] of m``, of `width` vectors.
+        """Do ``out += sum over k of numbers[k] times row places[k] of m``, of `width` vectors.
 
         width : at most `MOST_SUMMED`
         places : unsigned integers
@@ -286,10 +286,10 @@ def sum_rows(count, numbers, at, places, places_at, m, m_at, m_row, width, out, 
 
 @helper
 def product(m, k, width, a, at, row, step, b, b_at, b_row, c, c_at, c_row, adds):
-    """``c = a b``, of m rows, and of padded rows of `width` numbers, by sums of k products.
+    """Compute ``c = a b`` with m padded rows of `width` numbers, by sums of k products.
 
-    at, row, step : of `a`, where it begins, and from a row, and from a column, to the next: of a
-        matrix that is to be transposed those of its columns
+    at, row, step : begin of `a`, and distances from a row, and from a column, to the next; for a
+        transposed matrix those of its columns
     adds : 1 for ``c += a b``
     """
     lanes = VECTOR_BYTES // c.itemsize
@@ -299,7 +299,7 @@ def product(m, k, width, a, at, row, step, b, b_at, b_row, c, c_at, c_row, adds)
         adds_now = adds if low == 0 else 1
         j = 0
         while j < n_vectors:
-            # five vectors are three and two: of four and one the one would wait for its sums
+            # five vectors are split into three and two: a single one would wait for its own sums
             part = min(WIDEST, n_vectors - j)
             if n_vectors - j == WIDEST + 1:
                 part = (WIDEST + 2) // 2

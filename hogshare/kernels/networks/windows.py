@@ -1,12 +1,11 @@
-"""Products of an image's windows and a matrix, in vector registers:
-`hogshare.kernels.networks.tiles`' kind.
+"""Products of an image's windows and a matrix in vector registers, by the tiles of `tiles`.
 
-A window's numbers are not laid out: the rows of the first factor begin at places of the image that
-a list has, in any order, and each is runs of memory at a distance. A sum is two loops: over runs
+A window's numbers are not copied: the rows of the first factor begin at listed places of the image,
+in any order, and each consists of runs of memory at equal distances. A sum is two loops: over runs
 (`outer`), and over the numbers of each (`inner`).
 
-Of a convolution these are the lines of a window, each one run; of its filters' derivatives the rows
-are the numbers of a window, and a sum goes over the lines of windows, and the windows of each.
+For a convolution the runs are the lines of a window; for its filters' derivatives the rows are the
+numbers of a window, and a sum goes over the lines of windows, and the windows of each line.
 """
 
 from llvmlite import ir
@@ -16,14 +15,14 @@ from numba.extending import intrinsic
 from hogshare.kernels.jit.decorators import JIT_DISABLED, helper
 from hogshare.kernels.networks.tiles import FLOATS, TALLEST, VECTOR_BYTES, WIDEST, WORD, VectorCode
 
-WRITES, ADDS, BEGINS = 0, 1, 2  # a sum: it alone; and what stands there; and the row of a start
-NEAR_BYTES = 1 << 20  # of a matrix, which stay in the nearest cache while rows go by
-CUTS = 4  # besides: sums below zero are zero; NaN stays
+WRITES, ADDS, BEGINS = 0, 1, 2  # a sum overwrites; is added to the output; begins with `start`
+NEAR_BYTES = 1 << 20  # bytes of a matrix that stay in the nearest cache while rows stream past
+CUTS = 4  # an additional flag: sums below zero become zero; NaN stays
 
 if JIT_DISABLED:
 
     def _tile(height, width, how, numbers, a, places, b, start, c):
-        """As below, of any height and width."""
+        """Do `_tile` as below, for any height and width."""
         at, places_at, outer, inner, a_outer, a_inner = numbers[:6]
         b_at, b_outer, b_row, start_at, c_at, c_row = numbers[6:]
         n = width * (VECTOR_BYTES // c.itemsize)
@@ -45,10 +44,10 @@ else:
 
     @intrinsic
     def _tile(typingctx, height, width, how, numbers, a, places, b, start, c):
-        """A tile of ``c = a b``; see `product`.
+        """Compute a tile of ``c = a b``; see `product`.
 
         height, width : at most `TALLEST`, in rows, and `WIDEST`, in vectors
-        numbers : as `product` has them
+        numbers : see `product`
         """
         arrays = a, b, start, c
         if a.dtype not in FLOATS or any(one.dtype != a.dtype for one in arrays):
@@ -130,14 +129,14 @@ else:
 
 @helper
 def product(m, width, how, a, places, b, start, c, numbers):
-    """``c = a b``, of m rows, and of padded rows of `width` numbers.
+    """Compute ``c = a b`` with m padded rows of `width` numbers.
 
     Number j of row i is the sum, over o below `outer` and k below `inner`, of
     ``a[at + places[places_at + i] + o a_outer + k a_inner]`` times
     ``b[b_at + o b_outer + k b_row + j]``.
 
     how : `WRITES`, `ADDS` or `BEGINS`, and `CUTS`
-    start : has the padded row with which sums begin, if they do
+    start : contains the padded row with which sums begin, for `BEGINS`
     numbers : at, places_at, outer, inner, a_outer, a_inner, b_at, b_outer, b_row, start_at, c_at
         and c_row
     """
@@ -153,7 +152,7 @@ def product(m, width, how, a, places, b, start, c, numbers):
             how_now &= ~CUTS
         j, begin = 0, at + low * a_outer
         while j < n_vectors:
-            # as alike as may be: of four and one vectors the one would wait for its sums
+            # as equal as possible: a single vector would wait for its own sums
             part = -(-(n_vectors - j) // -(-(n_vectors - j) // WIDEST))
             i, first = 0, j * lanes
             above = b_at + first + low * b_outer

@@ -1,14 +1,13 @@
-"""Latent Dirichlet allocation: what a batch of documents says of the topics.
+"""Latent Dirichlet allocation: the statistics of topics in a batch of documents.
 
 Source: Hoffman, Blei and Bach 2010, "Online learning for latent Dirichlet allocation", Algorithm 2.
-The model is ``lambda``, of each word and topic a number, word after word, so that what a document
-needs of a word lies together. It is handed over as ``offset + scale u``, and as the sums over all
-words of ``u``: so a batch touches the numbers of its own words and nothing else
-(`hogshare.problems.topics`).
+The model is ``lambda``, a number for each word and topic, stored word by word, so a document reads
+adjacent numbers of each word. It is passed as ``offset + scale u``, and as the sums of ``u`` over
+all words: so a batch touches only the numbers of its own words (`hogshare.problems.topics`).
 
-Who writes: `expect` and `spread` what is the caller's own. `add_step` the one vector, by atomic
-adds, as all workers without locks do; `expect` reads it meanwhile, so that a batch is computed from
-numbers of different moments. Who frees: the run's owner; the desk is a worker's.
+Writers: `expect` and `spread` write the caller's own arrays. `add_step` writes the one vector by
+atomic adds, as all workers without locks do; `expect` reads it meanwhile, so a batch is computed
+from numbers of different moments. The run's owner frees the vector; the desk is a worker's own.
 """
 
 import math
@@ -20,15 +19,15 @@ from hogshare.kernels.jit.atomics import add_float
 from hogshare.kernels.jit.decorators import helper, inlined, kernel
 
 EULER = 0.5772156649015329
-SMALL = 1e-6  # below which psi(x) is -EULER - 1/x
-LARGE = 6.0  # from which on the series is taken
+SMALL = 1e-6  # below it, psi(x) is -EULER - 1/x
+LARGE = 6.0  # from it on, the series is used
 
 
 class Documents(NamedTuple):
     """Documents as compressed rows.
 
-    counts : float32 or float64 [n_values], how often a word is in its document
-    words : int32 or int64 [n_values], which word
+    counts : float32 or float64 [n_values], how often a word occurs in its document
+    words : int32 or int64 [n_values], the words' numbers
     begins : int32 or int64 [n_documents + 1], where a document's values begin
     """
 
@@ -41,9 +40,9 @@ class Desk(NamedTuple):
     """One worker's scratch.
 
     slots : int64 [n_words], place of a word among the batch's words; -1 between two calls
-    ids : int64 [most words of a batch], those words
-    beta : float64 [most words of a batch, n_topics], exp(E[log beta]) of them
-    seen : float64 as `beta`, how much of each word is of each topic
+    ids : int64 [most words of a batch], the batch's words, by slot
+    beta : float64 [most words of a batch, n_topics], exp(E[log beta]) of these words
+    seen : float64 as `beta`, the expected counts of each word in each topic
     share : float64 [n_topics], exp(E[log theta]) of a document
     fresh : float64 [n_topics], the document's next numbers
     places : int64 [most values of a document], slots of the document's words
@@ -60,10 +59,10 @@ class Desk(NamedTuple):
 
 @inlined
 def digamma(x):
-    """The digamma function of a positive number, to 1e-8 (Bernardo 1976, AS 103).
+    """Return the digamma function of a positive number, to 1e-8 (Bernardo 1976, AS 103).
 
-    scikit-learn takes as many terms of the series, so that both have the same rounding. The sum of
-    1/x, 1/(x + 1), ... has one division here.
+    scikit-learn takes as many terms of the series, so both have the same rounding. The sum of 1/x,
+    1/(x + 1), ... is computed with one division.
     """
     if x <= SMALL:
         return -EULER - 1.0 / x
@@ -80,7 +79,7 @@ def digamma(x):
 
 @helper
 def gather_words(documents, rows, desk):
-    """Give each word of the batch a slot; how many there are."""
+    """Give each word of the batch a slot; return the number of slots."""
     n = 0
     for i in range(rows.shape[0]):
         for k in range(documents.begins[rows[i]], documents.begins[rows[i] + 1]):
@@ -108,7 +107,7 @@ def weigh_words(desk, n_ids, u, totals, offset, scale):
 
 @helper
 def expect_shares(gamma, share):
-    """Compute exp(E[log theta]) of a document whose numbers are `gamma`."""
+    """Compute exp(E[log theta]) of a document with the parameters `gamma`."""
     total = 0.0
     for k in range(gamma.shape[0]):
         total += gamma[k]
@@ -119,7 +118,7 @@ def expect_shares(gamma, share):
 
 @helper
 def place_values(documents, row, desk):
-    """Note which slots the document's words have; how many values it has."""
+    """Write the slots of the document's words; return its first value and their number."""
     begin, end = documents.begins[row], documents.begins[row + 1]
     for k in range(begin, end):
         desk.places[k - begin] = desk.slots[documents.words[k]]
@@ -128,7 +127,7 @@ def place_values(documents, row, desk):
 
 @inlined
 def weight_of(share, beta, count, eps):
-    """A count over its likelihood, given the document's shares."""
+    """Return a count over its likelihood, given the document's shares."""
     likelihood = 0.0
     for t in range(share.shape[0]):
         likelihood += share[t] * beta[t]
@@ -137,7 +136,7 @@ def weight_of(share, beta, count, eps):
 
 @helper
 def fit_document(documents, begin, n_values, desk, gamma, prior, most, tol, eps):
-    """Iterate a document's numbers till they change by less than `tol` on the average."""
+    """Iterate a document's numbers until they change by less than `tol` on average."""
     n_topics = gamma.shape[0]
     share, fresh = desk.share, desk.fresh
     for _ in range(most):
@@ -160,9 +159,9 @@ def fit_document(documents, begin, n_values, desk, gamma, prior, most, tol, eps)
 
 @helper
 def see_document(documents, begin, n_values, desk, gamma, prior, eps):
-    """Add what the document has of each word and topic; its part of the evidence's lower bound.
+    """Add a document's statistics of words and topics; return its part of the evidence's bound.
 
-    The bound is Hoffman et al. 2010, equation 4, without what is of the topics.
+    The lower bound is Hoffman et al. 2010, equation 4, without the topics' terms.
     """
     share, bound, total = desk.share, 0.0, 0.0
     for k in range(n_values):
@@ -177,7 +176,7 @@ def see_document(documents, begin, n_values, desk, gamma, prior, eps):
         total += gamma[t]
     level = digamma(total)
     for t in range(gamma.shape[0]):
-        # the share itself underflows from a number of 1 / 745 downwards, and has no logarithm then
+        # not the logarithm of the share, which underflows for numbers of 1 / 745 and less
         bound += (prior - gamma[t]) * (digamma(gamma[t]) - level)
         bound += math.lgamma(gamma[t]) - math.lgamma(prior)
     return bound + math.lgamma(prior * gamma.shape[0]) - math.lgamma(total)
@@ -187,13 +186,13 @@ def see_document(documents, begin, n_values, desk, gamma, prior, eps):
 def expect(documents, rows, u, totals, offset, scale, desk, gammas, prior, most, tol, eps):
     """Fit the documents' shares of topics, given the topics (the E-step of Algorithm 2).
 
-    gammas : float64 [n_rows of the batch, n_topics], where each begins, and then what it has become
+    gammas : float64 [n_rows of the batch, n_topics], each document's start, overwritten by its fit
     offset, scale : ``lambda = offset + scale u``
-    most, tol : passes over a document at most, and the mean change at which it is done
-    eps : what a likelihood is raised by, against a division by zero
+    most, tol : passes over a document at most, and the mean change that ends them
+    eps : added to each likelihood, against a division by zero
 
-    Returns how many words the batch has, in `desk.ids`, of which `desk.seen` tells how much is of
-    each topic, and the sum of the documents' bounds.
+    Returns the number of the batch's words, which `desk.ids` lists and whose counts in each topic
+    `desk.seen` has, and the sum of the documents' bounds.
     """
     n_ids = gather_words(documents, rows, desk)
     weigh_words(desk, n_ids, u, totals, offset, scale)
@@ -213,7 +212,7 @@ def expect(documents, rows, u, totals, offset, scale, desk, gammas, prior, most,
 
 @kernel
 def spread(desk, n_ids, factor, out):
-    """Add what a batch has seen, times a factor, to a vector of all words' and their sums."""
+    """Add a batch's statistics, times a factor, to a vector of all words' and their sums."""
     n_topics = desk.share.shape[0]
     last = desk.slots.shape[0] * n_topics
     for i in range(n_ids):
@@ -226,7 +225,7 @@ def spread(desk, n_ids, factor, out):
 
 @kernel
 def add_step(desk, n_ids, factor, vector):
-    """Add a batch's step to a vector that others may change meanwhile: nothing is lost.
+    """Add a batch's step by atomic adds to a vector that others may change: nothing is lost.
 
     Its last number counts the steps.
     """
@@ -247,7 +246,7 @@ def add_step(desk, n_ids, factor, vector):
 
 @kernel
 def topics_bound(u, totals, offset, scale, prior):
-    """What the topics add to the evidence's lower bound: minus their distance from the prior."""
+    """Return the topics' terms of the evidence's bound: minus their distance from the prior."""
     n_topics = totals.shape[0]
     n_words = u.shape[0] // n_topics
     bound = 0.0
