@@ -1,1 +1,1 @@
-"""Matrix factorisation: ratings, pairs, alternating least squares, lists of the best."""
+"""Matrix factorisation: ratings, pairs, alternating least squares, top lists."""

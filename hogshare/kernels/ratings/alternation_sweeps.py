@@ -1,13 +1,12 @@
 """Alternating least squares: the best line of each row, with the lines of the other kind fixed.
 
-Of users and items that have met or not: a pair that has met has target 1 and weight 1 + extra, any
-other pair target 0 and weight 1. So each row's normal equations are those of all other lines (one
-matrix for all rows), changed by the few that the row has met. Conjugate gradients solve them
-without writing the matrix down.
+A pair of user and item that has met has target 1 and weight 1 + extra, any other pair target 0 and
+weight 1. So each row's normal equations are those of all other lines (one matrix for all rows),
+changed by the few that the row has met. Conjugate gradients solve them without forming the matrix.
 
-Who writes: `solve_rows`, the lines of its own rows, which nobody reads meanwhile, and its own
-scratch. Who reads: `solve_rows`, everything else, which nobody writes meanwhile. So any number of
-threads may call it with rows of their own.
+Writers: `solve_rows` writes the lines of its own rows, which no other call reads meanwhile, and its
+own scratch. It reads everything else, which no call writes meanwhile. So any number of threads may
+call it with rows of their own.
 
 Source: Hu, Koren and Volinsky 2008, "Collaborative filtering for implicit feedback datasets", (4),
 (5); Takacs, Pilaszy and Tikk 2011, "Applications of the conjugate gradient method for implicit
@@ -23,7 +22,7 @@ SCRATCH = 5  # vectors of a line's width that a row needs
 
 @inlined
 def dot(a, b, width):
-    """Product of two lines."""
+    """Return the product of two lines."""
     total = a.dtype.type(0.0)
     for f in range(width):
         total += a[f] * b[f]
@@ -45,15 +44,15 @@ def applied(gram, designs, others, extras, first, end, v, out):
 
 @kernel
 def solve_rows(lines, begins, others, extras, designs, offsets, gram, base, rows, steps, scratch):
-    """Bring the lines of some rows to their optimum, by conjugate gradients from where they are.
+    """Move the lines of some rows to their optimum, by conjugate gradients from their present ones.
 
-    lines : float32 or float64 (n_rows, width), of which those of `rows` are written
-    begins, others : int64 (n_rows + 1,), int32 or int64 (n_pairs,), which others each row has met
-    extras : as `lines` (n_pairs,), a pair's weight over that of pairs that have not met
-    designs : (n_others, width), the others' lines; 1 where a row's own bias stands
-    offsets : (n_others,), what is predicted of the others whatever the row
+    lines : float32 or float64 (n_rows, width); those of `rows` are written
+    begins, others : int64 (n_rows + 1,), int32 or int64 (n_pairs,), the others that a row has met
+    extras : as `lines` (n_pairs,), a pair's weight beyond the weight of pairs that have not met
+    designs : (n_others, width), the others' lines; 1 at the place of a row's own bias
+    offsets : (n_others,), the part of the others' predictions that is equal for all rows
     gram : (width, width), sum of all others' products, and the penalties on its diagonal
-    base : (width,), right-hand side of a row that has met nobody
+    base : (width,), right-hand side of a row that has met no other
     rows : int64 (2,), the first row and the end
     steps : of conjugate gradients, at most
     scratch : (SCRATCH, width), the caller's alone
@@ -77,7 +76,7 @@ def solve_rows(lines, begins, others, extras, designs, offsets, gram, base, rows
             left[f] = right[f] - image[f]
             direction[f] = left[f]
         size = dot(left, left, width)
-        # what is rounding: no step makes it less
+        # the size of rounding errors, below which no step can go
         least = dot(right, right, width) * kind(np.finfo(kind).eps) ** 2
         for _ in range(steps):
             if not size > least:
@@ -99,7 +98,7 @@ def solve_rows(lines, begins, others, extras, designs, offsets, gram, base, rows
 
 @kernel
 def loss_of_met(lines, begins, others, extras, other_lines, rows, sums):
-    """Add to `sums` what some rows' pairs that have met make over targets of 0 and weights of 1.
+    """Add to `sums` the losses of met pairs, minus their losses with target 0 and weight 1.
 
     lines, other_lines : float32 or float64 (n_rows, width), (n_others, width), whose products are
         predictions
@@ -119,7 +118,7 @@ def loss_of_met(lines, begins, others, extras, other_lines, rows, sums):
 def add_products(designs, offsets, first, end, sums):
     """Add the products of some designs with each other to `sums`, and with offsets to its last row.
 
-    designs, offsets : as of `solve_rows`, of which the rows from `first` to `end`
+    designs, offsets : see `solve_rows`; the rows from `first` to `end` are used
     sums : as `designs` (width + 1, width)
     """
     width = np.uint64(designs.shape[1])

@@ -1,10 +1,10 @@
-"""Ratings are sorted: into the cells of the grid, and by user and item.
+"""Sorting of ratings: into the cells of the grid, and by user and item.
 
-A pass is made in parts, which threads may take. No result hangs on how many there are: counts are
-added up, and every place is written by one part.
+A pass is made in parts, which threads may take. No result depends on the number of parts: counts
+are added up, and every place is written by one part.
 
-Who writes: a part its own row of `counts` or of `places`, the places of the output that these say,
-or its own cells. Who reads: the caller, when all parts are done.
+Writers: a part writes its own row of `counts` or of `places`, the places of the output that these
+give, or its own cells. Reader: the caller, when all parts are done.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from hogshare.kernels.schedule.streams import block_state, next_random
 
 @inlined
 def cell_of(of_users, of_items, n_groups):
-    """The cell of two groups, along diagonals: see `grid_quanta`."""
+    """Return the cell of two groups, along diagonals: see `grid_quanta`."""
     away = of_items - of_users
     if away < 0:
         away += n_groups
@@ -36,9 +36,9 @@ def count_cells(users, items, user_groups, item_groups, n_groups, first, end, co
 
 @kernel
 def put_into_cells(ratings, user_groups, item_groups, n_groups, first, end, places, out):
-    """Write the ratings from `first` to `end` to where their cells have place for them.
+    """Write the ratings from `first` to `end` to the next places of their cells.
 
-    ratings : users, items and values, as they come
+    ratings : users, items and values, in any order
     places : int64 (n_groups * n_groups,), of the next rating of each cell; counted up
     out : users, items and values by cell, written
     """
@@ -54,10 +54,10 @@ def put_into_cells(ratings, user_groups, item_groups, n_groups, first, end, plac
 
 @kernel
 def shuffle_cells(ends, first, last, seed, out):
-    """Bring the ratings of each cell from `first` to `last` into a random order, in place.
+    """Shuffle the ratings of each cell from `first` to `last`, in place.
 
     ends : int64 (n_cells,)
-    out : as of `put_into_cells`
+    out : see `put_into_cells`
     """
     users, items, values = out
     for cell in range(first, last):
@@ -65,7 +65,7 @@ def shuffle_cells(ends, first, last, seed, out):
         begin = 0 if cell == 0 else ends[cell - 1]
         for k in range(ends[cell] - 1, begin, -1):
             state = next_random(state)
-            # one of so many places by a product: a division would take longer than the rest
+            # a random place by a product: a division would take longer than all else
             drawn = (np.uint64(state) * np.uint64(k - begin + 1)) >> np.uint64(32)
             j = begin + np.int64(drawn)
             u, i, y = users[j], items[j], values[j]
@@ -75,10 +75,10 @@ def shuffle_cells(ends, first, last, seed, out):
 
 @kernel
 def sort_pairs(users, items, item_places, user_places, by_item, columns):
-    """Write each user's items, in their order.
+    """Write each user's items, in ascending order.
 
     users, items : int64 (n_pairs,)
-    item_places, user_places : int64, where each one's pairs begin; counted up to where they end
+    item_places, user_places : int64, where each one's pairs begin; counted up to their end
     by_item : int32 (n_pairs,), scratch: users by item
     columns : int32 (n_pairs,), written
     """
@@ -97,10 +97,10 @@ def sort_pairs(users, items, item_places, user_places, by_item, columns):
 
 @kernel
 def drop_repeats(ends, columns, begins):
-    """Leave one of each pair, in place; returns how many pairs there are.
+    """Leave one of each pair, in place; return the number of pairs.
 
     ends : int64 (n_users,), of each user's items in `columns`
-    begins : int32 (n_users + 1,), the same of what is left; written
+    begins : int32 (n_users + 1,), of the remaining items; written
     """
     count, begin = 0, 0
     begins[0] = 0

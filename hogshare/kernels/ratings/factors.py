@@ -1,19 +1,18 @@
 """Matrix factorisation: a rating is a row that touches one user's numbers and one item's.
 
-The vector has a line for each user, then one for each item: the factors, and last the bias, where
-there are biases. A rating's prediction is ``mean + b_u + c_i + p_u . q_i``.
+The vector has a line for each user, then one for each item: the factors, and last the bias, if
+biases are used. A rating's prediction is ``mean + b_u + c_i + p_u . q_i``.
 
-Who writes: `advance`, the lines of the ratings that it is given, in whatever vector: a worker's
-copy, or the one vector, where others write them meanwhile and an update may be lost (Hogwild!,
-whose own application this is). `advance_between` the same of ratings that stand together, on the
-grid those of a cell, whose lines nobody else writes (`hogshare.kernels.schedule.grid_quanta`). Who
-reads: the same. Losses and their derivatives are computed in float64, products in the vector's
-type.
+Writers: `advance` writes the lines of its ratings, in any vector: a worker's copy, or the one
+vector, where others write them meanwhile and an update may be lost (Hogwild!, one of whose
+applications this is). `advance_between` writes the lines of adjacent ratings; on the grid these are
+a cell's, whose lines no other worker writes (`hogshare.kernels.schedule.grid_quanta`). Readers: the
+same. Losses and their derivatives are computed in float64, products in the vector's dtype.
 
-Source: Niu, Recht, Re and Wright (2011), "Hogwild!", (2.4): the penalty of a line is shared out
-among its ratings, ``alpha / 2 |p_u|^2 / n_u`` each, so that the sum over all ratings is the ridge.
-Departures: biases (Koren, Bell and Volinsky 2009), a logistic loss, and lines that are clipped at
-zero after each step where factors are not negative.
+Source: Niu, Recht, Re and Wright (2011), "Hogwild!", (2.4): the penalty of a line is divided among
+its ratings, ``alpha / 2 |p_u|^2 / n_u`` each, so the sum over all ratings is the ridge. Departures:
+biases (Koren, Bell and Volinsky 2009), a logistic loss, and, for nonnegative factors, lines that
+are clipped at zero after each step.
 """
 
 from typing import NamedTuple
@@ -28,19 +27,19 @@ SOON, SOONER = np.uint64(8), np.uint64(4)  # ratings ahead that are fetched, and
 
 
 class RatingArrays(NamedTuple):
-    """What is factorised, as kernels see it.
+    """The arrays and numbers of a factorisation, for kernels.
 
-    users, items : uint32 (n_ratings,), which line of theirs each rating touches
-    values : float32 or float64 (n_ratings,), as the vector
+    users, items : uint32 (n_ratings,), the numbers of each rating's lines
+    values : float32 or float64 (n_ratings,), the vector's dtype
     of_users, of_items : as `values` (n_users,), (n_items,), a rating's share in a line's penalty
     alpha, bias_alpha : strengths of the penalties on factors and biases
-    bias_pace : step size of biases in `advance`, over that of factors: factors' has the unit of
-        one over a rating, biases' has none
+    bias_pace : step size of biases in `advance`, over that of factors: a factor's step size has the
+        unit of one over a rating, a bias's has none
     n_factors : numbers of a line without the bias
-    biases : 1 where a line ends with a bias, else 0
+    biases : 1 if a line ends with a bias, otherwise 0
     mean : float, of the predictions
     loss : code of `losses`
-    nonnegative : 1 where factors are at least 0
+    nonnegative : 1 if factors are at least 0
     """
 
     users: np.ndarray
@@ -60,7 +59,7 @@ class RatingArrays(NamedTuple):
 
 @inlined
 def lines_of(ratings, r):
-    """User and item of a rating, and where their lines begin."""
+    """Return user and item of a rating, and where their lines begin."""
     width = np.uint64(ratings.n_factors + ratings.biases)
     u, i = np.uint64(ratings.users[r]), np.uint64(ratings.items[r])
     first_item = np.uint64(ratings.of_users.shape[0])
@@ -69,7 +68,7 @@ def lines_of(ratings, r):
 
 @inlined
 def fetch_ahead(w, ratings, rows, k):
-    """Ask for what the ratings after place `k` of `rows` need."""
+    """Prefetch ratings that come after place `k` of `rows`, and their lines."""
     n = np.uint64(rows.shape[0])
     if k + SOON < n:
         r = np.uint64(rows[k + SOON])
@@ -84,7 +83,7 @@ def fetch_ahead(w, ratings, rows, k):
 
 @inlined
 def predicted(w, ratings, p, q):
-    """Prediction (before the logistic function) by the lines that begin at `p` and `q`."""
+    """Return the prediction (before a logistic function) by the lines that begin at `p`, `q`."""
     n_factors = np.uint64(ratings.n_factors)
     total = w.dtype.type(0.0)
     for f in range(n_factors):
@@ -97,7 +96,7 @@ def predicted(w, ratings, p, q):
 
 @inlined
 def take_step(w, ratings, r, eta):
-    """Take a rating's step; returns its loss before that."""
+    """Take a rating's step; return its loss before the step."""
     kind = w.dtype.type
     one, zero = kind(1.0), kind(0.0)
     n_factors = np.uint64(ratings.n_factors)
@@ -133,12 +132,13 @@ def take_step(w, ratings, r, eta):
 
 @kernel
 def advance(w, ratings, rows, eta):
-    """Take a step for each rating of `rows`, one after the other; returns the sum of their losses.
+    """Take a step for each rating of `rows`, one after the other; return the sum of their losses.
 
     w : float32 or float64 (n_params,)
-    rows : int64, which ratings
+    rows : int64, the ratings' numbers
     eta : step size of factors
-    Without the penalties, which are part of the steps only.
+
+    The losses are without the penalties, which are part of the steps only.
     """
     losses = 0.0
     for k in range(np.uint64(rows.shape[0])):
@@ -149,7 +149,7 @@ def advance(w, ratings, rows, eta):
 
 @helper
 def advance_between(w, ratings, first, end, eta):
-    """`advance`, for the ratings from `first` to `end`, as they stand."""
+    """Do `advance` for the ratings from `first` to `end`, in their order."""
     losses, last = 0.0, np.uint64(end)
     for r in range(np.uint64(first), last):
         if r + SOONER < last:  # the ratings themselves are fetched by the processor
@@ -162,7 +162,7 @@ def advance_between(w, ratings, first, end, eta):
 
 @kernel
 def gradient(w, ratings, rows, out):
-    """Add the gradients of some ratings, penalties included, to `out`; returns as `advance`."""
+    """Add the gradients of some ratings, with penalties, to `out`; return the sum of losses."""
     n_factors = np.uint64(ratings.n_factors)
     kind = w.dtype.type
     alpha, bias_alpha = kind(ratings.alpha), kind(ratings.bias_alpha)
@@ -187,7 +187,7 @@ def gradient(w, ratings, rows, out):
 
 @kernel
 def sum_of_losses(w, ratings, first, end):
-    """Sum of the losses of the ratings from `first` to `end`, without penalties."""
+    """Return the sum of losses of the ratings from `first` to `end`, without penalties."""
     total = 0.0
     for r in range(np.uint64(first), np.uint64(end)):
         _, _, p, q = lines_of(ratings, r)
@@ -198,7 +198,7 @@ def sum_of_losses(w, ratings, first, end):
 
 @inlined
 def with_places(ratings, r):
-    """A rating, and where its biases stand."""
+    """Return a rating's value, and the places of its biases."""
     u = np.uint64(ratings.users[r])
     i = np.uint64(ratings.of_users.shape[0]) + np.uint64(ratings.items[r])
     return np.float64(ratings.values[r]), u, i
@@ -206,9 +206,9 @@ def with_places(ratings, r):
 
 @kernel
 def squares_left(biases, ratings, first, end):
-    """Of some ratings the sum of the squares that mean and biases leave, and the largest's size.
+    """Return some ratings' sum of squared residuals from mean and biases, and the largest size.
 
-    biases : float64 (n_users + n_items,), zeros where there are none
+    biases : float64 (n_users + n_items,), zeros if biases are not used
     """
     total, largest = 0.0, 0.0
     for r in range(np.uint64(first), np.uint64(end)):
@@ -223,9 +223,10 @@ def squares_left(biases, ratings, first, end):
 def bias_slopes(biases, ratings, ends, which, group, slopes, curvatures):
     """Sum up the losses' first and second derivatives in a group's biases, without factors.
 
-    Groups are as of `grid_quanta`: each number's sum is one group's, in the order of its ratings.
+    For the groups see `grid_quanta`: each number is summed by one group, in the order of its
+    ratings.
 
-    biases, slopes, curvatures : float64 (n_users + n_items,); to the last two is added
+    biases, slopes, curvatures : float64 (n_users + n_items,); the last two are added to
     ends : int64 (n_cells,), where each cell's ratings end
     which : 0: group `group` of users, 1: of items
     """

@@ -1,17 +1,17 @@
-"""Pairs of users and items that have met, against pairs that have not, which are drawn.
+"""Pairs of users and items that have met, against drawn pairs that have not.
 
 A row is a pair that has met, in a `RatingArrays` whose values are 1. For each row some other items
-are drawn that the row's user has never met: of a loss of pairs the rows are rated 1 and what is
-drawn 0; of the pairwise loss the user prefers the row's item to the drawn one.
+are drawn that the row's user has never met. With a loss of single pairs the rows have rating 1 and
+drawn pairs 0; with the pairwise loss the user prefers the row's item to the drawn one.
 
-A draw hangs on the seed, the epoch and the row: who takes the step, and when, has no part in it.
+A draw depends on the seed, the epoch and the row, not on the worker or the time of the step.
 
-Who writes: `advance`, the lines of its rows and of what is drawn for them, in whatever vector, as
-`hogshare.kernels.ratings.factors`. Who reads: the same.
+Writers: `advance` writes the lines of its rows and of the items drawn for them, in any vector, as
+`hogshare.kernels.ratings.factors` does. Readers: the same.
 
 Source: Rendle, Freudenthaler, Gantner and Schmidt-Thieme 2009, "BPR: Bayesian personalized ranking
-from implicit feedback", figure 4. Departures: the ridge of a line is shared out among its rows, as
-in `factors`; what is drawn is never a pair that has met; biases.
+from implicit feedback", figure 4. Departures: the ridge of a line is divided among its rows, as in
+`factors`; a drawn pair has never met; biases.
 """
 
 from typing import NamedTuple
@@ -24,17 +24,17 @@ from hogshare.kernels.rules.losses import LOG_LOSS, loss_derivative, loss_value
 from hogshare.kernels.schedule.streams import block_state, next_random
 
 NO_ITEM = -1  # of a user who has met all items
-TRIES = 16  # draws by popularity, before an item is drawn that is sure not to have met
+TRIES = 16  # draws by popularity, before a uniform draw among the items that have not met
 
 
 class Drawing(NamedTuple):
-    """What is drawn for a row, as kernels see it.
+    """The draws of a row's items, for kernels.
 
     begins, known : int64 (n_users + 1,), uint32 (n_pairs,), the items that each user has met,
         sorted and each once
-    n_negatives : of a row
-    by_popularity : 1 where an item is drawn as often as it is in the rows, 0 where all are alike
-    pairwise : 1 for the pairwise loss, 0 for that of pairs
+    n_negatives : draws per row
+    by_popularity : 1 to draw an item in proportion to its rows, 0 to draw all alike
+    pairwise : 1 for the pairwise loss, 0 for a loss of single pairs
     seed : of the draws
     """
 
@@ -48,7 +48,7 @@ class Drawing(NamedTuple):
 
 @inlined
 def below(known, begin, end, item):
-    """Place of the first known item of a user that is not below `item`."""
+    """Return the place of the first known item of a user that is not below `item`."""
     while begin < end:
         middle = (begin + end) // 2
         if known[middle] < item:
@@ -60,7 +60,7 @@ def below(known, begin, end, item):
 
 @helper
 def drawn(ratings, drawing, u, number, epoch):
-    """An item that a user has not met, or `NO_ITEM`.
+    """Draw an item that a user has not met; `NO_ITEM` if there is none.
 
     number : of the draw, among all of the epoch
     """
@@ -79,7 +79,7 @@ def drawn(ratings, drawing, u, number, epoch):
                 return np.int64(item)
     state = next_random(state)
     rank = np.int64(state) % n_left
-    # the item that `rank` others come before that the user has not met either
+    # the item that follows `rank` others that the user has not met either
     low, high = np.int64(0), end - begin
     while low < high:
         middle = (low + high) // 2
@@ -92,14 +92,14 @@ def drawn(ratings, drawing, u, number, epoch):
 
 @inlined
 def line_of_item(ratings, item):
-    """Where an item's line begins."""
+    """Return where an item's line begins."""
     width = np.uint64(ratings.n_factors + ratings.biases)
     return (np.uint64(ratings.of_users.shape[0]) + np.uint64(item)) * width
 
 
 @inlined
 def advance_negative(w, ratings, p, q, eta):
-    """Take the step of a drawn pair, whose rating is 0 and which has no penalty; its loss."""
+    """Take the step of a drawn pair, with rating 0 and no penalty; return its loss."""
     kind = w.dtype.type
     zero, n_factors = kind(0.0), np.uint64(ratings.n_factors)
     z = predicted(w, ratings, p, q)
@@ -122,9 +122,9 @@ def advance_negative(w, ratings, p, q, eta):
 
 @inlined
 def advance_pairwise(w, ratings, u, i, p, q, s, shrink, eta):
-    """Take the step of a row and a drawn item, whose line begins at `s`; returns its loss.
+    """Take the step of a row and a drawn item, whose line begins at `s`; return its loss.
 
-    shrink : 1 where the penalties of the row's lines are taken, else 0: once a row
+    shrink : 1 to take the penalties of the row's lines, which is done once per row; otherwise 0
     """
     kind = w.dtype.type
     one, zero, n_factors = kind(1.0), kind(0.0), np.uint64(ratings.n_factors)
@@ -157,10 +157,10 @@ def advance_pairwise(w, ratings, u, i, p, q, s, shrink, eta):
 
 @kernel
 def advance(w, ratings, drawing, rows, epoch, eta):
-    """Take the steps of some rows and of what is drawn for them; the sum of their losses before.
+    """Take the steps of some rows and of their drawn items; return the losses before, summed.
 
     w : float32 or float64 (n_params,)
-    rows : int64, which rows
+    rows : int64, the rows' numbers
     eta : step size of factors
     """
     losses = 0.0
@@ -186,7 +186,7 @@ def advance(w, ratings, drawing, rows, epoch, eta):
 
 @inlined
 def add_outer(w, out, p, q, n_factors, slope):
-    """Add to `out` a slope times what a product of two lines gives each of them."""
+    """Add a slope times the derivatives of two lines' product to `out`."""
     for f in range(n_factors):
         out[p + f] += slope * w[q + f]
         out[q + f] += slope * w[p + f]
@@ -194,9 +194,9 @@ def add_outer(w, out, p, q, n_factors, slope):
 
 @kernel
 def gradient(w, ratings, drawing, rows, epoch, out, items):
-    """Add the gradients of some rows, penalties included, to `out`; returns as `advance`.
+    """Add the gradients of some rows, with penalties, to `out`; return the sum of losses.
 
-    items : int64 (rows.shape[0] * n_negatives,), to which the drawn items are written
+    items : int64 (rows.shape[0] * n_negatives,), the drawn items, written
     """
     kind = w.dtype.type
     n_factors, biases = np.uint64(ratings.n_factors), ratings.biases != 0
@@ -252,7 +252,7 @@ def gradient(w, ratings, drawing, rows, epoch, out, items):
 
 @kernel
 def sum_of_losses(w, ratings, drawing, epoch):
-    """Sum of the losses of all rows and of what is drawn for them, without penalties."""
+    """Return the sum of losses of all rows and of their drawn items, without penalties."""
     losses = 0.0
     for r in range(ratings.values.shape[0]):
         u, _, p, q = lines_of(ratings, np.uint64(r))

@@ -1,6 +1,6 @@
-"""Lists of the best: the places of the largest scores of each row, without what is left out.
+"""Top lists: the places of the largest scores of each row, without excluded places.
 
-Who writes: `best_of_rows`, its rows of `out` and of `scores`. Who reads: the same.
+Writer and reader: `best_of_rows`, of its rows of `out` and of `scores`.
 """
 
 import numpy as np
@@ -12,12 +12,12 @@ NONE = -1
 
 @kernel
 def best_of_rows(scores, begins, left_out, best, out):
-    """Put the places of each row's largest scores into `out`, of equal ones the first.
+    """Write the places of each row's largest scores into `out`; of equal scores the first.
 
-    Largest first, by insertion: a row costs as `n`, and a few times `n_best` squared.
+    Largest first, by insertion: a row costs `n`, plus a few times `n_best` squared.
 
-    scores : float32 (n_rows, n), of which those that are left out become -infinity
-    begins, left_out : int64 (n_rows + 1,), (n_left_out,), places that are left out, by rows
+    scores : float32 (n_rows, n); those of excluded places become -infinity
+    begins, left_out : int64 (n_rows + 1,), (n_left_out,), the excluded places, by rows
     best : float32 (n_best,), scratch
     out : int64 (n_rows, n_best), with `NONE` where a row has no more
     """
@@ -28,7 +28,7 @@ def best_of_rows(scores, begins, left_out, best, out):
         count = 0
         for j in range(scores.shape[1]):
             score = scores[row, j]
-            # of a full list the last is what a place has to be better than
+            # in a full list a place has to be better than the last entry
             if score == -np.inf or (count == n_best and not score > best[count - 1]):
                 continue
             if count < n_best:
