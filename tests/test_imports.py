@@ -29,7 +29,7 @@ DOORS = {
 def table_of_rooms():
     """Rows of CONTRIBUTING's table, from the ground up; rooms of a row import none of it."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    lines = text.split("| rooms |")[1].split("\n\n")[0].splitlines()[2:]
+    lines = text.split("| packages |")[1].split("\n\n")[0].splitlines()[2:]
     return [re.findall(r"`([\w./]+)`", line.split("|")[1]) for line in lines]
 
 
