@@ -205,7 +205,7 @@ def test_a_wrong_command_line_names_what_was_probably_meant(capsys, arguments, n
         (["predict", "missing.npz", "rows"], "missing.npz: No such file"),
         (
             ["simulate", "progress", "--barrier", "pbsp:2", "--poll", "none", "--seconds", "1"],
-            "poll must say after how many virtual seconds it polls again",
+            "poll must be the virtual seconds between polls",
         ),
     ],
 )

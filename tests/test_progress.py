@@ -337,7 +337,7 @@ def test_plain_data():
         ({"blocks": 0}, "blocks must be a whole number"),
         ({"blocks": 2.5}, "blocks must be a whole number"),
         ({"seconds": 1.0, "poll": -0.1}, "poll must be a positive"),
-        ({"seconds": 1.0, "barrier": PBSP(2), "poll": 0.0}, "poll must say"),
+        ({"seconds": 1.0, "barrier": PBSP(2), "poll": 0.0}, "poll must be"),
         ({"seconds": 1.0, "poll": math.nan}, "poll must be a positive"),
         ({"seconds": 1.0, "poll": 1e-15}, "poll must not be below"),
         ({"seconds": 1.0, "block_time": Constant(0.0)}, "would never end; give blocks"),

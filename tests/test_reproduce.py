@@ -39,7 +39,7 @@ def measured(name, seeds):
 def test_the_table_has_all_43():
     assert list(CLAIMS) == NAMES and len(NAMES) == 43
     for one in CLAIMS.values():
-        assert one.numbers and one.source and one.here and one.when, one.name
+        assert one.numbers and one.source and one.workload and one.when, one.name
         assert one.says.endswith("."), one.name
         assert one.verdict in claim.VERDICTS
         assert one.why or one.verdict == claim.AGREES, f"{one.name} differs, and does not say why"
@@ -92,7 +92,7 @@ def test_numbers_over_seeds():
         name="x",
         source="",
         says="",
-        here="",
+        workload="",
         numbers={key: claim.ClaimNumber(key, 2.0) for key in ("a", "b", "left out when quick")},
         measure=lambda seed, quick: {"a": seed, "b": math.inf if seed else 1.0},
         agrees=lambda x: x["a"] == 3.0 and x["b"] == math.inf,

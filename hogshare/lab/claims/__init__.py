@@ -1,1 +1,1 @@
-"""The headline claims of the papers that hogshare is built on, a file for each paper."""
+"""The headline claims of the papers behind hogshare, a file for each paper."""

@@ -1,7 +1,7 @@
-"""Claims of Soori et al. 2019 (ASYNC), by the methods that ``hogshare bench tasks`` races.
+"""Claims of Soori et al. 2019 (ASYNC), with the methods of ``hogshare bench tasks``.
 
-Quick, tasks run on a virtual clock; in full, by processes that sleep and compute. Both have the
-paper's stragglers, and tasks of unequal length besides.
+Quick runs use a virtual clock; full runs use processes that sleep and compute. Both have the
+paper's stragglers, and tasks of unequal length.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ PAPER = "Soori et al. 2019"
 LAWS = ("cds:0", "cds:0.3", "cds:0.6", "cds:1")
 METHODS = ("sgd", "asgd", "saga", "asaga")
 WRITTEN = {"sgd": "SGD", "asgd": "ASGD", "saga": "SAGA", "asaga": "ASAGA"}
-BASE_MS = 20.0  # what a task sleeps besides
+BASE_MS = 20.0  # sleep of every task, in addition to its computing
 MLLIB_MS = 31.0  # a round of two workers on 4,000 x 200 rows, in local mode on two cores
-COMPUTING, SIGMA = 0.25, 0.8  # of a virtual task, in sleeps: all in all a deviation of a fifth
+COMPUTING, SIGMA = 0.25, 0.8  # of a virtual task, in sleeps: a total deviation of a fifth
 SETTING = (
     "4,000 x 200 dense rows, logistic loss, {}; tasks on a tenth of their rows that sleep 20 ms; "
     "quick on a virtual clock, in full processes"
 )
-EIGHT = SETTING.format("8 workers of which one is late")
-CLUSTER = SETTING.format("32 workers of which 6 are late by 1.5 to 2.5 tasks and 2 by up to 10")
+EIGHT = SETTING.format("8 workers, one of which is late")
+CLUSTER = SETTING.format("32 workers, 6 of which are late by 1.5 to 2.5 tasks and 2 by up to 10")
 
 
 def settings_of(n_rows: int, seed: int, quick: bool, **others: Any) -> dict[str, Any]:
-    """Those of ``hogshare bench tasks``."""
+    """Return settings of ``hogshare bench tasks``."""
     clock = Simulator(block_time=LogNormal(1e-3 * COMPUTING * BASE_MS, SIGMA), seed=seed)
     return tasks.TASKS.defaults(
         alpha=1.0 / n_rows,
@@ -62,11 +62,11 @@ def settings_of(n_rows: int, seed: int, quick: bool, **others: Any) -> dict[str,
 
 
 def raced(seed: int, quick: bool, targets: Any = None, **others: Any) -> dict[str, Any]:
-    """What the bench finds with one seed; targets are its own if none are given."""
+    """Run the bench with one seed, by default with the bench's targets."""
     X, y = dense(n_samples=4000, n_features=200, seed=seed)
     settings = settings_of(len(y), seed, quick, **others)
     problem = common_options.stated(X, y, settings)
-    if not quick:  # processes start, and compile, before anything is timed
+    if not quick:  # a first run starts the processes and compiles before anything is timed
         briefly = {**settings, "epochs": 1, "base_ms": 0.0}
         tasks.run_once(problem, briefly, tasks.TASKS.contestants(settings)[0], seed)
     return tasks.TASKS.measure_once(problem, settings, targets)
@@ -83,7 +83,7 @@ def delays(seed: int, quick: bool) -> dict[tuple[str, str], dict[str, Any]]:
 def production(seed: int, quick: bool) -> dict[str, dict[str, Any]]:
     """Figures 7 and 8, table III: the stragglers of a production cluster among 32 workers.
 
-    Rows by method; those of "asgd, 22" and "asaga, 22" are handed tasks when 22 workers wait.
+    Rows by method; "asgd, 22" and "asaga, 22" get tasks when 22 workers wait.
     """
     cluster = {"stragglers": ["pcs"], "workers": 32}
     free = raced(seed, quick, **cluster)
@@ -95,7 +95,7 @@ def production(seed: int, quick: bool) -> dict[str, dict[str, Any]]:
 
 
 def later(seed: int, quick: bool) -> Found:
-    """How many times as long each method takes with each delay."""
+    """Slowdown of each method by each delay."""
     found = delays(seed, quick)
     return {
         f"{method} {law}": over(found[method, law]["seconds"], found[method, LAWS[0]]["seconds"])
@@ -105,7 +105,7 @@ def later(seed: int, quick: bool) -> Found:
 
 
 def ahead(seed: int, quick: bool) -> Found:
-    """How many times sooner than SGD in rounds ASGD is, by delay."""
+    """Speedup of ASGD over SGD in rounds, by delay."""
     found = delays(seed, quick)
     return {law: over(found["sgd", law]["seconds"], found["asgd", law]["seconds"]) for law in LAWS}
 
@@ -121,7 +121,7 @@ def waits(seed: int, quick: bool) -> Found:
 
 
 def in_production(rounds: str, seed: int, quick: bool) -> Found:
-    """How many times sooner than a method in rounds the asynchronous one is."""
+    """Speedup of the asynchronous method over the method in rounds."""
     found = production(seed, quick)
     return {
         "free": over(found[rounds]["seconds"], found[f"a{rounds}"]["seconds"]),
@@ -141,7 +141,7 @@ def table_3(seed: int, quick: bool) -> Found:
 
 
 def rounds_by_hand(seed: int, quick: bool) -> Found:
-    """Figure 2: SGD in rounds beside a plain loop of NumPy on the same draws."""
+    """Figure 2: SGD in rounds against a plain NumPy loop on the same draws."""
     n, rounds, step = 4000, 200 if quick else 2000, 0.05
     X, y = dense(n_samples=n, n_features=200, seed=seed)
     targets = X @ np.linspace(-1.0, 1.0, X.shape[1]) + y
@@ -166,7 +166,7 @@ def rounds_by_hand(seed: int, quick: bool) -> Found:
 
 
 def history(seed: int, quick: bool) -> Found:
-    """Sections III to V: what ASAGA's tasks cost in bytes, and versions that are kept."""
+    """Sections III to V: bytes of ASAGA's tasks, and stored versions."""
     n, n_features, rate = 4000, 200, 0.1
     X, y = dense(n_samples=n, n_features=n_features, seed=seed)
     workers = 8
@@ -190,7 +190,7 @@ def history(seed: int, quick: bool) -> Found:
 
 
 def times_by_delay(method: str, rounds: str) -> dict[str, ClaimNumber]:
-    """Names of the times of an asynchronous method, said to be level, and of one in rounds."""
+    """Numbers for the times of an asynchronous method, printed as constant, and one in rounds."""
     return {
         f"{one} {law}": ClaimNumber(
             f"seconds to the target, delay {delay_of(law)} over none, {WRITTEN[one]}", printed
@@ -201,7 +201,7 @@ def times_by_delay(method: str, rounds: str) -> dict[str, ClaimNumber]:
 
 
 def delay_of(law: str) -> str:
-    """A controlled delay as it is written."""
+    """Format a controlled delay."""
     return f"{float(law.removeprefix('cds:')):.0%}"
 
 
@@ -216,16 +216,16 @@ def _is_level(method: str, rounds: str, found: Found) -> bool:
     return level and low < middle < high and high > 1.2
 
 
-on_eight = functools.partial(Claim, here=EIGHT, clock=BOTH, seconds=(9, 600))
-on_cluster = functools.partial(Claim, here=CLUSTER, clock=BOTH, seconds=(9, 900))
+on_eight = functools.partial(Claim, workload=EIGHT, clock=BOTH, seconds=(9, 600))
+on_cluster = functools.partial(Claim, workload=CLUSTER, clock=BOTH, seconds=(9, 900))
 
 CLAIMS = (
     Claim(
         name="async-1",
         source=f"{PAPER}, figure 2",
         says="SGD in synchronous rounds is as fast as Spark's own (MLlib).",
-        here="4,000 x 200 dense rows, squared error; rounds of one worker beside a plain loop of "
-        "NumPy on the same draws",
+        workload="4,000 x 200 dense rows, squared error; rounds of one worker against a plain "
+        "NumPy loop on the same draws",
         numbers={
             "difference": ClaimNumber("largest difference of a parameter from the loop's"),
             "round": ClaimNumber("milliseconds of a round", "as MLlib"),
@@ -236,10 +236,10 @@ CLAIMS = (
         when=f"parameters agree to 1e-12, and a round takes less than the {MLLIB_MS:g} ms of "
         "MLlib's",
         seconds=(1, 15),
-        why="Spark is not asked here: its rounds on the same rows, by two workers, took "
-        f"{MLLIB_MS:g} ms when they were measured with ours, and descended as far. Most of them "
-        "is what Spark takes to hand out tasks on one machine: that our rounds are no slower is "
-        "measured, how they compare on a cluster is not.",
+        why="This claim does not run Spark: its rounds on the same rows, with two workers, took "
+        f"{MLLIB_MS:g} ms when both were measured, and descended as far. Most of that time is "
+        "Spark's dispatch of tasks on one machine. The measurement shows that our rounds are no "
+        "slower; it does not compare them on a cluster.",
         clock=REAL,
     ),
     on_eight(
@@ -247,15 +247,17 @@ CLAIMS = (
         source=f"{PAPER}, figure 3",
         says="With one worker late by 100 %, ASGD is up to twice as fast as SGD in rounds.",
         numbers={
-            law: ClaimNumber(f"seconds to the target, SGD over ASGD, delay {delay_of(law)}", told)
-            for law, told in zip(LAWS, (None, None, None, "up to 2"), strict=True)
+            law: ClaimNumber(
+                f"seconds to the target, SGD over ASGD, delay {delay_of(law)}", printed
+            )
+            for law, printed in zip(LAWS, (None, None, None, "up to 2"), strict=True)
         },
         measure=ahead,
         agrees=lambda x: near(x[LAWS[-1]], 2.0) and x[LAWS[-1]] > 1.15 * x[LAWS[0]],
-        when="at 100 % it is within a fifth of 2, and above 1.15 times what it is without a delay",
+        when="at 100 % the ratio is within a fifth of 2, and above 1.15 times that without a delay",
         partly=lambda x: x[LAWS[-1]] > max(1.0, x[LAWS[0]]),
-        why="Tasks of equal length allow 1.875 (8 in the time of 2, against 7.5): beyond that the "
-        "lengths of real tasks differ, for which rounds wait as well.",
+        why="Tasks of equal length allow 1.875 (8 in the time of 2, against 7.5). The gain beyond "
+        "comes from unequal lengths of real tasks, for which rounds wait too.",
     ),
     *(
         on_eight(
@@ -267,15 +269,15 @@ CLAIMS = (
             numbers=times_by_delay(f"a{one}", one),
             measure=later,
             agrees=functools.partial(_is_level, f"a{one}", one),
-            when=f"{WRITTEN[f'a{one}']} takes below 1.1 times as long at every delay, and "
-            f"{WRITTEN[one]} longer the longer it is, above 1.2 times at 100 %",
+            when=f"{WRITTEN[f'a{one}']} takes less than 1.1 times as long at every delay, and the "
+            f"time of {WRITTEN[one]} grows with the delay, to above 1.2 times at 100 %",
             why=why,
         )
         for name, figures, one, why in (
             (
                 *("async-3", "figures 3 and 5", "sgd"),
-                "One of 8 workers at half its speed leaves 7.5 of 8: 1.07 is what tasks that only "
-                "sleep would take.",
+                "One of 8 workers at half its speed leaves 7.5 of 8: tasks that only sleep would "
+                "take 1.07 times as long.",
             ),
             ("async-4", "figure 5", "saga", ""),
         )
@@ -284,7 +286,7 @@ CLAIMS = (
         name="async-5",
         runs_of="async-2",
         source=f"{PAPER}, figures 4 and 6",
-        says="What workers wait grows with the delay in rounds, and not asynchronously.",
+        says="Workers' waiting time grows with the delay in rounds, but not asynchronously.",
         numbers={
             f"{method} {law}": ClaimNumber(
                 f"ms that a worker waits per round, delay {delay_of(law)}, {WRITTEN[method]}"
@@ -310,16 +312,16 @@ CLAIMS = (
             f"as fast as {WRITTEN[one]} in rounds.",
             numbers={
                 "free": ClaimNumber(f"seconds, {WRITTEN[one]} over {WRITTEN[f'a{one}']}"),
-                "22": ClaimNumber("the same, tasks handed out when 22 workers wait", f"{times}"),
+                "22": ClaimNumber("the same, tasks dispatched when 22 workers wait", f"{times}"),
             },
             measure=functools.partial(in_production, one),
             agrees=functools.partial(_is_within, "22", least, 4.0),
-            when=f"with 22 workers that wait, as the paper's runs have it, it is {times}",
+            when=f"with dispatch at 22 waiting workers, as in the paper, the ratio is {times}",
             partly=lambda x: min(x.values()) > 1.0,
             verdict=verdict,
             verdict_quick=IN_PART,
-            why="Sleeping tasks allow up to 7.0; on clusters other costs are added to both, on a "
-            "virtual clock (quick: 4.5 and 4.3 with 22 workers that wait) none. " + more,
+            why="Sleeping tasks allow up to 7.0; clusters add other costs to both, a virtual clock "
+            "(quick: 4.5 and 4.3 with 22 waiting workers) none. " + more,
         )
         for name, of, figure, one, least, times, verdict, more in (
             (
@@ -328,8 +330,8 @@ CLAIMS = (
             ),
             (
                 *("async-7", "async-6", "8", "saga", 3.5, "3.5 to 4", IN_PART),
-                "The printed range is between what waiting for 22 workers gives on these two cores "
-                "and what waiting for none does.",
+                "On these two cores the printed range is between the ratios with waiting for 22 "
+                "workers and without.",
             ),
         )
     ),
@@ -346,32 +348,33 @@ CLAIMS = (
         },
         measure=table_3,
         agrees=lambda x: 4.4 <= x["saga round"] <= 6.0 and 1.8 <= x["sgd round"] <= 3.7,
-        when="per round they are within what is printed: 4.4 to 6.0 of SAGA, 1.8 to 3.7 of SGD",
+        when="waits per round are in the printed ranges: 4.4 to 6.0 for SAGA, 1.8 to 3.7 for SGD",
         partly=lambda x: min(x["saga round"], x["sgd round"]) > 1.0,
         verdict=IN_PART,
-        why="Waits in rounds are more times as long than printed, as asynchronous ones are shorter "
-        "than a cluster's. A round is a task of each of the 32 workers in both columns. Waits in "
-        "rounds are those of the slowest of 32; asynchronously a worker waits until 22 are there, "
-        "and on a virtual clock for nothing else, where a cluster also hands out tasks. Per update "
-        "of the model the ratio is 32 times as large, since a round makes one update.",
+        why="The ratios exceed the printed ones because asynchronous waits are shorter than on a "
+        "cluster. In both columns a round is a task of each of the 32 workers. In rounds workers "
+        "wait for the slowest of 32; asynchronously a worker waits until 22 workers wait. On a "
+        "virtual clock it waits for nothing else; on a cluster also for the dispatch of tasks. Per "
+        "update of the model the ratio is 32 times as large, since a round makes one update.",
     ),
     Claim(
         name="async-9",
         source=f"{PAPER}, sections III to V",
-        says="History by version is cheap: of what a task of ASAGA needs only the new model is "
+        says="History by version is cheap: of the data for a task of ASAGA only the new model is "
         "sent.",
-        here="4,000 x 200 dense rows, 8 workers on a virtual clock, tasks on a tenth of their rows",
+        workload="4,000 x 200 dense rows, 8 workers on a virtual clock, tasks on a tenth of their "
+        "rows",
         numbers={
             "bytes": ClaimNumber(
                 "bytes of a task, over those of a model and a number for each row"
             ),
-            "table": ClaimNumber("the same, over those of all versions that there were"),
-            "alive": ClaimNumber("versions kept at the end"),
-            "predicted": ClaimNumber("P log(n / P) / rate, versions that a coupon collector keeps"),
+            "table": ClaimNumber("the same, over those of all versions so far"),
+            "alive": ClaimNumber("versions stored at the end"),
+            "predicted": ClaimNumber("P log(n / P) / rate, versions stored by a coupon collector"),
         },
         measure=history,
         agrees=lambda x: 0.95 < x["bytes"] < 1.05 and 0.5 < x["alive"] / x["predicted"] < 1.5,
-        when="bytes are within 5 %, and versions kept within half of what is predicted",
+        when="bytes are within 5 %, and stored versions within half of the prediction",
         seconds=(2, 60),
     ),
 )

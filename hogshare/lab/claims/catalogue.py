@@ -1,4 +1,4 @@
-"""All claims by name, and which of them names stand for."""
+"""All claims by name, and their selection by names and prefixes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ CLAIMS: dict[str, Claim] = {
 
 
 def select(names: Sequence[str]) -> list[Claim]:
-    """Claims by their names, in the table's order; WrongCommandLine if a name stands for none.
+    """Return claims by name, in the table's order; WrongCommandLine if a name matches none.
 
-    names : of claims, what some of them begin with ("psp"), or "all"
+    names : names of claims, prefixes of names ("psp"), or "all"
     """
     chosen: set[str] = set()
     for name in names:
@@ -30,7 +30,7 @@ def select(names: Sequence[str]) -> list[Claim]:
         if not found:
             known = [ALL, *CLAIMS, *sorted({one.split("-")[0] for one in CLAIMS})]
             raise WrongCommandLine(
-                f"there is no claim {name!r}.{nearest(name, known)} --list names them all"
+                f"there is no claim {name!r}.{nearest(name, known)} --list shows all names"
             )
         chosen |= found
     return [claim for name, claim in CLAIMS.items() if name in chosen]

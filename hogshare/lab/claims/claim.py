@@ -1,17 +1,16 @@
-"""A claim of a paper: what it says, what is measured for it here, and what was found.
+"""A claim of a paper: its statement, its measurement in this package, and the result.
 
-A claim names its numbers. `Claim.measure` gives them for one seed; `reproduce` repeats that over
-seeds, and asks of the medians whether they are the paper's own numbers (`Claim.agrees`), and where
-they are not, whether the direction is the paper's at least (`Claim.partly`); `Claim.why` is then
-the reason. What is asked: a printed number to within a fifth (`near`), a printed range without
-slack, the largest of what is printed as "up to"; of words, the order that they say. A result is one
-dictionary of plain data:
+`Claim.measure` returns the numbers of a claim for one seed. `reproduce` repeats it over seeds and
+compares the medians with the paper's numbers (`Claim.agrees`), else with the paper's direction
+(`Claim.partly`); `Claim.why` then gives the reason. The criteria: a printed number to within a
+fifth (`near`), a printed range without slack, for "up to" the largest number, and for statements
+without numbers the stated order. A result is one dictionary of plain data:
 
     name, source, says, verdict (of `VERDICTS`), when, why, clock, runs_of
-    here, quick, seeds, seconds, cores, version   how it was measured
-    numbers   a list; each has key, what, printed (a number, words or None), median, low and high
-              over seeds (None where it is infinite), and unknown: whether there is none, as of a
-              ratio of two runs that both miss their target. With one unknown nothing agrees
+    here, quick, seeds, seconds, cores, version   how it was measured; "here" is the workload
+    numbers   a list; each has key, what, printed (a number, text or None), median, low and high
+              over seeds (None if infinite), and unknown: True if the number does not exist, as the
+              ratio of two runs that both miss their target. A claim with an unknown number differs
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from hogshare.lab.harness.table_numbers import over_seeds
 from hogshare.system.machine import usable_cores
 
 AGREES, IN_PART, DIFFERS = "agrees", "in part", "differs"
-UNMEASURED = "not measured"  # a stored result that lacks a number which is asked for today
+UNMEASURED = "not measured"  # a stored result lacks a number that the claim needs today
 VERDICTS = (AGREES, IN_PART, DIFFERS, UNMEASURED)
-SLACK = 0.2  # by which a number may be off a printed one, most of which are read from a plot
+SLACK = 0.2  # relative tolerance: most printed numbers are read from a plot
 VIRTUAL, REAL, NONE = "virtual", "this machine's", "none"
 BOTH = "virtual, in full this machine's"
 
@@ -43,8 +42,8 @@ Result = dict[str, Any]
 class ClaimNumber:
     """One number of a claim.
 
-    what : what it counts, with its unit
-    printed : the paper's number, or how it puts it in words; None where it has none
+    what : the quantity, with its unit
+    printed : the paper's number or phrase; None if it has none
     """
 
     what: str
@@ -53,31 +52,31 @@ class ClaimNumber:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, and how it is looked at here.
+    """A statement of a paper, and its measurement in this package.
 
-    name : what ``hogshare reproduce`` calls it
+    name : its name for ``hogshare reproduce``
     source : paper and figure, table or theorem
     says : the claim
-    here : the workload here, and whose clock counts: a machine's or a virtual one
+    workload : the measured runs, and their clock if it is virtual; "here" in results
     numbers : by the keys that `measure` returns
-    measure : ``measure(seed, quick)``, the numbers of one seed; quick some may be left out
-    agrees : whether medians over seeds are the paper's own numbers and have its direction
-    when : the same as a sentence
-    partly : whether their direction is the paper's, where a number or a part of the claim is not
+    measure : ``measure(seed, quick)``, the numbers of one seed; a quick run may leave some out
+    agrees : whether medians over seeds agree with the paper's numbers and direction
+    when : the condition of `agrees` as a sentence
+    partly : whether they have the paper's direction, if a number or a part of the claim differs
     seconds : rough seconds of three seeds quick, and of five in full, on two cores
-    why : what makes the difference, where there is one
-    verdict : what is found here; unless it is `AGREES`, the reason is in `why`
-    verdict_quick : of the small size, where that is another
-    clock : whose: `VIRTUAL`, which is the same on every machine; `REAL`, which a busy one changes;
-        `NONE`; `BOTH`, the first quick and the second in full
-    is_seeded : whether seeds change anything; else it is measured once
-    runs_of : claim whose runs these are; after it nothing is run again
+    why : the reason of a difference, if any
+    verdict : the expected verdict; unless it is `AGREES`, the reason is in `why`
+    verdict_quick : the expected verdict of the small size, if different
+    clock : `VIRTUAL`, the same on every machine; `REAL`, which other load changes; `NONE`; `BOTH`:
+        virtual if quick, real in full
+    is_seeded : whether seeds change the result; else it is measured once
+    runs_of : an earlier claim on the same runs, which are not repeated
     """
 
     name: str
     source: str
     says: str
-    here: str
+    workload: str
     numbers: Mapping[str, ClaimNumber]
     measure: Callable[[int, bool], Found]
     agrees: Callable[[Found], bool]
@@ -92,17 +91,17 @@ class Claim:
     runs_of: str = ""
 
     def expected(self, quick: bool) -> str:
-        """The verdict that is known, by the size."""
+        """The expected verdict at the small or the full size."""
         return (quick and self.verdict_quick) or self.verdict
 
 
 def reproduce(
     claim: Claim, seeds: Sequence[int], *, quick: bool, advance: Callable[[str], None]
 ) -> Result:
-    """Measure a claim's numbers with every seed; the head of this file says what a result has.
+    """Measure a claim's numbers with every seed; return a result as described in the file head.
 
-    quick : at the size that takes seconds, else at the one that takes minutes
-    advance : called before each seed, with words for it
+    quick : use the size that takes seconds, else the size that takes minutes
+    advance : called before each seed, with a text about it
     """
     began = time.perf_counter()
     found: list[Found] = []
@@ -112,7 +111,7 @@ def reproduce(
     measured = {
         "quick": quick,
         "seeds": list(seeds[: len(found)]),
-        "here": claim.here,
+        "here": claim.workload,  # the key of stored results, which must not change
         "seconds": time.perf_counter() - began,
         "cores": usable_cores(),
         "version": __version__,
@@ -126,7 +125,7 @@ def reproduce(
 
 
 def renewed(claim: Claim, measured: Result) -> Result:
-    """What was measured, perhaps long ago, in the claim's words of today and by its judgement."""
+    """Combine stored measurements with the claim's current text and verdict."""
     numbers = {one["key"]: one for one in measured["numbers"] if one["key"] in claim.numbers}
     medians = {key: _median_of(one) for key, one in numbers.items()}
     return {
@@ -147,7 +146,7 @@ def renewed(claim: Claim, measured: Result) -> Result:
 
 
 def verdict_of(claim: Claim, medians: Found) -> str:
-    """Whether numbers are the paper's, or in part; what is unknown differs."""
+    """Return the verdict on a claim's medians; an unknown number means `DIFFERS`."""
     if any(map(math.isnan, medians.values())):
         return DIFFERS
     try:
@@ -159,14 +158,14 @@ def verdict_of(claim: Claim, medians: Found) -> str:
 
 
 def _clock_of(claim: Claim, quick: bool) -> str:
-    """Whose clock counted."""
+    """Return the clock of a run at the small or the full size."""
     if claim.clock == BOTH:
         return VIRTUAL if quick else REAL
     return claim.clock
 
 
 def _median_of(number: Mapping[str, Any]) -> float:
-    """A stored number's median, or what None stands for in it."""
+    """Return a stored number's median, with NaN for unknown and infinity for None."""
     if number["unknown"]:
         return math.nan
     return math.inf if number["median"] is None else float(number["median"])
@@ -178,7 +177,7 @@ def near(value: float, printed: float) -> bool:
 
 
 def over(one: float | None, other: float | None) -> float:
-    """How many times another a number is; None and infinity say that a target was not reached."""
+    """Divide two numbers; None and infinity mean that a target was not reached."""
     above, below = (math.inf if value is None else value for value in (one, other))
     if math.isinf(above) and math.isinf(below):
         return math.nan

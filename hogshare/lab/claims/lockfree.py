@@ -15,12 +15,12 @@ from hogshare.solvers import prox_asaga, solve
 
 HOGWILD = "Niu et al. 2011"
 THREADS = (1, 2, 4, 8)
-TWO_HOGWILD, TWO_PROX = 1.6, 1.9  # of two cores, by Amdahl's law from 3.1 on ten and 12 on twenty
-EXCESS = 1e-10  # of the objective over the optimum
+TWO_HOGWILD, TWO_PROX = 1.6, 1.9  # on two cores, by Amdahl's law from 3.1 on ten and 12 on twenty
+EXCESS = 1e-10  # relative excess of the target objective over the optimum
 
 
 def hogwild(seed: int, quick: bool) -> Found:
-    """Two threads against one to the same objective, on one vector and with copies."""
+    """Speedup of two threads over one to the same objective, on one vector and with copies."""
     n_rows, n_features = (20_000, 20_000) if quick else (101_210, 47_236)
     X, y = datasets.zipf_classification(n_samples=n_rows, n_features=n_features, seed=seed)
     problem = problems.linear(X, y, loss="hinge", alpha=1.0 / n_rows, fit_intercept=False)
@@ -29,7 +29,7 @@ def hogwild(seed: int, quick: bool) -> Found:
     found: dict[str, float] = {}
     for name, plane in planes.items():
         ratios = []
-        for k in range(-1, rounds):  # the first warms up
+        for k in range(-1, rounds):  # the first round is a warm-up
             run = {"plane": plane, "stop": Stop(epochs=epochs, tol=None), "seed": seed}
             pair = [solve(problem, n_workers=n, runtime="threads", trace=2, **run) for n in (1, 2)]
             target = max(float(one.trace.objective[-1]) for one in pair if one.trace is not None)
@@ -37,12 +37,12 @@ def hogwild(seed: int, quick: bool) -> Found:
             if k >= 0:
                 ratios.append(float(times[0] or 0.0) / float(times[1] or math.inf))
         found[name] = statistics.median(ratios)
-    told = bounds.sparsity(X)
-    return {**found, "omega": told.omega, "delta": told.delta, "rho": told.rho}
+    sparse = bounds.sparsity(X)
+    return {**found, "omega": sparse.omega, "delta": sparse.delta, "rho": sparse.rho}
 
 
 def proximal(seed: int, quick: bool) -> Found:
-    """Epochs and seconds to a high precision by the number of threads, of those of one."""
+    """Epochs and seconds to a high precision over those of one thread, by number of threads."""
     n_rows, n_features = (10_000, 2_000) if quick else (30_000, 10_000)
     X, y = datasets.zipf_classification(n_samples=n_rows, n_features=n_features, seed=seed)
     problem = problems.linear(
@@ -65,7 +65,7 @@ def proximal(seed: int, quick: bool) -> Found:
 
 
 def linear_rate(seed: int, quick: bool) -> Found:
-    """Slopes of the gap's logarithm at several ages, over that without age."""
+    """Slopes of the gap's logarithm at several ages, over the slope without age."""
     n_rows = 300 if quick else 1000
     known = staleness.drawn(seed, n_rows)
     slopes = {
@@ -82,29 +82,29 @@ CLAIMS = (
         source=f"{HOGWILD}, table of speedups",
         says="Ten cores on one vector without locks are 3.1 to 8.8 times as fast as one on sparse "
         "problems.",
-        here="hinge loss on rows like those of RCV1, two threads on this machine's cores; quick "
-        "20,000 x 20,000",
+        workload="hinge loss on rows like those of RCV1, two threads on this machine's cores; "
+        "quick 20,000 x 20,000",
         numbers={
             "vector": ClaimNumber(
                 "time speedup of two threads on one vector",
                 f"3.1 to 8.8, ten cores; {TWO_HOGWILD} of two",
             ),
-            "copies": ClaimNumber("time speedup of two threads with copies that are exchanged"),
-            "omega": ClaimNumber("Omega, features of the heaviest row"),
-            "delta": ClaimNumber("Delta, share of the rows that the commonest feature is in"),
-            "rho": ClaimNumber("rho, share of the rows that a row shares a feature with"),
+            "copies": ClaimNumber("time speedup of two threads with exchanged private copies"),
+            "omega": ClaimNumber("Omega, features of the fullest row"),
+            "delta": ClaimNumber("Delta, share of the rows with the most frequent feature"),
+            "rho": ClaimNumber("rho, largest share of the rows that share a feature with a row"),
         },
         measure=hogwild,
         agrees=lambda x: x["vector"] > TWO_HOGWILD or near(x["vector"], TWO_HOGWILD),
-        when=f"two threads on one vector are {TWO_HOGWILD} times as fast as one, within a fifth: "
-        "what RCV1's 3.1 on ten cores, the least that is printed, leaves to two by Amdahl's law",
+        when=f"two threads on one vector are {TWO_HOGWILD} times as fast as one, within a fifth, "
+        "which by Amdahl's law corresponds to RCV1's 3.1 on ten cores, the least printed speedup",
         partly=lambda x: x["vector"] > 1.0,
         seconds=(4, 120),
-        why="A row takes some tenths of a microsecond here, about what a cache line takes from "
-        "core to core, and a text's common words are in most rows (rho near 1). So two threads "
-        "on one vector lose half, and on private copies, which this engine exchanges for that "
-        "reason, next to nothing; a gain takes rows that are longer. The printed numbers are of "
-        "cores whose rows took far longer.",
+        why="A row takes some tenths of a microsecond, about the time of a cache line from core to "
+        "core, and a text's common words are in most rows (rho near 1). Two threads on one vector "
+        "therefore lose half, and on exchanged private copies, which this package uses for that "
+        "reason, almost nothing; longer rows are needed for a gain. The printed numbers are from "
+        "cores on which a row took far longer.",
         verdict=DIFFERS,
         clock=REAL,
     ),
@@ -112,8 +112,8 @@ CLAIMS = (
         name="asaga-prox",
         source="Pedregosa et al. 2017, abstract",
         says="ProxASAGA on 20 cores is up to 12 times as fast as one.",
-        here="logistic loss with elastic net, rows like text, threads on two cores, to 1e-10 of "
-        "the optimum; 30,000 x 10,000, quick 10,000 x 2,000",
+        workload="logistic loss with elastic net, rows like text, threads on two cores, to 1e-10 "
+        "of the optimum; 30,000 x 10,000, quick 10,000 x 2,000",
         numbers={
             "epochs": ClaimNumber("epochs of one thread"),
             **{
@@ -128,13 +128,12 @@ CLAIMS = (
             all(x[f"epochs {n}"] < 1.15 for n in THREADS[1:]) and near(x["time 2"], TWO_PROX)
         ),
         when="2, 4 and 8 threads need at most 1.15 times the epochs of one, and two are "
-        f"{TWO_PROX} times as fast, within a fifth: what 12 on 20 cores leave to two by Amdahl's "
-        "law",
+        f"{TWO_PROX} times as fast, within a fifth, which by Amdahl's law corresponds to 12 on 20 "
+        "cores",
         partly=lambda x: x["time 2"] > 1.0,
         seconds=(19, 90),
-        why="Epochs say what updates without locks cost, which is nothing. Two threads on one "
-        "vector lose in time what its cache lines take to travel: a row takes below a "
-        "microsecond here.",
+        why="Updates without locks cost no epochs. Two threads on one vector lose time to the "
+        "transfer of its cache lines: a row takes less than a microsecond.",
         clock=REAL,
         verdict=DIFFERS,
     ),
@@ -142,7 +141,7 @@ CLAIMS = (
         name="asaga-rate",
         source="Leblond et al. 2017, theorem on ASAGA",
         says="At ages below a tenth of the rows ASAGA converges linearly, as fast as SAGA.",
-        here="logistic loss on 300 x 20 normal rows (in full 1,000), tasks of a row each by "
+        workload="logistic loss on 300 x 20 normal rows (in full 1,000), tasks of a row each by "
         "workers of equal speed on a virtual clock",
         numbers={
             "slope": ClaimNumber("logarithm of the gap per epoch, without age"),
@@ -151,7 +150,8 @@ CLAIMS = (
         },
         measure=linear_rate,
         agrees=lambda x: x["slope"] < -0.1 and min(x["some"], x["most"]) > 0.85,
-        when="it falls by more than a tenth an epoch, and at both ages at least 0.85 times as fast",
+        when="the logarithm falls by more than a tenth per epoch, and at both ages at least 0.85 "
+        "times as fast",
         seconds=(13, 320),
     ),
 )

@@ -1,4 +1,4 @@
-"""How results of claims are written: numbers as a terminal and a page show them, and the page."""
+"""Format results of claims: numbers for the terminal and the page, and the page itself."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from hogshare.system.messages import counted
 HEAD = """\
 # The papers' figures, measured again
 
-Made by `hogshare reproduce`, with `--page`. For each claim: what the paper printed, the median here
-and its range over seeds, and whether they agree. Asked is the paper's own number: one that is
-printed to within a fifth, since most are read from a plot; a printed range without slack; the
-largest of what is printed as "up to"; of words, and of figures without numbers, the order that they
-say. A claim agrees *in part* where its direction is found, and a number or a part of it is not;
-the note says why. "Not reached" is a target that a run did not come to. What is on a virtual clock
-is the same on every machine.
+Made by `hogshare reproduce`, with `--page`. For each claim: the printed number, the measured median
+and its range over seeds, and whether they agree. The criteria: a printed number to within a fifth,
+since most are read from a plot; a printed range without slack; for "up to", the largest number; for
+statements and figures without numbers, the stated order. A claim agrees *in part* if its direction
+is found, but a number or a part of it is not; the note gives the reason. "Not reached" means that a
+run did not reach its target. Results on a virtual clock are the same on every machine.
 """
 VERDICTS = {
     AGREES: "It agrees",
     IN_PART: "**It agrees in part**",
     DIFFERS: "**It differs**",
-    UNMEASURED: "**A number that is asked for was not measured**",
+    UNMEASURED: "**A number that the claim needs was not measured**",
 }
 PAPERS = {
     "async": "ASYNC: asynchronous tasks",
@@ -38,7 +37,7 @@ PAPERS = {
 
 
 def summary_of(results: list[dict[str, Any]]) -> str:
-    """How many claims agree."""
+    """Count the claims that agree."""
     verdicts = [result["verdict"] for result in results]
     return (
         f"{verdicts.count(AGREES)} of {len(results)} agree by the papers' own numbers, "
@@ -47,32 +46,32 @@ def summary_of(results: list[dict[str, Any]]) -> str:
 
 
 def printed_of(claim: Claim) -> str:
-    """The paper's numbers, in a few words."""
+    """Return a short text on the paper's numbers."""
     printed = dict.fromkeys(one.printed for one in claim.numbers.values())
     return ", ".join(in_words(one) for one in printed if one is not None) or "in words"
 
 
 def in_words(printed: float | str | None) -> str:
-    """A printed number as it is shown."""
+    """Format a printed number."""
     return "-" if printed is None else printed if isinstance(printed, str) else f"{printed:g}"
 
 
 def shown(value: float | None) -> str:
-    """A number of ours as it is shown; None stands for infinity: the target is not reached."""
+    """Format a measured number; None means infinity: the target was not reached."""
     return "not reached" if value is None else cell(value)
 
 
 def range_of(one: dict[str, Any]) -> str:
-    """From the least to the most over seeds."""
+    """Format the range over seeds."""
     if one["low"] == one["high"] is not None:
         return "-"
     return f"{shown(one['low'])} to {shown(one['high'])}"
 
 
 def page_of(results: list[dict[str, Any]], picture: str | None = None) -> str:
-    """The page, in Markdown, a section for each paper and a table for each claim.
+    """Make the page, in Markdown, with a section for each paper and a table for each claim.
 
-    picture : the file that shows the numbers, if there is one
+    picture : the file of the figure, if any
     """
     parts = [HEAD, f"{summary_of(results)}.\n"]
     if picture:
@@ -84,7 +83,7 @@ def page_of(results: list[dict[str, Any]], picture: str | None = None) -> str:
 
 
 def _index(results: list[dict[str, Any]]) -> str:
-    """A line for each claim."""
+    """Make a table with a line for each claim."""
     lines = ["| claim | says | verdict |", "|---|---|---|"]
     for result in results:
         verdict = result["verdict"]
@@ -95,7 +94,7 @@ def _index(results: list[dict[str, Any]]) -> str:
 
 
 def section_of(result: dict[str, Any]) -> str:
-    """A claim's heading, table and sentences."""
+    """Make a claim's heading, table and sentences."""
     size = "quick" if result["quick"] else "in full"
     shared = f", on the runs of {result['runs_of']}" if result["runs_of"] else ""
     lines = [
@@ -103,7 +102,7 @@ def section_of(result: dict[str, Any]) -> str:
         "",
         f"{result['source']}: {result['says']}",
         "",
-        "| number | printed | here | range |",
+        "| number | printed | measured | range |",
         "|---|---|---|---|",
         *(
             f"| {_cell(one['what'])} | {_cell(in_words(one['printed']))} | {shown(one['median'])} "
@@ -111,10 +110,10 @@ def section_of(result: dict[str, Any]) -> str:
             for one in result["numbers"]
         ),
         "",
-        f"- Here: {result['here']}. Clock: {result['clock']}. "
+        f"- Workload: {result['here']}. Clock: {result['clock']}. "
         f"{counted(len(result['seeds']), 'seed')}, {size}, {result['seconds']:.1f} s on "
         f"{counted(result['cores'], 'core')}{shared}.",
-        f"- {VERDICTS[result['verdict']]}; what is asked is that {result['when']}.",
+        f"- {VERDICTS[result['verdict']]}; the criterion: {result['when']}.",
         *([f"- Note: {result['why']}"] if result["why"] else []),
         "",
     ]
@@ -122,5 +121,5 @@ def section_of(result: dict[str, Any]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that does not end a table's cell."""
+    """Escape text for a table's cell."""
     return text.replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""The picture of claims: what was found over what is printed."""
+"""The figure of claims: measured numbers over printed numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLOURS = {"agrees": "C0", "in part": "C1", "differs": "C3", "not measured": "C7
 def save_claims(results: Sequence[dict[str, Any]], path: str) -> None:
     """Draw numbers of claims over the papers' printed ones, on one axis, and write the figure.
 
-    Left out are numbers of which nothing is printed, or 0, or words, and those not reached.
+    Numbers without a printed one, with 0 or text printed, or not reached are left out.
     """
     rows = [
         (result, one, [one[part] / one["printed"] for part in ("low", "median", "high")])
@@ -37,5 +37,5 @@ def save_claims(results: Sequence[dict[str, Any]], path: str) -> None:
     ax.set_yticks(range(len(rows)), [f"{r['name']}: {one['what']}" for r, one, _ in rows], size=7)
     ax.set_ylim(max(1, len(rows)) - 0.5, -0.5)
     colours = "orange: in part, red: differs, grey: not measured"
-    figures.label(ax, f"here over printed (median, range over seeds; {colours})", "", "x")
+    figures.label(ax, f"measured over printed (median, range over seeds; {colours})", "", "x")
     figures.save(figure, path)

@@ -1,4 +1,4 @@
-"""Claims of Wang, Catterall and Mortier 2017 (PSP), from their figures on the virtual clock."""
+"""Claims of Wang, Catterall and Mortier 2017 (PSP), from the figures on the virtual clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hogshare.lab.studies import model_error, psp_figures
 
 PAPER = "Wang et al. 2017"
 NODES = "1,000 nodes for 40 virtual seconds, a sample of 1 %, staleness 4, steps exponential"
-# of the laws of `hogshare.lab.studies.psp_figures`; the second has more long steps
+# laws of `hogshare.lab.studies.psp_figures`; the second has more long steps
 LAWS = {"exponential": "exponential:1", "gamma": "gamma:1,0.6"}
 BARRIERS = {
     "bsp": "BSP",
@@ -24,7 +24,7 @@ BARRIERS = {
     "asp": "ASP",
 }
 SAMPLED = ("pbsp:10", "pssp:10,4")
-FACTORS = (1, 4, 16)  # by which 5 % of the nodes are slower
+FACTORS = (1, 4, 16)  # slowness of 5 % of the nodes
 RANDOM_LAWS = 2000
 # nodes, parameters and seconds of a quick figure with gradients; a sample is 1 % of the nodes
 SMALL = {"1d": (200, 100, 20.0), "2b": (100, 100, 20.0)}
@@ -36,14 +36,14 @@ STEPS = {
 
 @functools.cache
 def figure(name: str, seed: int) -> dict[str, Any]:
-    """A figure of one seed, made once for all claims on it."""
+    """Make a figure with one seed, once for all claims on it."""
     return psp_figures.figure(name, seeds=1, seed=seed)
 
 
 def along(
     name: str, seed: int, what: str = "steps", law: str = LAWS["exponential"]
 ) -> dict[tuple[str, Any], float]:
-    """A quantity of a figure's points under a law, by barrier and x."""
+    """Return a quantity of a figure's points under a law, by barrier and x."""
     return {
         (series["barrier"], point["x"]): point[what]["mean"]
         for series in figure(name, seed)["series"]
@@ -53,7 +53,7 @@ def along(
 
 
 def by_law(name: str, seed: int, what: str) -> Found:
-    """A quantity of every barrier, under both laws of `LAWS`."""
+    """Return a quantity of every barrier, under both laws of `LAWS`."""
     return {
         f"{short} {barrier}": value
         for short, law in LAWS.items()
@@ -103,13 +103,13 @@ def updates(seed: int, quick: bool) -> Found:
 
 
 def slow_nodes(seed: int, quick: bool) -> Found:
-    """Figure 2a: progress with a share of nodes four times as slow, of that with none."""
+    """Figure 2a: progress with a share of nodes four times as slow, over that with none."""
     found = along("2a", seed, "ratio")
     return {f"{b} {share}": found[b, share / 100] for b in BARRIERS for share in (5, 15, 30)}
 
 
 def slower_and_slower(seed: int, quick: bool) -> Found:
-    """Figure 2c: mean steps where 5 % of the nodes are 1, 4 and 16 times as slow."""
+    """Figure 2c: mean steps with 5 % of the nodes 1, 4 and 16 times as slow."""
     steps = along("2c", seed)
     return {f"{b} {x}": steps[b, float(x)] for b in BARRIERS for x in FACTORS}
 
@@ -143,7 +143,7 @@ def moments(seed: int, quick: bool) -> Found:
 
 
 def errors(name: str, seed: int, quick: bool, step: float | None = None) -> dict[str, Any]:
-    """Points of a figure with gradients, by barrier; steps are in units of `STEPS`."""
+    """Return points of a figure with gradients, by barrier; steps are in units of `STEPS`."""
     n, parameters, seconds = SMALL[name] if quick else (1000, 1000, 40.0)
     result = model_error.figure(
         name,
@@ -168,7 +168,7 @@ def model_errors(seed: int, quick: bool) -> Found:
 
 
 def error_increases(seed: int, quick: bool) -> Found:
-    """Figure 2b: the error where 30 % of the nodes are slow, over that with none."""
+    """Figure 2b: the error with 30 % of the nodes slow, over that with none."""
     found = errors("2b", seed, quick)
     return {written: points[-1]["ratio"]["mean"] for written, points in found.items()}
 
@@ -186,27 +186,27 @@ CLAIMS = (
     Claim(
         name="psp-1a",
         source=f"{PAPER}, figure 1a",
-        says="Nodes get further in the order BSP, SSP, then pBSP and pSSP, then ASP.",
-        here=f"{NODES}; and with a gamma law (mean 1, shape 0.6), which was chosen because it has "
-        "more long steps and the printed order",
+        says="Progress grows in the order BSP, SSP, then pBSP and pSSP, then ASP.",
+        workload=f"{NODES}; and with a gamma law (mean 1, shape 0.6), chosen because it has more "
+        "long steps and the printed order",
         numbers=numbers_by_law("mean steps"),
         measure=lambda seed, quick: by_law("1a", seed, "steps"),
         agrees=lambda x: all(_in_order(law, x) for law in LAWS),
         when="BSP < SSP < pBSP, pSSP < ASP with both laws",
         partly=lambda x: any(_in_order(law, x) for law in LAWS),
         verdict=IN_PART,
-        why="The paper does not print the law of its step times, and one that was chosen for the "
-        "order is no evidence of it; that the same law has figure 1e's number is. With exponential "
-        "ones pBSP stays below SSP(4), as ten sampled nodes hold a node up oftener than four steps "
-        "of slack; with more long steps, which hold BSP and SSP up most, the order is the printed "
+        why="The paper does not print the law of its step times, and a law chosen for the order is "
+        "no evidence for it; that the same law gives figure 1e's number is. With exponential steps "
+        "pBSP stays below SSP(4), because a sample of ten delays a node more often than a slack of "
+        "four steps; with more long steps, which delay BSP and SSP most, the order is the printed "
         "one.",
     ),
     Claim(
         name="psp-1a-spread",
         runs_of="psp-1a",
         source=f"{PAPER}, figures 1a and 1b",
-        says="Nodes are furthest apart with ASP, and nearest to each other with BSP.",
-        here=f"{NODES}; and gamma (mean 1, shape 0.6)",
+        says="The spread of the nodes is largest with ASP and smallest with BSP.",
+        workload=f"{NODES}; and gamma (mean 1, shape 0.6)",
         numbers=numbers_by_law("steps between the first and the last node"),
         measure=lambda seed, quick: by_law("1a", seed, "spread"),
         agrees=lambda x: all(_spread_in_order(law, x) for law in LAWS),
@@ -215,8 +215,8 @@ CLAIMS = (
     Claim(
         name="psp-1c",
         source=f"{PAPER}, figure 1c",
-        says="A sample of none is ASP; larger ones slow nodes down; 16 nodes are near SSP.",
-        here=f"{NODES}; pBSP with samples of 0, 1, 2, 4, ..., 64 nodes",
+        says="A sample of 0 is ASP; larger samples slow nodes down; 16 nodes are near SSP.",
+        workload=f"{NODES}; pBSP with samples of 0, 1, 2, 4, ..., 64 nodes",
         numbers={
             "0 / asp": ClaimNumber("mean steps, sample 0 over ASP", 1.0),
             "16 / ssp": ClaimNumber("mean steps, sample 16 over SSP(4)", "near"),
@@ -232,21 +232,21 @@ CLAIMS = (
         name="psp-1c-few",
         runs_of="psp-1c",
         source=f"{PAPER}, figure 1c",
-        says="A sample of one or two nodes already keeps nodes together.",
-        here=f"{NODES}; pBSP with samples of 0, 1 and 2",
+        says="A sample of one or two nodes already limits the spread.",
+        workload=f"{NODES}; pBSP with samples of 0, 1 and 2",
         numbers={
             f"sd {x}": ClaimNumber(f"standard deviation of steps, sample {x}") for x in (0, 1, 2)
         },
         measure=samples,
         agrees=lambda x: x["sd 1"] < 0.67 * x["sd 0"] and x["sd 2"] < 0.5 * x["sd 0"],
-        when="one node takes a third off the standard deviation, two take off half",
+        when="a sample of one lowers the standard deviation by a third, a sample of two by half",
     ),
     Claim(
         name="psp-1d",
         source=f"{PAPER}, figure 1d",
         says="pBSP ends with the most accurate model of the five.",
-        here="SGD of a linear model on a server, real gradients on a virtual clock; 1,000 nodes "
-        "and parameters for 40 s, quick 200, 100 and 20 s; two steps for all barriers",
+        workload="SGD of a linear model on a server, real gradients on a virtual clock; 1,000 "
+        "nodes and parameters for 40 s, quick 200, 100 and 20 s; two steps for all barriers",
         numbers={
             f"{step} {written}": ClaimNumber(
                 f"error as a share of the first, {written}, {step} step"
@@ -260,17 +260,17 @@ CLAIMS = (
         partly=lambda x: any(_is_least(x, "pBSP", step) for step in STEPS),
         seconds=(29, 600),
         verdict=IN_PART,
-        why="The step decides, and the paper does not print it: one that is chosen for the order "
-        "is no evidence of it. With a step near the longest that "
-        "converges old gradients cost more than they bring, and pBSP is best; with a short one ASP "
-        "and pSSP are, since they make most updates.",
+        why="The step decides, and the paper does not print it: a step chosen for the order is no "
+        "evidence for it. With a step near the longest that converges, old gradients do more harm "
+        "than good, and pBSP is best; with a short one ASP and pSSP are, since they make most "
+        "updates.",
     ),
     Claim(
         name="psp-1e",
         source=f"{PAPER}, figure 1e",
         says="With ASP the server gets almost ten times as many updates as with BSP.",
-        here=f"{NODES}; and gamma (mean 1, shape 0.6), which was chosen by figure 1a, and uniform "
-        "from 0.5 to 1.5",
+        workload=f"{NODES}; and gamma (mean 1, shape 0.6), chosen by figure 1a, and uniform from "
+        "0.5 to 1.5",
         numbers={
             "gamma": ClaimNumber("updates, ASP over BSP, gamma", 10.0),
             "exponential": ClaimNumber("updates, ASP over BSP, exponential"),
@@ -278,16 +278,16 @@ CLAIMS = (
         },
         measure=updates,
         agrees=lambda x: near(x["gamma"], 10.0),
-        when="it is within a fifth of 10 with the gamma law, which was chosen by another figure",
+        when="the ratio is within a fifth of 10 with the gamma law, chosen by another figure",
         partly=lambda x: min(x.values()) > 1.0,
-        why="The ratio is that of the slowest of 1,000 step times to the mean, so it is the law's: "
+        why="The ratio is that of the slowest of 1,000 step times to the mean, so the law decides: "
         "6.7 with exponential steps, 1.5 with uniform ones. The paper does not print its law.",
     ),
     Claim(
         name="psp-2a",
         source=f"{PAPER}, figure 2a",
-        says="Few nodes that are four times as slow stop BSP and SSP; the others lose by and by.",
-        here=NODES,
+        says="A few nodes four times as slow stall BSP and SSP; the other barriers lose gradually.",
+        workload=NODES,
         numbers={
             f"{b} {share}": ClaimNumber(f"progress with {share} % slow over none, {written}")
             for b, written in BARRIERS.items()
@@ -299,14 +299,14 @@ CLAIMS = (
             and all(x[f"{b} 5"] > 0.8 for b in ("asp", *SAMPLED))
             and all(x[f"{b} 5"] > x[f"{b} 15"] > x[f"{b} 30"] for b in ("asp", *SAMPLED))
         ),
-        when="5 % take two fifths or more off BSP and SSP, and leave ASP, pBSP and pSSP four "
-        "fifths, which then sink with the share",
+        when="5 % slow nodes lower the progress of BSP and SSP by two fifths or more; ASP, pBSP "
+        "and pSSP retain four fifths, which decrease with the share",
     ),
     Claim(
         name="psp-2b",
         source=f"{PAPER}, figure 2b",
         says="Of all barriers ASP's error grows most with slow nodes.",
-        here="as figure 1d with a short step, 30 % of the nodes four times as slow; quick 100 "
+        workload="as figure 1d with a short step, 30 % of the nodes four times as slow; quick 100 "
         "nodes",
         numbers={
             written: ClaimNumber(f"error with 30 % slow over none, {written}")
@@ -316,17 +316,17 @@ CLAIMS = (
         agrees=lambda x: max(x, key=lambda key: x[key]) == "ASP",
         when="the ratio is largest for ASP",
         seconds=(14, 1000),
-        why="The true model explains these rows exactly, so that the error falls by a factor "
-        "with every update, and its ratio says how many updates slow nodes cost: SSP waits for "
-        "them and loses most, ASP waits for nobody. The paper prints neither step nor noise, "
-        "which would have to be large for old gradients to decide.",
+        why="The true model explains these rows exactly, so every update reduces the error by a "
+        "factor, and the ratio shows how many updates slow nodes cost: SSP waits for them and "
+        "loses most, ASP does not wait. The paper prints neither step nor noise, which would have "
+        "to be large for old gradients to decide.",
         verdict=DIFFERS,
     ),
     Claim(
         name="psp-2c",
         source=f"{PAPER}, figure 2c",
-        says="The slower 5 % of the nodes are, the more BSP and SSP go at their pace.",
-        here=f"{NODES}; 5 % are 1, 4 and 16 times as slow",
+        says="The slower 5 % of the nodes are, the more BSP and SSP advance at their pace.",
+        workload=f"{NODES}; 5 % are 1, 4 and 16 times as slow",
         numbers={
             f"{b} {x}": ClaimNumber(f"mean steps, 5 % are {x} times as slow, {written}")
             for b, written in BARRIERS.items()
@@ -337,15 +337,15 @@ CLAIMS = (
             all(x[f"{b} 1"] > x[f"{b} 4"] > x[f"{b} 16"] for b in ("bsp", "ssp:4"))
             and 2.0 * max(x["bsp 16"], x["ssp:4 16"]) < min(x[f"{b} 16"] for b in ("asp", *SAMPLED))
         ),
-        when="BSP and SSP make fewer steps the slower, and at 16 times less than half of any "
-        "other's",
+        when="BSP and SSP make fewer steps with slower nodes, and at 16 times less than half of "
+        "any other barrier's",
     ),
     Claim(
         name="psp-3",
         source=f"{PAPER}, figure 3",
         says="From 100 to 1,000 nodes BSP and SSP lose; ASP and pBSP do not; pSSP gains.",
-        here="100 to 1,000 nodes for 40 virtual seconds, 5 % of them four times as slow, samples "
-        "of ten at every size, staleness 4, steps exponential",
+        workload="100 to 1,000 nodes for 40 virtual seconds, 5 % of them four times as slow, "
+        "samples of ten at every size, staleness 4, steps exponential",
         numbers={
             b: ClaimNumber(f"change of mean steps, {written}, %") for b, written in BARRIERS.items()
         },
@@ -354,14 +354,14 @@ CLAIMS = (
         when="BSP and SSP lose more than 10 %; ASP and pBSP change by less than 6 %; pSSP gains",
         partly=lambda x: _some_lose(x),
         verdict=IN_PART,
-        why="That pSSP gains is not seen beyond the noise of seeds: it waits for the slowest of "
-        "ten whatever the number of nodes.",
+        why="A gain of pSSP is not seen beyond the noise of seeds: it waits for the slowest of ten "
+        "for any number of nodes.",
     ),
     Claim(
         name="psp-bounds",
         source=f"{PAPER}, figures 4 and 5, theorem 2",
         says="The lag's mean and second moment stay below (54) and (55).",
-        here="random laws of lag, samples of 1 to 100, staleness 0 to 8; exact moments",
+        workload="random laws of lag, samples of 1 to 100, staleness 0 to 8; exact moments",
         clock=NONE,
         numbers={
             "violations": ClaimNumber("moments beyond their bound", 0.0),
@@ -370,7 +370,7 @@ CLAIMS = (
         },
         measure=moments,
         agrees=lambda x: x["violations"] == 0,
-        when="no law is beyond a bound",
+        when="no law's moment exceeds its bound",
         seconds=(1, 30),
         why="The paper calls (55) a variance; it bounds the second moment.",
     ),

@@ -1,4 +1,4 @@
-"""``hogshare reproduce``: the papers' headline claims, measured again, beside what was printed."""
+"""``hogshare reproduce``: measure the papers' headline claims and compare with the print."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hogshare.cli import console, options, outputs
 from hogshare.system.messages import counted, listed
 
 DESCRIPTION = """\
-Measure headline claims of the papers again: ASYNC, PSP, ASAP, AsySG, Hogwild!, ASAGA, Gaia. Printed
-are the claim, the paper's number, ours with its range over seeds, whether they agree (in part: in
-direction), and what makes the difference where there is one. The exit code says that all ran, not
-that all agree.
+Measure headline claims of the papers again: ASYNC, PSP, ASAP, AsySG, Hogwild!, ASAGA, Gaia. The
+output has the claim, the paper's number, the measured number with its range over seeds, whether
+they agree (in part: in direction), and the reason of a difference. Exit code 0 means that all
+claims ran, not that all agree.
 
---quick takes the small size of each, minutes for all of them on two cores; without it a claim takes
-up to an hour. Claims on a virtual clock are the same on every machine; those on this machine's want
-it to have nothing else to do."""
+--quick runs the small size of each claim, minutes for all of them on two cores; without it a claim
+takes up to an hour. Claims on a virtual clock are the same on every machine; claims on the real
+clock need an idle machine."""
 
 EXAMPLES = """\
 examples:
@@ -44,24 +44,24 @@ def add_parser(commands: Any) -> None:
         "names",
         nargs="*",
         metavar="NAME",
-        help="of a claim, such as psp-1a; what several begin with, such as psp; or all; none with "
-        "--json FILE: what FILE has, for --page and --plot",
+        help="a claim, such as psp-1a; a common prefix, such as psp; or all. Without names, "
+        "--page and --plot show the results in the FILE of --json",
     )
-    parser.add_argument("--list", action="store_true", help="name all claims, and measure none")
-    parser.add_argument("--quick", action="store_true", help="at the small size")
+    parser.add_argument("--list", action="store_true", help="list all claims without measuring")
+    parser.add_argument("--quick", action="store_true", help="run the small size")
     parser.add_argument(
         "--seeds",
         type=options.positive_int,
         metavar="N",
         help=f"runs of each claim (default: {SEEDS}, quick {QUICK_SEEDS})",
     )
-    parser.add_argument("--seed", type=options.seed, default=0, help="the first (default: 0)")
+    parser.add_argument("--seed", type=options.seed, default=0, help="first seed (default: 0)")
     parser.add_argument(
         "--json",
         metavar="FILE",
-        help="write results as they are found; others that the file has are kept; -: print them",
+        help="write results as they are found, and preserve the file's others; -: print them",
     )
-    parser.add_argument("--plot", metavar="FILE", help="draw ours over the papers' (matplotlib)")
+    parser.add_argument("--plot", metavar="FILE", help="draw measured over printed (matplotlib)")
     parser.add_argument(
         "--page", metavar="FILE", help="write a page of tables (Markdown); -: print it"
     )
@@ -69,7 +69,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: Any) -> int:
-    """Measure claim after claim, print each, and store what was asked for."""
+    """Measure claims one after another, print each, and write the requested files."""
     from hogshare.lab.claims.catalogue import CLAIMS, select
 
     if args.list:
@@ -89,22 +89,22 @@ def run(args: Any) -> int:
     outputs.check_distinct(named)
     try:
         return measure(args, chosen, found)
-    finally:  # also of a run that is broken off
+    finally:  # also after an interrupted run
         store(args, found)
 
 
 def check_no_names(args: Any, found: dict[str, Any]) -> None:
-    """Refuse a command that names no claim, but for a page or a picture of what a file has."""
+    """Refuse a command without claims, except a page or a figure of a file's results."""
     if not found:
-        raise options.WrongCommandLine("name a claim, or all; --list says what there is")
+        raise options.WrongCommandLine("name a claim, or all; --list shows all names")
     if not (args.page or args.plot):
         raise options.WrongCommandLine("without a name, --json FILE goes with --page or --plot")
     if args.quick or args.seeds:
-        raise options.WrongCommandLine("--quick and --seeds are for claims that are named")
+        raise options.WrongCommandLine("--quick and --seeds need the name of a claim")
 
 
 def check_no_loss(args: Any, chosen: list[Any], found: dict[str, Any]) -> None:
-    """Refuse that a quick result takes a whole one's place."""
+    """Refuse to replace a stored full result by a quick one."""
     stored = {name for name, result in found.items() if not result["quick"]}
     whole = [claim.name for claim in chosen if claim.name in stored]
     if args.quick and whole:
@@ -115,9 +115,9 @@ def check_no_loss(args: Any, chosen: list[Any], found: dict[str, Any]) -> None:
 
 
 def measure(args: Any, chosen: list[Any], found: dict[str, Any]) -> int:
-    """Measure claims, print each, and put it with those that are there; return the exit code.
+    """Measure claims, print each, and add it to the stored results; return the exit code.
 
-    What one claim fails by is said, and the others are measured: an hour's work is not for nothing.
+    A failed claim is reported and the others are measured: an hour's work must not be lost.
     """
     from hogshare.lab.claims.claim import reproduce
     from hogshare.lab.claims.page import summary_of
@@ -147,7 +147,7 @@ def measure(args: Any, chosen: list[Any], found: dict[str, Any]) -> int:
 
 
 def store(args: Any, found: dict[str, Any]) -> None:
-    """Write or print what there is, if there is anything."""
+    """Write or print the results, if any."""
     from hogshare.figures import file_of
     from hogshare.lab.claims.catalogue import CLAIMS
     from hogshare.lab.claims.page import page_of
@@ -156,7 +156,7 @@ def store(args: Any, found: dict[str, Any]) -> None:
     results = [found[name] for name in CLAIMS if name in found]
     if not results:
         return
-    if args.json == outputs.PRINT or not args.names:  # in today's words, if they are others
+    if args.json == outputs.PRINT or not args.names:  # stored text may be out of date
         outputs.write_json(args.json, {KEY: found})
     picture = None
     if args.plot:
@@ -168,9 +168,9 @@ def store(args: Any, found: dict[str, Any]) -> None:
 
 
 def stored_in(path: str | None) -> dict[str, Any]:
-    """Results that a file has from before, in their claims' words of today.
+    """Read the results of a file, with their claims' current text.
 
-    A file of something else is a ValueError.
+    Raises ValueError for a file of other content.
     """
     from hogshare.lab.claims.catalogue import CLAIMS
     from hogshare.lab.claims.claim import MEASURED, renewed
@@ -188,7 +188,7 @@ def stored_in(path: str | None) -> dict[str, Any]:
         raise ValueError(
             f"{path} has something else than results of hogshare reproduce; name another --json"
         ) from None
-    # the result of a claim that there is no more stays as it is
+    # the result of a claim that no longer exists stays as it is
     return {
         name: renewed(CLAIMS[name], result) if name in CLAIMS else result
         for name, result in stored.items()
@@ -203,17 +203,17 @@ def show_list(claims: list[Any]) -> None:
     rows = [[c.name, c.source, c.says, printed_of(c), *c.seconds, c.clock] for c in claims]
     console.show_table(header, rows, title=f"{len(claims)} claims")
     console.say(
-        "seconds are rough, of 3 seeds quick and of 5 in full, on 2 cores; claims on the same "
+        "seconds are rough, for 3 seeds quick and 5 in full, on 2 cores; claims on the same "
         "runs, such as async-2 to async-5, share them"
     )
 
 
 def show(result: dict[str, Any]) -> None:
-    """Print a claim's table, and below it what it says."""
+    """Print a claim's table, and below it its statement and verdict."""
     from hogshare.lab.claims.page import in_words, range_of, shown
 
     console.show_table(
-        ["number", "printed", "here", "range"],
+        ["number", "printed", "measured", "range"],
         [
             [one["what"], in_words(one["printed"]), shown(one["median"]), range_of(one)]
             for one in result["numbers"]
@@ -221,7 +221,7 @@ def show(result: dict[str, Any]) -> None:
         title=f"{result['name']}: {result['source']}",
     )
     console.say(f"claim: {result['says']}")
-    console.say(f"here: {result['here']}; medians of {counted(len(result['seeds']), 'seed')}")
-    console.say(f"{result['verdict']}: what is asked is that {result['when']}")
+    console.say(f"workload: {result['here']}; medians of {counted(len(result['seeds']), 'seed')}")
+    console.say(f"{result['verdict']}; the criterion: {result['when']}")
     if result["why"]:
         console.say(f"note: {result['why']}")
