@@ -434,7 +434,7 @@ def pack(book, box, centre, edge, is_whole, single, round_):
     head[layout.H_COUNT] = count
     head[layout.H_DENSE] = n if is_whole else 0
     head[layout.H_FOOTER] = round_
-    # before the post: whoever takes over sees from POSTED whether the message has gone
+    # before the post: a successor sees from POSTED whether the message has gone
     begin(book.journal[centre], SENDING, edge, box.counters[edge, layout.M_POSTED] + 1)
 
 

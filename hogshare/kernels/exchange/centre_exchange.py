@@ -367,7 +367,7 @@ def finish_taking(book, where, box, live, centre, way):
     journal = book.journal[centre]
     edge, number = journal[centre_edges.J_EDGE], journal[centre_edges.J_NUMBER]
     head = box.heads[edge, slot_of(box, number)]
-    # a maximum and an assignment: whoever takes over may do both again (`bring_to_an_end`)
+    # a maximum and an assignment: a successor may repeat both (`bring_to_an_end`)
     book.heard[edge] = max(book.heard[edge], head[layout.H_ROUND] // KINDS_OF_ROUND)
     book.got_number[edge] = number
     n = way_of(where, edge, way)

@@ -302,7 +302,7 @@ def add_claims(account, coming, claims, values, share, left):
         j = claims[k]
         now = account.base[j] - left * account.ghost[j] + coming[j]
         if abs(now) <= abs(values[k]):
-            coming[j] = -account.base[j]  # so that it is zero exactly
+            coming[j] = -account.base[j]  # the sum is then exactly zero
             account.ghost[j] = 0.0
         else:
             coming[j] -= share * values[k]

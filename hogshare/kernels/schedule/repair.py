@@ -67,7 +67,7 @@ def bury(control, table_row):
     state = load(table_row, layout.T_STATE)
     if in_run(state):
         fetch_add(control, layout.LIVE, -1)
-    # It may have died as one of the READERS that the master waits for; the others count anew.
+    # it may have died as one of the READERS that the master waits for; the others ask again
     store(control, layout.READERS, 0)
     move(table_row, DIE)
 
