@@ -250,10 +250,10 @@ def test_what_cannot_be_confirmed_is_refused():
     problem = problems.linear(X, y > 0.0)
     recast = suited(problem).recast(problem)
     units = np.ones(X.shape[1])
-    with pytest.raises(ValueError, match="units of their own needs SAGA"):
+    with pytest.raises(ValueError, match="have been divided needs SAGA"):
         solve(ColumnUnits(np.zeros(10), units).recast(recast), rule=SGD())
     lock_free = {"rule": SAGA(), "plane": Shared(exchange=None)}
-    with pytest.raises(ValueError, match="units of their own needs SAGA"):
+    with pytest.raises(ValueError, match="have been divided needs SAGA"):
         solve(ColumnUnits(np.zeros(10), units).recast(recast), **lock_free)
 
 

@@ -137,7 +137,7 @@ def test_a_memory_that_does_not_fit_is_refused(cancer, diabetes):
     with pytest.raises(ValueError, match=r"remembers \(569, 1\).*\(500, 1\) rows"):
         solve(problems.linear(X[:500], y[:500]), rule=SAGA(), start=model)
     broken = dataclasses.replace(model, memory=np.full((569, 1), np.nan))
-    with pytest.raises(ValueError, match="memory holds NaN"):
+    with pytest.raises(ValueError, match="memory contains NaN"):
         solve(problem, rule=SDCA(), start=broken)
     for rule in (SAGA(), SDCA()):
         with pytest.raises(ValueError, match=r"row 0 has .* derivative of its loss is between"):

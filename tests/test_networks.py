@@ -570,7 +570,7 @@ def test_what_is_no_layer_is_refused():
 
 
 def test_options_of_rules_are_looked_at():
-    with pytest.raises(ValueError, match="nesterov=True looks ahead by momentum"):
+    with pytest.raises(ValueError, match="nesterov=True needs a momentum"):
         SGD(nesterov=True)
     with pytest.raises(ValueError, match="beta_2 must be at least 0 and below 1"):
         Adam(beta_2=1.0)

@@ -189,7 +189,7 @@ class TeamArrays(NamedTuple):
 
 
 def _points(n_layers: int, n_steps: int) -> int:
-    """Return how often a block's team synchronises: once at its begin, in steps, thrice at its end."""
+    """Return how often a block's team synchronises: once at first, in steps, thrice at its end."""
     return 4 + 2 * n_layers * n_steps
 
 

@@ -1,4 +1,4 @@
-"""How a block of rows becomes a step."""
+"""Rules: they make a step from a block of rows."""
 
 from hogshare.rules.adam import Adam
 from hogshare.rules.protocol import Rule

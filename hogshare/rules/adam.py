@@ -17,30 +17,31 @@ from hogshare.system import ranges
 
 @dataclass(frozen=True)
 class Adam(Rule):
-    """Each number moves by its gradients' running mean, over the root of that of their squares.
+    """Steps by the running mean of gradients, over the root of the running mean of their squares.
 
-    For problems by a gradient: networks, modules of torch, gradients of one's own. Behind ``BSP``,
-    which several workers have by default, each computes a part of a mini-batch and the run has one
-    pair of means: the steps are one worker's. Behind another barrier they are each worker's own, of
-    the gradients that it has computed. Who takes one in n of the run's steps, as measured, leaves
-    ``1 - n (1 - beta)`` of them at a step, at least 0, so that they are of as many steps of the run
-    as with one worker (`hogshare.rules.gradient_options.shortened`).
+    For problems by a gradient: networks, modules of torch, users' gradients. With ``BSP``, the
+    default for several workers, each worker computes a part of a mini-batch and the run has one
+    pair of means: the steps are those of one worker. With another barrier each worker has its own
+    means, of the gradients that it has computed. A worker that takes one in n of the run's steps,
+    as measured, multiplies its means by ``1 - n (1 - beta)`` at a step, at least 0, so that they
+    span as many steps of the run as with one worker
+    (`hogshare.rules.gradient_options.shortened`).
 
     Parameters
     ----------
     batch : int, default=None
         Rows of a step; None: those of a block.
     beta_1, beta_2 : float, default=0.9 and 0.999
-        Shares of the two means that a step leaves; from 0 to below 1.
+        Factors of the two means at each step; from 0 to below 1.
     epsilon : float, default=1e-8
         Added to the root of the squares' corrected mean.
     epsilon_hat : bool, default=False
-        Whether epsilon is added before the means are corrected for their zeros at the start, as
-        scikit-learn's networks have it.
+        Whether epsilon is added before the means are corrected for their zeros at the start, as in
+        scikit-learn's networks.
     weight_decay : float, default=0.0
-        By which share of the step size the vector shrinks at each step besides (AdamW).
+        Share of the step size by which each step also shrinks the vector (AdamW).
     clip : float, default=None
-        Longest gradient, by the root of its squares' sum: longer ones are shortened to it.
+        Largest Euclidean norm of a gradient: longer gradients are scaled down to it.
     average : int or bool, default=0
         Average the iterates from this many rows on; True means from the first. 0: no average.
 
@@ -80,19 +81,19 @@ class Adam(Rule):
         ranges.flag(epsilon_hat=self.epsilon_hat)
 
     def state(self, n_params: int) -> Shapes:
-        """Both means, and how many steps they are of."""
+        """Return both means, and their number of steps."""
         mean = (n_params,), "vector"
         return {"mean": mean, "square": mean, "steps": ((1,), "int64")}
 
     def among(self, period: float) -> Adam:
-        """Means that are as long as one worker's, counted in steps of all workers."""
+        """Return a rule whose means span as many steps of all workers as one worker's."""
         if period == 1.0:
             return self
         beta_1, beta_2 = (shortened(beta, period) for beta in (self.beta_1, self.beta_2))
         return replace(self, beta_1=beta_1, beta_2=beta_2)
 
     def descent(self, eta: float, *state: Any) -> Descent:
-        """By both means, after one step more."""
+        """Count a step; return its numbers."""
         (own,) = state
         steps = own["steps"]
         steps += 1
@@ -103,7 +104,7 @@ class Adam(Rule):
         return momentum.ADAM, own["mean"], own["square"], size, *betas, least
 
     def descents(self, etas: np.ndarray, *state: Any) -> Descents:
-        """Those of steps of some sizes, all at once."""
+        """Count several steps; return their numbers at once."""
         (own,) = state
         t = own["steps"][0] + np.arange(1.0, len(etas) + 1.0)
         own["steps"] += len(etas)

@@ -1,4 +1,4 @@
-"""Which rule needs no tuning on a given problem: ``rule="auto"``, or ``learning_rate="auto"``."""
+"""The choice of a rule that needs no tuning: ``rule="auto"``, or ``learning_rate="auto"``."""
 
 from __future__ import annotations
 
@@ -12,41 +12,39 @@ from hogshare.rules.sdca import SDCA
 from hogshare.system.messages import own
 
 AUTO, SEARCHING = "rule='auto'", "rule='sgd'"  # as `solve` calls them
-# A row's reach is the loss's curvature times mean |x|^2 / (alpha n): SDCA's epochs grow with it,
-# SAGA's with how unlike the directions of the data are, which features tell in proportion to rows.
-FEW = 1.0  # rows per feature up to which SDCA is ahead whatever the reach
-WIDE = 2.5  # and up to which it is ahead for reaches up to the next two
+# A row's reach is the loss's curvature times mean |x|^2 / (alpha n). SDCA's epochs grow with it;
+# SAGA's grow with the unevenness of the data's directions, for which features per row are a proxy.
+FEW = 1.0  # rows per feature up to which SDCA is faster for any reach
+WIDE = 2.5  # and up to which it is faster for reaches up to the next two
 LONG_IF_WIDE = 10.0
-# of the log loss, whose curvature at an optimum is far below its bound
+# for the log loss, whose curvature at an optimum is far below its bound
 LONG_IF_WIDE_AND_FLAT = 30.0
-# of losses with kinks, whose dual variables SDCA moves by one over the reach of their range a visit
+# for losses with kinks: a visit of SDCA moves a dual variable by its range over the reach
 LONG_IF_WIDE_AND_KINKED = 4.0
 LONG_IF_KINKED = 0.05
-TALL = 100.0  # rows per feature from which the data's own curvature carries SAGA
-LONG_IF_TALL = 0.35  # reach from which SAGA is ahead then
-LONG = 1.0  # and with fewer rows
-UNEVEN = 2.0  # largest squared norm over the mean from which one step size for all rows fits badly
+TALL = 100.0  # rows per feature from which SAGA profits from the data's own curvature
+LONG_IF_TALL = 0.35  # reach from which SAGA is then faster
+LONG = 1.0  # the same with fewer rows
+UNEVEN = 2.0  # ratio of largest to mean squared norm from which one step size fits rows badly
 UNEVEN_IF_TALL = 3.0
-VERY_UNEVEN = 20.0  # the same, from which SAGA with rows drawn by importance is ahead of SDCA
+VERY_UNEVEN = 20.0  # the ratio from which SAGA with rows drawn by importance is faster than SDCA
 TOO_LONG = 30.0  # reach from which SDCA takes too many epochs even for uneven rows
 
 
 def automatic_rule(
     problem: RowProblem, shuffle: bool = True, from_anywhere: bool = False
 ) -> SDCA | SAGA:
-    """SDCA where features are many, rows short beside the penalty, or uneven; SAGA elsewhere.
+    """Choose SDCA if features are many, rows uneven, or short relative to the penalty; else SAGA.
 
-    SAGA draws uneven rows by importance, unless they have to be read in an order (`shuffle`, or
-    rows in a file larger than memory). `from_anywhere` asks for a rule that can begin at any model,
-    without what a rule remembers: SAGA.
+    SAGA draws uneven rows by importance, unless they must be read in an order (`shuffle=False`, or
+    rows in a file larger than memory). `from_anywhere` requires a rule that can begin at any model
+    without a memory: SAGA. Divided columns require SAGA too, since SDCA's model is a sum of rows
+    over one penalty.
 
-    Divided columns leave SAGA too: the model of SDCA is a sum of rows, over one penalty.
+    With kinks in the loss, SAGA uses proximal points instead of gradients. No row is too large for
+    these, so rows are drawn uniformly.
 
-    Losses with kinks have proximal points instead of gradients in SAGA, for which large rows are
-    none too large: they are drawn uniformly.
-
-    Raises ValueError: if a model of zeros is an optimum whatever the rows are: for the perceptron's
-    loss.
+    Raises ValueError for the perceptron's loss, for which a model of zeros is always an optimum.
     """
     if problem.loss == "perceptron":
         raise ValueError(
@@ -84,7 +82,7 @@ def automatic_rule(
 
 
 def rule_for_kinks(problem: RowProblem) -> SDCA | SAGA:
-    """SDCA for text and short rows, and where features are as many as rows that are very long."""
+    """Choose SDCA for text, for short rows, and for very long rows with as many features."""
     reach = problem.sharpness * problem.sampled_norms[0] / (problem.l2 * problem.n_all)
     limit = LONG_IF_KINKED
     if reach > limit and problem.n_all <= WIDE * problem.n_features:
@@ -92,16 +90,15 @@ def rule_for_kinks(problem: RowProblem) -> SDCA | SAGA:
         if problem.n_all <= WIDE * features:
             limit = LONG_IF_WIDE_AND_KINKED
         if problem.n_all <= FEW * features and reach > TOO_LONG:
-            limit = np.inf  # no step of SAGA's own is long enough
+            limit = np.inf  # no step of SAGA is long enough
     return SDCA() if reach <= limit else SAGA()
 
 
 def occurring_features(problem: RowProblem, every: int = 1) -> float:
-    """How many features some row has, estimated from every so many rows; all of them, if dense.
+    """Estimate the number of features that occur, from every so many rows; all, if dense.
 
-    What a hashed matrix has besides says nothing. Beyond those that were seen there are about
-    ``once (once - 1) / (2 (twice + 1))``, by how many were seen once and twice (Chao 1984,
-    Scandinavian Journal of Statistics 11, in its bias-corrected form).
+    A hashed matrix may have many columns that never occur. Beyond the features of the sample, about ``once (once - 1) / (2 (twice + 1))`` others occur, from the numbers of features
+    that occur in it once and twice (Chao 1984, Scandinavian Journal of Statistics 11, bias-corrected form).
     """
     if not problem.is_sparse:
         return float(problem.n_features)
@@ -111,7 +108,7 @@ def occurring_features(problem: RowProblem, every: int = 1) -> float:
     lengths = rows.indptr[sample + 1] - starts
     places = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
     has_all = problem.n_all == problem.n_rows
-    width = 0 if has_all else problem.n_features  # as long for all who have a part
+    width = 0 if has_all else problem.n_features  # arrays of all parts must have one length
     (counts,) = problem.totals(np.bincount(rows.indices[places].astype(np.int64), minlength=width))
     seen = float(np.count_nonzero(counts))
     if every == 1:

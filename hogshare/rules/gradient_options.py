@@ -7,7 +7,7 @@ from hogshare.system import ranges
 
 
 def store_options(rule: Rule) -> None:
-    """Look at them, and make ints of what are whole numbers, of frozen rules too."""
+    """Check a rule's options, and store whole numbers as ints, also in frozen rules."""
     if isinstance(rule.average, bool):
         object.__setattr__(rule, "average", int(rule.average))
     ranges.store_whole(0, rule, "average")
@@ -19,15 +19,15 @@ def store_options(rule: Rule) -> None:
 
 
 def shortened(share: float, period: float) -> float:
-    """What a worker leaves of a mean at each of its steps, for `share` at each step of a run.
+    """Return a mean's factor at each step of a worker, for the factor `share` at each run step.
 
-    period : steps of the run for one of the worker's, itself included
+    period : steps of the run per step of the worker, that one included
 
-    A mean that leaves the share b is of about ``1 / (1 - b)`` steps, and a step's gradient moves
-    the vector ``b / (1 - b)`` steps late on the average. Who takes one step in n reads the vector
-    n - 1 steps late. With b' in place of b a gradient comes ``n b' / (1 - b') +
-    n - 1`` steps late, which is the ``b / (1 - b)`` of one worker where ``1 - b' = n (1 - b)``:
-    staleness is then a part of the momentum (Mitliagkas, Zhang, Hadjis and Re 2016, "Asynchrony
-    begets momentum"). From ``n = 1 / (1 - b)`` on nothing is left.
+    A mean with the factor b spans about ``1 / (1 - b)`` steps, and on average a gradient moves the
+    vector ``b / (1 - b)`` steps late. A worker that takes one step in n reads the vector n - 1
+    steps late. With b' in place of b a gradient acts ``n b' / (1 - b') + n - 1`` steps late, which
+    equals the ``b / (1 - b)`` of one worker if ``1 - b' = n (1 - b)``: staleness is then a part of
+    the momentum (Mitliagkas, Zhang, Hadjis and Re 2016, "Asynchrony begets momentum"). From
+    ``n = 1 / (1 - b)`` on the factor is 0.
     """
     return max(0.0, 1.0 - period * (1.0 - share))

@@ -1,14 +1,14 @@
-"""What a rule remembers of the rows of a linear problem: nothing, unless it declares otherwise.
+"""Memories of rules: what they store for the rows of a linear problem; by default nothing.
 
-Which arrays that takes, how they are filled, which of them a checkpoint keeps, and what is done
-when a worker has died over them. `Duals` is SDCA's, `GradientTable` SAGA's.
+A memory declares its arrays, fills them, names those that a checkpoint stores, and repairs them
+after the death of a worker. `Duals` is SDCA's, `GradientTable` SAGA's.
 
-Outside the kernels there is one form of it for all rules, the derivative of each row's loss as the
-rule last knew it: SAGA's table, and SDCA's dual variables with their sign turned, which at the
-optimum is the same thing. So either rule goes on from where the other has ended.
+Outside the kernels all memories have one form: the last known derivative of each row's loss. That
+is SAGA's table, or SDCA's dual variables with the opposite sign; at the optimum both are the same.
+So either rule can continue from the end of the other.
 
-A run's numbers travel to its workers, and the rule does not: so what it remembers is found by them,
-by the code that kernels have for it.
+A run's numbers are sent to its workers, the rule is not: workers find the memory by the kernels'
+code for it (`BY_METHOD`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Shapes = dict[str, tuple[tuple[int, ...], str]]
 
 
 class RunArrays(Protocol):
-    """A run's arrays and numbers, as a rule fills them; nobody works meanwhile."""
+    """A run's arrays and numbers, which a rule fills while no worker runs."""
 
     arrays: Mapping[str, np.ndarray]
     rows: RowArrays
@@ -42,59 +42,59 @@ class RunArrays(Protocol):
     memory: MemoryArrays
 
     def private(self, me: int) -> sgd_steps.Private:
-        """Worker `me`'s own arrays."""
+        """Return worker `me`'s own arrays."""
         ...
 
 
 class RowMemory:
-    """Nothing: of a rule whose steps depend on the model alone."""
+    """An empty memory, for a rule whose steps depend on the model alone."""
 
     # code of the kernels that step with it
     method: ClassVar[int] = sgd_steps.GRADIENT
-    # arrays that a checkpoint keeps, the same for any number of workers
+    # arrays that a checkpoint stores, the same for any number of workers
     checkpointed: ClassVar[tuple[str, ...]] = ()
-    # whether there is an average over the rows beside the vector, of which workers that exchange
-    # have copies too, and which is weighed by how rare features are
+    # whether there is an average over the rows besides the vector; workers that exchange have
+    # copies of it too, and it is weighted by the rarity of features
     has_average: ClassVar[bool] = False
-    # whether steps are proximal: then nobody owes features that rows have not touched any l1
+    # whether steps are proximal: then no l1 is due later for features that rows have not touched
     is_proximal: ClassVar[bool] = False
 
     def arrays(self, problem: Problem) -> Shapes:
-        """What it takes besides what every run has: shapes and dtypes by name."""
+        """Return its arrays beyond those of every run: shapes and dtypes by name."""
         return {}
 
     def check(self, problem: RowProblem, memory: np.ndarray) -> None:
-        """Refuse what a start remembers, if no run on this problem can have come to it."""
+        """Refuse a start's memory that no run on this problem can have produced."""
         if self.checkpointed:
             check_start(problem, memory)
 
     def begin(self, run: RunArrays) -> None:
-        """Write what its steps begin with, if that is not the step size of the run."""
+        """Write its first step sizes, if they are not those of the run."""
 
     def fill(self, run: RunArrays, start: Model) -> None:
-        """Remember what the start model does, or the derivatives at it; at zero nothing.
+        """Fill the memory from the start model's, or by derivatives at it; at zero not at all.
 
-        The run's vector, intercept and columns have been filled.
+        The run's vector, intercept and columns have been filled before.
         """
 
     def sum_anew(self, run: RunArrays) -> None:
-        """Make what is bound to be a sum over the rows that sum again, after a death."""
+        """Recompute the sums over the rows, after a worker's death."""
 
     def derivatives(self, arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
-        """What is remembered, in the form of all rules: [n_rows, n_columns]; maybe a view."""
+        """Return the memory in the common form: [n_rows, n_columns]; it may be a view."""
         return None
 
     def intercept_step(self, numbers: sgd_steps.RuleNumbers) -> float:
-        """The intercept's step in units of the features' step."""
+        """Return the intercept's step in units of the features' step."""
         return numbers.intercept_decay
 
     def epochs_of_penalty(self, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
-        """Epochs in which the l2 part alone brings the model nearer by a factor of e, at most."""
+        """Return the most epochs in which the l2 part alone gains a factor of e."""
         return np.inf
 
 
 def trained(arrays: Mapping[str, Any]) -> Any:
-    """Which rows are trained on, as an index."""
+    """Return an index of the training rows."""
     held_out = arrays["held_out"]
     return held_out == 0 if held_out.size else slice(None)
 
@@ -102,7 +102,7 @@ def trained(arrays: Mapping[str, Any]) -> Any:
 class Duals(RowMemory):
     """SDCA's dual variables, one for each row and column, and their sums, the model.
 
-    Each row's stand behind the moment of its last visit.
+    In memory each row's variables follow the moment of its last visit.
     """
 
     method: ClassVar[int] = sgd_steps.DUAL
@@ -110,11 +110,11 @@ class Duals(RowMemory):
     is_proximal: ClassVar[bool] = True
 
     def arrays(self, problem: Problem) -> Shapes:
-        """The rows' numbers."""
+        """Return the array of the rows' numbers."""
         return {"dual": ((problem.n_rows * (1 + problem.n_columns),), problem.dtype.name)}
 
     def fill(self, run: RunArrays, start: Model) -> None:
-        """The start's, if it has any."""
+        """Copy the start's memory, if it has one."""
         if start.memory is None:
             return
         place = trained(run.arrays)
@@ -123,21 +123,21 @@ class Duals(RowMemory):
         self.sum_anew(run)
 
     def sum_anew(self, run: RunArrays) -> None:
-        """The vector, and the mean for the intercept."""
+        """Recompute the vector, and the mean for the intercept."""
         a, numbers = run.arrays, run.rule
         dual_ascent.sum_of_duals(run.rows, a["dual"], numbers.dual_scale, a["w"])
         dual_ascent.mean_of_duals(a["dual"], numbers.dual_rows, a["dual_mean"])
 
     def derivatives(self, arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
-        """The dual variables with their sign turned."""
+        """Return the dual variables with the opposite sign."""
         return -_variables(arrays, n_columns)
 
     def intercept_step(self, numbers: sgd_steps.RuleNumbers) -> float:
-        """The intercept's, whose scale is not the penalty's."""
+        """Return the intercept's step, whose scale is not that of the penalty."""
         return numbers.intercept_step * numbers.dual_scale
 
     def epochs_of_penalty(self, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
-        """By theorem 5 of Shalev-Shwartz and Zhang (2013)."""
+        """Return the bound of theorem 5 of Shalev-Shwartz and Zhang (2013)."""
         _, largest = problem.norms
         sharp = problem.sharpness if problem.loss in losses.KINKED else numbers.curvature
         weight = 1.0 if problem.loss in losses.KINKED else problem.largest_weight
@@ -157,7 +157,7 @@ class GradientTable(RowMemory):
     is_proximal: ClassVar[bool] = True
 
     def arrays(self, problem: Problem) -> Shapes:
-        """The table, its average, and the units that the average is compared in."""
+        """Return the table, its average, and the units in which averages are compared."""
         n_features, n_columns = problem.n_features, problem.n_columns
         return {
             "gradients": ((problem.n_rows * n_columns,), problem.dtype.name),
@@ -166,17 +166,17 @@ class GradientTable(RowMemory):
         }
 
     def begin(self, run: RunArrays) -> None:
-        """Its own step, and how that falls."""
+        """Write its own step, and how that falls."""
         columns = run.schedule.columns
         columns[layout.C_ETA] = run.rule.saga_step
         columns[layout.C_CALM] = np.inf
         columns[layout.C_FALLS] = run.rule.falls
 
     def fill(self, run: RunArrays, start: Model) -> None:
-        """The start's, or the derivatives at it.
+        """Copy the start's memory, or compute the derivatives at it.
 
-        From zero an empty table is ahead, by an epoch and more: a row's first step is its whole
-        gradient, as in SGD.
+        From zero an empty table is faster, by an epoch or more: a row's first step is then its
+        whole gradient, as in SGD.
         """
         a = run.arrays
         if start.memory is not None:
@@ -193,20 +193,20 @@ class GradientTable(RowMemory):
         self.sum_anew(run)
 
     def sum_anew(self, run: RunArrays) -> None:
-        """The average, and its part for the intercept."""
+        """Recompute the average, and its part for the intercept."""
         a, share = run.arrays, 1.0 / run.rule.dual_rows
         saga_steps.average_table(run.rows, a["gradients"], share, a["average"], a["dual_mean"])
 
     def derivatives(self, arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
-        """The table as it stands."""
+        """Return the table."""
         return self._of(arrays, n_columns)
 
     def intercept_step(self, numbers: sgd_steps.RuleNumbers) -> float:
-        """The intercept's share."""
+        """Return the intercept's share."""
         return numbers.intercept_step
 
     def epochs_of_penalty(self, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
-        """By Defazio et al. (2014)."""
+        """Return the bound of Defazio et al. (2014)."""
         return 1.0 / max(numbers.saga_step * problem.l2 * numbers.dual_rows, 1e-300)
 
     @staticmethod
@@ -217,12 +217,12 @@ class GradientTable(RowMemory):
 BY_METHOD: Mapping[int, RowMemory] = {
     memory.method: memory for memory in (RowMemory(), Duals(), GradientTable())
 }
-# arrays that checkpoints keep, whichever rule it is
+# arrays that checkpoints store, for any rule
 CHECKPOINTED = tuple(name for memory in BY_METHOD.values() for name in memory.checkpointed)
 
 
 def derivatives_in(arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
-    """What is remembered in a run's arrays, or in those that a checkpoint has kept."""
+    """Return the memory in a run's arrays, or in those of a checkpoint; None if there is none."""
     for memory in BY_METHOD.values():
         if memory.checkpointed and memory.checkpointed[0] in arrays:
             return memory.derivatives(arrays, n_columns)

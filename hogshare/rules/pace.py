@@ -1,8 +1,8 @@
-"""How often the rules that remember rows exchange, and how far they go meanwhile.
+"""The pace of rules with a memory of rows: rows between exchanges, and length of local steps.
 
-They converge linearly, so an epoch lost is a factor lost: `docs/exchange.md` has the rules, and
-`docs/tried/2026-11/exchange.md` the measurements behind the numbers.
-What an exchange costs is the plane's to say (`hogshare.planes.shared`).
+These rules converge linearly, so a lost epoch is a lost factor: `docs/exchange.md` has the
+derivations, and `docs/tried/2026-11/exchange.md` the measurements behind the numbers. The plane
+determines the cost of an exchange (`hogshare.planes.shared`).
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from hogshare.problems.protocol import RowProblem
 from hogshare.rules.protocol import Rule
 from hogshare.rules.saga import LEVEL
 
-SPREAD = 16  # rows per row that all workers have between two exchanges of each, at most
-FREE = 40  # the same, where it costs no epochs
-FREE_OF_TWO = 8  # the same of two workers of SDCA whose steps are stretched in full
-TOGETHER = 2  # visits to one row between two exchanges, of all workers
-DELAY = 8  # rows per row of age at which SAGA keeps what an exchange holds back
-FRESH = 12  # the same at which that costs hardly an epoch
-DEAREST = 2.0  # estimate of an exchange's cost that SAGA bears, in its rows' time
-BEARABLE = 0.2  # rows between exchanges, in those after which one costs next to nothing (a tenth)
+SPREAD = 16  # least ratio of all rows to those of all workers between two exchanges of each
+FREE = 40  # the same ratio from which it costs no epochs
+FREE_OF_TWO = 8  # the same for two workers of SDCA whose steps are stretched in full
+TOGETHER = 2  # most visits of all workers to one row between two exchanges
+DELAY = 8  # least ratio of rows to a reading's age at which SAGA carries withheld changes
+FRESH = 12  # the same ratio from which that costs hardly an epoch
+DEAREST = 2.0  # largest estimated cost of an exchange for SAGA, in its rows' time
+BEARABLE = 0.2  # share of the easy interval, after which an exchange costs a tenth
 FEWEST = 64  # rows between exchanges
-MOST_ABREAST = 64  # windows of neighbours; of eight rows of text each they are half a megabyte
-LONGEST = 2.0 / 3.0  # constant step of SAGA that is stable on all rows tried, times L
+MOST_ABREAST = 64  # windows of neighbours; with eight rows of text each they are half a megabyte
+LONGEST = 2.0 / 3.0  # constant step of SAGA, times L, that is stable on all rows tried
 
 
 class Pace(NamedTuple):
-    """What is settled together for the rules that remember rows.
+    """The settings of rules that remember rows, chosen together.
 
     interval : rows between two exchanges of a worker
-    stretch : what a worker's steps in its own copy are multiplied by
-    carry : whether what an exchange holds back stays in the copy
+    stretch : factor of a worker's steps in its own copy
+    carry : whether the changes that an exchange withholds stay in the copy
     level : share of an epoch in which SAGA's step is level before it falls
     """
 
@@ -56,17 +56,16 @@ def pace_of(
     worthwhile: int,
     limits: tuple[int, int],
 ) -> Pace:
-    """Settle the pace of a rule that remembers rows, on `n_rows` of the problem's.
+    """Choose the pace of a rule that remembers rows, on `n_rows` of the problem's rows.
 
-    Steps of SAGA that are not stretched may fall within an epoch, which is worth more than a
-    stretch. But what is held back has to be kept then, and to be kept it has to come sooner: that
-    is worth it where an exchange is not dear, or would not come later with a stretch.
+    Steps of SAGA that are not stretched may fall within an epoch, which gains more than a stretch.
+    But withheld changes must then be carried, and for that exchanges must be more frequent. This is
+    worthwhile if an exchange is cheap, or would not be less frequent with a stretch.
 
-    interval : rows between exchanges that the plane asks for; where it is `automatic`, for its cost
-        alone
-    worthwhile : rows that are worth the waiting where all workers wait for each other between
-        exchanges; 0 where they do not
-    limits : rows between exchanges, at least and at most, that the rest of the run leaves to choose
+    interval : rows between exchanges that the plane requests; if `automatic`, by its cost alone
+    worthwhile : rows that are worth the waiting, if all workers wait for each other between
+        exchanges; 0 if they do not
+    limits : least and most rows between exchanges that the run's other choices allow
     """
     l1 = numbers.l1_ratio
     least, most = limits
@@ -78,7 +77,7 @@ def pace_of(
             rows = interval_with_memory(interval, easy, rule, n_rows, n_workers, oldest)
         rows = interval_of_rounds(rows, worthwhile, rule, l1, n_rows, oldest)
         rows = max(least, min(rows, most))
-        # steps that are longer already may hardly be longer still at an epoch's beginning
+        # stretched steps are already long: they must not begin an epoch longer still
         level = max(numbers.level, LEVEL) if stretch > 1.0 else numbers.level
         return Pace(rows, stretch, carries(rule, l1, n_rows, rows * oldest), level)
 
@@ -93,15 +92,15 @@ def pace_of(
 
 
 def stretch_limit(rule: Rule, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
-    """How much longer a worker's steps in its own copy may be; see
-    `hogshare.kernels.exchange.copy_exchange`.
+    """Return the largest factor of a worker's steps in its own copy.
 
-    A step of SDCA that goes a share of the way to the optimum of its row alone may be one over that
-    share as long (on the largest row), one of SAGA 2 / (3 L), from where its own steps turn
-    unstable (`saga_step`), or less where uneven rows are drawn by importance. 1 for losses with
-    kinks, where both go all of the way, and for SAGA with l1, whose zeros are exact. In its first
-    epoch SDCA goes further than is counted here (`hogshare.kernels.rules.dual_ascent`); up to 32
-    workers were not worse for it.
+    The factor is used in `hogshare.kernels.exchange.copy_exchange`. If a step of SDCA goes a share
+    of the way to the optimum of its row alone (the largest row), the factor is one over that share.
+    A step of SAGA may be 2 / (3 L), above which its own steps become unstable (`saga_step`), or
+    less if uneven rows are drawn by importance. The factor is 1 for losses with kinks, for which
+    both rules go all of the way, and for SAGA with l1, whose zeros are exact. In its first epoch
+    SDCA goes further than is counted in this (`hogshare.kernels.rules.dual_ascent`); with up to 32
+    workers this did no harm.
     """
     if problem.loss in losses.KINKED:
         return 1.0
@@ -112,10 +111,10 @@ def stretch_limit(rule: Rule, problem: RowProblem, numbers: sgd_steps.RuleNumber
         return 1.0 + 1.0 / max(reach, 1e-300)
     if numbers.l1_ratio > 0.0:
         return 1.0
-    mean, largest = problem.norms  # a sample may miss the one that diverges
+    mean, largest = problem.norms  # not a sample's, which may miss the row that diverges
     limit = np.inf
     if rule.sampling == "importance":
-        # a step that is shorter out of `CAUTION` may not be stretched for it
+        # a step that `CAUTION` has shortened must not be stretched to make up for it
         limit = 2.0 * mean / max(largest, 1e-300)
         largest = min(largest, 2.0 * mean)
     way = numbers.saga_step * smoothness * (largest + numbers.intercept_step)
@@ -123,10 +122,11 @@ def stretch_limit(rule: Rule, problem: RowProblem, numbers: sgd_steps.RuleNumber
 
 
 def oldest_reading(n_workers: int, stretch: float) -> float:
-    """Intervals of which a worker may not know what the others did, if what is held back is kept.
+    """Return the age of the oldest reading, in intervals, if withheld changes are carried.
 
-    What is held back of a hot coordinate, all but stretch / workers, comes that many exchanges
-    later, and meanwhile every worker has an interval of its own.
+    For a hot coordinate an exchange withholds all but the share stretch / workers of a change. The
+    withheld part arrives that many exchanges later, and in each of these every worker has an
+    interval of its own.
     """
     return n_workers * n_workers / stretch
 
@@ -134,38 +134,38 @@ def oldest_reading(n_workers: int, stretch: float) -> float:
 def interval_with_memory(
     interval: int, easy: int, rule: Rule, n_rows: int, n_workers: int, oldest: float
 ) -> int:
-    """Rows between exchanges for the rules whose every epoch is worth a factor.
+    """Return the rows between exchanges for rules whose every epoch gains a factor.
 
-    `interval` is what an exchange's cost asks for at least, `easy` where it costs next to nothing.
-    Progress per epoch falls with the share of the rows that the workers have between two exchanges
-    of each (SDCA on text: 1.02 times the epochs at a fortieth, 1.05 at a twentieth, 1.2 at a
-    tenth). Up to a fortieth exchanges come as seldom as is easy; cost alone takes them no further
-    than a sixteenth. Two workers of SDCA that are stretched in full lose a fiftieth of their epochs
-    from there to an eighth, and gain more than that in time. SAGA exchanges so often that it can
-    keep what is held back, unless that is too dear (the estimate is four times what was measured),
-    and somewhat more often where that is cheap.
+    `interval` is the least for an exchange's cost, and with `easy` it costs almost nothing. The
+    more of the rows the workers have between two exchanges of each, the smaller is the progress per
+    epoch (SDCA on text: 1.02 times the epochs at a fortieth, 1.05 at a twentieth, 1.2 at a tenth).
+    Up to a fortieth, exchanges are as rare as `easy` allows; cost alone makes them no rarer than at
+    a sixteenth. Between that and an eighth, two workers of SDCA that are stretched in full lose a
+    fiftieth of their epochs and gain more in time. SAGA exchanges so often that it can carry
+    withheld changes, unless that is too expensive (the estimate is four times the measurement), and
+    somewhat more often if that is cheap.
     """
     share = FREE_OF_TWO if rule.is_sum and oldest <= 2.0 else FREE
     free = min(easy, n_rows // (share * n_workers))
     bearable = max(free, min(max(interval, FEWEST), n_rows // (SPREAD * n_workers)))
     if not rule.is_sum:
-        fresh, kept = (int(n_rows / (delay * oldest)) for delay in (FRESH, DELAY))
+        fresh, carried = (int(n_rows / (delay * oldest)) for delay in (FRESH, DELAY))
         least = interval / (DEAREST * EXCHANGE_SHARE)
         if fresh >= max(least, BEARABLE * easy):
             bearable = min(bearable, fresh)
-        elif kept >= least:
-            bearable = min(bearable, kept)
+        elif carried >= least:
+            bearable = min(bearable, carried)
     return max(1, bearable)
 
 
 def interval_of_rounds(
     interval: int, worthwhile: int, rule: Rule, l1: float, n_rows: int, oldest: float
 ) -> int:
-    """Rows between exchanges where all workers wait for each other between two.
+    """Return the rows between exchanges if all workers wait for each other between two.
 
-    As many as are worth it. But where SAGA keeps what an exchange holds back, no more than it can
-    keep it with: dropping it costs more epochs than a round costs time. SDCA keeps it anyway, and
-    blocks of an eighth of a worker's rows cost it few epochs.
+    These are as many as are worth the waiting. But if SAGA carries withheld changes, they are no
+    more than that allows: dropping the changes costs more epochs than a round costs time. SDCA
+    always carries them, and blocks of an eighth of a worker's rows cost it few epochs.
     """
     if not rule.is_sum and carries(rule, l1, n_rows, interval * oldest):
         worthwhile = min(worthwhile, int(n_rows / (DELAY * oldest)))
@@ -173,13 +173,13 @@ def interval_of_rounds(
 
 
 def windows_abreast(usual: int, n_workers: int, window: int, block_rows: int) -> int:
-    """Windows of neighbours that SDCA reads in turn: more for more than two workers.
+    """Return how many windows of neighbours SDCA reads alternately: more beyond two workers.
 
-    A worker whose steps are stretched has evened out what a few rows remember before it comes to
-    the next ones. The more windows those rows are from, the less they have in common from the epoch
-    before, and the fewer epochs it takes (a twenty-fifth, with four and eight workers on text).
-    Each worker reads ahead in more places for it, which takes about as much time, and two workers
-    more. A block has whole windows, or its worker would read no neighbours.
+    A worker with stretched steps evens out the memories of a few rows before it comes to the next
+    ones. The more windows these rows come from, the less they have in common from the last epoch,
+    and the fewer epochs the run takes (a twenty-fifth fewer, with four and eight workers on text).
+    Each worker then prefetches from more places, which takes about as much time, and with two
+    workers more. A block has whole windows, or its worker would read no neighbours.
     """
     if n_workers <= 2:
         return usual
@@ -187,20 +187,21 @@ def windows_abreast(usual: int, n_workers: int, window: int, block_rows: int) ->
 
 
 def longest_interval(n_workers: int, share: float) -> int:
-    """Rows between exchanges, at most, where `share` of all visits go to one row.
+    """Return the most rows between exchanges if `share` of all visits go to one row.
 
-    Workers that visit one row by turns, each with what it knows, take back each other's steps:
-    that grows if they do it often before they agree. Two workers and one row of a third of the
-    squares diverged with 80 visits between exchanges, four with 10; 5 were stable in turns.
+    Workers that visit one row alternately, each with its own copy, undo each other's steps; the
+    steps grow if this happens often before an exchange. With one row that had a third of the
+    squares, two workers diverged at 80 visits between exchanges and four at 10; 5 were stable in
+    alternation.
     """
     return max(1, int(TOGETHER / (n_workers * share)))
 
 
 def carries(rule: Rule, l1: float, n_rows: int, age: float) -> bool:
-    """Whether what an exchange holds back stays in the worker's copy, to be offered again.
+    """Return whether withheld changes stay in the worker's copy, to be offered again.
 
-    SDCA has to: its vector is a sum. For SAGA it is a matter of speed: better than dropping it if
-    no reading is older than an eighth of the rows (`age` in rows, see `oldest_reading`). With l1
-    exact zeros need the copy to be the shared vector.
+    SDCA must carry them: its vector is a sum. SAGA is faster if it carries them than if it drops
+    them, as long as no reading is older than an eighth of the rows (`age` in rows, see
+    `oldest_reading`). With l1, exact zeros require that the copy equals the shared vector.
     """
     return rule.is_sum or (l1 == 0.0 and DELAY * age <= n_rows)

@@ -1,8 +1,8 @@
-"""How a block of rows becomes a step: what every rule is, and declares of itself.
+"""The base class of rules, which make steps from blocks of rows, and their declarations.
 
-A rule of one's own, for problems whose gradient is a function, derives from `Rule` and writes
-`step`. The rules that kernels know, for the rows of linear problems, are `SGD`, `SDCA` and `SAGA`,
-each in its file: nobody else asks which of them a rule is, but for what it declares here.
+A user's rule, for problems whose gradient is a function, derives from `Rule` and defines `step`.
+The rules with kernels, for the rows of linear problems, are `SGD`, `SDCA` and `SAGA`, each in its
+file. Other code does not check for one of these classes; it reads the declarations of `Rule`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem
 
 
-# what kernels are told of a step: the kind and the arrays of `hogshare.kernels.rules.momentum`, the
+# arguments of kernels for a step: the kind and the arrays of `hogshare.kernels.rules.momentum`, the
 # step size and three numbers
 Descent = tuple[int, np.ndarray | None, np.ndarray | None, float, float, float, float]
-# the same of several steps, whose step size and three numbers are rows of an array
+# the same for several steps, whose step size and three numbers are rows of an array
 Descents = tuple[int, np.ndarray | None, np.ndarray | None, np.ndarray]
 
 
 class Rule:
-    """What every rule is; one of one's own derives from it.
+    """Base class of all rules, also of users' rules.
 
     Attributes
     ----------
     average : int, default=0
-        Rows from which on iterates are averaged; 0: they are not.
+        Average the iterates from this many rows on; 0: no average.
     batch : int, default=None
         Rows of a step; None: those of a block.
 
@@ -61,71 +61,71 @@ class Rule:
     average: int = 0
     batch: int | None = None
     coordinate: str | None = None
-    # by which share of the step size the vector shrinks at each step besides; or which share of the
-    # vector is added to the gradient that `step` gets
+    # share of the step size by which each step also shrinks the vector; or, if `decays_gradient`,
+    # share of the vector that is added to the gradient before `step`
     weight_decay: float = 0.0
     decays_gradient: ClassVar[bool] = False
-    # the longest gradient, by the root of its squares' sum: longer ones are shortened to it
+    # largest Euclidean norm of a gradient: longer gradients are scaled down to it
     clip: float | None = None
-    # of those that remember rows: whether they are drawn with replacement, and how often each is
+    # for rules that remember rows: whether rows are drawn with replacement, and how often each
     replace: bool = False
     sampling: str = "uniform"
-    # what it remembers of rows, in arrays of which kernels know
+    # the memory of rows, in arrays of the kernels
     memory: ClassVar[RowMemory] = RowMemory()
-    # whether kernels know it: the rows of a linear problem are stepped through in kernels only
+    # whether it has kernels: only kernels step through the rows of a linear problem
     has_kernels: ClassVar[bool] = False
-    # whether kernels know its steps by a gradient, too (`descent`)
+    # whether kernels can also take its steps by a gradient (`descent`)
     descends: ClassVar[bool] = False
-    # whether it is one of those that remember rows, for which they have to be a linear problem's
+    # whether it remembers rows, which must then be those of a linear problem
     remembers: ClassVar[bool] = False
-    # whether the model is a sum of what is remembered, of which nothing may then be dropped: a run
-    # begins where both are zero, and workers have copies of their own
+    # whether the model is a sum of remembered numbers, so that none may be dropped: a run begins
+    # with both at zero, and workers have private copies
     is_sum: ClassVar[bool] = False
-    # whether it may read neighbours together though rows in a wholly random order would be as near
+    # whether it may read neighbours together even if a fully random order would cost no more
     reads_neighbours: ClassVar[bool] = False
-    # whether windows of neighbours are to be read in turn, where several are read abreast
+    # whether several windows of neighbours are read alternately, not one after another
     interleaves_windows: ClassVar[bool] = False
 
     @property
     def is_proportional(self) -> bool:
-        """Whether a step is the gradient times the step size, and nothing else."""
+        """Whether a step is just the gradient times the step size."""
         return False
 
     @property
     def is_plain(self) -> bool:
-        """Whether its steps are each row's gradient times the step size, and nothing is averaged.
+        """Whether each step is a row's gradient times the step size, without averages.
 
-        A problem that has a pass of its own takes such steps by itself.
+        A problem with a pass of its own takes such steps in that pass.
         """
         return False
 
     @property
     def draws(self) -> bool:
-        """Whether an epoch is anything but a permutation of the rows."""
+        """Whether an epoch is not a permutation of the rows."""
         return self.remembers and (self.replace or self.sampling != "uniform")
 
     def check(self, chosen: OtherChoices) -> None:
-        """Refuse other choices with which it makes no sense.
+        """Refuse other choices of the run that do not fit this rule.
 
-        A rule of one's own that has conditions adds them to what this says of every rule.
+        A user's rule may override this to add conditions; it must then call this method too.
 
         Parameters
         ----------
-        chosen : Chosen
-            Attributes ``problem``, ``plane``, ``step``, ``stop``, ``start``, ``shuffle``, ``block``
-            as given to `solve`, but with words looked up.
+        chosen : OtherChoices
+            Attributes ``problem``, ``plane``, ``step``, ``stop``, ``start``, ``shuffle`` and
+            ``block``: the arguments of `solve`, with names replaced by objects.
 
         Raises
         ------
         TypeError
-            If it lacks its step.
+            If the rule has no `step`.
         ValueError
-            With a sentence that says what to choose instead.
+            If a choice does not fit; the message says what to choose instead.
         """
         if not self.has_kernels and getattr(self.step, "__func__", None) is Rule.step:
             raise TypeError(
-                f"{type(self).__name__} has no step: write step(self, gradient, eta), which makes "
-                "a step of a gradient in place."
+                f"{type(self).__name__} has no step: write step(self, gradient, eta), which "
+                "overwrites a gradient with the step."
             )
         if chosen.problem.has_rows and not self.has_kernels:
             raise ValueError(
@@ -136,28 +136,27 @@ class Rule:
         if self.average and chosen.plane.has_master and chosen.plane.cutoff is not None:
             raise ValueError(
                 f"{own('SGD(average=...)')} counts every step, and Master(cutoff=...) drops some: "
-                "leave out one."
+                "leave one of them out."
             )
         if self.average and chosen.plane.is_direct:
             raise ValueError(
-                f"{own('SGD(average=...)')} counts every change of a worker's own vector, and "
-                "those of a centre write one: use Mirrors(inside=Shared())."
+                f"{own('SGD(average=...)')} counts every change of a worker's own vector, and all "
+                "workers of a centre write one vector: use Mirrors(inside=Shared())."
             )
         if chosen.problem.has_rows and chosen.stop.confirm and not self.remembers:
             raise ValueError(
-                "Stop(confirm=True) asks whether the optimum is reached, around which SGD hovers: "
-                "use SDCA() or SAGA()."
+                "Stop(confirm=True) waits until the optimum is reached, and SGD only hovers around "
+                "it: use SDCA() or SAGA()."
             )
         if chosen.problem.divisors is not None and not self.knows_units(chosen):
             raise ValueError(
-                "A problem whose columns are in units of their own needs SAGA(), private copies "
-                "and tol=."
+                "A problem whose columns have been divided needs SAGA(), private copies and tol=."
             )
 
     def check_simulated(self, plane: Plane) -> None:
-        """Refuse a plane on which a block is not read, then computed, then written.
+        """Refuse a plane on which a block is not first read, then computed, then written.
 
-        A Simulator takes it apart into these.
+        A Simulator divides every block into these three parts.
 
         Raises
         ------
@@ -165,15 +164,15 @@ class Rule:
         """
 
     def knows_units(self, chosen: OtherChoices) -> bool:
-        """Whether its penalty is right where columns have been divided (`RowProblem.divisors`)."""
+        """Return whether its penalty is right for divided columns (`RowProblem.divisors`)."""
         return False
 
     def state(self, n_params: int) -> Shapes:
-        """What it keeps with each worker from step to step: shapes and dtypes by name.
+        """Return each worker's state between steps: shapes and dtypes of arrays by name.
 
-        By default nothing. Arrays begin as zeros, are the worker's own, and stand in checkpoints.
-        The dtype "vector" is that of the vector.
-        A rule that has some is called ``step(gradient, eta, state)``.
+        By default there is none. Each worker has its own arrays, which begin as zeros and are
+        stored in checkpoints. The dtype "vector" is that of the vector. A rule with a state is
+        called as ``step(gradient, eta, state)``.
 
         Parameters
         ----------
@@ -187,49 +186,50 @@ class Rule:
         return {}
 
     def among(self, period: float) -> Rule:
-        """The rule of a worker that takes one in so many of the run's steps; by default itself.
+        """Return the rule for a worker that takes one in `period` steps of the run; by default itself.
 
-        For what goes by how many steps a run takes meanwhile, of which a worker sees its own.
+        Override this if a step depends on the number of all steps of the run, of which a worker
+        sees only its own.
 
         Parameters
         ----------
         period : float
-            Steps of the run for one of the worker's, as measured; 1 where it takes all of them.
+            Steps of the run per step of the worker, as measured; 1 if the worker takes all of them.
 
         Returns
         -------
         Rule
-            One whose `state` is this one's.
+            A rule with the same `state`.
         """
         return self
 
     def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
-        """Make a step of a gradient, in place: what is then subtracted from the vector.
+        """Overwrite a gradient with the step, which is then subtracted from the vector.
 
         Parameters
         ----------
         gradient : ndarray
-            Sum of the gradients of a block's rows, or of a mini-batch's: all of it, or, of a rule
-            without a state, the numbers that have been touched.
+            Sum of the gradients of the rows of a block or mini-batch: the whole vector, or, for a
+            rule without a state, only the numbers that have been written.
         eta : float
             Step size.
         state : mapping of str to ndarray
-            Only of a rule that has a `state`: the worker's own arrays. Setting one by its name
-            writes its numbers.
+            Only for a rule with a `state`: the worker's own arrays. Setting one by its name writes
+            its numbers.
         """
         raise NotImplementedError
 
     def descent(self, eta: float, *state: Any) -> Descent:
-        """What a kernel that takes the step itself is told; the rule counts it as taken."""
+        """Return the arguments for a kernel that takes the step; the rule counts it as taken."""
         raise NotImplementedError
 
     def descents(self, etas: np.ndarray, *state: Any) -> Descents:
-        """The same of steps one after the other, of some sizes; a rule may do it at once."""
+        """Return the arguments for several steps in order; a rule may compute them at once."""
         found = [self.descent(float(eta), *state) for eta in etas]
         return *found[0][:3], np.array([one[3:] for one in found])
 
     def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
-        """What kernels are told of how it remembers rows, and of its own steps.
+        """Return the numbers for kernels: of its memory of rows, and of its own steps.
 
         Parameters
         ----------
@@ -237,9 +237,9 @@ class Rule:
         l1 : float
             Share of l1 in the penalty.
         n_rows : int
-            Rows that are trained on.
+            Number of training rows.
         empty : bool
-            Whether nothing is remembered yet when the run begins.
+            Whether the memory is empty when the run begins.
 
         Raises
         ------
@@ -249,11 +249,11 @@ class Rule:
         return neutral(problem.loss, n_rows)
 
     def schedule(self, step: StepSize) -> dict[str, Any] | None:
-        """How its step goes, in words and numbers; None where it has no step."""
+        """Describe its step size as plain data; None if it has none."""
         return dict(vars(step))
 
     def remedy(self, step: StepSize) -> str:
-        """What makes its steps smaller than those of a step size."""
-        if step.kind == "optimal":  # which goes by the penalty alone
+        """Say what makes its steps smaller than those of a step size."""
+        if step.kind == "optimal":  # depends on the penalty alone
             return own("a larger alpha")
         return own("a smaller eta0", f"a smaller {own('eta0')} than {step.eta0:g}")

@@ -1,4 +1,4 @@
-"""What is chosen beside a rule, for the rule to say whether it can do with it."""
+"""A run's choices besides its rule, which the rule checks."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from hogshare.rules.steps import StepSize
 
 
 class StopTerms(Protocol):
-    """When a run ends, as far as rules ask."""
+    """The properties of a stop criterion that rules read."""
 
     @property
     def confirm(self) -> bool:
-        """Whether the end has to be the optimum."""
+        """Whether the run must end at the optimum."""
         ...
 
     @property
     def has_checks(self) -> bool:
-        """Whether the model is evaluated on the way."""
+        """Whether the model is evaluated during the run."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class OtherChoices:
-    """A run's other choices, as its rule sees them before anything is allocated.
+    """A run's other choices, which its rule checks before memory is allocated.
 
-    step : None: nobody has named one
+    step : None: not given
     """
 
     problem: Problem

@@ -1,4 +1,4 @@
-"""Stochastic average gradients, and how long their steps are.
+"""Stochastic average gradients, and the lengths of their steps.
 
 `docs/auto.md` has the rules, `docs/tried/2026-11/auto.md` the measurements behind the numbers.
 """
@@ -24,27 +24,26 @@ from hogshare.system.messages import own
 if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem
 
-# Share of an epoch in which SAGA's step is level before it falls. Without one it begins at twice
-# its mean, which is too much where that is 2 / (3 L) already: for the largest rows, if they are
-# drawn by importance, and for several workers whose steps are stretched.
+# Share of an epoch in which SAGA's step is level before it falls. Without a level part the step
+# begins at twice its mean, which is too long if the mean is already 2 / (3 L): for the largest rows
+# if rows are drawn by importance, and for several workers with stretched steps.
 LEVEL = 0.8
-# Share of one row in all squared norms from which on SAGA's step is shorter where rows are drawn by
-# importance: it is drawn many times within as many rows as there are between two visits of others.
+# Share of one row in all squared norms from which SAGA's step is shorter if rows are drawn by
+# importance: that row is drawn many times between two visits of the others.
 HEAVY, CAUTION = 0.05, 0.75
-FALLS = 8  # epochs in which the step falls with kinks in the loss: they settle most rows
-# Rows per feature from which the steps of losses with kinks are shortest, and how much longer they
-# are elsewhere, at most.
+FALLS = 8  # epochs in which the step falls if the loss has kinks: most rows settle in them
+# Rows per feature from which the steps for losses with kinks are shortest, and the largest factor
+# with fewer rows.
 TALL, LONGEST_KINKED = 100.0, 6.0
 
 
 @dataclass(frozen=True)
 class SAGA(Rule):
-    """Stochastic average gradients, row by row: no noise that stays.
+    """Stochastic average gradients, row by row: no lasting noise.
 
-    Every row remembers the derivative of its loss when it was last visited, or, where the loss has
-    kinks, at the row's proximal point (Point-SAGA). With any loss and any penalty. Ahead of `SDCA`
-    where rows are many beside features, unless ``mean |x|^2 / (alpha n)`` is small; see
-    ``docs/auto.md``.
+    Every row remembers the derivative of its loss at its last visit, or, if the loss has kinks, at
+    the row's proximal point (Point-SAGA). With any loss and any penalty. Faster than `SDCA` if rows
+    are many relative to features, unless ``mean |x|^2 / (alpha n)`` is small; see ``docs/auto.md``.
 
     Source: Defazio et al. 2014; on sparse rows Leblond et al. 2017 (ASAGA) and Pedregosa et al.
     2017 (ProxASAGA); for losses with kinks Defazio 2016 (Point-SAGA). With several workers: private
@@ -54,22 +53,22 @@ class SAGA(Rule):
     Parameters
     ----------
     step : float or None, default=None
-        Step size, constant, as in the papers. None: 1 / (3 L) with L of the mean row, but at most
-        1 / (2 L) of the largest, on average: it falls within every epoch, so that little noise is
-        left at its end; and halved whenever what an epoch changes in the table keeps growing. With
-        kinks in the loss: one to six thirds over the mean row's squared norm (for targets, times
-        the median of their distances from their median), falling within the first eight epochs and
-        by the cube root of their number, then constant at half of that; a run that begins with a
-        model has that step at once.
+        Step size, constant as in the papers. None: on average 1 / (3 L) with L of the mean row, but
+        at most 1 / (2 L) of the largest. The step falls within every epoch, to leave little noise
+        at its end, and is halved whenever an epoch's change of the table continues to grow. If the
+        loss has kinks: one to six thirds over the mean row's squared norm (for a regression, times
+        the median distance of the targets from their median), falling within the first eight epochs
+        and by the cube root of their number, then constant at half of that; a run that begins with
+        a model has that step at once.
     sampling : {"uniform", "importance"}, default="uniform"
-        How often rows are visited. "uniform": all alike. "importance": half alike, half by their
-        own L, so that large rows come often and take small steps; with it the automatic step is
-        1 / (3 L) of the mean row however uneven rows are (Schmidt et al. 2015), or three quarters
-        of that where one row is more than a twentieth of all squares.
+        How often rows are visited. "uniform": all equally often. "importance": half of the visits
+        equally, half in proportion to the rows' own L, so large rows are visited often with small
+        steps; the automatic step is then 1 / (3 L) of the mean row, however uneven rows are
+        (Schmidt et al. 2015), or three quarters of that if one row has more than a twentieth of all
+        squares.
     replace : bool, default=False
-        False: an epoch is a permutation of the rows; with "importance" every row is visited one
-        time more or less than its share at most. True: every visit is drawn by itself, as in the
-        papers.
+        False: an epoch is a permutation of the rows; with "importance" the visits of a row differ
+        from its share by at most one. True: every visit is drawn independently, as in the papers.
 
     Examples
     --------
@@ -98,86 +97,87 @@ class SAGA(Rule):
         ranges.flag(replace=self.replace)
 
     def check(self, chosen: OtherChoices) -> None:
-        """Refuse to draw rows that have an order, or are in a file."""
+        """Refuse to draw rows at random if they have an order, or are in a large file."""
         super().check(chosen)
         problem = check_remembering("SAGA", chosen)
         if self.draws and not chosen.shuffle:
             raise ValueError(
-                f"{self} draws rows at random; leave shuffle=False out, or take SAGA() for the "
+                f"{self} draws rows at random; leave shuffle=False out, or use SAGA() for the "
                 "rows in their order."
             )
         if self.draws and exceeds_memory(problem.rows):
             raise ValueError(
-                f"{self} visits rows wholly at random, and these are in a file larger than half "
-                "the free memory; take SAGA(), which reads neighbours together."
+                f"{self} visits rows in a fully random order, and these are in a file larger than "
+                "half the free memory; use SAGA(), which reads neighbours together."
             )
 
     def check_simulated(self, plane: Plane) -> None:
-        """Refuse the one vector, which it reads and writes row by row."""
+        """Refuse the shared vector without locks, which SAGA reads and writes row by row."""
         if plane.is_lock_free:
             raise ValueError(
-                "SAGA on the one vector reads and writes row by row, and a Simulator block by "
-                "block: use SAGA() with private copies, plane=Shared()."
+                "SAGA reads and writes the one vector of Shared(exchange=None) row by row, and a "
+                "Simulator block by block: use SAGA() with private copies, plane=Shared()."
             )
 
     def knows_units(self, chosen: OtherChoices) -> bool:
-        """It does in private copies; a model is evaluated on the way as if they were not."""
+        """Return whether the copies are private and no check evaluates the model during the run."""
         return chosen.plane.has_copies and not chosen.stop.has_checks
 
     def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
-        """How long its steps are, and how they fall."""
+        """Return the numbers of its memory and steps for kernels."""
         return neutral(problem.loss, n_rows) | step_numbers(self, problem, empty)
 
     def schedule(self, step: StepSize) -> dict[str, Any] | None:
-        """Its own falls within every epoch, or with kinks in the loss within the first eight."""
+        """Describe its step: it falls, unless `step` is given."""
         return {"kind": "falls" if self.step is None else "constant"}
 
     def remedy(self, step: StepSize) -> str:
-        """What makes its steps smaller."""
+        """Say what makes its steps smaller."""
         chosen = "a smaller step than the one chosen from the rows, SAGA(step=...),"
         return own("SAGA(step=...)", chosen)
 
 
 def step_numbers(rule: SAGA, problem: RowProblem, empty: bool) -> dict[str, Any]:
-    """Numbers of its steps; those of `Rule.numbers` that are not neutral."""
+    """Return the numbers of SAGA's steps: those of `Rule.numbers` that are not neutral."""
     mean, largest = problem.norms
     share = intercept_share(problem, mean)
     numbers: dict[str, Any] = {"method": rule.memory.method, "intercept_step": share}
     if rule.step is not None:
         return numbers | {"saga_step": rule.step, "falls": 0}
-    if not math.isfinite(mean):  # the step would be zero, and the model stay where it is
+    if not math.isfinite(mean):  # the step would be zero, and the model would not change
         problem.require_norms()
     is_uniform = rule.sampling == "uniform"
     numbers["level"] = 0.0 if is_uniform else LEVEL
     numbers["steep"] = int(empty and is_uniform)
     if problem.loss in losses.KINKED:
         first = kinked_step(problem, mean + share)
-        # whoever begins with a model has no use for steps that would take it far away
+        # a run that begins with a model needs no steps that would take it far away
         later = first * FALLS ** (-1.0 / 3.0)
         return numbers | {"saga_step": first if empty else later, "falls": FALLS if empty else 0}
     step = saga_step(rule, smoothness_of(problem), mean, largest, share)
+    # at least 4 times the mean: among few rows every row has a large share
     if not is_uniform and largest > max(HEAVY * problem.n_all, 4.0) * mean:
-        step *= CAUTION  # of few rows each is much of the whole
+        step *= CAUTION
     return numbers | {"saga_step": step, "tamed": 1}
 
 
 def intercept_share(problem: RowProblem, mean: float) -> float:
-    """SAGA's step for the intercept in proportion to that for the features.
+    """Return SAGA's step for the intercept in proportion to that for the features.
 
-    So that it is at most `longest_intercept`, with a step of 1 / (3 L) in which the intercept
-    counts by its share: ``L = smoothness (mean + share)``. Rows much larger than 1 make the step so
-    short that the share is 1.
+    The intercept's step must be at most `longest_intercept`, with a step of 1 / (3 L) in which the
+    intercept counts by its share: ``L = smoothness (mean + share)``. Rows much larger than 1 make
+    the step so short that the share is 1.
     """
     longest = longest_intercept(problem)
     return min(1.0, longest * mean / (1.0 - longest)) if longest < 1.0 else 1.0
 
 
 def kinked_step(problem: RowProblem, mean: float) -> float:
-    """A third of the way to the kink for the mean row; longer where features are many beside rows.
+    """Return a third of the mean row's way to the kink; more if features are many.
 
-    No step is too long for a proximal point, however large a row is; one that is longer makes more
-    noise for longer, and gets further. Where rows are many beside features an epoch gets far enough
-    anyway (docs/auto.md).
+    No step is too long for a proximal point, for rows of any size. A longer step makes more noise
+    for longer, and more progress. If rows are many relative to features, an epoch makes enough
+    progress anyway (docs/auto.md).
     """
     few = TALL * problem.n_features / max(1, problem.n_all)
     way = 3.0 * problem.sharpness * mean
@@ -185,15 +185,15 @@ def kinked_step(problem: RowProblem, mean: float) -> float:
 
 
 def saga_step(rule: SAGA, smoothness: float, mean: float, largest: float, share: float) -> float:
-    """1 / (3 L) with L of the mean row, but at most 1 / (2 L) of the largest.
+    """Return 1 / (3 L) with L of the mean row, but at most 1 / (2 L) of the largest.
 
-    1 / (3 L) with the largest row's L is what the theory asks for; up to a constant 2 / (3 L) no
-    set of rows was found on which a run diverges, and with 1 / L many. (A step that falls within
-    the epoch may begin longer: see docs/auto.md.) Where rows are drawn by importance, a
-    row's L over its chance is at most twice the mean, so that the first is below 2 / (3 L) anyway.
+    The theory requires 1 / (3 L) with the largest row's L. Up to a constant 2 / (3 L) no set of
+    rows was found on which a run diverges; with 1 / L there were many. (A step that falls within
+    the epoch may begin longer: see docs/auto.md.) If rows are drawn by importance, a row's L over
+    its chance is at most twice the mean, so the first bound is below 2 / (3 L) anyway.
 
     mean, largest : squared norms of the rows
-    share : what the intercept adds to them
+    share : the intercept's contribution to them
     """
     if rule.sampling == "importance":
         largest = mean

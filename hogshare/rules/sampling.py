@@ -1,4 +1,4 @@
-"""How often a rule that draws rows visits which."""
+"""Sampling: how often a rule that draws rows visits each of them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hogshare.system.interrupts import errstate
 
 
 def row_chances(problem: RowProblem, rule: Rule, held_out: np.ndarray | None) -> np.ndarray:
-    """How often an epoch visits each row on average.
+    """Return the mean number of visits of each row in an epoch.
 
-    Half the visits go to all rows alike and half in proportion to how curved a row's loss can be.
-    The mixture keeps the entries of flat rows from growing old, and a row's step (which is divided
-    by its chance) at most twice the one it would have otherwise.
+    Half the visits go to all rows equally, and half in proportion to a bound of the curvature of a
+    row's loss. Because of the first half, the entries of flat rows do not become old, and a row's
+    step (which is divided by its chance) is at most twice that of uniform visits.
 
     Source: Schmidt et al. 2015, "Non-uniform stochastic average gradient method for training
     conditional random fields".
@@ -32,13 +32,13 @@ def row_chances(problem: RowProblem, rule: Rule, held_out: np.ndarray | None) ->
     with errstate(all="ignore"):  # squared norms may overflow
         smoothness *= problem.row_sizes() * chances
         total = smoothness.sum()
-    if total == 0.0 or not np.isfinite(total):  # rows that large end the run with a sentence
+    if total == 0.0 or not np.isfinite(total):  # rows so large end the run with a message later
         return chances
     return np.asarray(0.5 * chances + 0.5 * smoothness * (chances.sum() / total))
 
 
 def largest_share(problem: RowProblem, rule: Rule, held_out: np.ndarray | None) -> float:
-    """Share of all visits that go to one row, at most."""
+    """Return the largest share of all visits that goes to one row."""
     if rule.sampling == "uniform":
         return 1.0 / problem.n_rows
     chances = row_chances(problem, rule, held_out)

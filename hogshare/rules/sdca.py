@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SDCA(Rule):
-    """Stochastic dual coordinate ascent, row by row: no step size, and no noise that stays.
+    """Stochastic dual coordinate ascent, row by row: no step size, and no lasting noise.
 
-    Every row keeps one number per column, its dual variable. A step on a row solves the row's own
-    part of the problem with everything else held fixed. Needs an l2 part in the penalty (its
-    strength takes the step size's place) and starts from zero. Fast where features are as many as
-    rows, as in text, or where ``mean |x|^2 / (alpha n)`` is at most a few; see ``docs/auto.md``.
+    Every row has one number per column, its dual variable. A step on a row solves the row's own
+    part of the problem with everything else fixed. Needs an l2 part in the penalty (its strength
+    replaces the step size) and starts from zero. Fast if features are as many as rows, as in text,
+    or if ``mean |x|^2 / (alpha n)`` is at most a few; see ``docs/auto.md``.
 
     Source: Shalev-Shwartz and Zhang 2013 (SDCA) and 2014 (Prox-SDCA, for the elastic net). A first
-    epoch begins as their "SDCA with SGD initialization", but with more than one row, by how far a
-    row's step goes; losses with kinks do without. With several workers: private copies with
-    exchange, where what an exchange holds back is kept.
+    epoch begins as their "SDCA with SGD initialization", but with several rows, as many as the
+    length of a row's step requires; losses with kinks omit this. With several workers: private
+    copies with exchange, which carry the changes that an exchange withholds.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class SDCA(Rule):
     interleaves_windows: ClassVar[bool] = True
 
     def check(self, chosen: OtherChoices) -> None:
-        """Refuse what has no dual, or no sum over rows to begin with."""
+        """Refuse problems without a dual, and starts that are not a sum over rows."""
         super().check(chosen)
         problem, start = check_remembering("SDCA", chosen), chosen.start
         if chosen.plane.is_lock_free:
@@ -62,7 +62,7 @@ class SDCA(Rule):
             raise ValueError(
                 "SDCA moves one column of a row at a time, and "
                 f"loss={problem.loss!r} couples them; use SAGA() or SGD(), or loss='log_loss' for "
-                "each class against the rest."
+                "each class against all others."
             )
         if problem.l2 == 0.0:
             raise ValueError(
@@ -77,7 +77,7 @@ class SDCA(Rule):
             )
 
     def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
-        """Its scale, and how far the intercept goes; from nothing, how a first epoch begins."""
+        """Return the dual's scale and the intercept's step; from zero, also `fewest_rows`."""
         smoothness = smoothness_of(problem)
         numbers = neutral(problem.loss, n_rows) | {
             "method": self.memory.method,
@@ -91,21 +91,21 @@ class SDCA(Rule):
         return numbers
 
     def schedule(self, step: StepSize) -> dict[str, Any] | None:
-        """It has no step."""
+        """Return None: SDCA has no step size."""
         return None
 
     def remedy(self, step: StepSize) -> str:
-        """What makes its steps smaller."""
+        """Say what makes its steps smaller."""
         return f"{own('a larger alpha')} (SDCA has no step size; the l2 penalty takes its place)"
 
 
 def fewest_rows(reach: float) -> float:
-    """Share of the rows that SDCA's model counts as the sum of, at least, in a first epoch.
+    """Return the least share of rows of which SDCA's model counts as the sum in a first epoch.
 
-    reach : of the mean row, the intercept's step counted in
+    reach : of the mean row, the intercept's step included
 
-    The shorter the rows beside the penalty, the more their dual variables are what they are by
-    themselves, and the better a few rows tell what all will add up to. From a reach of 1 on, the
-    first rows say too much, and what others would have taken back is only magnified.
+    The shorter the rows relative to the penalty, the less their dual variables depend on each
+    other, and the better a few rows predict the sum of all. From a reach of 1 on, the first rows
+    predict too much, and magnify steps that other rows would have undone.
     """
     return min(1.0, math.sqrt(reach))

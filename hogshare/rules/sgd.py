@@ -31,38 +31,38 @@ class SGD(Rule):
         Average the iterates from this many rows on; True means from the first. 0: no average.
     batch : int, default=None
         Rows whose gradients are computed from one read of the model before any is written
-        (AsySG-incon's M). They are summed, not averaged, but for networks. None: the rows of a
-        block, for a linear problem one row. More than one row of a linear problem need a plane
-        without exchange, where other workers write between read and write.
+        (AsySG-incon's M). They are summed, or for networks averaged. None: the rows of a block, for
+        a linear problem one row. More than one row of a linear problem requires a plane without
+        exchange, where other workers write between read and write.
     coordinate : {None, "uniform", "support", "unbiased"}, default=None
-        None: all coordinates of the rows are written. Otherwise one for each mini-batch, as
-        AsySG-incon is printed: "uniform" of all coordinates, (13) of the paper; "support" of those
-        that the rows have, its sparse variant, whose expected step is not along the gradient;
-        "unbiased" the same times their number, which makes the expected step that of the summed
-        gradient. Needs ``Shared(exchange=None)``. A block is then one mini-batch.
+        None: all coordinates of the rows are written. Otherwise one for each mini-batch, as printed
+        in AsySG-incon: "uniform" one of all coordinates, (13) of the paper; "support" one of the
+        rows' nonzero coordinates, the paper's sparse variant, whose expected step is not along the
+        gradient; "unbiased" the same times their number, which makes the expected step that of the
+        summed gradient. Needs ``Shared(exchange=None)``. A block is then one mini-batch.
     momentum : float, default=0.0
-        Share of a run's last step that its next one begins with, from 0 to 1; see the notes for
-        several workers. This and what follows is for problems by a gradient.
+        Share of a run's last step that is added to the next one, from 0 to 1; see the notes for
+        several workers. This option and the next three are for problems by a gradient.
     nesterov : bool, default=False
-        Whether a step looks ahead by as much of the next one.
+        Whether a step includes the momentum of the next step (Nesterov's momentum).
     weight_decay : float, default=0.0
-        Which share of the vector is added to the gradient of each step, as in torch: with a
-        momentum the velocity has it, too.
+        Share of the vector that is added to the gradient of each step, as in torch: with a momentum
+        it becomes part of the velocity.
     clip : float, default=None
-        Longest gradient, by the root of its squares' sum: longer ones are shortened to it, before
-        the decay.
+        Largest Euclidean norm of a gradient: longer gradients are scaled down to it, before the
+        decay.
 
     Notes
     -----
-    Source of `batch` and `coordinate`: Lian, Huang, Li and Liu 2015, section 4. Behind ``BSP``,
-    which several workers have by default, each computes a part of a mini-batch and the run has one
-    velocity: the steps are one worker's. Behind another barrier a worker's velocity is its own, of
-    the gradients that it has computed; others see its steps. Who takes one in n of the run's steps,
-    as measured, leaves ``1 - n (1 - momentum)`` of it, at least 0, with steps as much longer as a
-    gradient then moves the vector less often. So a gradient counts as much as with one worker,
-    ``eta / (1 - momentum)`` in all, and as late, staleness included
-    (`hogshare.rules.gradient_options.shortened`). But where the objective is sharp, late steps
-    overshoot that one worker bears (Giladi et al. 2020, "At stability's edge").
+    Source of `batch` and `coordinate`: Lian, Huang, Li and Liu 2015, section 4. With ``BSP``, the
+    default for several workers, each worker computes a part of a mini-batch and the run has one
+    velocity: the steps are those of one worker. With another barrier each worker has its own
+    velocity, of the gradients that it has computed; others see its steps. A worker that takes one
+    in n of the run's steps, as measured, multiplies its velocity by ``1 - n (1 - momentum)``, at
+    least 0, and its steps are longer by as much as a gradient then moves the vector less often. So
+    a gradient counts as much as with one worker, ``eta / (1 - momentum)`` in all, and as late,
+    staleness included (`hogshare.rules.gradient_options.shortened`). But if the objective is sharp,
+    late steps overshoot where one worker's would not (Giladi et al. 2020, "At stability's edge").
 
     Examples
     --------
@@ -78,38 +78,39 @@ class SGD(Rule):
     nesterov: bool = False
     weight_decay: float = 0.0
     clip: float | None = None
-    gain: ClassVar[float] = 1.0  # of steps by a velocity, of which a worker among others keeps less
+    gain: ClassVar[float] = 1.0  # factor of steps by a velocity; larger for one of several workers
     decays_gradient: ClassVar[bool] = True
     has_kernels: ClassVar[bool] = True
     descends: ClassVar[bool] = True
 
     @property
     def is_proportional(self) -> bool:
-        """Whether a step is the gradient times the step size."""
+        """Whether a step is just the gradient times the step size."""
         return not (self.momentum or self.weight_decay) and self.clip is None
 
     @property
     def is_plain(self) -> bool:
-        """Whether steps are rows', written whole, and nothing is averaged."""
+        """Whether each step is that of one row, written whole, and iterates are not averaged."""
         of_rows = self.batch in (None, 1) and not self.average and self.coordinate is None
         return of_rows and self.is_proportional
 
     def state(self, n_params: int) -> Shapes:
-        """With momentum a velocity for each number of the vector."""
+        """Return a velocity for each number of the vector, if there is a momentum."""
         return {"velocity": ((n_params,), "vector")} if self.momentum else {}
 
     def among(self, period: float) -> SGD:
-        """A velocity that is as long as one worker's, counted in steps of all workers."""
+        """Return a rule whose velocity spans as many steps of all workers as one worker's."""
         if period == 1.0 or not 0.0 < self.momentum < 1.0:
             return self
         mine = copy(self)
-        kept = shortened(self.momentum, period)
-        object.__setattr__(mine, "momentum", kept)  # no momentum is one, too, with nesterov=True
-        object.__setattr__(mine, "gain", (1.0 - kept) / (1.0 - self.momentum))
+        share = shortened(self.momentum, period)
+        # not by `replace`: with nesterov=True a momentum of 0 would be refused
+        object.__setattr__(mine, "momentum", share)
+        object.__setattr__(mine, "gain", (1.0 - share) / (1.0 - self.momentum))
         return mine
 
     def descent(self, eta: float, *state: Any) -> Descent:
-        """Plain, or by the velocity."""
+        """Return the numbers of a plain step, or of one by the velocity."""
         if not state:
             return descents.PLAIN, None, None, eta, 0.0, 0.0, 0.0
         velocity = state[0]["velocity"]
@@ -117,14 +118,14 @@ class SGD(Rule):
         return kind, velocity, velocity, self.gain * eta, float(self.momentum), 0.0, 0.0
 
     def descents(self, etas: np.ndarray, *state: Any) -> Descents:
-        """Those of steps of some sizes, all at once."""
+        """Return the numbers of several steps at once."""
         table = np.zeros((len(etas), 4))
         kind, first, second, gain, *others = self.descent(1.0, *state)
         table[:, 0], table[:, 1:] = gain * etas, others
         return kind, first, second, table
 
     def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
-        """The gradient times the step size, or the velocity that it changes."""
+        """Overwrite the gradient with its product with the step size, or with the new velocity."""
         if state:
             kind, velocity, _, *numbers = self.descent(eta, *state)
             descents.step(gradient, velocity, velocity, kind, *numbers)
@@ -132,15 +133,15 @@ class SGD(Rule):
             np.multiply(gradient, eta, out=gradient)
 
     def check(self, chosen: OtherChoices) -> None:
-        """Refuse mini-batches of rows in copies, and writes of one coordinate without meaning."""
+        """Refuse mini-batches of rows in copies, and meaningless writes of one coordinate."""
         super().check(chosen)
         plane, has_rows = chosen.plane, chosen.problem.has_rows
         has_homes = plane.has_homes and not plane.is_direct
-        told = [name for name in OF_GRADIENTS if getattr(self, name)]
-        if has_rows and told:
+        options = [name for name in OF_GRADIENTS if getattr(self, name)]
+        if has_rows and options:
             raise ValueError(
-                f"SGD({told[0]}={getattr(self, told[0])}) is for problems by a gradient, and a "
-                "linear problem's rows are stepped through without: leave it out."
+                f"SGD({options[0]}={getattr(self, options[0])}) is for problems by a gradient, and "
+                "steps along a linear problem's rows do not have it: leave it out."
             )
         if has_rows and (self.batch or 1) > 1 and (plane.has_copies or has_homes):
             raise ValueError(
@@ -166,21 +167,22 @@ class SGD(Rule):
         if chosen.step is not None and chosen.step.kind in ("pa1", "pa2"):
             raise ValueError(
                 f"{what} takes a coordinate of a gradient, and StepSize({chosen.step.kind!r}) has "
-                "none: its step is meant for a whole row. Use another StepSize."
+                "no gradient: its step is for a whole row. Use another StepSize."
             )
         if chosen.block is not None:
             raise ValueError(
-                f"{what} counts writes of one coordinate, and each block is one: leave block out."
+                f"{what} makes each block one mini-batch with one write: leave out "
+                f"block={chosen.block!r}."
             )
 
     def __post_init__(self) -> None:
         if all(getattr(self, name) is getattr(SGD, name) for name in FIELDS):
-            return  # as most are: a small fit would wait for the looks
+            return  # the usual case: in a small fit the checks would take noticeable time
         store_options(self)
         ranges.share(momentum=self.momentum)
         ranges.flag(nesterov=self.nesterov)
         if self.nesterov and not self.momentum:
-            raise ValueError("nesterov=True looks ahead by momentum: give one, momentum=0.9.")
+            raise ValueError("nesterov=True needs a momentum: pass one, such as momentum=0.9.")
         if not isinstance(self.coordinate, str | None) or self.coordinate not in COORDINATES:
             raise ValueError(
                 f"coordinate must be one of {list(COORDINATES)}; got {self.coordinate!r}."

@@ -1,7 +1,6 @@
-"""What a start may hold that a rule can have remembered, and when it holds nothing.
+"""Checks of a start's memory: whether it is valid for a problem, and whether it is empty.
 
-Outside the kernels there is one form of it for all rules: the derivative of each row's loss as the
-rule last knew it.
+Outside the kernels all rules' memories have one form: the last known derivative of each row's loss.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ OWN_CLASS = {
 
 
 def derivative_range(problem: RowProblem) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest derivative that each row's loss can have, without its weight.
+    """Return the lowest and highest possible derivative of each row's loss, without its weight.
 
     Returns both in shape (n_rows, n_columns).
     """
@@ -43,10 +42,10 @@ def derivative_range(problem: RowProblem) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_start(problem: RowProblem, memory: np.ndarray) -> None:
-    """Refuse what no run on this problem can have remembered.
+    """Refuse a memory that no run on this problem can have produced.
 
-    Raises ValueError: if the shape does not fit, a number is not finite, or is no derivative of the
-    loss.
+    Raises ValueError if the shape does not fit, a number is not finite, or it is not a derivative
+    of the loss.
     """
     shape = (problem.n_rows, problem.n_columns)
     if np.shape(memory) != shape:
@@ -57,11 +56,14 @@ def check_start(problem: RowProblem, memory: np.ndarray) -> None:
         )
     memory = np.asarray(memory, dtype=np.float64)
     if not np.isfinite(memory).all():
-        raise ValueError("The start model's memory holds NaN or infinity.")
+        raise ValueError(
+            "The start model's memory contains NaN or infinity: start without it "
+            "(dataclasses.replace(model, memory=None))."
+        )
     low, high = derivative_range(problem)
     size = problem.row_sizes()[:, None]
     slack = 1e-5 * (1.0 + size)
-    with errstate(invalid="ignore"):  # of a row of weight zero whose loss has no bound
+    with errstate(invalid="ignore"):  # for a row of weight zero whose derivative has no bound
         low = np.where(size > 0.0, low * size, 0.0)
         high = np.where(size > 0.0, high * size, 0.0)
     wrong = (memory < low - slack) | (memory > high + slack)
@@ -75,14 +77,14 @@ def check_start(problem: RowProblem, memory: np.ndarray) -> None:
 
 
 def check_remembering(name: str, chosen: OtherChoices) -> RowProblem:
-    """Refuse what no rule that remembers rows can do; returns the problem, which has some.
+    """Refuse choices that no rule with a memory of rows supports; return the problem.
 
-    name : the rule's
+    name : of the rule
     """
     if not has_rows(chosen.problem):
         raise ValueError(
-            f"{name} remembers a number for each row of a linear problem, and of this one only "
-            "gradients of blocks are known: use SGD()."
+            f"{name} remembers a number for each row of a linear problem, and this problem is "
+            "known only by gradients of blocks: use SGD()."
         )
     if chosen.plane.has_master or chosen.plane.has_homes:
         raise ValueError(f"{name} needs a shared vector: use plane=Shared(), or rule=SGD().")
@@ -92,7 +94,7 @@ def check_remembering(name: str, chosen: OtherChoices) -> RowProblem:
 
 
 def begins_empty(start: Model | None) -> bool:
-    """Whether a rule that remembers rows begins with nothing remembered; see `rules.memories`."""
+    """Return whether a rule that remembers rows begins with an empty memory."""
     if start is None:
         return True
     return start.memory is None and start.is_zero()

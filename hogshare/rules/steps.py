@@ -47,7 +47,7 @@ class StepSize:
 
 
 def optimal_start(loss: str, epsilon: float, alpha: float) -> float:
-    """Bottou's t0: the first step moves a typical weight by about its own size.
+    """Return Bottou's t0: the first step moves a typical weight by about its own size.
 
     Source: Bottou 2012, "Stochastic gradient descent tricks", as in scikit-learn.
     """
