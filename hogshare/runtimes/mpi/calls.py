@@ -1,8 +1,8 @@
-"""One call that all ranks make: what they post each other in it, and how it ends for all.
+"""One call that all ranks make: its messages, and its end on all ranks.
 
 A rank that raises in a call posts its error to the others, which raise it. Each rank posts once
-that the call has failed for it, with an error of its own or without, and waits for the others to
-do so: all have the same errors then, raise that of the lowest rank, and begin the next call clean.
+that the call has failed for it, with or without an error of its own, and waits for the others to do
+so. All then have the same errors, raise that of the lowest rank, and begin the next call afresh.
 
     own error, or another's  ->  FAILED to all  ->  FAILED of all, or PARTING_SECONDS  ->  raise
 """
@@ -23,21 +23,21 @@ from hogshare.runtimes.mpi.talk import FAILED, Letter, Talk
 from hogshare.system import missed_calls
 
 PARTING_SECONDS = 2.0  # for the others to leave a call that has failed, and for letters to go
-MOST_TEXT = 20_000  # characters of a traceback that travels
+MOST_TEXT = 20_000  # characters of a traceback in a message
 NAMES_A_RANK = re.compile(r"\b[Rr]ank \d")
 AGREE, OVER = "agree", "over"
 
 
 class RankFailed(RuntimeError):
-    """Another rank has ended, or has raised what cannot be sent as it was."""
+    """Another rank has ended, or has raised an error that cannot be pickled."""
 
 
 class RankFailure(NamedTuple):
-    """An error of one rank, as it travels.
+    """An error of one rank, as sent to the others.
 
-    error : itself, bare; None: it cannot be sent
+    error : the error without its traceback; None: it cannot be sent
     text : its traceback
-    is_common : whether it is about all ranks, as what rank 0 finds in the rows of all
+    is_common : whether it concerns all ranks, such as an error of rank 0 about all rows
     """
 
     error: BaseException | None
@@ -46,18 +46,18 @@ class RankFailure(NamedTuple):
 
     @property
     def said(self) -> str:
-        """Its last line: what it is, and what it says."""
+        """The traceback's last line: the error's type and message."""
         return self.text.strip().rpartition("\n")[2]
 
 
 class Call:
-    """A block in which a rank takes part in a call; what is raised in it is raised on all ranks.
+    """A block in which a rank takes part in a call; an error in it is raised on all ranks.
 
-    number : of the call: the same on all ranks
-    heart : started by who knows that all ranks are in the call
-    is_for_all : whether this rank does what is about the rows and parameters of all ranks
-    may_lose : whether the call goes on without ranks that die
-    serve : what else is done whenever letters may have come
+    number : the call's number, the same on all ranks
+    heart : the heartbeats, started once all ranks are in the call
+    is_for_all : whether this rank checks the rows and parameters of all ranks
+    may_lose : whether the call continues without dead ranks
+    serve : further work whenever letters may have come
     """
 
     def __init__(self, talk: Talk, number: int, heart: hearts.Heart | None = None) -> None:
@@ -77,7 +77,7 @@ class Call:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        missed_calls.taken()  # what was stated within the call is no call that this rank has missed
+        missed_calls.taken()  # errors within the call are not missed calls
         if error is None or self._has_failed:
             return
         sentence = door.death(error, self.talk.comm)
@@ -86,12 +86,12 @@ class Call:
             raise agreed from (None if error is self._heard else error)
 
     def begin(self) -> None:
-        """Listen for the other ranks' hearts: all are in the call."""
+        """Start the heartbeats, once all ranks are in the call."""
         if self.heart is not None:
             self.heart.start()
 
     def fail(self, error: BaseException) -> BaseException:
-        """End the call on all ranks by an error; the one that all raise."""
+        """End the call on all ranks by an error; return the error that all raise."""
         self._has_failed = True
         found: dict[int, RankFailure] = {}
         own = None if error is self._heard else _failure(error, self.is_for_all)
@@ -115,14 +115,14 @@ class Call:
         self.post_all(FAILED, _failure(error, is_common=False))
 
     def agree(self, kind: str = AGREE) -> None:
-        """Wait until all ranks have come as far.
+        """Wait until all ranks have called this.
 
-        Raises what another rank has raised in the meantime.
+        Raises an error that another rank has raised meanwhile.
         """
         self.spread(kind, self.gather(kind, None) and None)
 
     def end(self) -> None:
-        """Leave the call once all have done what is theirs; raises as `agree` does."""
+        """Leave the call once all have done their work; raises as `agree` does."""
         if self.may_lose:
             self._part()
         else:
@@ -131,7 +131,7 @@ class Call:
             self.heart.stop()
 
     def _part(self) -> None:
-        """Wait until all that live have come as far: nobody needs an answer of another then."""
+        """Wait until all survivors have called this, and none needs another's answer."""
         self.post_all(OVER)
 
         def have_all() -> bool | None:
@@ -142,22 +142,22 @@ class Call:
         self.talk.wait_for(have_all)
 
     def is_lost(self, rank: int) -> bool:
-        """Whether a rank has died that the call goes on without."""
+        """Whether the call continues without a rank, which has died."""
         return self.may_lose and rank in self.talk.dead
 
     def post(self, to: int, kind: str, content: Any = None) -> None:
-        """Tell one rank something."""
+        """Post content to one rank."""
         self.talk.post(to, Letter(self.number, kind, content))
 
     def post_all(self, kind: str, content: Any = None) -> None:
-        """Tell all other ranks something."""
+        """Post content to all other ranks."""
         for to in self.talk.others:
             self.post(to, kind, content)
 
     def take(self, source: int, *kinds: str, seconds: float | None = None) -> Letter | None:
-        """Wait for a rank's next letter, which has to be of one of these kinds; None: not in time.
+        """Wait for a rank's next letter, which must be of one of these kinds; None: not in time.
 
-        Raises RankFailed if a rank has ended; and whatever another rank has raised in this call.
+        Raises RankFailed if a rank has ended, and any error of another rank in this call.
         """
 
         def ready() -> Letter | None:
@@ -170,17 +170,17 @@ class Call:
         if letter is not None and letter.kind not in kinds:
             raise RankFailed(
                 f"Rank {source} is at {letter.kind!r} in a call where rank {self.talk.rank} waits "
-                f"for {' or '.join(kinds)}: the ranks do not make the same calls."
+                f"for {' or '.join(kinds)}: make the same calls on all ranks."
             )
         return letter
 
     def heard(self, source: int, kind: str) -> Letter | None:
-        """A rank's next letter, if it has come and is of this kind; nobody waits."""
+        """Return a rank's next letter, if it has come and is of this kind, without waiting."""
         letter = self._next(source, take=False)
         return self._next(source) if letter is not None and letter.kind == kind else None
 
     def gather(self, kind: str, content: Any) -> list[Any] | None:
-        """Have all tell rank 0 something: a list by rank there, None elsewhere."""
+        """Collect all ranks' content: return a list by rank on rank 0, None on others."""
         if self.talk.rank != 0:
             self.post(0, kind, content)
             return None
@@ -192,7 +192,7 @@ class Call:
         return found
 
     def spread(self, kind: str, content: Any) -> Any:
-        """Have rank 0 tell all others something; what it has told."""
+        """Send rank 0's content to all; return it on each rank."""
         if self.talk.rank == 0:
             self.post_all(kind, content)
             return content
@@ -201,14 +201,14 @@ class Call:
         return letter.content
 
     def poll(self) -> None:
-        """See whether another rank has failed; called now and then by who does something else."""
+        """Check whether another rank has failed; call it regularly during other work."""
         self.talk.poll()
         self.raise_failures()
 
     def raise_failures(self) -> None:
-        """Raise what another rank has raised in this call, or that one has ended.
+        """Raise another rank's error in this call, or RankFailed if a rank has ended or is silent.
 
-        Raises RankFailed, and whatever another rank has raised.
+        Raises RankFailed, and any error of another rank.
         """
         self.serve()
         for source in self.talk.others:
@@ -219,7 +219,7 @@ class Call:
         if silent is not None:
             raise RankFailed(
                 f"Rank {silent} has not been heard of for {hearts.SILENT_SECONDS:g} seconds: its "
-                "process is halted or holds the interpreter, or the link to its machine is down."
+                "process is halted or does not release the GIL, or the link to its machine is down."
             )
         for source, how in self.talk.gone.items():
             is_missed = source not in self._over and not self.is_lost(source)
@@ -232,7 +232,7 @@ class Call:
         return self.heart.before == source and self.heart.misses
 
     def _next(self, source: int, take: bool = True) -> Letter | None:
-        """A rank's next letter of this call; what is left of earlier ones goes."""
+        """Return a rank's next letter of this call, and drop letters of earlier calls."""
         letters = self.talk.letters(source)
         while letters and letters[0].call < self.number:
             letters.popleft()
@@ -255,7 +255,7 @@ class Call:
         return None if letter is None else letter.content
 
     def _have_all_left(self) -> bool:
-        """Whether the call has failed for all others that have not ended."""
+        """Whether the call has failed on all other ranks that have not ended."""
         return all(
             source in self.talk.gone
             or self._is_silent(source)
@@ -264,12 +264,12 @@ class Call:
         )
 
     def _agreed(self, error: BaseException, found: dict[int, RankFailure]) -> BaseException:
-        """The error of the lowest rank that has one, which it names where it is not everybody's."""
+        """Return the error of the lowest failed rank, with its number unless it is on all ranks."""
         rank = min(found)
         failure = found[rank]
         if rank != self.talk.rank:
             if not isinstance(error, Exception):
-                return error  # who leaves the program leaves it
+                return error  # SystemExit and KeyboardInterrupt still leave the program
             error = _raised(failure, rank)
         sayings = {one.said for one in found.values()}
         if not failure.is_common and (len(found) < self.talk.size or len(sayings) > 1):
@@ -290,9 +290,9 @@ def _failure(error: BaseException, is_common: bool) -> RankFailure:
 
 
 def _raised(failure: RankFailure, source: int) -> BaseException:
-    """Another rank's error, as this one raises it."""
+    """Return another rank's error, as this one raises it."""
     error = failure.error
-    if not isinstance(error, Exception | KeyboardInterrupt):  # one that leaves leaves no others
+    if not isinstance(error, Exception | KeyboardInterrupt):  # a SystemExit ends only its own rank
         return RankFailed(f"Rank {source} has left the call: {failure.said}")
     error = copy.copy(error)
     error.add_note(f"On rank {source}:\n{failure.text}")
@@ -300,7 +300,7 @@ def _raised(failure: RankFailure, source: int) -> BaseException:
 
 
 def _name(error: BaseException, rank: int) -> None:
-    """Have an error's sentence name the rank that has raised it, unless it names one."""
+    """Add the raising rank's number to an error's message, unless the message names a rank."""
     text = str(error)
     if not text or NAMES_A_RANK.search(text):
         return

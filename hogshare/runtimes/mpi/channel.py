@@ -1,31 +1,32 @@
-"""The one way between the sites of a run: messages of bytes, in one order from each site to each.
+"""The connection between the sites of a run: messages of bytes, in order from each site to each.
 
     any thread: post -> queue | poll: queue -> Isend ... Improbe, Irecv -> in order -> handler
 
-Nothing waits within MPI: a blocked receive takes a core, and nothing arrives at a rank that does
-not call MPI. So one thread of each rank polls now and then (MPI_THREAD_FUNNELED is enough), and who
-waits sleeps in between.
+No thread waits within MPI: a blocked receive takes a core, and nothing arrives at a rank that does
+not call MPI. Instead one thread of each rank polls (MPI_THREAD_FUNNELED is enough), and sleeps
+between polls.
 
-**Order.** Messages of one site to another are handed out in the order in which they were posted. So
-what is told of a worker, posted behind what it has done, comes behind it. Where links are emulated
-(`Line`) a message is late by as much as its line says; those of other lines may overtake it, but
-for what is posted without a line, which waits for all before it.
+**Order.** Messages from one site to another are delivered in posting order. News of a worker,
+posted after its changes, therefore arrive after them. An emulated link (`Line`) delays a message.
+Messages of other lines may overtake it, except those without a line, which wait for all earlier
+ones.
 
-**Credits** are for who posts: MPI has to keep what nobody has asked for yet, so that nobody posts
-more than a few messages before an answer.
+**Credits** limit posting: MPI buffers messages that have not been received yet, so a site posts
+only a few messages before it gets an answer.
 
-**Silence.** A site that has been heard of, and then not for SILENT_SECONDS, has failed: its process
-is halted or its link is down, of which MPI says nothing. Every message counts; who has nothing to
-tell for a second sends a beat, and who is about to do something else says so (`rest`).
+**Silence.** A site has failed if nothing has come from it for SILENT_SECONDS since it was last
+heard of: its process is halted or its link is down, which MPI does not report. Every message
+counts. A site without messages for a second sends a beat, and a site that stops polling announces
+it (`pause`).
 
-**The end.** Sites that end a run meet: by then each has been handed, and has answered, what others
-have posted by themselves. Then a site parts by a last message, behind all others; when all have
-parted nothing is under way. A run that is broken off leaves messages that nobody has received: its
-communicator is never freed, since MPI may give its number to the next one.
+**The end.** Sites that end a run meet at a barrier, by which each has received and answered the
+others' messages. Then a site parts with a last message; when all have parted, nothing is under way.
+An aborted run leaves messages unreceived: its communicator is never freed, because MPI may reuse
+its number.
 
-Who writes: `post` the queue, from any thread; all else the thread that polls. A message is copied
-once where it is posted, and never where it comes: handlers read the buffer that MPI has filled.
-Buffers that are under way are kept until MPI has done with them. Who frees: `close`.
+Writers: `post` writes the queue, from any thread; the polling thread writes everything else. A
+message is copied once, when it is posted; handlers read the buffer that MPI has filled. Buffers
+under way live until MPI has released them. `close` frees the channel.
 """
 
 from __future__ import annotations
@@ -45,34 +46,34 @@ from hogshare.runtimes.mpi.door import library
 
 EVERY_SECONDS, SILENT_SECONDS = 1.0, 30.0
 NAP_SECONDS = 0.0005
-BEAT, PAUSE, PART, GATHER, SPREAD = range(5)  # kinds of the channel's own; others begin after them
+BEAT, PAUSE, PART, GATHER, SPREAD = range(5)  # the channel's own kinds; others begin after them
 FIRST_KIND = SPREAD + 1
 KIND, LINE, UNDER_WAY = range(3)  # words of a message's head
 HEAD_BYTES = 24
 NO_LINE = -1
-SPREADS = 0  # the site whose array `spread` brings
+SPREADS = 0  # the site whose array `spread` sends
 
-Wait = Callable[[Callable[[], bool]], None]  # polls until something is so
-Handler = Callable[[int, np.ndarray], None]  # of the sender and a message's bytes, its to keep
+Wait = Callable[[Callable[[], bool]], None]  # polls until its argument returns True
+Handler = Callable[[int, np.ndarray], None]  # of the sender and a message's bytes, which it owns
 
 
 class Living(Protocol):
-    """What brings those that live together, whoever dies meanwhile.
+    """An exchange between surviving ranks, whichever rank dies meanwhile.
 
-    wait : while a run goes on, so that its messages are moved meanwhile
+    wait : the channel's, during a run, to move the run's messages meanwhile
     """
 
     def together(self, part: Any, wait: Wait | None = None) -> dict[int, Any]:
-        """What each has brought, by number, in their order, on all, who all have to ask."""
+        """Return each rank's part, by number, in order; all ranks must call it."""
         ...
 
     def of_first(self, make: Callable[[], Any], wait: Wait | None = None) -> Any:
-        """What the first of them makes, on each."""
+        """Return the first surviving rank's result on each rank."""
         ...
 
 
 class Posted(NamedTuple):
-    """A message that is to go; its head lacks for how long its link has it."""
+    """A message to be sent; its head still lacks the time on its link."""
 
     to: int
     buffer: np.ndarray
@@ -81,7 +82,7 @@ class Posted(NamedTuple):
 
 
 class DelayedMessage(NamedTuple):
-    """A message that is here, and may be handed out from a moment on."""
+    """A received message, which may be delivered from its due time on."""
 
     due: float
     kind: int
@@ -98,12 +99,12 @@ class Peer:
         self.late: list[DelayedMessage] = []
         self.gathered: deque[np.ndarray] = deque()
         self.spread: deque[np.ndarray] = deque()
-        self.spoken = 0.0  # when it was sent something last
-        self.heard: float | None = None  # when it was heard of, if it is expected to go on
+        self.spoken = 0.0  # when the last message was sent to it
+        self.heard: float | None = None  # when it was last heard of; None: it may be silent
         self.has_parted = False
 
     def due(self, now: float) -> list[DelayedMessage]:
-        """Take out what may be handed out by now, in order."""
+        """Remove and return the messages that are due, in order."""
         found: list[DelayedMessage] = []
         left: list[DelayedMessage] = []
         lines: set[int] = set()
@@ -121,10 +122,10 @@ class Peer:
 class Channel:
     """A site's messages to and from the others.
 
-    comm : for nothing else
+    comm : a communicator for this channel alone
     watch : called while this site waits; raises if another has failed
-    traffic : where messages are counted when they are sent
-    living : what brings sites together that go on without those that die; None: all have to live
+    traffic : counts messages when they are sent
+    living : the exchange of sites that continue without dead ones; None: all sites must survive
     """
 
     def __init__(
@@ -136,10 +137,10 @@ class Channel:
     ) -> None:
         self.comm, self.watch, self.traffic = comm, watch, traffic or Traffic()
         self._living = living
-        self.bury: Callable[[int], None] = lambda site: None  # what else is done about the dead
+        self.bury: Callable[[int], None] = lambda site: None  # further work for a dead site
         self.me, self.size = comm.Get_rank(), comm.Get_size()
-        self.deliver: Callable[[], None] = lambda: None  # an interrupt, while it waits
-        self.work: Callable[[], bool] = lambda: False  # what else is to be done at every poll
+        self.deliver: Callable[[], None] = lambda: None  # delivers interrupts while waiting
+        self.work: Callable[[], bool] = lambda: False  # further work at every poll
         self._library = library()
         self._status = self._library.Status()
         self._handlers: dict[int, Handler] = {}
@@ -152,11 +153,11 @@ class Channel:
 
     @property
     def others(self) -> list[int]:
-        """All sites but this one, and those that have died."""
+        """All other sites that have not died."""
         return list(self._peers)
 
     def on(self, kind: int, handler: Handler) -> None:
-        """Have messages of a kind handed to somebody, in the thread that polls."""
+        """Set the handler of a kind of messages, which the polling thread calls."""
         self._handlers[kind] = handler
 
     def post(
@@ -168,12 +169,12 @@ class Channel:
         line: int = NO_LINE,
         link: Line | None = None,
     ) -> None:
-        """Send arrays end to end; from any thread, and returns at once: they are the caller's.
+        """Send arrays end to end, from any thread, without waiting; they are copied.
 
-        counted : as what, in the traffic; "": not at all
-        line, link : the number of an emulated line of that site's, and itself
+        counted : the message's kind in the traffic; "": it is not counted
+        line, link : the number of an emulated line to that site, and the line itself
         """
-        assert not self._has_parted, "nothing is posted behind the last word"
+        assert not self._has_parted, "nothing is posted after the last message"
         at = HEAD_BYTES
         buffer = np.empty(at + sum(part.nbytes for part in parts), np.uint8)
         head = buffer[:HEAD_BYTES].view(np.int64)
@@ -186,7 +187,7 @@ class Channel:
         self._queue.append(Posted(to, buffer, counted, link))
 
     def poll(self) -> bool:
-        """Move what can be moved, and do what else there is to do; whether anything was done.
+        """Move messages, and do all other pending work; return whether anything was done.
 
         Raises RankFailed if a site is silent for too long.
         """
@@ -196,7 +197,7 @@ class Channel:
         self._bury()
         try:
             return self._poll() | moved
-        except Exception as error:  # of one that has died since
+        except Exception as error:  # of a site that has died since
             if not door.is_death(error):
                 raise
             return True
@@ -209,7 +210,7 @@ class Channel:
         return self._receive() | moved
 
     def _bury(self) -> None:
-        """Expect nothing more of sites that have died, and have nothing more for them."""
+        """Drop sites that have died, and all messages from and to them."""
         for site in door.died(self.comm):
             if (peer := self._peers.pop(site, None)) is not None:
                 _never_freed.append((peer, [one for one in self._going if one[2] == site]))
@@ -217,7 +218,7 @@ class Channel:
                 self.bury(site)
 
     def flush(self) -> bool:
-        """Let what is posted go on its way, in the thread that polls; whether anything was."""
+        """Send all posted messages, in the polling thread; return whether there were any."""
         moved = bool(self._queue)
         while self._queue:
             self._send(self._queue.popleft())
@@ -225,11 +226,11 @@ class Channel:
 
     @property
     def is_moving(self) -> bool:
-        """Whether a message is on its way that needs this thread."""
+        """Whether a message under way needs this thread."""
         return bool(self._going) or any(peer.coming for peer in self._peers.values())
 
     def wait(self, ready: Callable[[], bool]) -> None:
-        """Poll until something is so, asleep in between."""
+        """Poll until `ready` returns True, and sleep between polls."""
         began = time.perf_counter()
         while not ready():
             if not self.poll():
@@ -239,22 +240,22 @@ class Channel:
                 time.sleep(0.1 * NAP_SECONDS if is_soon else NAP_SECONDS)
 
     def gathered(self, numbers: np.ndarray) -> np.ndarray:
-        """All sites' arrays, in their order, on each: float64, of one shape on all.
+        """Return all sites' arrays, in their order, on each: float64, of one shape on all.
 
-        Behind it is what others have posted before theirs.
+        All messages that the others posted before it have been delivered when it returns.
         """
         own = np.ascontiguousarray(numbers, np.float64)
         parts = self.gathered_bytes(own.reshape(-1).view(np.uint8))
         return np.stack([part.view(np.float64).reshape(own.shape) for part in parts])
 
     def gathered_bytes(self, own: np.ndarray) -> list[np.ndarray]:
-        """All sites' bytes, in their order, on each; they may be of any lengths."""
+        """Return all sites' bytes, in their order, on each; lengths may differ."""
         return list(self.gathered_by_site(own).values())
 
     def gathered_by_site(self, own: np.ndarray) -> dict[int, np.ndarray]:
-        """The same by site, in their order; without those that have died."""
+        """Return the same by site, in their order, without dead sites."""
         peers, living = self._peers, self._living
-        for to in peers:  # those that live are brought together by others, but in this order
+        for to in peers:  # survivors exchange parts by `living`, and these messages give the order
             self.post(to, GATHER, [own] if living is None else [], "meeting")
         found = dict.fromkeys(range(self.size), own)
         if living is not None:
@@ -265,7 +266,7 @@ class Channel:
         return found | parts if living is None else found
 
     def spread(self, own: np.ndarray, counted: str = "meeting") -> np.ndarray:
-        """The first site's array, as bytes, on each; those of the others do not count."""
+        """Return the first site's array, as bytes, on each; other sites' arrays are ignored."""
         if self._living is not None:
             return np.asarray(self._living.of_first(lambda: _as_bytes(own), self.wait))
         if self.me != SPREADS:
@@ -278,17 +279,17 @@ class Channel:
         return _as_bytes(own)
 
     def pause(self) -> None:
-        """Say that this site does something else, for as long as it takes."""
+        """Announce that this site stops polling for any time."""
         for to in () if self._has_parted else self._peers:
             self.post(to, PAUSE, counted="")
         self.flush()
 
     def part(self) -> None:
-        """Say the last word to all, and wait for theirs; then nothing is under way.
+        """Send the last message to all, and wait for theirs; then nothing is under way.
 
-        It begins with a meeting, so that what others have posted is answered before the last word;
-        who parts posts nothing more that has to be answered. `work` is done till then, since others
-        may wait for it.
+        It begins with a barrier, by which all other messages are answered; a site that parts posts
+        no message that needs an answer. `work` is done until the barrier, because other sites may
+        wait for it.
         """
         self.gathered(np.zeros(0))
         self.work = lambda: False
@@ -300,7 +301,7 @@ class Channel:
         self.is_over = True
 
     def close(self) -> None:
-        """Give the communicator back, unless the run was broken off."""
+        """Free the communicator, unless the run was aborted."""
         if self.is_over and len(self._peers) == self.size - 1:
             self.comm.Free()
         else:
@@ -309,7 +310,7 @@ class Channel:
     # -- within
 
     def _count(self, kind: str, found: Mapping[int, np.ndarray], own: np.ndarray) -> None:
-        """Count what the first site has been brought, and has brought to all."""
+        """Count the messages to the first site, or its messages to all."""
         first, *others = found
         sent = sum(map(len, found.values())) if first == self.me else len(own)
         for to in others if first == self.me else [first]:
@@ -337,7 +338,7 @@ class Channel:
             self.traffic.add(counted, self.me, to, len(buffer))
         if to == self.me:
             self._hand_out(to, int(buffer[:8].view(np.int64)[0]), buffer[HEAD_BYTES:])
-        elif to in self._peers:  # else it has died
+        elif to in self._peers:  # otherwise it has died
             self._peers[to].spoken = time.monotonic()
             try:
                 request = self.comm.Isend([buffer, self._library.BYTE], dest=to)
@@ -365,7 +366,7 @@ class Channel:
         return moved
 
     def _take(self, peer: Peer, buffer: np.ndarray) -> None:
-        """Hand out a message that has come, or put it behind those that come late."""
+        """Deliver a received message, or queue it after delayed ones."""
         kind, line, late = buffer[:HEAD_BYTES].view(np.int64).tolist()
         peer.heard = None if kind in (PAUSE, PART) else time.monotonic()
         if late or peer.late:
@@ -390,4 +391,4 @@ def _as_bytes(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-_never_freed: list[Any] = []  # of runs that were broken off: MPI may still read their buffers
+_never_freed: list[Any] = []  # of aborted runs: MPI may still read their buffers

@@ -1,22 +1,22 @@
-"""Sites whose workers have homes: mail between them, and a meeting when an epoch is over.
+"""Sites whose workers have homes: mail between them, and an epoch barrier after each epoch.
 
-    while they work     mail of the plane's edges, and who is how far (`site_news`)
+    while they work     mail of the plane's edges, and workers' progress (`site_news`)
     at an epoch's end   words  ->  vectors  ->  callers  ->  one decision (`level`)
 
-Every site has the plane's arrays whole, and its own workers write their rows. When all rest, the
-rows that the plane's `owners` name, and the homes, are brought to all; so the model is the same
-bits everywhere, and so is what is made of it. Vectors are brought in the last meeting, and in
-others where somebody looks at the model: a trace, `on_epoch`, a criterion. In the end mail that
-nobody has read is taken, so that nothing is under way.
+Every site has the plane's arrays whole, and its own workers write their rows. When all pause, all
+sites get the homes and the rows that the plane's `owners` name. The model thus has the same bits on
+all sites, and so have its evaluations. Vectors are sent at the last epoch barrier, and at each one
+whose model is evaluated: by a trace, `on_epoch` or a criterion. At the end unread mail is taken,
+which leaves nothing under way.
 
-Where sites may die, the workers of one that has died are dead at once for who waits for them. In a
-meeting, of which all have to make the same model, those are dead whose site was not in it. Edges
-that a plane moves when somebody dies may end at any site; their readers are reported behind mail.
+If a site dies, its workers are dead at once for workers that wait for them. At an epoch barrier all
+sites must make the same model: workers are dead if their site was not in the barrier. Edges that a
+plane moves after a death may end at any site; their readers are reported after mail.
 
-Who writes: the thread of each rank that talks to the others. While workers work, what `mail` and
-`site_news` say; in a meeting, when all rest or have ended, the other sites' rows of the plane's
-arrays and of the table, and their homes. Who reads: the workers here, and the plane. Order: that of
-the channel. Who frees: `close`.
+Writers: each rank's thread that communicates with the other ranks. While workers work, it writes
+the data that `mail` and `site_news` describe; at an epoch barrier, when all pause or have ended,
+the other sites' rows of the plane's arrays and of the table, and their homes. Local workers and the
+plane read them. Order: the channel's. `close` frees the memory.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from hogshare.runtimes.mpi.mail import MailTransport
 from hogshare.runtimes.mpi.rank_pool import RankPool
 from hogshare.runtimes.mpi.site_news import Owned, SiteNews
 
-HOMES, TABLE = " homes", " table"  # names that no array of a plane has
+HOMES, TABLE = " homes", " table"  # no array of a plane has these names
 
 
 class HomesLevel(Level):
     """The level of sites whose workers have homes of one plane.
 
-    network : links between sites besides the real ones, where the plane says nothing of links
+    network : emulated links between sites, if the plane has none
     """
 
     def __init__(self, pool: RankPool, session: Session, n_rows: int, network: Network) -> None:
@@ -52,7 +52,7 @@ class HomesLevel(Level):
         self.homes, plane = session.homes, session.homes.plane
         self._site_of = session.settings.world.site_of
         self._owned = _owned(self.homes, self._site_of)
-        self._kept = [
+        self._checkpointed = [
             _rows_of(self.homes.arrays[name], owners, self._site_of)
             for name, owners in plane.checkpointed_owners(self.homes.n_workers).items()
         ]
@@ -71,18 +71,18 @@ class HomesLevel(Level):
         senders = np.array([a for a, _ in self.homes.edges], np.int64)
         for name in plane.moved if may_lose and len(senders) else ():
             seen.append(_rows_of(self.homes.arrays[name], senders, self._site_of))
-        self._n_lost = 0  # sites that have died, of which all have come to the same
-        self._meets = False  # whether sites come to one model, or to their ends
+        self._n_lost = 0  # dead sites that all survivors have accounted for in the plane's arrays
+        self._meets = False  # whether sites are at an epoch barrier, or at their ends
         self.progress = SiteNews(self.channel, Clocks(session), seen, self.mail)
         self.channel.work = self.progress.poll
 
     def begin(self, is_heard: bool) -> None:
-        """Agree on whether anybody looks at the model on the way."""
+        """Agree on whether any site evaluates the model during the run."""
         wished = np.array([self.is_evaluated or is_heard])
         self.is_evaluated = bool(self.channel.gathered(wished).any())
 
     def bury(self, site: int) -> None:
-        """As of `Level`."""
+        """Stop waiting for a dead site; see `Level`."""
         self.mail.bury(site)
         self.progress.bury(site)
         if not self._meets:
@@ -91,20 +91,20 @@ class HomesLevel(Level):
     def _site_of_reader(self, edge: int) -> int:
         return int(self._site_of[self.homes.ends(edge)[1]])
 
-    # -- a meeting
+    # -- an epoch barrier
 
     def arrive(self) -> None:
-        """As of `Level`: nobody works, and waits for the dead."""
+        """Note that no local worker works, or waits for the dead; see `Level`."""
         self._meets = True
 
     def has_finite(self) -> bool:
-        """As of `Level`."""
+        """Whether all numbers of local homes are finite; see `Level`."""
         return all(np.isfinite(self.homes.vector_of(k)).all() for k in self.homes.local_workers)
 
     def bring(self, clock: int) -> Model | None:
-        """As of `Level`: all homes, and all rows of the arrays that are read together."""
+        """Exchange all homes, and the arrays' rows that the model needs; see `Level`."""
         homes = self.homes
-        homes.table[:, layout.T_CLOCK] = clock  # where all go on from
+        homes.table[:, layout.T_CLOCK] = clock  # all workers continue from it
         if are_all_last := bool(self.are_over.all()):
             homes.finish()
         if not (are_all_last or self.is_evaluated or len(self.pool.lost) > self._n_lost):
@@ -113,16 +113,18 @@ class HomesLevel(Level):
         homes.brought[list(homes.local_workers)] = [homes.vector_of(k) for k in homes.local_workers]
         self._bring_rows(list(self._owned.values()))
         if self.pool.lost:
-            self._bring_rows(self._kept)  # a plane may need them to do without the dead
+            self._bring_rows(
+                self._checkpointed
+            )  # a plane may need them to continue without the dead
             if len(self.pool.lost) > self._n_lost:
                 self._n_lost = len(self.pool.lost)
                 homes.plane.agree(homes.arrays, homes.table[:, layout.T_STATE] == layout.DEAD)
-        return homes.model()  # before anybody may go on, and tell of it
+        return homes.model()  # before any site may continue, and send news
 
     def bring_checkpointed(self) -> None:
-        """Have what a checkpoint needs besides on every site."""
-        if self._kept:
-            self._bring_rows(self._kept)
+        """Give every site the other arrays that a checkpoint needs."""
+        if self._checkpointed:
+            self._bring_rows(self._checkpointed)
 
     def _bring_rows(self, brought: Sequence[Owned]) -> None:
         me = self.pool.me
@@ -139,14 +141,14 @@ class HomesLevel(Level):
             self.progress.clocks.bury(site)
 
     def store_trace(self, n_epochs: int, model: Model) -> None:
-        """As of `Level`, with how far homes are apart."""
+        """Store the epoch's snapshot, and the homes' disagreement; see `Level`."""
         super().store_trace(n_epochs, model)
         spreads = self.session.arrays["snapshot_spreads"]
-        if 0 < n_epochs <= len(spreads):  # one an epoch
+        if 0 < n_epochs <= len(spreads):  # one for each epoch
             spreads[n_epochs - 1] = self.homes.disagreement()
 
     def go_on(self) -> None:
-        """As of `Level`."""
+        """Leave an epoch barrier; see `Level`."""
         self._meets = False
         for site in range(self.pool.size):
             if site != self.pool.me and site not in self.channel.others:
@@ -154,16 +156,16 @@ class HomesLevel(Level):
         self.progress.meet(self.are_over)
 
     def end(self) -> None:
-        """As of `Level`; what others tell of another epoch is put off no more."""
+        """End the run, and defer no more news of a later epoch; see `Level`."""
         self.progress.is_over = True
         super().end()
 
     def clear(self) -> None:
-        """Take all mail that nobody has read."""
+        """Take all unread mail."""
         if self.saves:
             self.bring_checkpointed()
-        self.mail.is_over = True  # nobody waits for what is shown
-        self.channel.gathered(np.zeros(0))  # so it is everywhere, and all that was posted is here
+        self.mail.is_over = True  # no worker waits for registers
+        self.channel.gathered(np.zeros(0))  # after it all sites know, and all posted mail has come
         for k in () if self.mail.are_registers else self.mail.incoming:
             while self.homes.boxes[k].has_mail:
                 self.homes.boxes[k].take()
@@ -171,7 +173,7 @@ class HomesLevel(Level):
 
 
 def _owned(homes: Homes, site_of: np.ndarray) -> dict[str, Owned]:
-    """By name the arrays that are brought to all, with the rows that each site writes."""
+    """Return the arrays that all sites get, by name, with the rows that each site writes."""
     assert homes.brought is not None
     of_workers = {HOMES: homes.brought, TABLE: homes.table}
     arrays = {**homes.arrays, **of_workers}

@@ -1,13 +1,13 @@
-"""A level whose sites meet at the end of an epoch, by a channel, and come to one decision.
+"""A level whose sites join an epoch barrier over a channel, and make one decision.
 
-    words (epochs, stop words, sums) of all  ->  one model  ->  callers  ->  one decision
+    words (epochs, stop flags, sums) of all  ->  one model  ->  callers  ->  one decision
 
-Who has stopped in the middle of an epoch comes to the same epoch_barriers as those who rest, until
-all have ended. A site that is through a meeting first goes on at once: what it sends from then on
-may come before the others are through, and is not to be dropped.
+A site that has stopped in the middle of an epoch joins the same epoch barriers as the paused sites,
+until all have ended. The first site to leave a barrier continues at once: its next messages may
+come before the others leave, and must not be dropped.
 
-Who writes and reads: the thread of each rank that talks to the others. Order: that of the channel,
-so that who has all words of a meeting has all that was posted before them. Who frees: `close`.
+The thread of each rank that communicates with the others writes and reads. Order: the channel's, so
+a site with all words of a barrier has all earlier messages. `close` frees the memory.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from hogshare.runtimes.mpi.flat_vector import ORDINARY, Decision
 from hogshare.runtimes.mpi.rank_pool import RankPool
 from hogshare.runtimes.mpi.verdict import Verdict
 
-EPOCHS, IS_LAST, STOP, IS_FINITE, CLOCK, FIRST_SUM = range(6)  # of a site's words in a meeting
+EPOCHS, IS_LAST, STOP, IS_FINITE, CLOCK, FIRST_SUM = range(6)  # a site's words at a barrier
 
 Model = tuple[np.ndarray, np.ndarray]  # coefficients and intercepts
-# ``between(epochs, all_paused)`` is called when all have one model, before they decide: it answers
-# why this machine has the run stop, or RUNNING; `all_paused`: nobody has ended, so that all are
-# there
+# ``between(epochs, all_paused)`` is called when all have one model, before they decide: it returns
+# this machine's reason to stop the run, or RUNNING; `all_paused`: no site has ended, and so all
+# take part
 Between = Callable[[int, bool], int]
-GoOn = Callable[[], None]  # called when all have decided to go on, before anybody does
-Score = Callable[[], np.ndarray]  # of the model that all have, on the held-out rows of all
+GoOn = Callable[[], None]  # called when all have decided to continue, before any site continues
+Score = Callable[[], np.ndarray]  # of the common model, on the held-out rows of all
 
 
 class Level:
-    """What levels have alike; what differs is for those to say.
+    """The base class of levels.
 
-    is_evaluated : whether anybody looks at the model between two epochs
+    is_evaluated : whether any site evaluates the model between two epochs
     has_criterion : whether losses or held-out rows may end the run
-    are_over : bool of shape (n_sites,), sites that have ended, or died, as of the last meeting
-    is_over : whether all sites have ended the run together, so that nothing is under way
-    is_served : whether workers wait for what this thread does, while there is any
+    are_over : bool of shape (n_sites,), sites that had ended, or died, at the last epoch barrier
+    is_over : whether all sites have ended the run together, with nothing under way
+    is_served : whether workers wait for this thread's work, while it has any
     saves : whether checkpoints are written
-    score : what is asked when all have one model; None: no rows are held out
+    score : computes the common model's score; None: no rows are held out
 
     pool : one rank for each site
     n_rows : rows that all sites train on
@@ -64,85 +64,85 @@ class Level:
         self.verdict = Verdict(session, session.plan, n_rows)
         plan = session.plan
         self.has_criterion = plan.tol > -np.inf or plan.early_stopping > 0
-        # by itself a site meets no criterion; whether all do is decided in the epoch_barriers
+        # a single site checks no criterion; all decide on criteria at the epoch barriers
         session.plan = session.plan._replace(tol=-np.inf, early_stopping=0)
         self.is_over, self.are_over = False, np.zeros(pool.size, bool)
 
-    # -- what differs
+    # -- methods that differ between levels
 
     def has_finite(self) -> bool:
-        """Whether all numbers are that this site knows before a model is brought."""
+        """Whether all numbers that this site knows before the exchange of models are finite."""
         return True
 
     def arrive(self) -> None:
-        """Wait for what has to be done before this site's words are sent."""
+        """Wait for the work that must be done before this site's words are sent."""
 
     def bring(self, clock: int) -> Model | None:
-        """Come to one model, if anybody looks at it.
+        """Make one model on all sites, if any site evaluates it.
 
-        clock : that of the farthest worker
+        clock : the clock of the farthest worker
         """
         raise NotImplementedError
 
     def store_trace(self, n_epochs: int, model: Model) -> None:
-        """Put the model that all have into the place of the epoch's snapshot."""
+        """Store the common model as the epoch's snapshot."""
         store_snapshot(self.session, n_epochs, *model)
 
     def called(self) -> None:
-        """Note that callers have been called, who may have moved intercepts, everywhere alike."""
+        """Note that callers have been called: they may have moved intercepts, equally on all."""
 
     def go_on(self) -> None:
-        """Begin the next epoch, after a meeting."""
+        """Begin the next epoch, after an epoch barrier."""
 
     def clear(self) -> None:
-        """Bring to an end what is under way, when all have ended."""
+        """Complete all messages under way, when all sites have ended."""
 
     def bury(self, site: int) -> None:
-        """Wait for nothing more of a site that has died."""
+        """Stop waiting for a dead site."""
 
-    # -- what all have
+    # -- methods of all levels
 
     def common(self) -> AbstractContextManager[None]:
-        """A block in which the session's model is what all have alike, while all rest.
+        """Set the session's model to the common one within a block, while all pause.
 
-        Intercepts that are moved in it stay where all have moved them.
+        Intercepts that the block moves, equally on all sites, stay moved.
         """
         return nullcontext()
 
     def bring_checkpointed(self) -> None:
-        """Have what a checkpoint needs besides the model on every machine."""
+        """Give every machine the other arrays that a checkpoint needs besides the model."""
 
     def gathered(self, numbers: np.ndarray) -> np.ndarray:
-        """All machines' arrays, in their order, on each; all have to ask, with one shape.
+        """Return all machines' arrays, in their order; all must call it, with one shape.
 
-        Whoever has asked does something else then, unheard, for as long as it takes.
+        The caller may then work without polling the channel for any time.
         """
         found = self.channel.gathered(numbers)
         self.channel.pause()
         return found
 
     def added(self, numbers: np.ndarray) -> np.ndarray:
-        """The sum of all machines' arrays, in their order, on each: the same bits."""
+        """Return the sum of all machines' arrays, in their order: the same bits on each."""
         return np.asarray(self.gathered(numbers).sum(axis=0))
 
     def of_first(self, make: Callable[[], np.ndarray]) -> np.ndarray:
-        """The two numbers that the first machine makes, on each."""
+        """Return the first machine's two numbers on each machine."""
         if self.pool.living is not None:
             return np.asarray(self.pool.living.of_first(make, self.channel.wait))
         return np.asarray(self.gathered(make() if self.pool.me == 0 else np.zeros(2))[0])
 
     @property
     def nap(self) -> float:
-        """Seconds for which there is nothing to do, while workers work."""
+        """The seconds between two polls, while workers work."""
         return NAP_SECONDS
 
     def begin(self, is_heard: bool) -> None:
-        """Begin together; `is_heard`: somebody here evaluates the model on the way."""
+        """Begin together; `is_heard`: this site evaluates the model during the run."""
         raise NotImplementedError
 
     @property
     def deliver(self) -> Callable[[], None]:
-        """An interrupt, while it waits."""
+        """The function that delivers interrupts while the channel waits."""
         return self.channel.deliver
 
     @deliver.setter
@@ -154,15 +154,15 @@ class Level:
         self.verdict.prepare()
 
     def poll(self) -> bool:
-        """Do whatever there is to do; whether anything was."""
+        """Do all pending work; return whether there was any."""
         return self.channel.poll()
 
     def wait(self, ready: Callable[[], bool]) -> None:
-        """Poll until something is so, asleep in between."""
+        """Poll until `ready` returns True, and sleep between polls."""
         self.channel.wait(ready)
 
     def pause(self, between: Between, before_all_go_on: GoOn) -> Decision:
-        """Meet all others, while the workers rest."""
+        """Join the epoch barrier, while the workers pause."""
         decision = self._meet(between, is_last=False)
         if decision.stop == layout.RUNNING:
             before_all_go_on()
@@ -170,7 +170,7 @@ class Level:
         return decision
 
     def end(self) -> None:
-        """Meet until all have ended, and part."""
+        """Join epoch barriers until all sites have ended, and close the channel."""
         while not self.are_over.all():
             decision = self._meet(lambda *_: layout.RUNNING, is_last=True)
         self.clear()
@@ -180,13 +180,13 @@ class Level:
         self.is_over = True
 
     def close(self) -> None:
-        """Give everything back; nobody sends anything more."""
+        """Free the channel; no site sends anything more."""
         self.channel.close()
 
-    # -- a meeting
+    # -- an epoch barrier
 
     def _meet(self, between: Between, is_last: bool) -> Decision:
-        """Come to one model, if anybody looks at it, and one decision."""
+        """Make one model, if any site evaluates it, and one decision."""
         self.arrive()
         session, stop = self.session, self.session.word(layout.STOP)
         words = self.channel.gathered_by_site(self._words(is_last, stop).view(np.uint8))
@@ -206,7 +206,7 @@ class Level:
             stop = stop if called == layout.RUNNING else called
             self.called()
         said: list[int] = []
-        if self.is_evaluated or self.are_over.any():  # else nobody has been called
+        if self.is_evaluated or self.are_over.any():  # otherwise no caller has been called
             said = self.channel.gathered(np.array([stop]))[:, 0].astype(int).tolist()
         reason = next((one for one in (*stops, *said) if one not in ORDINARY), layout.RUNNING)
         if is_new:
@@ -234,7 +234,7 @@ class Level:
 
 
 def pool_iterates(session: Session, pool: RankPool) -> None:
-    """Have a machine's sum of iterates be that of all; when the run is over."""
+    """Replace a machine's sum of iterates by the sum of all machines', after the run."""
     lag, local = session.arrays["lag"], session.locals()
     if not lag.size:
         return
@@ -248,7 +248,7 @@ def pool_iterates(session: Session, pool: RankPool) -> None:
 
 
 def note_decision(session: Session, decision: Decision) -> None:
-    """Write down what an epoch has come to, for all alike."""
+    """Write an epoch's common decision to the session."""
     session.schedule.columns[:] = decision.columns
     history = session.arrays["history"]
     if 0 < decision.epochs <= len(history):
@@ -256,17 +256,17 @@ def note_decision(session: Session, decision: Decision) -> None:
 
 
 def note_end(session: Session, decision: Decision) -> None:
-    """Have a machine's session end where all do."""
+    """End a machine's session at the common epoch."""
     session.schedule.control[layout.EPOCHS] = decision.epochs
     session.schedule.control[layout.STOP] = decision.stop
     end = slots_of(session, decision.epochs)
-    session.arrays["snapshot_blocks"][end:] = 0  # beyond what all have done
+    session.arrays["snapshot_blocks"][end:] = 0  # blocks beyond the common end
 
 
 def store_snapshot(
     session: Session, n_epochs: int, coefficients: np.ndarray, intercept: np.ndarray
 ) -> None:
-    """Put the vector that all have into the place of the epoch's snapshot, if there is one."""
+    """Store the common vector as the epoch's snapshot, if the epoch has one."""
     snapshots, plan = session.arrays["snapshots"], session.plan
     end = slots_of(session, n_epochs)
     if 0 < end <= len(snapshots) and n_epochs * plan.n_blocks % plan.record_every == 0:
@@ -275,6 +275,6 @@ def store_snapshot(
 
 
 def slots_of(session: Session, n_epochs: int) -> int:
-    """Snapshots of so many epochs; 0 without a trace."""
+    """Return the number of snapshots of `n_epochs` epochs; 0 without a trace."""
     plan = session.plan
     return n_epochs * plan.n_blocks // plan.record_every if plan.record_every else 0

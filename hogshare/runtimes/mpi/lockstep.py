@@ -1,21 +1,22 @@
-"""Ranks that share no memory, and run in step: each has the whole run, and computes a part of it.
+"""Ranks that share no memory and run in step: each has the whole run, and computes a part of it.
 
 Every rank is a site with a session of all workers, in memory of its own. A worker computes its
-blocks on one site; what each has come to is sent to all others (`hogshare.engine.ownership`), and
-every site folds, claims, ends epochs, evaluates the model and calls the plane by itself, by the
-same numbers in the same order (`hogshare.kernels.schedule.ordered_rounds`). So a run has the bits
-of as many threads, with whatever plane, rule, problem and criterion has an order.
+blocks on one site, which sends each block's result to all others (`hogshare.engine.ownership`).
+Every site folds, claims, ends epochs, evaluates the model and calls the plane by itself, with the
+same numbers in the same order (`hogshare.kernels.schedule.ordered_rounds`). A run thus has the bits
+of as many threads, for any plane, rule, problem and criterion that has an order.
 
-Where sites might differ, because somebody's clock or code decides, they agree: whether callers want
-to stop, when all have been called; how far to go on after a pause, as rank 0 says.
+Sites agree on decisions that a clock or a user's code makes: whether callers want to stop, after
+all have been called; and the next limit after a pause, which rank 0 decides.
 
-A site is never more than a round of its workers ahead of any other, so that no more than two
-blocks of a worker are under way, and nobody has to count them.
+A site is at most one round of its workers ahead of any other: at most two blocks of a worker are
+under way, and need no count.
 
-Who writes: each rank's workers, a thread each, and one thread for the workers of all other sites
-and the master, as `hogshare.engine.session` says; the calling thread, which alone talks to the
-other ranks, the words of the run while nobody works. Who reads: of a block that has come the thread
-that drives its worker here. Order: a worker's blocks as it has posted them. Who frees: `close`.
+Writers: each rank's workers, a thread each, and one thread for the workers of all other sites and
+the master, as `hogshare.engine.session` describes. The calling thread, which alone communicates
+with the other ranks, writes the run's flags while no worker works. A received block is read by the
+thread that drives its worker locally. Order: a worker's blocks in posting order. `close` frees the
+memory.
 """
 
 from __future__ import annotations
@@ -52,29 +53,29 @@ from hogshare.shm.table import IN_RUN
 from hogshare.system.interrupts import DeferredSignals
 
 DECIDES = 0  # the rank
-BLOCK = FIRST_KIND  # the kind of message of what a block has come to, behind its worker
-SHORTEST_NAP = 2e-5  # seconds, of who waits for a block
+BLOCK = FIRST_KIND  # the kind of a message with a block's worker and result
+SHORTEST_NAP = 2e-5  # seconds, while waiting for a block
 DIFFERENT = (
-    "The ranks have come to different models, and none is to be trusted. A plane, rule or gradient "
-    "of your own has to do the same on all ranks; if there is none this is an error of hogshare: "
+    "The ranks have come to different models: do not use any of them. A custom plane, rule or "
+    "gradient must compute the same on all ranks; without one this is an error of hogshare: "
     "please report it with the call."
 )
-OVER = -1.0  # in place of an epoch: the run is to end
+OVER = -1.0  # instead of an epoch: end the run
 BUSY = (*IN_RUN, layout.STARTING)
 
 
 class HasNoOrder(Exception):
-    """The run has no order of its workers, and does not repeat: sites cannot keep in step."""
+    """The run has no order of its workers, and does not repeat: sites cannot run in step."""
 
 
 class Lockstep(Runtime):
     """The runtime of ranks that share no memory, for runs in which workers have an order.
 
-    comm : of the call alone
+    comm : a communicator for this call alone
     watch : called while this rank waits for others; raises if one has failed
-    workers_of : how many workers each rank has
-    network : links between the ranks besides the real ones; None: there are none
-    survives : whether the call is to go on without ranks that die, which such a run cannot
+    workers_of : the number of workers of each rank
+    network : emulated links between the ranks; None: no such links
+    survives : whether the call asks to continue without dead ranks, which such a run cannot do
     """
 
     name = "mpi"
@@ -96,18 +97,18 @@ class Lockstep(Runtime):
 
     @property
     def files(self) -> OneFile:
-        """Who reads and writes checkpoints: all read, and rank 0 writes."""
+        """The checkpoint files: all ranks read, and rank 0 writes."""
         return OneFile() if self.me == DECIDES else AnothersFile()
 
     # -- before
 
     def settled(self, choices: Choices) -> Choices:
-        """With the seed of rank 0, which counts.
+        """Return the choices with the seed of rank 0.
 
-        Raises HasNoOrder if workers have none, on any site or in time.
+        Raises HasNoOrder if the workers have no order, across sites or in time.
         """
         delayed = choices.plane.edge_links(choices.n_workers) is not None
-        # who draws rows may draw one twice in a round, and workers then meet at it in any order
+        # two workers may draw the same row in a round, and would then update it in any order
         draws = choices.rule.remembers and choices.rule.draws
         if not choices.is_ordered or delayed or draws:
             raise HasNoOrder
@@ -117,7 +118,7 @@ class Lockstep(Runtime):
         return dataclasses.replace(choices, seed=int(seeds[DECIDES, 0]))
 
     def prepare(self, session: Session) -> None:
-        """Say who computes where, and open what joins the ranks."""
+        """Assign each worker's site, and open the channel between the ranks."""
         n = session.settings.n_workers
         table = session.schedule.table
         table[:, layout.T_SITE] = layout.REMOTE
@@ -125,7 +126,7 @@ class Lockstep(Runtime):
             layout.ASKS
         )
         others = np.delete(np.arange(n), self.world.local_workers)
-        table[others, layout.T_POLLS] = 0  # one thread has them all, and none waits for another
+        table[others, layout.T_POLLS] = 0  # one thread drives them all: none may wait for another
         self.session, self._others = session, others.tolist()
         self._brought = [BlockDelivery(session, k) for k in range(n)]
         session.bring = self._bring
@@ -141,7 +142,7 @@ class Lockstep(Runtime):
         self.channel.on(BLOCK, self._take_block)
 
     def _watch(self) -> None:
-        """Raise what a worker has raised, or what another rank has failed by."""
+        """Raise a local worker's error, or another rank's failure."""
         for crew in self._crews:
             if crew.errors:
                 raise crew.errors[0]
@@ -153,7 +154,7 @@ class Lockstep(Runtime):
         return self.channel
 
     def counts_mail(self, session: Session) -> bool:
-        """Always: between sites it goes by the channel, and what stays at one is not sent."""
+        """Return True: the channel counts mail between sites, and mail within one is not sent."""
         return True
 
     # -- the run
@@ -161,23 +162,23 @@ class Lockstep(Runtime):
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
-        """Run to the end, which is that of all ranks."""
-        if self._talk.is_over:  # of a run that had ended, and goes on
+        """Run until all ranks end the run."""
+        if self._talk.is_over:  # an ended run continues: it needs a new channel
             self._talk.close()
             self._open()
         n = session.settings.n_workers
         self._on_epoch, self._reported = on_epoch, session.word(layout.EPOCHS)
         self._is_heard = self._wants_stop = False
         own = ThreadCrew(session, self.world.local_workers, self._news)
-        # after the last worker's number, which takes no core of its own
+        # a number after the last worker's, for a thread without a core of its own
         beyond = range(n, n + 1)
         self._crews = [ThreadCrew(session, beyond, self._news, loop=self._loop_of_others), own]
         at_pause = _Agreed(self, checks)
         with (
-            DeferredSignals(self._news) as held,
-            EpochHook(session, None, at_pause, own.each, held) as hook,
+            DeferredSignals(self._news) as signals,
+            EpochHook(session, None, at_pause, own.each, signals) as hook,
         ):
-            self._talk.deliver, self._held = held.deliver, held
+            self._talk.deliver, self._signals = signals.deliver, signals
             try:
                 self._agree_to_begin(on_epoch is not None)
                 for crew in self._crews:
@@ -188,35 +189,35 @@ class Lockstep(Runtime):
                     self.pool.watch()
                     self.report()
                     if session.is_paused():
-                        self._talk.pause()  # what comes then may take its time
+                        self._talk.pause()  # the next messages may take long
                     hook.poll()
                     own.wake()
-                    if idle:  # a block comes soon after the one before it, or late
+                    if idle:  # a block comes soon after the previous one, or late
                         own.wait(min(SHORTEST_NAP * 2.0 ** min(idle, 8), NAP_SECONDS))
             except BaseException:
                 session.stop(layout.STOPPED_BY_CALLER)
                 for crew in self._crews:
-                    crew.join(crew.patience(held))
+                    crew.join(crew.patience(signals))
                 raise
             for crew in self._crews:
                 crew.finish()
             self.report()
             self._end()
-        session.bring = None  # a cycle would hold the run's memory till it is collected
+        session.bring = None  # a reference cycle would delay freeing the run's memory
         return Outcome([], traffic=self._talk.traffic.as_dict())
 
     def close(self) -> None:
-        """Give back what the messages took."""
+        """Free the channel's resources."""
         if self.channel is not None:
             self.channel.close()
             self.channel = None
 
     def facts(self) -> dict[str, Any]:
-        """How many machines there were, and that each had the whole run."""
+        """Return the number of machines, and that they ran in step."""
         return {"machines": self.pool.size, "in_step": True}
 
     def _loop_of_others(self, me: int) -> Any:
-        """Those of the workers of other ranks, and of the master if there is one."""
+        """Return the joint loop of other ranks' workers, and of the master if the run has one."""
         session = self.session
         loops = [loop_of(session, k) for k in self._others]
         if session.has_master:
@@ -226,7 +227,7 @@ class Lockstep(Runtime):
     # -- a worker's block, in the thread that drives the worker
 
     def _bring(self, me: int) -> bool:
-        """See to a block that begins, or is computed; False: not yet."""
+        """Advance a worker's block that begins, or is computed; False: not yet."""
         row, brought = self.session.schedule.table[me], self._brought[me]
         if row[layout.T_COMPUTED] != 0:
             parts = [np.array([me]), *brought.pack()]
@@ -239,7 +240,7 @@ class Lockstep(Runtime):
             self.session.stop(layout.STOPPED_IN_STEP)
             return True
         if self._is_heard and self._reported < self.session.word(layout.EPOCHS):
-            return False  # callers hear of an epoch before a block of a later round begins
+            return False  # callers are notified of an epoch before a later round's block begins
         if row[layout.T_SITE] != layout.REMOTE:
             brought.begin()
             row[layout.T_SITE] = layout.BEGINS
@@ -256,9 +257,9 @@ class Lockstep(Runtime):
     # -- what ranks agree on, in the calling thread
 
     def _agree_to_begin(self, is_heard: bool) -> None:
-        """See that all begin with the same numbers, and pause where rank 0 does first.
+        """Check that all ranks begin with the same numbers, and take rank 0's first limit.
 
-        Raises ValueError if they do not, as with another start or checkpoint on one.
+        Raises ValueError if they differ, as with another start or checkpoint on one rank.
         """
         session, control = self.session, self.session.schedule.control
         a = session.arrays
@@ -268,23 +269,23 @@ class Lockstep(Runtime):
         differs = np.flatnonzero((found[:, 1:3] != found[DECIDES, 1:3]).any(axis=1))
         if differs.size:
             raise ValueError(
-                f"rank {differs[0]} begins with another model than rank {DECIDES}: start= and the "
-                "checkpoint of resume= have to be the same on all ranks."
+                f"rank {differs[0]} begins with another model than rank {DECIDES}: pass the same "
+                "start=, and the same checkpoint as resume=, on all ranks."
             )
         self._is_heard = bool(found[:, 0].any())
         control[layout.LIMIT] = int(found[DECIDES, 3])
 
     def report(self) -> None:
-        """Call all callers for the epochs that have ended, and see whether one wants to stop."""
+        """Notify all callers of the ended epochs, and agree whether one wants to stop."""
         session = self.session
         while self._is_heard and self._has_news():
-            self._talk.wait(self._is_between_rounds)  # where all ranks see the same
+            self._talk.wait(self._is_between_rounds)  # all ranks then see the same state
             if session.word(layout.STOP) == layout.STOPPED_BY_DIVERGENCE:
                 return
             epoch, is_over = self._reported + 1, False
             if self._on_epoch is not None:
                 self._talk.pause()
-                is_over = bool(self._held.outside(self._on_epoch, epoch, session.snapshot))
+                is_over = bool(self._signals.outside(self._on_epoch, epoch, session.snapshot))
             self._wants_stop |= bool(self._talk.gathered(np.array([is_over])).any())
             self._reported = epoch
 
@@ -292,20 +293,20 @@ class Lockstep(Runtime):
         return not self._wants_stop and self._reported < self.session.word(layout.EPOCHS)
 
     def _is_between_rounds(self) -> bool:
-        """Whether nobody folds: all wait to begin their next block, or are paused, or are done."""
+        """Whether no worker folds: all wait to begin their next block, are paused, or are done."""
         session, table = self.session, self.session.schedule.table
         section = session.word(layout.SECTION)
         folds = bool(table[:, [layout.T_COMPUTED, layout.T_PENDING]].any())
         is_whole = section % session.settings.n_workers == 0
-        # the first and the second value alike: nobody's section has ended in between
+        # `section` read twice is equal: no worker's section has ended in between
         if is_whole and not folds and section == session.word(layout.SECTION):
             return True
         return not np.isin(table[:, layout.T_STATE], BUSY).any()
 
     def decide(self, evaluate: Callable[[], int | None]) -> int | None:
-        """How far to go on after a pause, as rank 0 has it; None: to end.
+        """Return rank 0's next limit after a pause; None: end the run.
 
-        evaluate : evaluates the model, as each rank does by itself
+        evaluate : evaluates the model, on each rank by itself
         """
         session = self.session
         self.report()
@@ -322,9 +323,9 @@ class Lockstep(Runtime):
         return None if found[0] == OVER else int(found[0])
 
     def _end(self) -> None:
-        """Bring what was measured of workers on their sites, and part when nothing is under way.
+        """Exchange the workers' measurements, and close the channel once nothing is under way.
 
-        Raises RuntimeError if sites have other models.
+        Raises RuntimeError if sites have different models.
         """
         session, table, a = self.session, self.session.schedule.table, self.session.arrays
         vector = a["w"], a["intercept"]
@@ -334,12 +335,12 @@ class Lockstep(Runtime):
         found = self._talk.gathered(np.array([end], np.float64))
         if (found != found[DECIDES]).any():
             raise RuntimeError(DIFFERENT)
-        began, turns = session.began, session.arrays["turns"]
+        began, quanta = session.began, session.arrays["turns"]
         table[:, layout.T_JOINED] -= began
         words = [*MEASURED, layout.T_JOINED]
 
         def measured(workers: range) -> list[np.ndarray]:
-            return [table[workers][:, words], turns[workers.start : workers.stop]]
+            return [table[workers][:, words], quanta[workers.start : workers.stop]]
 
         own = np.concatenate([one.reshape(-1) for one in measured(self.world.local_workers)])
         parts = self._talk.gathered_bytes(own.view(np.uint8))
@@ -347,7 +348,7 @@ class Lockstep(Runtime):
         for count, part in zip(self.world.sites, parts, strict=True):
             numbers, workers = part.view(np.int64), slice(first, first + count)
             table[workers, words] = numbers[: count * len(words)].reshape(count, -1)
-            turns[workers] = numbers[count * len(words) :].reshape(turns[workers].shape)
+            quanta[workers] = numbers[count * len(words) :].reshape(quanta[workers].shape)
             first += count
         table[:, layout.T_JOINED] += began
         if session.word(layout.STOP) == layout.STOPPED_IN_STEP:
@@ -356,7 +357,7 @@ class Lockstep(Runtime):
 
 
 def checksum(*arrays: np.ndarray) -> int:
-    """A number that is the same where arrays have the same bits."""
+    """Return a number that is equal for arrays with the same bits."""
     total = 0
     for array in arrays:
         total = zlib.crc32(array.tobytes(), total)
@@ -364,7 +365,7 @@ def checksum(*arrays: np.ndarray) -> int:
 
 
 class _Agreed(AtPause):
-    """What callers of all ranks do where workers pause; rank 0's verdict is everybody's."""
+    """The callers' actions on all ranks while workers pause; rank 0's verdict is common."""
 
     def __init__(self, runtime: Lockstep, checks: AtPause | None) -> None:
         self.runtime, self.checks = runtime, checks
@@ -379,5 +380,5 @@ class _Agreed(AtPause):
         return self.runtime.decide(evaluate)
 
     def meanwhile(self) -> Callable[[], None] | None:
-        """What the evaluation has left to do."""
+        """Return the evaluation's remaining work."""
         return None if self.checks is None else self.checks.meanwhile()

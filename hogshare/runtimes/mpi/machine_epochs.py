@@ -1,14 +1,13 @@
-"""What a machine does when its workers rest: with all others it brings, judges, decides, and saves.
+"""The end of an epoch on all machines, while their workers pause: one model, one decision, a save.
 
     bring one model -> evaluate criteria -> notify callers -> decide -> save, if the run goes on
 
-Criteria are evaluated by all machines alike, on the same model, from sums in the order of the
-machines: all come to the same answer without a word about it.
+All machines evaluate criteria on the same model, with sums in the order of the machines: they reach
+the same answer without a message about it.
 
-On one machine a worker that ends an epoch calls for a convergence check, by what the epoch has
-changed in what is remembered of rows (`hogshare.kernels.schedule.epoch_criteria.call`). Machines
-rest after every epoch, so here the same is asked then, of the sums of all, and the check is made at
-once.
+On one machine the worker that ends an epoch calls for a convergence check, by the epoch's change of
+the remembered rows (`hogshare.kernels.schedule.epoch_criteria.call`). Machines pause after every
+epoch. They then apply the same test to the sums of all, and make the check at once.
 """
 
 from __future__ import annotations
@@ -27,65 +26,65 @@ from hogshare.kernels.rules import sgd_steps
 from hogshare.problems.model import Model
 from hogshare.runtimes.mpi.level import Level
 
-ASKED = [layout.C_ENOUGH, layout.C_SMALL, layout.C_SOONEST]  # words of `Session.ask_for_check`
+ASKED = [layout.C_ENOUGH, layout.C_SMALL, layout.C_SOONEST]  # set by `Session.ask_for_check`
 ENOUGH, SMALL, SOONEST = range(3)
 
 
 class Asked:
-    """When a convergence check is to be made before it is due, as the last one has said.
+    """The last check's request for an early convergence check.
 
-    It is taken out of the session's columns, of which kernels would make their own.
+    It is removed from the session's columns, because kernels would act on it with local sums.
     """
 
     def __init__(self, session: Session) -> None:
         self.columns = session.schedule.columns
-        self.words = np.zeros(len(ASKED))
+        self.fields = np.zeros(len(ASKED))
         self.take()
 
     def take(self) -> None:
-        """Take what stands in the columns; a check that has been called for is in the limit."""
-        self.words = self.columns[ASKED, 0].copy()
-        self.words[ENOUGH] = max(0.0, self.words[ENOUGH])
+        """Take the request from the columns; the limit already has a check that was called for."""
+        self.fields = self.columns[ASKED, 0].copy()
+        self.fields[ENOUGH] = max(0.0, self.fields[ENOUGH])
         self.clear()
 
     def put(self) -> None:
-        """Put it there again."""
-        self.columns[ASKED, 0] = self.words
+        """Write the request back to the columns."""
+        self.columns[ASKED, 0] = self.fields
 
     def clear(self) -> None:
-        """Have kernels call for nothing."""
+        """Clear the columns, for kernels to call no check."""
         self.columns[ASKED] = 0.0
 
 
 class MachineEpochs(AtPause):
     """The end of an epoch of all machines.
 
-    tell : ``tell(epochs)`` notifies this machine's caller; True: it has the run stop
-    rests : who evaluates and saves; None: nobody
+    notify : ``notify(epochs)`` notifies this machine's caller; True: the caller stops the run
+    at_pause : evaluates and saves; None: the run does neither
     due : the epoch of the next evaluation
-    asked : by the last one
-    problem : a part of the rows, or one that all have
+    asked : the last evaluation's request
+    problem : the machine's part of the rows, or the whole problem
     """
 
     def __init__(
         self,
         level: Level,
-        tell: Callable[[int], bool],
-        rests: AtPause | None,
+        notify: Callable[[int], bool],
+        at_pause: AtPause | None,
         due: int,
         asked: Asked,
         problem: Any,
     ) -> None:
-        self.level, self.tell, self.rests = level, tell, rests
-        self.due, self.asked, self.problem = due if rests is not None else NEVER, asked, problem
-        level.saves = isinstance(rests, Keeper)
-        checks = rests.checks if isinstance(rests, Keeper) else rests
+        self.level, self.notify, self.at_pause = level, notify, at_pause
+        self.due, self.asked, self.problem = due if at_pause is not None else NEVER, asked, problem
+        level.saves = isinstance(at_pause, Keeper)
+        checks = at_pause.checks if isinstance(at_pause, Keeper) else at_pause
         if isinstance(checks, GradientChecks):
             checks.by_one = self._by_first
         self._each: Each = map
 
     def act(self, session: Session, each: Each = map) -> int | None:
-        """Come to one decision with all machines."""
+        """Make one decision with all machines."""
         self._each = each
         decision = self.level.pause(self._between, self._save)
         if decision.stop != layout.RUNNING:
@@ -94,15 +93,15 @@ class MachineEpochs(AtPause):
         return decision.epochs + 1
 
     def _between(self, n_epochs: int, all_paused: bool) -> int:
-        if all_paused and self.rests is not None and not self._goes_on(self.rests, n_epochs):
+        if all_paused and self.at_pause is not None and not self._goes_on(self.at_pause, n_epochs):
             return layout.STOPPED_BY_CRITERION
-        return layout.STOPPED_BY_CALLER if self.tell(n_epochs) else layout.RUNNING
+        return layout.STOPPED_BY_CALLER if self.notify(n_epochs) else layout.RUNNING
 
-    def _goes_on(self, rests: AtPause, n_epochs: int) -> bool:
-        """Evaluate, if it is time to; whether the run goes on."""
+    def _goes_on(self, at_pause: AtPause, n_epochs: int) -> bool:
+        """Evaluate, if an evaluation is due; return whether the run continues."""
         session = self.level.session
         remembers = session.rule.method != sgd_steps.GRADIENT
-        is_asked = remembers and self.asked.words[ENOUGH] > 0.0
+        is_asked = remembers and self.asked.fields[ENOUGH] > 0.0
         if n_epochs < self.due and not is_asked:
             return True
         if remembers:
@@ -115,14 +114,14 @@ class MachineEpochs(AtPause):
             self.asked.put()
             if is_called:
                 session.schedule.columns[layout.C_ENOUGH, 0] = -float(n_epochs)
-            again = rests.evaluate(session, self._each)
+            again = at_pause.evaluate(session, self._each)
             self.asked.take()
         self.due = n_epochs if again is None else again
         return again is not None
 
     def _is_called(self, session: Session, n_epochs: int) -> bool:
-        """As `hogshare.kernels.schedule.epoch_criteria.call`."""
-        enough, small, soonest = self.asked.words.tolist()
+        """Apply the test of `hogshare.kernels.schedule.epoch_criteria.call` to the sums of all."""
+        enough, small, soonest = self.asked.fields.tolist()
         if session.change > enough or n_epochs < soonest:
             return False
         if small <= 0.0:
@@ -131,28 +130,28 @@ class MachineEpochs(AtPause):
         return reported_gradient(self.problem, session, np.asarray(model.coef, np.float64)) <= small
 
     def _save(self) -> None:
-        """Save the run if it is time to: all are at rest, and have decided to go on."""
-        rests, session = self.rests, self.level.session
-        if not isinstance(rests, Keeper) or not rests.is_due:
+        """Save the run if a save is due: all are paused, and have decided to continue."""
+        at_pause, session = self.at_pause, self.level.session
+        if not isinstance(at_pause, Keeper) or not at_pause.is_due:
             return
         if lost := self.level.pool.lost:
-            rests.end(f"rank {lost[0]} has died, and with it its part of them")
+            at_pause.end(f"rank {lost[0]} has died, and with it its part of them")
             return
         self.level.bring_checkpointed()
         self.asked.put()
         session.over_sites = self.level.added
         try:
             with self.level.common():
-                rests.save(session)
+                at_pause.save(session)
         finally:
             session.over_sites = None
         self.asked.clear()
-        write = rests.meanwhile()
-        if write is not None:  # together, so that all have been written or none
+        write = at_pause.meanwhile()
+        if write is not None:  # not in the background: all machines' parts are written, or none
             write()
 
     def _by_first(self, found: Callable[[], np.ndarray]) -> np.ndarray:
-        """What the first machine finds, whose last bits may be others than another's."""
+        """Return the first machine's result, because machines may differ in the last bits."""
         level = self.level
         if level.is_over:
             return level.pool.of_first(found)

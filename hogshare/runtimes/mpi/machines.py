@@ -1,12 +1,12 @@
 """Machines that share no memory: one run by messages, with workers of its own on each.
 
-Every machine has a session over its own rows, as on a run of one machine. What is between them is a
-`Level`: one vector for all, with an owner (`vector_level`), or the homes of one plane
-(`homes_level`). Epochs, step sizes and stops are decided once for all: after each epoch the workers
-of a machine rest until all machines have come as far.
+Every machine has a session over its own rows, as in a run on one machine. A `Level` connects them:
+one vector for all, with an owner (`vector_level`), or the homes of one plane (`homes_level`). All
+machines share decisions on epochs, step sizes and stops: after each epoch the workers of a machine
+pause until all machines have ended the epoch.
 
-Who writes: each rank's calling thread, which talks to the others, as the level says; the workers,
-threads, as `hogshare.engine.session` says. Who frees: `close`.
+Writers: each rank's calling thread, which communicates with the other ranks, as the level
+describes; the workers, threads, as `hogshare.engine.session` describes. `close` frees the memory.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ LOCK_FREE = "writes are lock-free within a rank; between ranks what has changed 
 
 
 class Machines(Runtime):
-    """The runtime of machines that exchange messages; one rank for each.
+    """The runtime of machines that exchange messages; each machine is one rank.
 
-    pool : one rank for each
-    sites : how many workers each rank has
-    rows : {"shard", "all"}, default="shard"; whether the problem of a rank holds rows of its own,
-        or all rows, which are dealt to all workers by turns
-    network : links between the machines besides the real ones
+    pool : one rank for each machine
+    sites : the number of workers of each rank
+    rows : {"shard", "all"}, default="shard"; whether the problem of a rank contains rows of its
+        own, or all rows, which are dealt to all workers in rotation
+    network : emulated links between the machines
     """
 
     name = "mpi"
@@ -89,18 +89,18 @@ class Machines(Runtime):
 
     @property
     def survivors(self) -> Survivors | None:
-        """The ranks, if the run goes on without those that die."""
+        """The ranks, if the run continues without dead ones."""
         return self.pool if isinstance(self.pool, Survivors) else None
 
     @property
     def is_orderly(self) -> bool:
-        """False: a site's workers begin when it is there."""
+        """False: a site's workers begin as soon as the site has started."""
         return False
 
     # -- before
 
     def local_problem(self, problem: Problem) -> Problem:
-        """The machine's part of the rows, which knows how many there are, and how large.
+        """Return the machine's part of the rows, with the number and size of all rows.
 
         Raises ValueError if a machine has no rows.
         """
@@ -117,13 +117,15 @@ class Machines(Runtime):
         n = len(sizes)
         for rank, other in enumerate(found):
             if other[0] < 1:
-                raise ValueError(f"rank {rank} has no rows: between machines each needs some.")
+                raise ValueError(
+                    f"rank {rank} has no rows: on separate machines each rank needs some."
+                )
             if (other[n:] != found[0, n:]).any():
                 (features, columns), (first, most) = other[n : n + 2], found[0, n : n + 2]
                 raise ValueError(
                     f"rank {rank} has {features:g} features and {columns:g} columns (one for each "
-                    f"class, if more than two), and rank 0 {first:g} and {most:g}, or other "
-                    "numbers: between machines all solve one problem."
+                    f"class, if more than two), rank 0 has {first:g} and {most:g}, or alpha, "
+                    "l1_ratio, fit_intercept or dtype differ: give all ranks the same problem."
                 )
         self.pool.rows = found[:, 0]
         whole = together([Sizes(int(one[0]), *one[1:n].tolist()) for one in found])
@@ -136,7 +138,7 @@ class Machines(Runtime):
         return part_of(own, whole, mine, stated, self._added)
 
     def _part_by_gradient(self, problem: GradientProblem) -> GradientProblem:
-        """A problem by a gradient, whose rows here are a part of all."""
+        """Return a problem by a gradient whose local rows are a part of all rows."""
         found = self.pool.gathered(np.array([problem.n_rows]))
         self.pool.rows = found[:, 0]
         n_all, before = int(found[:, 0].sum()), int(found[: self.pool.me, 0].sum())
@@ -145,23 +147,23 @@ class Machines(Runtime):
 
     @property
     def files(self) -> SiteFiles:
-        """Who reads and writes checkpoints: all machines together."""
+        """The checkpoint files, which all machines read and write together."""
         return SiteFiles(self.pool, self._gathered, self._local_rows, self.world.local_workers)
 
     def everywhere(self, n_workers: int) -> int:
-        """Workers of all ranks."""
+        """Return the number of workers of all ranks."""
         return self.world.n_workers
 
     def settled(self, choices: Choices) -> Choices:
-        """With how many machines there are, and how many rows they have; raises ValueError."""
+        """Return the choices with the number of machines and of their rows; raises ValueError."""
         self._check(choices)
         problem, world, far = choices.problem, self.world, None
         if has_rows(problem) or self.rows != "all":
             training = self.pool.gathered(np.array([choices.n_training]))[:, 0].astype(int)
             if training.min() < 1:
                 raise ValueError(
-                    f"Stop.validation marks all rows of rank {training.argmin()}: between machines "
-                    "each needs some to train on."
+                    f"Stop.validation marks all rows of rank {training.argmin()}: on separate "
+                    "machines each rank needs some rows to train on."
                 )
             self.pool.training = training
             n_far = int(training.sum()) - choices.n_training
@@ -205,8 +207,8 @@ class Machines(Runtime):
             (bool(choices.record), "record=True"),
             (
                 choices.trace > 1 and (plane.has_homes or plane.has_master),
-                f"a trace of more than one snapshot an epoch on {name}, whose model all have "
-                "together at its end only,",
+                f"trace={choices.trace} with {name}, whose model is complete only at an epoch's "
+                "end (trace=1),",
             ),
             (
                 self.is_linked and plane.edge_links(n) is not None,
@@ -215,10 +217,10 @@ class Machines(Runtime):
             (bool(rule.average) and lock_free, "an average of iterates on one vector"),
         ):
             if is_asked:
-                raise ValueError(f"{what} needs {ONE}: between machines it is not there.")
+                raise ValueError(f"{what} needs {ONE}: separate machines do not support it.")
 
     def _with_homes(self, choices: Choices) -> Choices:
-        """With all machines' workers on one plane, whose blocks are as long everywhere.
+        """Return the choices for one plane on all machines, with blocks of one length.
 
         Raises ValueError if a group of workers is on several machines.
         """
@@ -229,17 +231,17 @@ class Machines(Runtime):
         choices = dataclasses.replace(choices, plane=choices.plane.over_sites(machine_of))
         groups = choices.plane.groups(choices.n_workers)
         for group in range(0 if groups is None else groups.max() + 1):
-            there = machine_of[groups == group]
-            if there.min() < there.max():
+            sites = machine_of[groups == group]
+            if sites.min() < sites.max():
                 raise ValueError(
-                    f"group {group} has workers on ranks {there.min()} and {there.max()}, which "
-                    "share no memory: a group's workers have to be on one."
+                    f"group {group} has workers on ranks {sites.min()} and {sites.max()}, which "
+                    "share no memory: put a group's workers on one rank."
                 )
         if has_rows(choices.problem):
             rows = row_pace(choices, row_numbers(choices))[0].block_rows
         else:
             rows = block_pace(choices).block_rows
-        agreed = int(self.pool.gathered(np.array([rows]))[0, 0])  # by the first one's rows
+        agreed = int(self.pool.gathered(np.array([rows]))[0, 0])  # by the first machine's rows
         return dataclasses.replace(choices, home_rows=agreed)
 
     def allocate(
@@ -248,20 +250,20 @@ class Machines(Runtime):
         rows: Mapping[str, np.ndarray],
         assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
-        """Memory of this process; what is handed over is copied, for all machines write it."""
+        """Return memory of this process; assigned arrays are copied, as all machines write them."""
         arrays = {**private_memory(shapes), **rows}
         for name, array in assigned.items():
             arrays[name][:] = array
         return arrays
 
     def prepare(self, session: Session) -> None:
-        """Open the edges to the others, and have workers rest after each epoch."""
+        """Open the edges to the others, and make workers pause after each epoch."""
         self.due, self.asked = session.word(layout.LIMIT), Asked(session)
         self.plan = session.plan
         if session.word(layout.EPOCHS):
             self._take_own_sums(session)
         if session.homes is not None:
-            # a link may be down for as long before anybody else says so
+            # a link may be silent for half as long before the channel reports it
             session.patience_ns = round(2e9 * channel.SILENT_SECONDS)
             self.level = HomesLevel(self.pool, session, self.n_rows, self.network)
         elif session.has_master:
@@ -276,7 +278,7 @@ class Machines(Runtime):
         session.raise_limit(session.word(layout.EPOCHS) + 1)
 
     def _score(self, session: Session) -> np.ndarray:
-        """The score of every column on the held-out rows of all that live."""
+        """Return the score of every column on the held-out rows of all surviving machines."""
         assert self.validation is not None
         if len(self.pool.lost) > self._held_out_epoch:
             self._held_out_epoch = len(self.pool.lost)
@@ -284,25 +286,25 @@ class Machines(Runtime):
         return self._held_out.scores(session.model())
 
     def _prepare_again(self, session: Session) -> None:
-        """Open new edges, of a run that had ended, and begins again with what each machine has."""
+        """Open new edges for an ended run that continues with each machine's data."""
         assert self.level is not None
         self.level.close()
         session.plan = self.plan
         self.prepare(session)
 
     def _take_own_sums(self, session: Session) -> None:
-        """Go on with what is this machine's of the sums of a run: those of all begin as a sum."""
+        """Reduce a resumed run's sums to this machine's part: the parts of all add up to them."""
         local = session.locals()
         session.row_memory.sum_anew(session)
         if session.row_memory.checkpointed:
             local[:, layout.L_DUAL_MEAN] = session.arrays["dual_mean"]
-        if self.pool.me > 0:  # the first one has those of the iterates
+        if self.pool.me > 0:  # the first machine has the sums of iterates
             session.arrays["lag"][:] = 0.0
             local[:, [layout.L_AVERAGE_COUNT, layout.L_AVERAGE_SCALE]] = 0.0
             local[:, layout.L_AVERAGE_INTERCEPT] = 0.0
 
     def counts_mail(self, session: Session) -> bool:
-        """Always: between sites it goes by the channel, and what stays at one is not sent."""
+        """Return True: the channel counts mail between sites, and mail within one is not sent."""
         return True
 
     # -- the run
@@ -310,27 +312,27 @@ class Machines(Runtime):
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
-        """Run this machine's workers to their end, which is that of all machines."""
+        """Run this machine's workers until all machines end the run."""
         if self.level is not None and self.level.is_over:
             self._prepare_again(session)
         level = self.level
         assert level is not None
         crew = ThreadCrew(session, session.local_workers, news := Bell())
-        told = session.word(layout.EPOCHS)
-        with DeferredSignals(news) as held:
+        reported = session.word(layout.EPOCHS)
+        with DeferredSignals(news) as signals:
 
-            def tell(n_epochs: int) -> bool:
-                nonlocal told
+            def notify(n_epochs: int) -> bool:
+                nonlocal reported
                 if on_epoch is None:
                     return False
-                told = n_epochs
-                level.channel.pause()  # unless it was the last word
-                return bool(held.outside(on_epoch, n_epochs, session.snapshot))
+                reported = n_epochs
+                level.channel.pause()  # the caller may take long: others must not expect messages
+                return bool(signals.outside(on_epoch, n_epochs, session.snapshot))
 
-            level.deliver = held.deliver
+            level.deliver = signals.deliver
             parts = checks, self.due, self.asked, self.problem
-            at_epochs = MachineEpochs(level, tell, *parts)
-            with EpochHook(session, None, at_epochs, crew.each, held) as hook:
+            at_epochs = MachineEpochs(level, notify, *parts)
+            with EpochHook(session, None, at_epochs, crew.each, signals) as hook:
                 try:
                     if self.survivors is not None:
                         self.survivors.begin()
@@ -345,26 +347,26 @@ class Machines(Runtime):
                             crew.wait(level.nap)
                 except BaseException:
                     session.stop(layout.STOPPED_BY_CALLER)
-                    crew.join(crew.patience(held))
+                    crew.join(crew.patience(signals))
                     raise
                 crew.finish()
                 level.end()
                 self._is_running = False
                 if self.survivors is not None:
                     self.survivors.is_over = True
-                is_last = told < (n_epochs := session.word(layout.EPOCHS))
+                is_last = reported < (n_epochs := session.word(layout.EPOCHS))
                 if is_last and session.word(layout.STOP) != layout.STOPPED_BY_DIVERGENCE:
-                    tell(n_epochs)
+                    notify(n_epochs)
         return Outcome([], traffic=level.channel.traffic.as_dict())
 
     def close(self) -> None:
-        """Give back what the messages took."""
+        """Free the channel's resources."""
         if self.level is not None:
             self.level.close()
             self.level = None
 
     def facts(self) -> dict[str, Any]:
-        """How many machines there were, and after how many rows each exchanged its vector."""
+        """Return the number of machines, and of each machine's rows between two exchanges."""
         exchange = {} if self.pace is None else {"machine_exchange_rows": self.pace.rows}
         return {"machines": len(self.world.sites), **exchange}
 
@@ -378,12 +380,12 @@ class Machines(Runtime):
         found = self._gathered(numbers).sum(axis=0)
         if not self.pool.lost:
             return np.asarray(found)
-        rows = self.pool.rows  # so that a mean over all is one over those that are left
+        rows = self.pool.rows  # scaled, for a mean over all rows to be one over survivors' rows
         return np.asarray(found * (rows.sum() / np.delete(rows, self.pool.lost).sum()))
 
 
 def _shape(problem: Any) -> tuple[float, ...]:
-    """What has to be the same on all machines, as numbers."""
+    """Return the numbers that must be the same on all machines."""
     return (
         float(problem.n_features),
         float(problem.n_columns),

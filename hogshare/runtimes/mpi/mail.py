@@ -3,21 +3,21 @@
     writer's thread:  post -> POSTED                          POSTED <- TAKEN: the writer's site
     poll:             slot -> channel ... channel -> slot, ARRIVED: the reader's site
 
-Every site has a mailbox of its own, of all edges. `send` only raises POSTED, and `show` only writes
-the register; what there is to move is moved by the thread that polls.
+Every site has a mailbox of its own with all edges. `send` only raises POSTED, and `show` only
+writes the register; the polling thread moves the messages.
 
-Credits: a slot is written again when its TAKEN has come back, so that at most `queue` messages of
-an edge are under way. TAKEN is a running count, of which one message covers many.
+Credits: a slot is reused once its TAKEN has come back, so at most `queue` messages of an edge are
+under way. TAKEN is a running count: one acknowledgement may cover many messages.
 
-Where sites may die, a plane may move an edge that leads to the dead, once it is empty: to a reader
-at another site, or at this one. Its messages say which they are, so that who has had none of those
-before goes on from there. What is sent to the dead counts as taken.
+After a death, a plane may move an empty edge from the dead reader to a reader at another site, or
+at this one. Messages are numbered: a new reader, which has had none of the earlier ones, continues
+from the first number that it gets. Messages to the dead count as taken.
 
-Boards (`hogshare.kernels.mail.register`) are not acknowledged by their readers. Of what a writer
-shows in quick succession the newest is sent, when the one before stands in the reader's register.
+Readers do not acknowledge registers (`hogshare.kernels.mail.register`). If a writer writes several
+values in quick succession, the newest is sent, once the one before is in the reader's register.
 
-Who writes: `poll` and the channel's handlers a sender's TAKEN, a reader's slots, ARRIVED, POSTED
-and registers; `send` and `show` those of the edges that begin here. Who frees: the channel.
+Writers: `poll` and the channel's handlers write a sender's TAKEN, and a reader's slots, ARRIVED,
+POSTED and registers; `send` and `show` write those of local outgoing edges. The channel frees them.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from hogshare.system.interrupts import errstate
 MAIL, REGISTER, TAKEN = range(FIRST_KIND, FIRST_KIND + 3)
 FIRST_KIND_OF_RUN = TAKEN + 1  # kinds of messages that are no mail
 COUNTERS = [layout.M_POSTED, layout.M_ARRIVED, layout.M_TAKEN]
-HEAD = slice(layout.H_NUMBER, layout.H_ROUND + 1)  # words of a slot's head that are sent
-N_OWN = 4  # words before them: edge, places, values without one, bytes of a value
+HEAD = slice(layout.H_NUMBER, layout.H_ROUND + 1)  # words of a slot's header that are sent
+N_OWN = 4  # words before them: edge, places, values without a place, bytes of a value
 WORDS = N_OWN + HEAD.stop - HEAD.start
-FARTHEST_PLACE = 2**31  # which four bytes hold
+FARTHEST_PLACE = 2**31  # that fits in four bytes
 
 
 class MailTransport:
     """The edges of a mailbox that begin or end at this site.
 
-    box : this site's own
-    ends : the sites from which and to which each of its edges goes. An edge from a site to itself
-        (whose `Edge` is in one memory) is left alone.
-    kind_of : as what a message is counted, by its round, values with places, and without
-    links : that stand between sites besides the real ones, of each edge
-    are_registers : whether messages are written over, and not acknowledged
-    reader : the site at which an edge ends by now, where that may move; then it has all edges
+    box : this site's own mailbox
+    ends : the sending and the reading site of each edge. An edge from a site to itself (whose
+        `Edge` is in one memory) is left out.
+    kind_of : a message's kind in the traffic, by its round, values with places, and without
+    links : emulated links between sites, for each edge
+    are_registers : whether messages are overwritten, and not acknowledged
+    reader : the current reading site of an edge, if it may move; then all edges are included
     """
 
     def __init__(
@@ -78,27 +78,28 @@ class MailTransport:
         self.incoming = np.array([k for k in may_end if ends[k][0] != me], np.int64)
         self._dead: set[int] = set()
         self._lines = {k: [Line(link), Line(link)] for k, link in enumerate(links) if link}
-        room = box.places.shape[2]
-        self._places_type = np.dtype("int32" if room < FARTHEST_PLACE else "int64")
+        capacity = box.places.shape[2]
+        self._places_type = np.dtype("int32" if capacity < FARTHEST_PLACE else "int64")
         n = len(ends)
-        # messages that were sent, of boards POSTED then; a run may go on with another channel
+        # messages sent, for registers POSTED at that time; a run may continue with a new channel
         self._sent = box.counters[:, layout.M_POSTED].copy()
-        self._acknowledged = box.counters[:, layout.M_TAKEN].copy()  # as the sender has been told
-        self._rounds = np.zeros(n, np.int64)  # of boards, that were sent last
-        self._is_under_way = np.zeros(n, bool)  # of boards
-        self._places, self._values = np.empty(room, np.int64), np.empty(box.values.shape[2] - room)
-        self.is_over = False  # whether nothing more is sent that nobody waits for
+        self._acknowledged = box.counters[:, layout.M_TAKEN].copy()  # TAKEN as the sender knows it
+        self._rounds = np.zeros(n, np.int64)  # for registers: the round sent last
+        self._is_under_way = np.zeros(n, bool)  # for registers
+        n_dense = box.values.shape[2] - capacity
+        self._places, self._values = np.empty(capacity, np.int64), np.empty(n_dense)
+        self.is_over = False  # whether registers are sent no more
         channel.on(MAIL, self._take_in)
         channel.on(REGISTER, self._write_register)
         channel.on(TAKEN, self._note_taken)
 
     def send(self, box: Mailbox, edge: int) -> None:
-        """Let the message that has been written into the edge's next slot go on its way."""
+        """Post the message that has been written into the edge's next slot."""
         if self._reader is None or self._reader(edge) != self.channel.me:
             edge_slots.send_next(box, edge)
             return
         counters = box.counters[edge]
-        # what is before has been read, at this site or at the one where the edge ended by then
+        # earlier messages have been read, at this site or at the edge's earlier reader
         counters[layout.M_ARRIVED] = counters[layout.M_POSTED]
         edge_slots.send_next(box, edge)
         edge_slots.deliver_next(box, edge)
@@ -106,11 +107,11 @@ class MailTransport:
     def show(
         self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
     ) -> None:
-        """Write a message over the last."""
+        """Overwrite the register with a message."""
         register.write(box, edge, round, places, values)
 
     def poll(self) -> bool:
-        """Send what there is to send; whether there was anything."""
+        """Send pending messages and acknowledgements; return whether there were any."""
         counters, moved = self.box.counters, False
         posted = counters[self.outgoing, layout.M_POSTED]
         for k in self.outgoing[posted > self._sent[self.outgoing]]:
@@ -127,12 +128,12 @@ class MailTransport:
 
     @property
     def has_sent_all(self) -> bool:
-        """Whether all that was posted or shown here is on its way, or was written over."""
+        """Whether all local messages have been sent, or were overwritten."""
         posted = self.box.counters[self.outgoing, layout.M_POSTED]
         return bool((posted == self._sent[self.outgoing]).all())
 
     def bury(self, site: int) -> None:
-        """Have nothing under way to a site that has died."""
+        """Count all messages to a dead site as taken."""
         self._dead.add(site)
         for k in self.outgoing:
             if self._site_of(int(k)) == site:
@@ -140,9 +141,9 @@ class MailTransport:
                 self._is_settled(int(k))
 
     def _is_settled(self, edge: int) -> bool:
-        """Whether an edge ends in this memory, or with the dead, who take all."""
+        """Whether an edge ends in this memory, or at a dead site, whose messages count as taken."""
         posted = int(edge_slots.counter_of(self.box, edge, layout.M_POSTED))
-        to = self._site_of(edge)  # read last: it moves when all that was posted before is taken
+        to = self._site_of(edge)  # read last: an edge moves only once all is taken
         if to != self.channel.me and to not in self._dead:
             return False
         self._sent[edge] = posted
@@ -153,7 +154,7 @@ class MailTransport:
     def _site_of(self, edge: int) -> int:
         return self._ends[edge][1] if self._reader is None else self._reader(edge)
 
-    # -- where an edge begins
+    # -- the sending end
 
     def _send_mail(self, edge: int) -> bool:
         box = self.box
@@ -175,7 +176,7 @@ class MailTransport:
         posted = int(edge_slots.counter_of(self.box, edge, layout.M_POSTED))
         found = register.read(self.box, edge, self._rounds[edge], self._places, self._values)
         state, round_, count, dense = (int(one) for one in found)
-        if state == register.NOTHING:  # it came between the count and the last reading
+        if state == register.NOTHING:  # sent before: it was written between a count and its read
             self._sent[edge] = posted
         if state != register.WHOLE:
             return False
@@ -195,10 +196,10 @@ class MailTransport:
         values: Sequence[np.ndarray],
         dense: int,
     ) -> None:
-        # what is rounded to float32, as planes round where the rows are, goes as such
+        # values that are exact in float32, as planes round for float32 rows, are sent in four bytes
         with errstate(over="ignore"):
             short = [part.astype(np.float32) for part in values]
-        # by bits: what names values is no number, and may look like a tiny one
+        # compare bits: announced places in values are no numbers, and may read as tiny ones
         same = (
             (one.astype(np.float64).view(np.int64) == part.view(np.int64)).all()
             for one, part in zip(short, values, strict=True)
@@ -224,26 +225,25 @@ class MailTransport:
         else:
             edge_slots.taken_up_to(self.box, edge, number)
 
-    # -- where it ends
+    # -- the reading end
 
     def _take_in(self, sender: int, content: np.ndarray) -> None:
         edge, head, places, values, dense = self._parts(content)
         box = self.box
         if self._reader is not None:
             before = int(head[layout.H_NUMBER]) - 1
-            if (
-                edge_slots.counter_of(box, edge, layout.M_ARRIVED) < before
-            ):  # which others have read
+            # earlier readers of a moved edge have read the messages before
+            if edge_slots.counter_of(box, edge, layout.M_ARRIVED) < before:
                 box.counters[edge, COUNTERS] = self._acknowledged[edge] = before
         slot = slot_of(box, int(edge_slots.counter_of(box, edge, layout.M_ARRIVED)) + 1)
         count, first = len(places), box.places.shape[2]
         box.places[edge, slot, :count] = places
         box.values[edge, slot, :count] = values[:count]
         box.values[edge, slot, first : first + dense] = values[count:]
-        rest = slice(layout.H_NUMBER + 1, HEAD.stop)
-        box.heads[edge, slot, rest] = head[rest]
-        box.heads[edge, slot, layout.H_FOOTER] = head[layout.H_ROUND]  # nothing tears it
-        box.counters[edge, layout.M_POSTED] += 1  # before who is gone is told of, see `SiteNews`
+        after_number = slice(layout.H_NUMBER + 1, HEAD.stop)
+        box.heads[edge, slot, after_number] = head[after_number]
+        box.heads[edge, slot, layout.H_FOOTER] = head[layout.H_ROUND]  # only this thread writes it
+        box.counters[edge, layout.M_POSTED] += 1  # before a death is reported, see `SiteNews`
         edge_slots.deliver_next(box, edge)
 
     def _write_register(self, sender: int, content: np.ndarray) -> None:
@@ -259,7 +259,7 @@ class MailTransport:
         self.channel.post(self._ends[edge][0], TAKEN, [words], "control", *self._line(edge, 1))
 
     def _parts(self, content: np.ndarray) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, int]:
-        """Edge, head, places, values, and how many of those have no place."""
+        """Return edge, head, places, values, and the number of values without a place."""
         words = content[: 8 * WORDS].view(np.int64)
         edge, count, dense, n_bytes = (int(word) for word in words[:N_OWN])
         end = 8 * WORDS + count * self._places_type.itemsize

@@ -1,24 +1,23 @@
-"""A master at one site and workers at all: mail goes to it, and its model is brought to each.
+"""A master at one site and workers at all: it receives their mail, and sends each site its model.
 
-    worker -> slot -> channel -> slot there -> the master's sum -> the next version
-    version -> news: what a site does not know -> channel -> the site's vector, under its seqlock
+    worker -> slot -> channel -> slot at the master -> the master's sum -> the next version
+    version -> news: numbers new to a site -> channel -> the site's vector, under its seqlock
 
-The master is at the first rank, beside the workers there, and is the thread that talks to the
-others. A worker anywhere reads a snapshot from its site's vector, which is the master's model as of
-some version. So ages, cut-offs and damping are what they are in one memory; they are larger by what
-is under way.
+The master is at the first rank, next to this rank's workers, in the thread that communicates with
+the other ranks. Each worker reads a snapshot from its site's vector, which is a version of the
+master's model. Ages, cut-offs and damping have the same meaning as in one memory; ages are larger
+by the messages under way.
 
-What is told of a worker travels behind what it has done: its block counts when the master has taken
-its message (`turns.count_posted`), and the words of all workers come with a model that has what
-they count. Words that a worker has left the run are sent when all of its mail is taken.
+Reports of a worker follow its changes. A block counts when the master has taken its message
+(`count_posted`), and all workers' words come with a model that has the changes they count. The
+report that a worker has left the run is sent once all of its mail is taken.
 
-At the end of an epoch, when all workers rest, the sites meet (`meeting`); the master brings what it
-has to all, and one verdict is for all.
+At an epoch barrier, when all workers pause, the master sends its model to all sites, and all share
+one verdict.
 
-Who writes: this thread of each rank, everything here; at the master's site the model and the sum,
-at the others their vector (`hogshare.kernels.exchange.master_copies`). Who reads: the workers.
-Order: that of the channel; a site is sent no news while any are under way to it. Who frees:
-`close`.
+Writers: this thread of each rank writes all data of this file; at the master's site the model and
+the sum, at other sites their vector (`hogshare.kernels.exchange.master_copies`). Workers read it.
+Order: the channel's; a site gets no news while earlier news are under way to it. `close` frees it.
 """
 
 from __future__ import annotations
@@ -43,16 +42,16 @@ from hogshare.runtimes.mpi.rank_pool import RankPool
 
 MASTER = 0  # its rank
 NEWS, NEWS_TAKEN, REPORT = range(FIRST_KIND_OF_RUN, FIRST_KIND_OF_RUN + 3)
-# what the master writes into the rows of all workers
+# columns that the master writes in the rows of all workers
 COUNTS = (layout.T_PUSHES, layout.T_DROPPED, layout.T_APPLIED, layout.T_STALENESS)
 VERSIONS = [layout.VERSION, layout.APPLIED]
-HEAD = 4  # words of news before those of workers: epoch_barriers, version, applied, places
+HEAD = 4  # words of news before the workers' words: epoch_barriers, version, applied, places
 
 
 class MasterLevel(Level):
     """The level of sites whose workers have one master.
 
-    network : links between sites besides the real ones
+    network : emulated links between sites
     """
 
     def __init__(self, pool: RankPool, session: Session, n_rows: int, network: Network) -> None:
@@ -64,14 +63,14 @@ class MasterLevel(Level):
         links = [network.between(*one) if one[0] != one[1] else None for one in ends]
         self._mail = MailTransport(self.channel, session.mail.box, ends, links, lambda *_: "update")
         now = self._flat()
-        # of more values than these, all without places are shorter
+        # for more values than these, a message of all values without places is shorter
         self._places = np.empty(len(now) // 2, np.int64)
         self._values = np.empty(len(self._places))
         others = self.channel.others if self.is_master else []
         self._reported = {k: now.copy() for k in others}
         self._lines = {k: Line(network.between(MASTER, k)) for k in others}
         self._is_under_way = dict.fromkeys(others, False)
-        self._sent: dict[int, np.ndarray] = {}  # version and words that another was sent last
+        self._sent: dict[int, np.ndarray] = {}  # version and words last sent to a site
         self._known = {k: np.zeros(self.clocks.size_of(k), np.int64) for k in self._sites}
         self.channel.on(NEWS, self._take_news)
         self.channel.on(NEWS_TAKEN, self._note_taken)
@@ -98,36 +97,36 @@ class MasterLevel(Level):
             master_copies.take_news.compile(tuple(map(typeof, (*groups, *numbers))))
 
     def begin(self, is_heard: bool) -> None:
-        """Nothing: all begin at one model."""
+        """Do nothing: all sites begin at one model."""
 
     # -- while the workers work
 
     def _work(self) -> bool:
-        """Do what there is to do besides messages that come."""
-        words = self.clocks.words()  # the first: what they count goes before
+        """Do all pending work except incoming messages; return whether there was any."""
+        words = self.clocks.words()  # read first: the blocks that they count are sent before them
         moved = self._mail.poll()
         if self.is_master:
             return self._serve() | self._send_news(words) | moved
         return self._report(words) | moved
 
     def _serve(self) -> bool:
-        """Be the master for a while."""
+        """Do the master's work for a while."""
         began = time.perf_counter_ns()
-        side = MasterService(self.session)
-        taken = side.serve()
+        service = MasterService(self.session)
+        taken = service.serve()
         if taken > 0:
-            side.note(taken, time.perf_counter_ns() - began)
+            service.note(taken, time.perf_counter_ns() - began)
         return taken > 0
 
     def _take_report(self, site: int, content: np.ndarray) -> None:
-        """Take in what another site tells of its workers."""
+        """Take in another site's report of its workers."""
         words = content.view(np.int64)
-        if words[0] >= self.epoch_barriers:  # else of workers that have rested since
+        if words[0] >= self.epoch_barriers:  # earlier reports: workers have paused since
             self._known[site] = words[1:]
             self.clocks.take_in(site, words[1:])
 
     def _send_news(self, words: np.ndarray) -> bool:
-        """Send each site the model as it is, and what it has not been told of workers."""
+        """Send each site the current model, and news of workers."""
         session, self._known[MASTER], moved = self.session, words, False
         all_words = np.concatenate(list(self._known.values()))
         version = session.word(layout.VERSION)
@@ -149,12 +148,12 @@ class MasterLevel(Level):
         self._is_under_way[site] = False
 
     def _take_news(self, site: int, content: np.ndarray) -> None:
-        """Write the master's model into the vector here, and then what it tells of workers."""
+        """Write the master's model into the local vector, and then its report of workers."""
         session, begin = self.session, HEAD + len(self.session.local_workers)
         end = begin + sum(map(self.clocks.size_of, self._sites))
         words = content[: 8 * end].view(np.int64)
         epoch_barriers, version, applied, count = words[:HEAD].tolist()
-        if epoch_barriers >= self.epoch_barriers:  # else older than what was brought in the meeting
+        if epoch_barriers >= self.epoch_barriers:  # else older than the barrier's model
             places = content[8 * end : 8 * (end + count)].view(np.int64)
             values = content[8 * (end + count) :].view(np.float64)
             counts = version, applied, words[HEAD:begin], session.local_workers.start
@@ -163,39 +162,39 @@ class MasterLevel(Level):
         self.channel.post(MASTER, NEWS_TAKEN)
 
     def _report(self, words: np.ndarray) -> bool:
-        """Tell the master's site of the workers here, if there is anything to tell."""
+        """Report local workers to the master's site, if anything has changed."""
         states = self.session.local_table[:, layout.T_STATE]
         seen = words if self.clocks.are_waited_for else states
         seen = np.concatenate([[self.epoch_barriers], seen])
         if np.array_equal(seen, self._sent.get(MASTER, seen[:0])):
             return False
         if (states >= layout.DONE).any() and not self._is_taken():
-            return False  # the master would think that nothing is to come
+            return False  # the master would expect no more mail of them
         self.channel.post(MASTER, REPORT, [np.array([self.epoch_barriers]), words], "progress")
         self._sent[MASTER] = seen
         return True
 
     def _is_taken(self) -> bool:
-        """Whether the master has taken all that workers here have posted."""
+        """Whether the master has taken all mail of local workers."""
         counters = self.session.mail.box.counters[self.session.local_workers]
         return bool((counters[:, layout.M_POSTED] == counters[:, layout.M_TAKEN]).all())
 
-    # -- a meeting
+    # -- an epoch barrier
 
     def arrive(self) -> None:
-        """As of `Level`."""
+        """Wait until the master has taken all mail of local workers; see `Level`."""
         self.channel.wait(self._is_taken)
 
     def bring(self, clock: int) -> Model:
-        """As of `Level`: what the master has, with all that was sent, and its counts."""
+        """Return the master's model with all messages applied, and copy its counts; see `Level`."""
         session, table = self.session, self.session.schedule.table
         for site in self.channel.others:
             state = layout.DONE if self.are_over[site] else layout.RESTING
             for row in self.clocks.rows_of(site):
                 worker_life.copy_state(row, state)
-        if self.is_master:  # the rest of a sum is applied
+        if self.is_master:  # an incomplete sum is applied, too
             self.channel.wait(lambda: session.word(layout.GATHERED) == 0)
-        table[:, layout.T_CLOCK] = clock  # where all go on from
+        table[:, layout.T_CLOCK] = clock  # all workers continue from it
         vector, control, at = session.vector, session.schedule.control, 0
         arrays = vector.w, vector.intercept, table[:, COUNTS], control[VERSIONS]
         own = b"".join(one.tobytes() for one in arrays) if self.is_master else b""
@@ -204,12 +203,12 @@ class MasterLevel(Level):
             part = brought[at : (at := at + one.nbytes)]
             found.append(part.view(one.dtype).reshape(one.shape))
         vector.w[:], vector.intercept[:], table[:, COUNTS], control[VERSIONS] = found
-        # of which some sites may be through before this one, and report as after it
+        # counted before the barrier ends: sites that leave it first already report the new number
         self.epoch_barriers += 1
         for known in self._known.values():
             expect_again(known, clock)
         self._sent.clear()
-        if not self.clocks.are_waited_for:  # else barriers count them from the next limit on
+        if not self.clocks.are_waited_for:  # otherwise barriers count them from the next limit on
             far = np.setdiff1d(np.arange(len(table)), session.local_workers)
             resting = far[table[far, layout.T_STATE] == layout.RESTING]
             for k in resting:
@@ -218,11 +217,11 @@ class MasterLevel(Level):
         return vector.w, vector.intercept
 
     def called(self) -> None:
-        """As of `Level`: intercepts may have been moved, everywhere alike."""
+        """Note moved intercepts, which are the same at all sites; see `Level`."""
         self._announce_anew()
 
     def clear(self) -> None:
-        """Send no news: all mail is taken, and nobody would acknowledge them."""
+        """Send no more news: all mail is taken, and no site would acknowledge news."""
         self.channel.work = lambda: False
 
     def _announce_anew(self) -> None:

@@ -1,12 +1,11 @@
-"""How a rank ends: it says so, and one that ends by an error ends the job.
+"""The end of a rank: it notifies the others, and an uncaught error ends the job.
 
-MPI waits for every rank when one ends. Where others wait for that rank's part in a call, both would
-wait for ever. So a rank that ends says goodbye, and who needs it then raises. An error that nobody
-has caught ends the job, whoever has started it: its traceback stands on standard error by then, and
-the others', if they were told, have had a moment to appear. That a rank is killed the launcher
-sees, and ends the others.
+MPI waits for every rank when one ends. If other ranks wait for that rank's part in a call, all
+would wait for ever. A rank that ends therefore says goodbye, and ranks that need it raise. An
+uncaught error ends the job under any launcher: first its traceback is printed to standard error,
+and notified ranks get a moment to print theirs. If a rank is killed, the launcher ends the others.
 
-Who writes: the main thread, when a talk is opened and when the interpreter ends.
+Writer: the main thread, when a talk is opened and when the interpreter ends.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ from hogshare.runtimes.mpi.door import library
 from hogshare.runtimes.mpi.talk import GOODBYE, Letter, Talk
 
 GRACE_SECONDS = 0.5  # for the others' tracebacks
-LEAVE_SECONDS = 2.0  # for a goodbye to go
+LEAVE_SECONDS = 2.0  # for a goodbye to be sent
 NAP_SECONDS = 0.005
-INTERRUPTED = 130  # what a shell says of a program that Ctrl-C has ended
-RESTING = "has ended"
+INTERRUPTED = 130  # a shell's exit status of a program that Ctrl-C has ended
+ENDED = "has ended"
 
 _talks: list[Talk] = []
 _process = 0
 _processes: set[int] = set()
 _before: Any = None
-_aborting: list[int] = []  # what the script has left with, if by an error
+_aborting: list[int] = []  # the script's exit status, if it ended by an error
 
 
 def begin() -> None:
-    """Have an error that nobody catches end the job from now on; the first call does it."""
+    """Make an uncaught error end the job from now on; only the first call has an effect."""
     global _process, _before
     if _process == os.getpid():
         return
@@ -50,27 +49,27 @@ def begin() -> None:
 
 
 def watch(talk: Talk) -> None:
-    """Have this process say goodbye on a talk when it ends."""
+    """Make this process say goodbye on a talk when it ends."""
     _talks.append(talk)
 
 
 def know(processes: Iterable[int]) -> None:
-    """Note the processes of this machine's ranks, which an error that nobody catches ends."""
+    """Note the processes of this machine's ranks, which an uncaught error ends."""
     _processes.update(processes)
 
 
 def _hear_of_aborts() -> None:
-    """Have ``python -m mpi4py`` tell here, too, that the script has failed."""
+    """Make ``python -m mpi4py`` also notify this module when the script has failed."""
     module = library()
-    tell = getattr(module, "_set_abort_status", None)
-    if tell is None:
+    set_status = getattr(module, "_set_abort_status", None)
+    if set_status is None:
         return
 
-    def told(status: int) -> None:
+    def note_status(status: int) -> None:
         _aborting.append(status)
-        tell(status)
+        set_status(status)
 
-    module._set_abort_status = told
+    module._set_abort_status = note_status
 
 
 def _say_goodbye(how: str) -> None:
@@ -80,10 +79,10 @@ def _say_goodbye(how: str) -> None:
 
 
 def _at_exit() -> None:
-    """Say goodbye, and wait asleep for the others': MPI would wait for them on a core."""
+    """Say goodbye, and sleep until the others have: MPI would wait for them on a core."""
     if os.getpid() != _process or not _talks:
         return
-    _say_goodbye(RESTING)
+    _say_goodbye(ENDED)
     for talk in _talks:
         talk.flush(LEAVE_SECONDS)
     if door.died(library().COMM_WORLD):
@@ -97,7 +96,7 @@ def _at_exit() -> None:
 
 
 def _end_by(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Show an error that nobody has caught, and end the job."""
+    """Print an uncaught error, and end the job."""
     _before(kind, error, trace)
     if os.getpid() != _process:
         return
@@ -108,7 +107,7 @@ def _end_by(kind: type[BaseException], error: BaseException, trace: TracebackTyp
     time.sleep(GRACE_SECONDS)
     for process in _processes:
         with contextlib.suppress(OSError):
-            os.kill(process, signal.SIGCONT)  # a launcher waits for one that is halted
+            os.kill(process, signal.SIGCONT)  # a launcher would wait for a halted process
     status = INTERRUPTED if issubclass(kind, KeyboardInterrupt) else 1
     if door.died(library().COMM_WORLD):
         _leave(status)
@@ -116,13 +115,13 @@ def _end_by(kind: type[BaseException], error: BaseException, trace: TracebackTyp
 
 
 def _leave(status: int) -> None:
-    """End this process without MPI, which cannot end where a rank has died.
+    """End this process without MPI, which cannot end after a rank has died.
 
-    The end of Open MPI waits for that rank, or frees what a collective call that has failed has
-    freed; and a launcher that outlives ranks waits for those that an abort has ended.
+    Open MPI's finalization waits for that rank, or frees memory that a failed collective call has
+    freed; and a launcher that tolerates dead ranks waits for ranks that an abort has ended.
     """
     global _process
-    _process = 0  # nothing of this file is left to do
+    _process = 0  # this file has no more work at exit
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):

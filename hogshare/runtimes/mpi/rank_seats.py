@@ -1,11 +1,11 @@
-"""The ranks of one machine, which share an arena: what one writes there all others can read.
+"""The ranks of one machine, which share an arena that all can read and write.
 
-This is where it is settled whether the ranks of a job do so, or have a vector each, and exchange
-what they have changed by messages (`hogshare.runtimes.mpi.machines`).
+This file decides whether the ranks of a job share an arena, or have a vector each and exchange
+changes by messages (`hogshare.runtimes.mpi.machines`).
 
-Who writes: the leader makes an arena, and its lay-out; the others open its descriptor in the file
-system of processes (procfs), which the system allows to processes of one user. Who frees: nobody
-needs to; the memory goes with the last process that has it mapped.
+The leader creates the arena and its layout; the others open its descriptor in the file system of
+processes (procfs), which the system allows to processes of one user. No rank frees the memory: it
+is released with the last process that maps it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from hogshare.shm.arena import Arena
 from hogshare.system import machine
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-PROCESSES = Path("/proc/self/ns/pid")  # who has the same sees the same processes
+PROCESSES = Path("/proc/self/ns/pid")  # the same for ranks that see the same processes
 
 
 @dataclass(frozen=True)
 class Seat:
-    """Where a rank runs.
+    """The place where a rank runs.
 
-    host : its name
-    memory : what is the same for ranks that can open each other's memory
-    cores : numbers of the cores that it may use
-    jobs : workers that it was asked for
-    process : its number there
+    host : the machine's name
+    memory : an identifier, equal for ranks that can open each other's memory
+    cores : numbers of the cores that the rank may use
+    jobs : the requested number of workers
+    process : the rank's process number on its machine
     """
 
     host: str
@@ -48,32 +48,32 @@ class Seat:
 class MachineRanks:
     """The ranks of a job, in order.
 
-    workers : of each of these ranks
-    apart : why they share no arena; "": they do
+    workers : the number of workers of each rank
+    separation : why the ranks share no arena; "": they share one
     """
 
     ranks: tuple[int, ...]
     workers: tuple[int, ...]
-    apart: str = ""
+    separation: str = ""
 
     @property
     def leader(self) -> int:
-        """The rank that makes the arena, and decides."""
+        """The rank that creates the arena, and decides."""
         return self.ranks[0]
 
     @property
     def n_workers(self) -> int:
-        """Of all ranks."""
+        """The number of workers of all ranks."""
         return sum(self.workers)
 
     def workers_of(self, rank: int) -> range:
-        """Numbers of a rank's workers."""
+        """Return the numbers of a rank's workers."""
         place = self.ranks.index(rank)
         first = sum(self.workers[:place])
         return range(first, first + self.workers[place])
 
     def dealt(self, n_workers: int) -> MachineRanks:
-        """The same ranks with so many workers, dealt out in turn; these, if it is as many.
+        """Return the same ranks with `n_workers` workers, dealt in rotation.
 
         Examples
         --------
@@ -83,14 +83,14 @@ class MachineRanks:
         """
         if n_workers == self.n_workers:
             return self
-        seats = sorted((turn, place) for place, n in enumerate(self.workers) for turn in range(n))
+        seats = sorted((pass_, place) for place, n in enumerate(self.workers) for pass_ in range(n))
         more = ((None, k % len(self.ranks)) for k in range(n_workers - len(seats)))
         taken = [place for _, place in (*seats, *more)][:n_workers]
         return replace(self, workers=tuple(taken.count(place) for place in range(len(self.ranks))))
 
 
 def seat(n_jobs: int | None) -> Seat:
-    """Where this rank runs."""
+    """Return the place where this rank runs."""
     host, memory = socket.gethostname(), ""
     with contextlib.suppress(OSError):
         memory = f"{BOOT_ID.read_text().strip()} {os.readlink(PROCESSES)}"
@@ -100,10 +100,10 @@ def seat(n_jobs: int | None) -> Seat:
 
 
 def workers_of(seats: Sequence[Seat], rank: int) -> int:
-    """Workers of a rank: its share of the cores that it may use, if it was asked for all.
+    """Return a rank's workers: its share of the cores that it may use, if it was asked for all.
 
     seats : of all ranks
-    rank : the one that asks: what its number of workers means is for its own system to say
+    rank : the calling rank, because its own system interprets its number of workers
 
     Examples
     --------
@@ -121,21 +121,21 @@ def workers_of(seats: Sequence[Seat], rank: int) -> int:
 
 
 def share_of(seats: Sequence[Seat], rank: int) -> int:
-    """Cores of a rank, each divided by the ranks that may use it; at least one."""
-    here = seats[rank]
-    beside = [other.cores for other in seats if other.host == here.host]
-    share = sum(1.0 / sum(core in cores for cores in beside) for core in here.cores)
+    """Return a rank's cores, each divided by the ranks that may use it; at least one."""
+    own = seats[rank]
+    on_host = [other.cores for other in seats if other.host == own.host]
+    share = sum(1.0 / sum(core in cores for cores in on_host) for core in own.cores)
     return max(1, int(share + 1e-9))
 
 
 def machine_of(seats: Sequence[Seat], workers: Sequence[int], shares: bool) -> MachineRanks:
-    """The ranks, and whether they share an arena.
+    """Return the ranks, and whether they share an arena.
 
-    shares : whether ranks of one machine may
+    shares : whether ranks of one machine may share one
     """
     ranks, counts = tuple(range(len(seats))), tuple(workers)
     if not shares:
-        return MachineRanks(ranks, counts, "arena=False of MPI says so")
+        return MachineRanks(ranks, counts, "MPI(arena=False) is set")
     other = next((rank for rank, one in enumerate(seats) if one.memory != seats[0].memory), None)
     if other is None:
         return MachineRanks(ranks, counts)
@@ -144,7 +144,7 @@ def machine_of(seats: Sequence[Seat], workers: Sequence[int], shares: bool) -> M
 
 
 def offer(arena: Arena) -> dict[str, Any]:
-    """What another rank of the machine needs to open an arena."""
+    """Return the data that another rank of the machine needs to open an arena."""
     return {"process": os.getpid(), "number": arena.fileno(), "layout": arena.describe()}
 
 
@@ -158,7 +158,7 @@ def accept(offered: dict[str, Any]) -> Arena:
 
 
 def opened(process: int, number: int) -> int:
-    """A descriptor for what another rank's process has open under a number.
+    """Return a descriptor for a file that another rank's process has open under a number.
 
     Raises OSError if the system forbids it.
     """
@@ -167,6 +167,6 @@ def opened(process: int, number: int) -> int:
     except OSError as error:
         raise OSError(
             error.errno,
-            f"The memory of a rank's process {process} cannot be opened ({error}): ranks of one "
-            "machine have to be of one user, and in one container",
+            f"The memory of a rank's process {process} cannot be opened ({error}): run all ranks "
+            "of a machine as one user and in one container, or use MPI(arena=False)",
         ) from error

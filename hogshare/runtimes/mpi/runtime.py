@@ -1,4 +1,4 @@
-"""`MPI`: every rank of a job makes the same call, and all work on one model."""
+"""The runtime `MPI`: every rank of a job makes the same call, and all work on one model."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ PRESENT, GIVEN, AGREED, COUNTED = "present", "given", "agreed", "counted"
 class MPI(Joint):
     """The ranks of an MPI job as one run, each of them with workers of its own.
 
-    Every rank makes the same call, and each gets the same report. `n_workers` (of an estimator
-    `n_jobs`) is per rank: a run on four ranks with two each has eight. Started by
-    ``mpiexec -n 4 python -m mpi4py script.py``. On one rank, or without a launcher, it is the
-    ordinary run, and the report says so.
+    Every rank makes the same call, and each gets the same report. `n_workers` (`n_jobs` for an
+    estimator) is per rank: a run on four ranks with two workers each has eight workers. Start a job
+    with ``mpiexec -n 4 python -m mpi4py script.py``. With one rank, or without a launcher, it is
+    the ordinary run, and the report says so.
 
-    Rank 0 leads: it evaluates the model, writes checkpoints, and calls `on_epoch`; its seed is the
-    one that counts where none is given. What one rank raises in a call all ranks raise.
+    Rank 0 leads: it evaluates the model, writes checkpoints, and calls `on_epoch`; its random seed
+    is used if none is given. If one rank raises an error in a call, all ranks raise it.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm, default=None
-        The ranks; None: all of the job's. It is copied, so that messages of one's own meet none.
+        The ranks; None: all ranks of the job. It is copied, to separate its messages from yours.
     rows : {"shard", "all"}, default="shard"
-        What the problem of a rank holds: rows that are its own, which are put together in the order
-        of the ranks; or all rows, the same on every rank, which is checked. Where ranks share
-        memory, a problem of one's own needs "all".
+        The rows in a rank's problem. "shard": rows of its own, which are concatenated in the order
+        of the ranks. "all": all rows, the same on every rank, which is checked. If ranks share
+        memory, a custom problem needs "all".
     arena : bool, default=True
-        Whether ranks of one machine share the memory of a run. With False, and where ranks run on
-        several machines, each has a vector of its own, see the notes.
+        Whether ranks of one machine share the memory of a run. With False, and if ranks run on
+        several machines, each has a vector of its own; see the notes.
     link : Link, default=None
-        A `hogshare.simulation.Link` that stands between ranks which share no memory, besides the
-        real one: messages arrive as late as it says. In seconds and bytes.
+        A `hogshare.simulation.Link` emulated between ranks that share no memory, in addition to the
+        real one. It delays messages; in seconds and bytes.
     start_timeout : float, default=60.0
         Seconds that a call waits for all ranks to make it.
     survive : bool, default=False
-        Whether a run on ranks that share no memory goes on when one of them dies, without its
-        rows; see the notes. It needs an MPI that can: `hogshare doctor` says whether this one does.
+        Whether a run on ranks that share no memory continues when a rank dies, without the rank's
+        rows; see the notes. It needs a suitable MPI, which `hogshare doctor` checks.
 
     Raises
     ------
@@ -69,46 +69,46 @@ class MPI(Joint):
     Notes
     -----
     Ranks of one machine share the memory of the run, as processes do: workers of all ranks claim
-    blocks of one order, and every plane and barrier is what it is with processes. With
-    ``rows="all"``, ``BSP()`` and a seed a run has the bits of as many threads, or processes.
+    blocks in one order, and every plane and barrier works as with processes. With ``rows="all"``,
+    ``BSP()`` and a seed a run has the bits of as many threads, or processes.
 
     Ranks that share no memory (on several machines, or ``arena=False``) exchange messages; the
-    workers of a rank are threads. On `Shared()` each rank has a vector. Every so many rows, by the
-    curvature, it sends what it has changed to the owner of the global vector, on rank 0, and takes
-    in what that says. On `Master()` the workers of all ranks send their changes to the master, on
-    rank 0, whose versions are brought to every rank. On `Replicas()`, `Mirrors()` and planes of
-    one's own whose ``is_by_mail`` is True ranks exchange the plane's messages; with ``rows="all"``
-    and a seed a run of a plane that repeats has the bits of as many processes. At the end of an
-    epoch all ranks meet: stops, checks, step sizes and `on_epoch` are decided there once for all,
-    by sums over the ranks.
+    workers of a rank are threads. On `Shared()` each rank has a vector. At an interval of rows, by
+    the curvature, it sends its changes to the owner of the global vector, on rank 0, and takes in
+    the owner's changes. On `Master()` the workers of all ranks send their changes to the master, on
+    rank 0, which sends its versions to every rank. On `Replicas()`, `Mirrors()` and custom planes
+    whose ``is_by_mail`` is True, ranks exchange the plane's messages; with ``rows="all"`` and a
+    seed, a run on a repeatable plane has the bits of as many processes. Each epoch ends with an
+    epoch barrier of all ranks, which decides on stops, checks, step sizes and `on_epoch` for all,
+    from sums over the ranks.
 
-    With ``rows="all"`` and ``BSP()`` such ranks run in step where workers have an order: each has
-    the whole run in its memory, what a worker's block has come to is sent to all others, and
-    planes (but `Mirrors`), problems, rules, stops, checkpoints and bits are those of as many
-    threads. The rest of this is about all other runs.
+    With ``rows="all"`` and ``BSP()`` such ranks run in step, if workers have an order. Each rank
+    then has the whole run in its memory, each block's result is sent to all others, and planes
+    (except `Mirrors`), problems, rules, stops, checkpoints and bits are those of as many threads.
+    The following paragraphs describe all other runs.
 
-    With ``rows="shard"`` rows stay where they are; with "all" they are dealt to the workers of all
-    ranks by turns. Shared vectors are for linear problems, the other planes for any. A gradient's
-    means, its objective and its start are of the rows of all ranks; a network needs rows of every
-    class on each. Barriers go by the progress of all workers, which comes behind
-    what they have done; workers that start, or begin an epoch, hold nobody. What is
-    not there is refused before anything starts. ``report.traffic`` counts messages and bytes.
+    With ``rows="shard"`` rows stay on their rank; with "all" they are dealt to the workers of all
+    ranks in rotation. Shared vectors are for linear problems, the other planes for any. A
+    gradient's means, its objective and its start use the rows of all ranks; a network needs rows of
+    every class on each rank. Barriers use the progress of all workers, which arrives after their
+    changes; workers that start, or begin an epoch, delay no other worker. An unsupported setting
+    raises an error before any worker starts. ``report.traffic`` counts messages and bytes.
 
-    An estimator is fitted on every such rank, in step with the others, and calls `solve` with
-    them; rows of a rank's own stay where they are for the linear ones (see
-    ``docs/guide/cluster.md``), and are brought to all ranks for the others.
+    An estimator is fitted on every such rank, in step with the others, and calls `solve` with them.
+    Linear estimators leave rows on their rank (see ``docs/guide/cluster.md``); for other estimators
+    all ranks get all rows.
 
-    With ``survive=True`` a rank that is killed does not end the run once all have begun: its rows
-    are trained on no more, losses, stops and objectives are those of the rows that are left, and a
-    `RuntimeWarning` and ``report.notes`` say which rank it was and how many rows it had;
-    ``report.settings["lost_ranks"]`` are all of them. Any rank may die, rank 0 too, and all but
-    one. It is for `solve` with `SGD`, `Adam` and rules of one's own that
-    remember nothing of rows, on `Shared()`, `Replicas()` and `Mirrors()`, out of step; anything
-    else, and an MPI or a launcher that cannot, is refused before a worker starts. No checkpoint is
-    written after a death, since the last one has the parts of all. The next call needs a
-    communicator without the dead: ``comm.Shrink()``.
+    With ``survive=True``, once all ranks have begun, a killed rank does not end the run. Its rows
+    are no longer trained on, and losses, stops and objectives use the remaining rows. A
+    `RuntimeWarning` and ``report.notes`` name the rank and its number of rows;
+    ``report.settings["lost_ranks"]`` lists all dead ranks. Any rank may die, including rank 0, and
+    all but one. This is for `solve` with `SGD`, `Adam` and custom rules that remember nothing of
+    rows, on `Shared()`, `Replicas()` and `Mirrors()`, out of step; any other run, and an MPI or a
+    launcher without support, is refused before a worker starts. No checkpoint is written after a
+    death, because the last one has the parts of all ranks. The next call needs a communicator
+    without dead ranks: ``comm.Shrink()``.
 
-    Ranks talk before and after a run; while they wait they sleep.
+    Ranks communicate before and after a run; waiting ranks sleep.
 
     Examples
     --------
@@ -136,8 +136,8 @@ class MPI(Joint):
         ranges.flag(arena=self.arena, survive=self.survive)
         if self.link is not None and not isinstance(self.link, Link):
             raise TypeError(
-                f"link must be a hogshare.simulation.Link; got an object of type "
-                f"{type(self.link).__name__}."
+                f"link must be a hogshare.simulation.Link, such as Link(latency=0.01); got an "
+                f"object of type {type(self.link).__name__}."
             )
         if not ranges.is_number(self.start_timeout) or not 0 < self.start_timeout < math.inf:
             raise ValueError(
@@ -145,7 +145,7 @@ class MPI(Joint):
             )
 
     def __deepcopy__(self, memo: Any) -> MPI:
-        # nothing of it can be written, and a communicator is the same for whoever has a copy
+        # it is immutable, and a communicator cannot be copied
         return self
 
     @missed_calls.counted
@@ -157,7 +157,7 @@ class MPI(Joint):
         RankMissing
             If a rank does not make it in time.
         RanksDiffer
-            If ranks were called with different things.
+            If ranks were called with different arguments.
         """
         comm = self._ranks
         if comm.Get_size() == 1:
@@ -173,8 +173,8 @@ class MPI(Joint):
         problem = agreement.of_problem(making.problem, whole=self.rows == "all")
         ranks = self._settle(call, "solve", making.said(), making.n_workers, problem)
         if self.survive:
-            survivors.require(is_shared=not ranks.apart)
-        if ranks.apart:
+            survivors.require(is_shared=not ranks.separation)
+        if ranks.separation:
             return call_across_sites(call, ranks, making, self.rows, self.link, self.survive)
         if self.rows == "shard":
             making = united(call, ranks, making)
@@ -186,20 +186,20 @@ class MPI(Joint):
         return report
 
     def place(self) -> tuple[int, int]:
-        """Which rank calls, and how many there are."""
+        """Return the calling rank, and the number of ranks."""
         comm = self._ranks
         return comm.Get_rank(), comm.Get_size()
 
     @missed_calls.counted
     def lead(self, making: Callable[[], Led]) -> Any:
-        """Have rank 0 make something with the workers of all ranks, out of what each has.
+        """Make a fit on rank 0 with the workers and the data of all ranks.
 
         Raises
         ------
         RankMissing
             If a rank does not make the same call in time.
         RanksDiffer
-            If ranks were called with different things.
+            If ranks were called with different arguments.
         """
         comm = self._ranks
         if comm.Get_size() == 1:
@@ -220,7 +220,7 @@ class MPI(Joint):
         ranks = self._settle(call, led.what, led.said(), led.n_workers)
         if self.survive:
             raise survivors.refuse("an estimator")
-        if ranks.apart:
+        if ranks.separation:
             return make_on_every_rank(call, ranks, led, self.rows, self.link)
         gathered = whole if self.rows == "shard" else alike
         facts, arrays = gathered(call, ranks, led.shard(call.talk.rank, call.talk.size))
@@ -233,14 +233,14 @@ class MPI(Joint):
 
     @missed_calls.counted
     def hold(self, what: str) -> Call | None:
-        """Begin a call with the other ranks that lasts until they end it; None: there is one rank.
+        """Begin a call that lasts until all ranks end it; return None for one rank.
 
         Raises
         ------
         RankMissing
             If a rank does not make the same call in time.
         RanksDiffer
-            If ranks have other versions of something.
+            If ranks have different versions of a package.
         """
         comm = self._ranks
         if comm.Get_size() == 1:
@@ -264,8 +264,8 @@ class MPI(Joint):
             if call.take(rank, PRESENT, seconds=max(0.0, deadline - time.monotonic())) is None:
                 raise RankMissing(
                     f"Rank {rank} has not made the call that rank {call.talk.rank} waits in for "
-                    f"{self.start_timeout:g} seconds: each rank has to make the same calls. "
-                    "start_timeout= of MPI says how long to wait."
+                    f"{self.start_timeout:g} seconds: make the same calls on all ranks, or wait "
+                    "longer with MPI(start_timeout=...)."
                 )
 
     def _settle(
@@ -276,9 +276,9 @@ class MPI(Joint):
         n_workers: int | None,
         problem: Mapping[str, str] = NOTHING_SAID,
     ) -> rank_seats.MachineRanks:
-        """Settle that all make the same call, and who runs how many workers where.
+        """Check that all ranks make the same call; return the ranks with their workers.
 
-        Raises RanksDiffer if they do not.
+        Raises RanksDiffer if the calls differ.
         """
         words = _place(what) | {name: agreement.described(value) for name, value in said.items()}
         words |= agreement.versions()
@@ -290,9 +290,9 @@ class MPI(Joint):
         return rank_seats.machine_of(seats, call.spread(COUNTED, counted), self.arena)
 
     def _agree(self, call: Call, words: Mapping[str, str], mine: Any) -> list[Any]:
-        """See that all ranks say the same, and have each of them have what all bring.
+        """Check that all ranks give the same `words`; return every rank's `mine`, on each rank.
 
-        Raises RanksDiffer if they do not.
+        Raises RanksDiffer if the words differ.
         """
         given = call.gather(GIVEN, (words, mine))
         if given is not None and (sentence := agreement.difference([one for one, _ in given])):
@@ -303,12 +303,12 @@ class MPI(Joint):
 
 
 def _place(what: str) -> dict[str, str]:
-    """Which call it is, and the user's line that makes it."""
+    """Return the call's name, and the user's line that makes it."""
     return {agreement.CALL: what, agreement.LINE: callers.users_place()}
 
 
 def _alone(making: Making) -> Any:
-    """The ordinary run, of one rank."""
+    """Return the report of the ordinary run, for one rank."""
     count = usable_workers(making.n_workers)
     report = making.by("caller" if count == 1 else "threads", making.n_workers)
     report.notes.append(

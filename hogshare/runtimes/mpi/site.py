@@ -1,23 +1,23 @@
-"""A site among others: what its vector has changed goes to all of them, and theirs comes here.
+"""A site's exchange with all others: it offers its vector's changes, and takes in their offers.
 
-How often a site offers is said in `site_pace`.
+`site_pace` says how often a site offers.
 
-**Credits.** Whoever has an offer in its vector says so to who made it. A site offers again when no
-other has more than one of its offers under way.
+**Credits.** A site acknowledges an offer once it has taken the offer into its vector. A site offers
+again when at most one of its offers is under way to each other site.
 
-**Order.** The words of a site's workers (`clocks`) follow its offer in the same message, and are
-read before it is made; here they are written down when the offer is in the vector. So who sees how
-far a worker is sees what it has done.
+**Order.** An offer's message also contains the progress words of the site's workers (`clocks`),
+which are read before the offer is made. The receiver writes them after the offer is in its vector.
+A worker that reads another one's clock thus sees the changes that it counts.
 
-**Deaths.** What a site has offered before it died has come to some of the others only: from the
-next meeting on all take one vector's bits. Who has died takes its part of the ghost along.
+**Deaths.** Only some sites may have received a dead site's last offers: at the next epoch barrier
+all take one vector's bits. A dead site's part of the ghost is removed.
 
-**Meetings.** Sites that have gone on from a meeting may offer while others are still in it. What
-they send is of a later `phase`, and is put off until this site goes on, too.
+**Epoch barriers.** A site that has left an epoch barrier may offer while others are still in it.
+Such an offer has a later `phase`, and is deferred until the receiver leaves the barrier.
 
-Who writes: the thread of the site that talks to the others, everything here, and the session's
-vector under its segments' words, beside the workers; `hogshare.kernels.exchange.site_exchange`
-tells the order.
+Writers: the site's calling thread, which alone communicates with other sites, writes all data of
+this file, and the session's vector under its segments' lock words, concurrently with the workers.
+`hogshare.kernels.exchange.site_exchange` describes the order.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ OFFER, TAKEN = FIRST_KIND, FIRST_KIND + 1  # kinds of messages
 PHASE, COUNT, CLAIMS, WORDS = range(4)  # of an offer's head
 HEAD = 4
 DENSE = -1  # for COUNT: values of all coordinates
-NOWHERE, NO_VALUES = np.empty(0, np.int32), np.empty(0)
+NO_PLACES, NO_VALUES = np.empty(0, np.int32), np.empty(0)
 
 
 class Site:
-    """One site's end of what all have in common.
+    """One site's end of the shared vector.
 
     start : the flat vector that all sites begin with
-    share : of all rows, that this site has
+    share : this site's share of all rows
     single : whether values are sent in four bytes
-    network : links between sites besides the real ones
+    network : emulated links between sites
     """
 
     def __init__(
@@ -85,15 +85,15 @@ class Site:
         )
         others = channel.others
         self._lines = {to: Line(network.between(channel.me, to)) for to in others}
-        self._haunted: set[int] = set()  # others whose part of the ghost is still there
+        self._haunted: set[int] = set()  # sites whose part of the ghost is still in the vector
         self._untaken = dict.fromkeys(others, 0)
-        self.phase = 0  # how many epoch_barriers are over
+        self.phase = 0  # the number of epoch barriers completed
         self._put_off: list[tuple[int, np.ndarray]] = []
-        self._came: dict[int, np.ndarray] = {}  # words, of whom an offer has come
+        self._came: dict[int, np.ndarray] = {}  # progress words, by the sender of an offer
         self._coming: np.ndarray | None = None  # the sum of these offers
         self._offered_rows = self._rows()
-        self.is_at_work = False  # the workers here: else there is nothing to offer in passing
-        # of the workers here, as they were last told: nobody has to be told where they begin
+        self.is_at_work = False  # whether local workers work: otherwise `poll` offers nothing
+        # the local workers' words as last sent: other sites know where they begin
         self._words = clocks.words() if clocks.are_waited_for else np.zeros(0, np.int64)
         self._offered_at = 0.0
         self._seen, self._rate = (self._offered_rows, time.perf_counter()), 0.0
@@ -102,7 +102,7 @@ class Site:
         channel.on(TAKEN, self._settle)
 
     def prepare(self) -> None:
-        """Load or compile its kernels; a run does nothing else before."""
+        """Load or compile the site's kernels, before a run."""
         if JIT_DISABLED:
             return
         session, account, offered = self.session, self.account, self.account.offered
@@ -110,8 +110,8 @@ class Site:
         etas = session.locals()[:, layout.L_ETA].max(axis=0)
         site_exchange.offer.compile(tuple(map(typeof, (*own, etas))))
         site_exchange.take_in.compile(tuple(map(typeof, (*own[:3], offered, own[3]))))
-        site_exchange.places_of.compile(tuple(map(typeof, (offered, NOWHERE, offered))))
-        site_exchange.add_places.compile(tuple(map(typeof, (offered, NOWHERE, offered))))
+        site_exchange.places_of.compile(tuple(map(typeof, (offered, NO_PLACES, offered))))
+        site_exchange.add_places.compile(tuple(map(typeof, (offered, NO_PLACES, offered))))
         if len(account.claims):
             claims = account.claims, NO_VALUES
             site_exchange.claimed.compile(tuple(map(typeof, (account, *claims))))
@@ -121,7 +121,7 @@ class Site:
 
     @property
     def has_own(self) -> bool:
-        """Whether this site's vector is another than where all begin: of a run that goes on."""
+        """Whether this site's vector differs from the common start, as in a resumed run."""
         vector, memory, flat = self.session.vector, self.session.memory, self.flat
         start = self.account.base
         parts = (
@@ -135,7 +135,7 @@ class Site:
     # -- while the workers work
 
     def poll(self) -> bool:
-        """Take in what has come, and offer if it is time to; whether anything was done."""
+        """Take in other sites' offers, and offer if due; return whether anything was done."""
         moved = self.take_in()
         if self.is_at_work and max(self._untaken.values(), default=CREDITS) < CREDITS:
             rows = self._rows()
@@ -146,10 +146,10 @@ class Site:
 
     @property
     def nap(self) -> float:
-        """Seconds for which there is nothing to do, as far as rows go."""
+        """The seconds until the next offer is due, estimated from the pace of rows."""
         now, rows = time.perf_counter(), self._rows()
         if self.clocks.are_waited_for or not self.is_at_work:
-            since = now - self._offered_at  # rounds are as short as they have been till now
+            since = now - self._offered_at  # the next round is expected to be as short as this one
             return min(NAP_SECONDS, max(0.1 * NAP_SECONDS, 0.1 * since))
         if self.channel.is_moving:
             return 2 * NAP_SECONDS
@@ -162,11 +162,11 @@ class Site:
         return min(LONGEST_NAP, max(NAP_SECONDS, left / max(1.0, self._rate)))
 
     def _is_urgent(self) -> bool:
-        """Whether somebody may wait at a barrier for what there is to tell, at any site."""
+        """Whether a worker of any site may wait at a barrier for this site's news."""
         return self.clocks.are_waited_for and self.clocks.are_news(self._words)
 
     def go_on(self, works: bool = True) -> None:
-        """Go on from a meeting: with the workers, or, if these have ended, to the next meeting."""
+        """Leave an epoch barrier, for the workers or, if they have ended, the next barrier."""
         self.phase += 1
         if works:
             self.clocks.expect_again()
@@ -177,15 +177,15 @@ class Site:
         self.take_in()
 
     def bury(self, site: int, share: float) -> None:
-        """Go on without another, which has died.
+        """Continue without a dead site.
 
-        share : of the rows of those that live, that this site has
+        share : this site's share of the survivors' rows
         """
         lines = len(self._lines)
         if site in self._haunted:
             self._haunted.discard(site)
             self._take_in(np.zeros_like(self.account.base), self._left(1))
-        self.account.ghost[:] *= (lines - 1) / lines  # of which each of the others has as much
+        self.account.ghost[:] *= (lines - 1) / lines  # each other site has an equal part of it
         del self._lines[site], self._untaken[site]
         self.share = share
         self._put_off = [one for one in self._put_off if one[0] != site]
@@ -196,17 +196,17 @@ class Site:
     # -- offers
 
     def offer(self, rows: int | None = None, is_whole: bool = False) -> None:
-        """Offer what the vector has changed, to all others.
+        """Offer the vector's changes to all others.
 
-        rows : that are in it; None: in a meeting, which nobody leaves without the others' offers
-        is_whole : whether this is where a run begins
+        rows : rows in the vector; None: at an epoch barrier, which waits for all sites' offers
+        is_whole : whether this is the beginning of a run
         """
         self.take_in()
         session, account, channel = self.session, self.account, self.channel
         if self.clocks.are_waited_for:
-            self._words = self.clocks.words()  # the first: what belongs to them is in the vector
+            self._words = self.clocks.words()  # read first: their changes are in the vector
             if session.word(layout.EPOCHS) < session.word(layout.LIMIT):
-                # who still seems to rest is about to begin, and is waited for
+                # a worker that still seems paused is about to begin, and others wait for it
                 expect_again(self._words, int(self.clocks.table[:, layout.T_CLOCK].max()))
         now, left = self._rows() if rows is None else rows, self._left(len(self._haunted))
         terms = self._terms(now, left, haunts=rows is not None, is_whole=is_whole)
@@ -214,7 +214,7 @@ class Site:
         n_values, n_claims = site_exchange.offer(
             session.vector, session.memory, account, terms, etas
         )
-        claims, values, places = account.claims[:n_claims], np.empty(n_claims), NOWHERE
+        claims, values, places = account.claims[:n_claims], np.empty(n_claims), NO_PLACES
         if n_claims:
             site_exchange.claimed(account, claims, values)
         offered, count = account.offered, DENSE
@@ -242,12 +242,12 @@ class Site:
         claims, claimed = cut(n_claims, np.int64), cut(n_claims, np.float64)
         share = cut(1, np.float64)
         values = cut(len(account.base) if count == DENSE else count, account.offered.dtype)
-        places = NOWHERE if count == DENSE else cut(count, np.int32)
+        places = NO_PLACES if count == DENSE else cut(count, np.int32)
         if count != DENSE:
             self._coming = np.zeros_like(account.base) if self._coming is None else self._coming
             site_exchange.add_places(self._coming, places, values)
         elif self._coming is None:
-            self._coming = values  # a view of the message, which is this site's alone
+            self._coming = values  # a view of the message, which only this site uses
         else:
             self._coming += values
         if n_claims:
@@ -261,14 +261,14 @@ class Site:
         self._untaken[sender] -= 1
 
     def take_in(self) -> bool:
-        """Have what has come in the vector; whether anything has."""
+        """Add the received offers to the vector; return whether there were any."""
         came, coming, self._coming = self._came, self._coming, None
         if coming is None:
             return False
         n_gone = len(self._haunted & set(came))
         self._haunted -= set(came)
         self._take_in(coming, self._left(n_gone))
-        for sender, words in came.items():  # behind the vector, which has what they count
+        for sender, words in came.items():  # after the vector, which now has what they count
             if len(words):
                 self.clocks.take_in(sender, words)
         came.clear()
@@ -277,15 +277,15 @@ class Site:
     def _take_in(self, coming: np.ndarray, left: float) -> None:
         session, terms = self.session, self._terms(0, left)
         site_exchange.take_in(session.vector, session.memory, self.account, coming, terms)
-        # whoever passes a barrier from here on has it in its copy: see `exchange.pull`
+        # a worker that passes a barrier from now on has it in its copy: see `exchange.pull`
         locks.note(session.schedule.control, layout.BROUGHT, session.word(layout.BROUGHT) + 1)
 
     def _left(self, n: int) -> float:
-        """The part of the ghost that so many others have."""
+        """Return the part of the ghost that `n` other sites have."""
         return n / max(1, len(self._lines))
 
     def _rows(self) -> int:
-        """Rows whose steps are in the site's vector."""
+        """Return the number of rows whose steps are in the site's vector."""
         table = self.session.local_table
         return int((table[:, layout.T_ROWS] - table[:, layout.T_UNEXCHANGED]).sum())
 
@@ -294,16 +294,16 @@ class Site:
     ) -> OfferTerms:
         session = self.session
         is_sum = session.rule.method == DUAL
-        keeps = is_sum or (self.pace.keeps and haunts)
+        carries = is_sum or (self.pace.carries and haunts)
         return OfferTerms(
             share=self.share,
             rows=float(rows - self._offered_rows),
             decay=float(copy_exchange.decay_of(session.rule)),
-            carry=float(keeps),
+            carry=float(carries),
             whole=int(is_sum or is_whole),
             stretch=1.0 if is_whole else float(session.rule.represents),
             stretch_of_means=1.0 if is_sum else 1.0 / self.share,
-            zeros=int(session.rule.l1_ratio > 0.0 and not keeps),
+            zeros=int(session.rule.l1_ratio > 0.0 and not carries),
             left=left,
             haunts=int(haunts),
             locks=int(session.plan.private == epoch_schedule.EXCHANGE),
@@ -311,10 +311,10 @@ class Site:
             me=session.settings.n_workers + 2,  # after the workers, and the caller
         )
 
-    # -- while they rest
+    # -- while workers pause
 
     def adopt(self) -> None:
-        """Have the same bits as all others: what has come to all is added in another order each."""
+        """Take one vector's bits on all sites, because each adds offers in another order."""
         account = self.account
         kind = account.offered.dtype
         known = self.channel.spread(account.base.astype(kind), "model").view(kind)
@@ -322,22 +322,22 @@ class Site:
         account.base[:] = known
 
     def known(self) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients and intercepts that have been offered here by now, by all: copies."""
+        """Return copies of the coefficients and intercepts that all offers have made so far."""
         flat = self.account.base - self._left(len(self._haunted)) * self.account.ghost
         kind = self.session.vector.w.dtype
         return self.flat.coefficients(flat).astype(kind), self.flat.intercepts(flat).copy()
 
     def put_known(self) -> None:
-        """Have the session's vector be what all have alike."""
+        """Set the session's vector to the one that all sites share."""
         vector, base = self.session.vector, self.account.base
         vector.w[:] = self.flat.coefficients(base)
         vector.intercept[:] = self.flat.intercepts(base)
 
     @contextmanager
     def common(self) -> Iterator[None]:
-        """A block in which the session has what all have alike, bit for bit, while all rest.
+        """Set the session to the common vector, bit for bit, within a block, while all pause.
 
-        What is this site's own, such as the roundings of a sum, comes back after it.
+        The site's own values, such as the roundings of a sum, are restored after it.
         """
         vector, memory, base = self.session.vector, self.session.memory, self.account.base
         arrays = vector.w, vector.intercept, memory.dual_mean, memory.average
@@ -358,7 +358,7 @@ class Site:
 
 
 class _Cutter:
-    """Cuts bytes into arrays, one after the other: views."""
+    """Cuts bytes into consecutive arrays, as views."""
 
     def __init__(self, content: np.ndarray, at: int) -> None:
         self.content, self.at = content, at

@@ -1,9 +1,9 @@
-"""A call by ranks that share no memory: rank 0's report is everybody's.
+"""A call by ranks that share no memory: all ranks return the report of rank 0.
 
-A run whose workers have an order is one in step: every rank has all of it, and computes the blocks
-of its own workers (`hogshare.runtimes.mpi.lockstep`). Else each rank solves its part
-(`hogshare.runtimes.mpi.machines`): rows stay where they are, what labels stand for is announced to
-all, and the report of rank 0 gets the workers of all.
+A run whose workers have an order is in step: every rank has the whole run, and computes the blocks
+of its own workers (`hogshare.runtimes.mpi.lockstep`). Otherwise each rank solves its part
+(`hogshare.runtimes.mpi.machines`): rows stay on their rank, all ranks learn all labels, and the
+report of rank 0 contains the workers of all.
 """
 
 from __future__ import annotations
@@ -36,59 +36,59 @@ LABELS, REPORTED, FILES, HELD_OUT = "labels", "reported", "files", "held out"
 
 def call_across_sites(
     call: Call,
-    here: MachineRanks,
+    ranks: MachineRanks,
     making: Making,
     rows: str,
     link: Link | None,
     survive: bool = False,
 ) -> Any:
-    """Make a call by a machine of each rank; its report, the same on all.
+    """Make a call in which each rank is a machine; return its report, the same on all ranks.
 
-    survive : whether it goes on without ranks that die
+    survive : whether the call continues without dead ranks
 
-    Raises ValueError if the call asks for what needs shared memory, or an order of the workers.
+    Raises ValueError if the call needs shared memory, or an order of the workers.
     """
     network = None if link is None else Network(link=link)
-    # of this call alone: what is collective and was broken off in another is not of it
+    # a communicator for this call alone: collectives that another call aborted must not match
     comm = RankPool(call.talk.comm, call.poll).copy_of_comm(call.agree)
     is_over, pool = False, Survivors(call, comm) if survive else RankPool(comm, call.poll)
     try:
         report = None
         if rows == "all":
-            sites = Lockstep(comm, call.poll, here.workers, network, survive)
-            report = in_step(call, here, making, sites)
+            sites = Lockstep(comm, call.poll, ranks.workers, network, survive)
+            report = in_step(call, ranks, making, sites)
         if report is None:
-            report = by_parts(call, here, making, Machines(pool, here.workers, rows, network))
+            report = by_parts(call, ranks, making, Machines(pool, ranks.workers, rows, network))
         is_over = True
     finally:
         give_back(comm, is_over and not pool.lost)
-    report.settings["n_workers"] = here.n_workers
-    report.settings["workers_of_ranks"] = list(here.workers)
-    report.notes.append(f"ranks exchanged messages: {here.apart}")
+    report.settings["n_workers"] = ranks.n_workers
+    report.settings["workers_of_ranks"] = list(ranks.workers)
+    report.notes.append(f"ranks exchanged messages: {ranks.separation}")
     if isinstance(pool, Survivors):
         return pool.of_first(lambda: report)
     return call.spread(REPORT, report)
 
 
-def in_step(call: Call, here: MachineRanks, making: Making, runtime: Lockstep) -> Any:
-    """The report of a run in step; None if the workers of such a run have no order."""
+def in_step(call: Call, ranks: MachineRanks, making: Making, runtime: Lockstep) -> Any:
+    """Return the report of a run in step; None if its workers have no order."""
     try:
-        report = making.with_files(call.spread(FILES, making.files)).by(runtime, here.n_workers)
+        report = making.with_files(call.spread(FILES, making.files)).by(runtime, ranks.n_workers)
     except HasNoOrder:
         return None
     found = call.gather(REPORTED, report.traffic)
     if found is not None:
         report.traffic = total(found)
-        ranks = np.repeat(np.arange(len(here.workers)), here.workers).tolist()
-        for worker, rank in zip(report.workers, ranks, strict=True):
+        rank_of = np.repeat(np.arange(len(ranks.workers)), ranks.workers).tolist()
+        for worker, rank in zip(report.workers, rank_of, strict=True):
             worker["rank"] = rank
     return report
 
 
-def by_parts(call: Call, here: MachineRanks, making: Making, runtime: Machines) -> Any:
-    """The report of a run of which each rank has a part.
+def by_parts(call: Call, ranks: MachineRanks, making: Making, runtime: Machines) -> Any:
+    """Return the report of a run of which each rank has a part.
 
-    Raises ValueError if the call asks for what needs shared memory.
+    Raises ValueError if the call needs shared memory.
     """
     making = making.with_files(call.spread(FILES, making.files))
     mask = making.validation
@@ -96,17 +96,17 @@ def by_parts(call: Call, here: MachineRanks, making: Making, runtime: Machines) 
     if True in found and False in found:
         raise ValueError(
             f"Stop(validation=...) is given on rank {found.index(True)} and not on rank "
-            f"{found.index(False)}: each has to mark its own rows, or none of them."
+            f"{found.index(False)}: give it on all ranks, each with its own rows, or on none."
         )
     if runtime.rows == "shard":
         making = with_all_labels(call, making)
     elif mask is not None and has_rows(making.problem):
-        mine = dealt(making.problem.n_rows, here.workers_of(call.talk.rank), here.n_workers)
+        mine = dealt(making.problem.n_rows, ranks.workers_of(call.talk.rank), ranks.n_workers)
         check_length(making.problem.n_rows, mask)
         making = making.of(making.problem, np.asarray(mask)[mine])
-    report = making.by(runtime, here.workers[call.talk.rank])
+    report = making.by(runtime, ranks.workers[call.talk.rank])
     report.notes += runtime.notes
-    shared = dataclasses.replace(report.model, memory=None)  # but for what is of a rank's own rows
+    shared = dataclasses.replace(report.model, memory=None)  # memory is of a rank's own rows
     digest = hashlib.sha256(pickle.dumps(shared)).hexdigest()
     own = report.workers, report.traffic, report.staleness, report.turns, digest
     if runtime.survivors is not None:
@@ -120,10 +120,10 @@ def by_parts(call: Call, here: MachineRanks, making: Making, runtime: Machines) 
         workers, traffic, staleness, turns, digests = zip(*of_ranks.values(), strict=True)
         if len(set(digests)) > 1:
             raise RuntimeError(
-                "The ranks have come to different models, which is an error of hogshare: please "
-                "report it with the call. None of the models is to be trusted."
+                "The ranks have come to different models, which is an error of hogshare: do not "
+                "use any of them, and please report the error with the call."
             )
-        begins = [here.workers_of(rank).start for rank in of_ranks]
+        begins = [ranks.workers_of(rank).start for rank in of_ranks]
         report.workers = numbered(dict(zip(of_ranks, workers, strict=True)), begins)
         report.traffic = total(traffic)
         report.staleness = sum(padded(staleness))
@@ -132,13 +132,13 @@ def by_parts(call: Call, here: MachineRanks, making: Making, runtime: Machines) 
 
 
 def with_all_labels(call: Call, making: Making) -> Making:
-    """The same call, of a problem that knows the labels of all ranks' rows.
+    """Return the same call, for a problem with the labels of all ranks' rows.
 
-    Raises ValueError if its rows are its own business.
+    Raises ValueError if the ranks' labels do not fit together.
     """
     shard = making.problem.shard()
     if shard is None:
-        return making  # which is refused for what it is
+        return making  # the runtime refuses it later, with its own message
     found = call.spread(LABELS, call.gather(LABELS, shard.facts))
     mine = found.pop(call.talk.rank)
     facts = [mine, *({**other, "rows": 0} for other in found)]
@@ -148,7 +148,7 @@ def with_all_labels(call: Call, making: Making) -> Making:
 def numbered(
     found: Mapping[int, Sequence[Mapping[str, Any]]], begins: Sequence[int]
 ) -> list[dict[str, Any]]:
-    """The workers of ranks, which begin at these numbers, with their numbers among all."""
+    """Return the workers of ranks numbered among all; a rank's numbers start at its `begins`."""
     return [
         {**worker, "worker": begin + k, "rank": rank}
         for (rank, workers), begin in zip(found.items(), begins, strict=True)
@@ -157,7 +157,7 @@ def numbered(
 
 
 def padded(found: Sequence[np.ndarray], axis: int = 0) -> list[np.ndarray]:
-    """Arrays as long as the longest one, by zeros at the end of an axis.
+    """Return the arrays padded with zeros to the longest one, at the end of an axis.
 
     Examples
     --------

@@ -1,25 +1,26 @@
-"""What sites whose workers have homes tell each other of their workers while these work.
+"""News of workers with homes, which sites send each other while the workers work.
 
-    a message: epoch_barriers so far | words of the workers here (`clocks`) | rows of the plane's
+    a message: epoch_barriers so far | words of the local workers (`clocks`) | rows of the plane's
     arrays that others read at any moment
 
-Each site sends its own to every other when something in it has changed: at once if a worker has
-left the run or come back, or somebody may be waiting for it, else so many seconds after the one
-before. The last one counts.
+Each site sends its message to all others when its content has changed: at once if a worker has left
+the run or come back, or if a worker may be waiting for it; otherwise `PACE_SECONDS` after the
+previous one. Only the latest message counts.
 
-What is told of a worker travels behind what it has done: this thread reads the words, then posts
-all mail that there is, and then the words, and the channel keeps that order. So who passes a
-barrier on account of a clock finds the mail of the blocks that it counts, and who sees that a
-sender has left the run has all of its mail.
+News of a worker follow its mail: this thread reads the words, then posts all pending mail, and then
+the words, and the channel preserves that order. A worker that passes a barrier by a clock thus
+finds the mail of the blocks that the clock counts, and a worker that sees a sender leave the run
+has all of its mail.
 
-    worker: post, then the clock, or a rest        this thread: words, then mail, then the message
+    worker: post, then the clock, or a pause       this thread: words, then mail, then the message
 
-A message that was sent before a meeting may come after it, when those that it calls resting work
-again: it has fewer epoch_barriers than its reader, and is left out. One of a site that is through a
-meeting first has more of them, and is put off: its clocks count from where all go on.
+A message from before an epoch barrier may arrive after it, when the workers that it calls paused
+work again: its number of epoch barriers is below the reader's, and it is dropped. A message of a
+site that has left the barrier first has a larger number, and is deferred: its clocks count from the
+common clock after the barrier.
 
-Who writes: the thread of a site that talks to the others, the rows of their workers in the table,
-and rows of the plane's arrays that belong to those workers. Who reads: the workers here.
+Writers: the site's thread that communicates with the others writes the rows of their workers in the
+table, and these workers' rows of the plane's arrays. Local workers read them.
 """
 
 from __future__ import annotations
@@ -46,22 +47,22 @@ class SiteNews:
     """A site's news for the others, and theirs.
 
     seen : the plane's arrays that others read at any moment
-    mail : what brings the plane's messages
+    mail : the transport of the plane's messages
     """
 
     def __init__(
         self, channel: Channel, clocks: Clocks, seen: Sequence[Owned], mail: MailTransport
     ) -> None:
         self.channel, self.clocks, self.mail, self._seen = channel, clocks, mail, seen
-        self.epoch_barriers, self.is_over = 0, False  # whether workers here begin no other epoch
-        self._early: dict[int, np.ndarray] = {}  # messages of sites that are through a meeting
+        self.epoch_barriers, self.is_over = 0, False  # whether local workers begin no other epoch
+        self._early: dict[int, np.ndarray] = {}  # messages of sites that left a barrier first
         self._sent, self._due = np.zeros(0), 0.0
-        # whether somebody may wait for what a message tells
+        # whether a worker may wait for the news in a message
         self._is_waited_for = clocks.are_waited_for or (mail.are_registers and bool(seen))
         channel.on(PROGRESS, self._take_in)
 
     def poll(self) -> bool:
-        """Send the mail that there is, and behind it what there is to tell; whether any was."""
+        """Send pending mail, and then the news; return whether there were any."""
         for site in [k for k, early in self._early.items() if not self._is_early(early)]:
             self._note(site, self._early.pop(site))
         message = self._message()
@@ -71,20 +72,20 @@ class SiteNews:
         ):
             return moved
         if self._is_waited_for and not self.mail.has_sent_all:
-            return moved  # boards that are still to be sent go before
+            return moved  # unsent registers are sent before the news
         for site in self.channel.others:
             self.channel.post(site, PROGRESS, [message], "progress")
         self._sent, self._due = message, now + PACE_SECONDS
         return True
 
     def bury(self, site: int) -> None:
-        """Note nothing more of a site that has died."""
+        """Drop the deferred message of a dead site."""
         self._early.pop(site, None)
 
     def meet(self, are_over: np.ndarray) -> None:
-        """All sites have met, with all that they have done, and go on but for some.
+        """Note an epoch barrier of all sites, after which some sites continue.
 
-        are_over : bools by site
+        are_over : bools by site, whether a site has ended
         """
         self.epoch_barriers += 1
         for site in self.channel.others:
@@ -98,7 +99,7 @@ class SiteNews:
         return np.concatenate([[self.epoch_barriers], words, *rows]).astype(float)
 
     def _is_urgent(self, message: np.ndarray) -> bool:
-        """Whether somebody has left the run, or come back, or may be waiting."""
+        """Whether a worker has left the run, has come back, or may be waiting."""
         before = self._sent
         if self._is_waited_for or len(before) == 0 or message[0] != before[0]:
             return True
@@ -109,7 +110,7 @@ class SiteNews:
     def _take_in(self, site: int, content: np.ndarray) -> None:
         message = content.view(float)
         if self._is_early(message):
-            self._early[site] = message  # in place of one before: the last one counts
+            self._early[site] = message  # replaces an earlier one: the last one counts
         elif message[0] >= self.epoch_barriers:
             self._note(site, message)
 
@@ -117,7 +118,7 @@ class SiteNews:
         return bool(message[0] > self.epoch_barriers) and not self.is_over
 
     def _note(self, site: int, message: np.ndarray) -> None:
-        """Write down what another site has told."""
+        """Write another site's news."""
         at = 1 + self.clocks.size_of(site)
         words = message[1:at].astype(np.int64)
         for array, rows in self._seen:

@@ -49,12 +49,12 @@ class SitePace(NamedTuple):
 
     rows : of all its workers, between two offers
     first : of all its workers, at first
-    keeps : whether what a weight holds back is offered later
+    carries : whether the part that a weight withholds is offered later
     """
 
     rows: int
     first: int
-    keeps: bool
+    carries: bool
 
     def rows_now(self, done: int) -> int:
         """Rows between offers: few at first, when the model moves fast; then as many as are done.
@@ -62,7 +62,7 @@ class SitePace(NamedTuple):
         Examples
         --------
         >>> from hogshare.runtimes.mpi.site_pace import SitePace
-        >>> pace = SitePace(rows=4000, first=512, keeps=False)
+        >>> pace = SitePace(rows=4000, first=512, carries=False)
         >>> pace.rows_now(0), pace.rows_now(2000), pace.rows_now(10**6)
         (512, 2000, 4000)
         """
