@@ -46,7 +46,7 @@ class Met(NamedTuple):
 class Alternation:
     """Lines of users and of items, and sweeps over them.
 
-    What is minimised is::
+    The objective is::
 
         sum over all pairs of weight (target - b_u - c_i - p_u . q_i)^2 / 2
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)

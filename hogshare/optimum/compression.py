@@ -76,16 +76,16 @@ def condensed_from(triangle: np.ndarray, moments: WeightedMeans) -> CompressedRo
 
 
 def condensed(
-    X: Any, y: np.ndarray, weight: np.ndarray, fit_intercept: bool, everybody: PartSums
+    X: Any, y: np.ndarray, weight: np.ndarray, fit_intercept: bool, processes: PartSums
 ) -> CompressedRows:
     """Return rows that are equivalent to those of all processes.
 
     X, y : rows and targets of this process, of shape (n_rows, n_targets)
     weight : must not all be zero
     """
-    moments = moments_of(everybody.added(sums_of(X, y, weight)), X.shape[1], fit_intercept)
+    moments = moments_of(processes.added(sums_of(X, y, weight)), X.shape[1], fit_intercept)
     own = triangle_of_rows(X, y, weight, moments)
-    return condensed_from(united(*everybody.of_each(own)), moments)
+    return condensed_from(united(*processes.of_each(own)), moments)
 
 
 def triangle_of(A: np.ndarray) -> np.ndarray:

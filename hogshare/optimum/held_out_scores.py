@@ -17,7 +17,7 @@ from hogshare.problems.model import Model
 
 
 class Scores(NamedTuple):
-    """The constants that turn sums over the held-out rows of all parts into scores.
+    """The constants that convert sums over the held-out rows of all parts into scores.
 
     weight : of these rows
     spread : the weighted squares of their targets about the mean, for a regression

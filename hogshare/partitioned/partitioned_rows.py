@@ -485,9 +485,9 @@ def result_of(fetched: Fetched) -> Any:
     except Exception as error:
         raise RuntimeError(
             "a partition could not be fitted on the cluster: "
-            f"{type(error).__name__}: {str(error).rstrip('.')}. Who loads it or works on it has "
-            "failed, as often as the cluster tries again ('distributed.scheduler.allowed-failures' "
-            "in Dask's settings where workers have died); see the workers' logs."
+            f"{type(error).__name__}: {str(error).rstrip('.')}. Loading or fitting it has "
+            "failed as often as the cluster tries again ('distributed.scheduler.allowed-failures' "
+            "in Dask's settings, if workers have died); see the workers' logs."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""What is minimised: rows, loss, penalty, and how many parameters that makes."""
+"""Problems: rows, loss, penalty and number of parameters of an objective to minimise."""
 
 from hogshare.problems.factorisation import FactorisationProblem, factorisation
 from hogshare.problems.gradient import GradientError, GradientProblem

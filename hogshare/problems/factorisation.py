@@ -397,7 +397,7 @@ def factorisation(
 ) -> FactorisationProblem:
     """State the factorisation of a matrix of which some entries are known.
 
-    What is minimised is::
+    The objective is::
 
         sum over ratings of loss(r, mean + b_u + c_i + p_u . q_i)
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)

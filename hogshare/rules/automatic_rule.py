@@ -97,8 +97,10 @@ def rule_for_kinks(problem: RowProblem) -> SDCA | SAGA:
 def occurring_features(problem: RowProblem, every: int = 1) -> float:
     """Estimate the number of features that occur, from every so many rows; all, if dense.
 
-    A hashed matrix may have many columns that never occur. Beyond the features of the sample, about ``once (once - 1) / (2 (twice + 1))`` others occur, from the numbers of features
-    that occur in it once and twice (Chao 1984, Scandinavian Journal of Statistics 11, bias-corrected form).
+    A hashed matrix may have many columns that never occur. Beyond the features of the sample, about
+    ``once (once - 1) / (2 (twice + 1))`` others occur, from the numbers of features that occur in
+    it once and twice (Chao 1984, Scandinavian Journal of Statistics 11, in its bias-corrected
+    form).
     """
     if not problem.is_sparse:
         return float(problem.n_features)

@@ -186,10 +186,10 @@ class Rule:
         return {}
 
     def among(self, period: float) -> Rule:
-        """Return the rule for a worker that takes one in `period` steps of the run; by default itself.
+        """Return the rule for a worker that takes one in `period` of the run's steps.
 
-        Override this if a step depends on the number of all steps of the run, of which a worker
-        sees only its own.
+        By default this is the rule itself. Override it if a step depends on the number of all steps
+        of the run, of which a worker sees only its own.
 
         Parameters
         ----------

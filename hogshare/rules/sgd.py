@@ -171,8 +171,8 @@ class SGD(Rule):
             )
         if chosen.block is not None:
             raise ValueError(
-                f"{what} makes each block one mini-batch with one write: leave out "
-                f"block={chosen.block!r}."
+                f"{what} makes each block one mini-batch with one write; got "
+                f"block={chosen.block!r}: leave block out."
             )
 
     def __post_init__(self) -> None:

@@ -1,1 +1,1 @@
-"""What the process and its machine are: signals, forks, memory, imports, messages."""
+"""The process and its machine: signals, forks, memory, imports, messages."""
