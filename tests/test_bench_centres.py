@@ -112,11 +112,11 @@ def test_links_between_threads(tmp_path):
         ("--centres 1", "sends nothing"),
         ("--workers 2", "each needs one"),
         ("--links moon", "no such file, and none of lan, wan"),
-        ("--links {file}", "is of 2 centres, and there are 3"),
+        ("--links {file}", "is for 2 centres, and --centres is 3"),
         ("--links {bad}", "two matrices"),
         ("--links 3x:", "as in 15x:100ms"),
         ("--batch 3", "not for --problem linear"),
-        ("--queue 1", "take at least 2"),
+        ("--queue 1", "use at least 2"),
         ("--clock-difference -1", "whole number of at least 0"),
     ],
 )

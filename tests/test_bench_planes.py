@@ -129,11 +129,11 @@ def test_planes_by_name_with_options():
         ("--planes master:gradient=2", "gradient"),
         ("--planes master:2", "no option"),
         ("--planes master:gradients=0", "gradients"),
-        ("--planes all-reduce", "is of --runtime mpi"),
-        ("--workers 1", "one worker is what planes run against"),
+        ("--planes all-reduce", "needs --runtime mpi"),
+        ("--workers 1", "one worker is the reference of all planes"),
         ("--links far", "none of lan"),
         ("--batch 9", "not for --problem linear"),
-        ("--runtime mpi --points 4", "--points of ranks"),
+        ("--runtime mpi --points 4", "--points must be 1 for ranks"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words, told, capsys):

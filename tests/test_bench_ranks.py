@@ -177,7 +177,7 @@ def test_bad_input_is_said_by_a_sentence(words, sentence):
 @needs_mpi
 def test_one_process_is_told_how_to_start_several():
     done = job(1)
-    assert done.returncode == 2 and "start it by mpiexec -n 2" in done.stderr, done.stderr
+    assert done.returncode == 2 and "start it with mpiexec -n 2" in done.stderr, done.stderr
 
 
 def test_without_mpi_it_says_what_to_install(capsys, monkeypatch):

@@ -77,8 +77,8 @@ def test_the_command(who, tmp_path, capsys):
     [
         ("--graphs rnig", "Did you mean 'ring'"),
         ("--link 1", "not a latency and a bandwidth"),
-        ("--link 1,1", "of --runtime simulator"),
-        ("--workers 1", "averages with nobody"),
+        ("--link 1,1", "--link needs --runtime simulator"),
+        ("--workers 1", "no other to average with"),
         ("--workers 6 --graphs hypercube", "power of two"),
         ("--syncs acks", "invalid choice"),
     ],

@@ -1002,7 +1002,7 @@ def test_bench_speedup_of_an_algorithm(capsys, tmp_path, rows_file, chosen, word
 def test_options_of_another_algorithm_are_refused(capsys, rows_file, chosen):
     code, _, err = run(capsys, "bench", "speedup", "--data", rows_file, "--algorithm", *chosen)
     assert code == 2
-    assert f"{chosen[1]}" in err and "goes with --algorithm" in err
+    assert f"{chosen[1]}" in err and "is for --algorithm" in err
 
 
 # -- simulate

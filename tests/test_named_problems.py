@@ -197,9 +197,9 @@ def test_ratings_and_documents_are_read(capsys, tmp_path):
         (["--loss", "hinge"], "--loss is for --problem linear"),
         (["--alpha", "1"], "--alpha is for --problem linear"),
         (["--coordinate", "uniform", "--algorithm", "incon"], "--coordinate is for"),
-        (["--labels", "y.npy"], "--labels goes with --data"),
-        (["--data", "a9a", "--rows", "9"], "--rows is of rows that are made"),
-        (["--law", "constant:1"], "--law goes with --runtime simulator"),
+        (["--labels", "y.npy"], "--labels needs --data"),
+        (["--data", "a9a", "--rows", "9"], "--rows is for synthetic rows"),
+        (["--law", "constant:1"], "--law needs --runtime simulator"),
         (["--ceiling", "3"], "--ceiling goes with --runtime simulator"),
     ],
 )
@@ -218,5 +218,5 @@ def test_more_that_is_refused(capsys):
 def test_a_step_that_is_too_long_is_a_sentence(capsys):
     given = "--problem", "factorisation", "--rows", 2000, "--step", 1000, "--workers", 1
     code, _, err = run(capsys, "bench", "speedup", *given, "--algorithm", "con")
-    assert code == 1 and "with 1 worker the model leaves the numbers" in err
-    assert "take a --step below 1000" in err
+    assert code == 1 and "with 1 worker the model is not finite" in err
+    assert "use a --step below 1000" in err

@@ -106,7 +106,7 @@ def test_who_does_not_fit_is_told():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (["--problem", "factorisation", "--data", "r.csv"], "on ratings that are made"),
+        (["--problem", "factorisation", "--data", "r.csv"], "needs synthetic ratings"),
         (["--problem", "topics", "--loss", "hinge"], "--loss is for --problem linear"),
         (["--problem", "network:4-"], "no number of units"),
     ],

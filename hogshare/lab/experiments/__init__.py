@@ -1,6 +1,7 @@
-"""``hogshare bench``: measurements that a user can repeat, a file each.
+"""``hogshare bench``: measurements that a user can repeat, one file for each.
 
-A new one is a file with an `Experiment` of `hogshare.lab.harness.experiment`, and its name below.
+To add one, write a file with an `Experiment` of `hogshare.lab.harness.experiment` and add its name
+below.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""``hogshare bench barriers``: what barriers make of stragglers.
+"""``hogshare bench barriers``: the effect of barriers with stragglers.
 
 Definitions (Soori et al. 2019): a worker waits from its push until it has the next block. The mean
-over workers is given in both units that are in use: per iteration of the server, which is a push
-(their table III), and per round, which is one block of each worker: as many times that as there are
-workers. Every block is pulled for and pushed by itself, also without stragglers.
+over workers is given in both common units: per iteration of the server, which is a push (their
+table III), and per round, which is one block of each worker: the former times the number of
+workers. Every block has its own pull and push, also without stragglers.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from hogshare.report import Report
 
 DESCRIPTION = """\
-Run the same problem behind several barriers with workers of which some are slow on purpose, and
-compare progress, waiting, staleness and the time to a target objective. Workers are threads that
-sleep --base-ms in every block, so that many can be measured on few cores. Waiting is what a worker
-waits in the mean, per push of anybody and per round (one block of each worker). Medians over
-rounds, with the barriers in turn."""
+Run the same problem behind several barriers, with some workers slow on purpose, and compare
+progress, waiting, staleness and the time to a target objective. Workers are threads that sleep
+--base-ms in every block, so many can be measured on few cores. Waiting is the mean over workers,
+per push of any worker and per round (one block of each worker). Medians over rounds that alternate
+the barriers."""
 
-BLOCKS_PER_WORKER = 32  # per epoch: at most two epochs are open, which must stop nobody
-LARGE_LOAD = 0.25  # share of the cores that computing may take while others sleep
+BLOCKS_PER_WORKER = 32  # per epoch: enough that the limit of two open epochs stops no worker
+LARGE_LOAD = 0.25  # share of the cores that computing may use while other workers sleep
 
 SETTINGS = (
     *common_options.linear_rows("digits"),
@@ -44,39 +44,39 @@ SETTINGS = (
     common_options.WORKERS,
     Setting(
         "stragglers",
-        "who is slow: none; cds:0.6: worker 0 sleeps 60%% of the mean block time in each of "
-        "its blocks; pcs: a quarter of the workers sleep 1.5 to 10 times that; lognormal:0.3: all "
-        "blocks vary",
+        "law of slow workers. none; cds:0.6: worker 0 sleeps 60%% of the mean block time in each "
+        "of its blocks; pcs: a quarter of the workers sleep 1.5 to 10 times that; lognormal:0.3: "
+        "all blocks vary",
         "none",
         options.stragglers,
     ),
     Setting(
         "base_ms",
-        "what every worker sleeps in every block; 0: blocks take what computing takes, and "
-        "the mean is that of the first 100",
+        "sleep of every worker in every block; 0: only computing, and the mean block time is "
+        "that of the first 100",
         20.0,
         options.not_negative,
         metavar="MS",
     ),
     Setting(
         "block",
-        "rows of a block (default: by which a worker has 32 of them in an epoch)",
+        "rows of a block (default: for 32 blocks per worker and epoch)",
         type=options.positive_int,
     ),
-    *common_options.plane("as of speedup; private copies are exchanged after every block"),
+    *common_options.plane("as in speedup; private copies are exchanged after every block"),
     *common_options.trials(epochs=3, count=32),
 )
 
 
 def default_barriers(workers: int, stragglers: str) -> list[str]:
-    """Return the family, with the throttled release of ASYNC's experiments."""
+    """Return the default barriers, with the throttled release of ASYNC's experiments."""
     # one straggler: 93 % of the workers, production pattern: 70 %
     available = max(1, math.floor((0.7 if stragglers == "pcs" else 0.93) * workers))
     return ["asp", "bsp", "ssp:4", "pbsp:1", "pbsp:10", "pssp:10,4", f"throttled:{available}"]
 
 
 def settle(problem: Any, settings: Settings) -> Settings:
-    """The settings with the family of barriers, and blocks of which workers have enough."""
+    """Fill in the default barriers, and a block size that gives workers enough blocks."""
     block = max(1, int(problem.n_rows // (BLOCKS_PER_WORKER * settings["workers"])))
     family = default_barriers(settings["workers"], settings["stragglers"])
     return {
@@ -106,7 +106,7 @@ def run_once(problem: Any, settings: Settings, contestant: tuple[str], seed: int
 
 
 def facts(report: Report) -> Row:
-    """What JSON has of a run."""
+    """Return the facts of a run for JSON."""
     plain = report.to_dict()
     workers = plain["workers"]
     return {
@@ -119,7 +119,7 @@ def facts(report: Report) -> Row:
 
 
 def waiting(run: Row) -> tuple[float, float]:
-    """Return the seconds that a worker waits in the mean, per push of anybody and per round."""
+    """Return a worker's mean waiting seconds, per push of any worker and per round."""
     pushes, mean = sum(run["blocks"]), statistics.mean(run["waiting_seconds"])
     per_push = mean / max(1, pushes)
     return per_push, per_push * len(run["blocks"])
@@ -143,20 +143,20 @@ NUMBERS = (
 
 
 def doubts(result: dict[str, Any]) -> list[str]:
-    """Return what makes the measured times doubtful: computing that is not small beside it."""
+    """Return warnings on the measured times: computing that is not small relative to sleep."""
     cores = result["machine"]["usable_cores"]
     load = max(run["cpu_seconds"] / (run["seconds"] * cores) for run in result["runs"])
     if not result["settings"]["base_ms"] or load <= LARGE_LOAD:
         return []
     return [
         f"computing took {load:.0%} of {cores} core{'s' * (cores != 1)} in a run, which is not "
-        "small beside sleeping: take a larger --base-ms or a smaller --block"
+        "small relative to sleeping: use a larger --base-ms or a smaller --block"
     ]
 
 
 BARRIERS = Experiment(
     name="barriers",
-    help="what barriers make of stragglers",
+    help="the effect of barriers with stragglers",
     description=DESCRIPTION,
     examples="example: hogshare bench barriers --workers 32 --stragglers pcs --barriers asp bsp",
     settings=SETTINGS,
@@ -174,7 +174,7 @@ BARRIERS = Experiment(
     panels=(
         panels.objective("seconds"),
         panels.bars("seconds"),
-        panels.bars("waiting_ms_per_round", "ms that a worker waits a round"),
+        panels.bars("waiting_ms_per_round", "ms that a worker waits per round"),
     ),
     title="{workers} workers, {law}",
 )

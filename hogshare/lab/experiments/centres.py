@@ -1,9 +1,9 @@
-"""``hogshare bench centres``: centres that send each other what matters, on slow links.
+"""``hogshare bench centres``: centres that exchange significant changes over slow links.
 
-A contestant is a method and links, as in "gaia, wan". "bsp" sends every change in step, "ssp" every
-change with gaia's clock difference, "gaia" what is significant: ssp over gaia is what the filter
-alone gains. `speedup` is how many times sooner than bsp on the same links a method comes to the
-target, and `of_lan` how many times as long as on the first links it takes.
+A contestant is a method and links, as in "gaia, wan". "bsp" sends every change in lockstep, "ssp"
+every change with gaia's clock difference, "gaia" only significant changes: ssp over gaia is the
+gain of the filter alone. `speedup` is bsp's time to the target on the same links over the method's,
+and `of_lan` the method's time over its time on the first links.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Train the same problem in several centres with links between them, and compare the time and the
-bytes to a target objective: bsp sends every change in step, gaia those that are significant, and
-ssp every change with gaia's clock difference, which gaia's filter alone is measured against. On a
-virtual clock, with real gradients. Medians over rounds."""
+bytes to a target objective: bsp sends every change in lockstep, gaia only significant changes, and
+ssp every change with gaia's clock difference, as a reference for gaia's filter alone. On a virtual
+clock, with real gradients. Medians over rounds."""
 
 EXAMPLES = """\
 examples:
@@ -42,7 +42,7 @@ examples:
   hogshare bench centres --centres 11 --links lan regions --block-ms 50 --soft 0.001
   hogshare bench centres --links links.json --plot centres.png"""
 
-STEP = 0.1  # of a linear problem, of one model's: changes of all centres are summed, and come late
+STEP = 0.1  # of one model's step, for linear problems: summed changes of all centres arrive late
 
 SETTINGS: tuple[Setting | Group, ...] = (
     experiments.PROBLEM,
@@ -53,7 +53,7 @@ SETTINGS: tuple[Setting | Group, ...] = (
     ),
     Setting(
         "links",
-        "lan; wan and slowest: 15 and 60 times slower; regions: as on a globe; such as "
+        "lan; wan and slowest: 15 and 60 times slower; regions: as on a globe; a form such as "
         "15x:100ms; or a JSON file with matrices of latency and bandwidth",
         ["lan", "wan", "slowest"],
         several=True,
@@ -66,38 +66,38 @@ SETTINGS: tuple[Setting | Group, ...] = (
         choices=("simulator", "threads", "processes"),
     ),
     Setting("centres", "", 3, options.positive_int),
-    Setting("workers", "of all centres (default: one for each)", type=options.positive_int),
+    Setting("workers", "of all centres (default: one per centre)", type=options.positive_int),
     Setting(
         "threshold",
-        "of gaia: a change matters that is more than so much of the value, over the root of the "
+        "of gaia: a change is significant above this share of the value, over the root of the "
         "clock",
         0.01,
         options.not_negative,
     ),
     Setting(
         "fold",
-        "of changes of several centres: summed as in the paper, weighted, or their mean",
+        "fold of several centres' changes: summed as in the paper, weighted, or their mean",
         "sum",
         choices=("sum", "weighted", "momentum", "mean"),
     ),
-    Setting("soft", "of gaia: on links that are idle (default: none)", type=options.not_negative),
+    Setting("soft", "of gaia: threshold on idle links (default: none)", type=options.not_negative),
     Setting(
         "clock_difference",
-        "of gaia and ssp: by which a centre may be ahead of the slowest",
+        "of gaia and ssp: clocks by which a centre may be ahead of the slowest",
         0,
         options.not_negative_int,
         metavar="CLOCKS",
     ),
     Setting(
         "delay",
-        "that a link may be busy before it names what is to come",
+        "seconds that a link may be busy before the centre announces changes by index",
         0.1,
         options.not_negative,
         metavar="SECONDS",
     ),
     Setting(
         "queue",
-        "of a link that may be under way, at least 2",
+        "messages of a link that may be under way, at least 2",
         3,
         options.positive_int,
         metavar="MESSAGES",
@@ -110,7 +110,7 @@ SETTINGS: tuple[Setting | Group, ...] = (
     ),
     Setting(
         "block_ms",
-        "of a block: virtual ones, or slept besides",
+        "of a block: virtual, or slept in addition to computing",
         20.0,
         options.positive,
         metavar="MS",
@@ -120,11 +120,11 @@ SETTINGS: tuple[Setting | Group, ...] = (
 
 
 def check(args: Any) -> None:
-    """Refuse what does not go together, and links that there are not."""
+    """Refuse options that do not fit together, and unknown links."""
     from hogshare.links import regions
 
     if args.centres < 2:
-        raise options.WrongCommandLine("--centres 1: a centre alone sends nothing")
+        raise options.WrongCommandLine("--centres 1: a single centre sends nothing; use 2 or more")
     if args.workers and args.workers < args.centres:
         raise options.WrongCommandLine(
             f"--workers {args.workers} is less than --centres {args.centres}: each needs one"
@@ -138,17 +138,19 @@ def check(args: Any) -> None:
         n = len(regions.read(name))
         if n != args.centres:
             raise options.WrongCommandLine(
-                f"--links {name} is of {n} centres, and there are {args.centres}"
+                f"--links {name} is for {n} centres, and --centres is {args.centres}"
             )
     experiments.check(args, common_options.of_linear(args))
     if args.queue < 2:
-        raise options.WrongCommandLine("--queue 1: the last place is for words, take at least 2")
+        raise options.WrongCommandLine(
+            "--queue 1: the last slot is for control messages; use at least 2"
+        )
     if args.problem == experiments.LINEAR and args.batch:
         raise options.WrongCommandLine("--batch is not for --problem linear: see --every")
 
 
 def problem_of(args: Any) -> Any:
-    """The problem that centres train; settles workers, batch and step."""
+    """Return the problem to train; fill in workers, batch and step."""
     args.workers = args.workers or args.centres
     if args.problem == experiments.LINEAR:
         return common_options.linear_problem(args, STEP)
@@ -159,10 +161,10 @@ def problem_of(args: Any) -> Any:
 
 
 def step_in_centres(problem: Any, step: float | None, n_centres: int) -> float | None:
-    """Return the step in centres, of one for a single model.
+    """Return the step in centres for a single model's step.
 
-    Mean gradients of all centres are summed: each takes a share. One of single rows mostly meets
-    nobody else's.
+    Mean gradients of all centres are summed, so each centre takes a share of the step. The step of
+    single rows is not divided, because their changes mostly do not overlap.
     """
     return step / n_centres if step is not None and problem.by_mean else step
 
@@ -211,10 +213,10 @@ def run_once(problem: Any, settings: Settings, contestant: tuple[str, str], seed
 
 
 def facts(report: Report) -> Row:
-    """What JSON has of a run."""
+    """Return the facts of a run for JSON."""
     exchanges = report.exchanges
     if exchanges is None:
-        raise ValueError("one worker in one centre sends nothing: take more --centres")
+        raise ValueError("one worker in one centre sends nothing: use more --centres")
     return {
         "seconds": report.run_seconds,
         "blocks": sum(worker["blocks"] for worker in report.workers),
@@ -229,18 +231,18 @@ def facts(report: Report) -> Row:
 
 
 def over_bsp(row: Row, rows: Sequence[Row], result: Row) -> float | None:
-    """How many times sooner than bsp on the same links."""
+    """Speedup over bsp on the same links."""
     bsp = (one["seconds"] for one in rows if (one["method"], one["links"]) == ("bsp", row["links"]))
     return ratio(next(bsp, None), row["seconds"])
 
 
 def of_lan(row: Row, rows: Sequence[Row], result: Row) -> float | None:
-    """How many times as long as on the first links."""
+    """Slowdown over the first links."""
     return ratio(row["seconds"], first_of("method", row, rows)["seconds"])
 
 
 def megabytes(run: MeasuredRun) -> float | None:
-    """What a run has sent up to the target, in proportion to its blocks."""
+    """Megabytes sent up to the target, in proportion to the blocks."""
     blocks = run.first("blocks")
     return None if blocks is None else 1e-6 * run["bytes"] * blocks / run["blocks"]
 
@@ -265,7 +267,7 @@ NUMBERS = (
 
 CENTRES = Experiment(
     name="centres",
-    help="centres that send each other what matters, on slow links",
+    help="centres that exchange significant changes over slow links",
     description=DESCRIPTION,
     examples=EXAMPLES,
     settings=SETTINGS,

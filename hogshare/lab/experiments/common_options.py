@@ -1,4 +1,4 @@
-"""What experiments share: rows, planes and runs as options, a default step, what is doubtful."""
+"""Shared parts of experiments: options for rows, planes and runs, a default step, problems."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ LOSS = Group(lambda parser: options.add_loss_options(parser, "log_loss", "log_lo
 DATA = Group(options.add_data_options, ("dtype",))
 WORKERS = Setting("workers", "", 8, options.positive_int)
 ROUNDS = Setting("rounds", "", 3, options.positive_int)
-SEED = Setting("seed", "of law and first round", 0, options.seed)
+SEED = Setting("seed", "of the law and the first round", 0, options.seed)
 BATCH = Setting(
     "batch",
-    "of a gradient, where the problem is not linear (default: by the problem)",
+    "of a gradient, if the problem is not linear (default: by the problem)",
     type=options.positive_int,
     metavar="ROWS",
 )
-JITTER = 0.2  # sigma of a block's log-normal time, where it is slept
+JITTER = 0.2  # sigma of the log-normal time of a block that sleeps
 LAW_OF_BLOCKS = Setting(
     "law",
-    "of the simulator: how long a block takes, such as exponential:1",
+    "of the simulator: law of the block time, such as exponential:1",
     LAW,
     options.block_time,
 )
 
 
 def linear_rows(data: str) -> tuple[Setting | Group, ...]:
-    """What experiments of linear problems have in common: rows, loss and penalty."""
+    """Settings of experiments on linear problems: rows, loss and penalty."""
     return Setting("data", options.DATA_HELP, data), DATA, LOSS
 
 
 def plane(exchange: str) -> tuple[Setting, ...]:
-    """The shared plane; `exchange` is the help of ``--exchange``."""
+    """Settings of the shared plane; `exchange` is the help of ``--exchange``."""
     adds = "how workers add to the one vector of --exchange none"
     return (
         Setting("exchange", exchange, "auto", options.exchange),
@@ -48,18 +48,18 @@ def plane(exchange: str) -> tuple[Setting, ...]:
 
 
 def base_ms(what: str) -> Setting:
-    """Milliseconds that are slept, so that many workers can be measured on few cores."""
+    """Setting of the milliseconds to sleep: with sleep many workers need only few cores."""
     return Setting("base_ms", what, 5.0, options.not_negative, metavar="MS")
 
 
 def points(count: int) -> Setting:
-    """Of the trace."""
+    """Setting of the points of the trace."""
     return Setting("points", "points of the trace in an epoch", count, options.positive_int)
 
 
 def trials(epochs: int, count: int, step: str = STEP) -> tuple[Setting, ...]:
-    """What experiments of runs have in common: steps, lengths, targets, rounds."""
-    target = "objective to come down to, penalty included (default: where the worst run has made "
+    """Settings of experiments with runs: steps, lengths, targets, rounds."""
+    target = "objective to reach, penalty included (default: where the worst run has made "
     return (
         Setting("step", f"constant (default: {step})", type=options.positive),
         Setting("epochs", "of a run", epochs, options.positive_int),
@@ -69,7 +69,7 @@ def trials(epochs: int, count: int, step: str = STEP) -> tuple[Setting, ...]:
 
 
 def load(args: Any) -> tuple[Any, Any]:
-    """Load what is measured on."""
+    """Load the rows and labels to measure on."""
     X, y, *_ = command_rows.load(args, args.data)
     return X, command_rows.need_labels(y, args.data)
 
@@ -82,14 +82,14 @@ def stated(X: Any, y: Any, settings: dict[str, Any]) -> Any:
 
 
 def linear_problem(args: Any, share: float = 1.0) -> Any:
-    """The linear problem of a command line; settles the step, as a share of the default."""
+    """Return the linear problem of a command line; fill in the step, a share of the default."""
     X, y = load(args)
     args.step = args.step or share * default_step(X)
     return stated(X, y, vars(args))
 
 
 def default_step(X: Any) -> float:
-    """Return one over the mean squared norm of a row: safe for log loss, whatever the rows."""
+    """Return one over the mean squared norm of a row: safe for log loss with any rows."""
     import numpy as np
 
     values = X.data if hasattr(X, "indptr") else np.asarray(X)
@@ -98,14 +98,14 @@ def default_step(X: Any) -> float:
 
 
 def named_problem(args: Any, algorithm: str) -> tuple[Any, Any]:
-    """The family that ``--problem`` names, and its problem; settles the batch."""
+    """Return the family that ``--problem`` names, and its problem; fill in the batch."""
     family, data = experiments.data_of(args)
     args.batch = args.batch or family.batch(algorithm)
     return family, family.state(data)
 
 
 def of_linear(args: Any) -> dict[str, bool]:
-    """Options that are for linear problems, and whether they are given."""
+    """Return the options for linear problems, and whether they are given."""
     return {
         "--loss": args.loss != "log_loss",
         "--penalty": args.penalty != "l2",
@@ -114,21 +114,21 @@ def of_linear(args: Any) -> dict[str, bool]:
 
 
 def late(settings: dict[str, Any]) -> Any:
-    """Who is slow."""
+    """Return the law of slow workers."""
     from hogshare.stragglers import parse
 
     return parse(settings["stragglers"], 1e-3 * settings["base_ms"], settings["seed"])
 
 
 def slept(block_ms: float, seed: int) -> Any:
-    """Blocks that sleep about so long besides computing."""
+    """Return a law by which blocks sleep about `block_ms` in addition to computing."""
     from hogshare.stragglers import LogNormal
 
     return LogNormal(JITTER, base=1e-3 * block_ms, seed=seed)
 
 
 def has_own_steps(problem: Any) -> bool:
-    """Whether a problem says its steps itself, each of a block of rows."""
+    """Whether a problem computes its own steps, one for a block of rows."""
     from hogshare.problems.protocol import by_gradient
 
     return by_gradient(problem) and problem.has_steps

@@ -1,14 +1,14 @@
 """``hogshare bench planes``: all planes against `Shared` and one worker, without sleeping blocks.
 
-A contestant is a plane, as in "mirrors:every=512", where links are emulated with their name, as in
-"mirrors over wan". "one worker" comes first: what it comes to in the epochs of a run is what all
-others have to reach, for which they may take more. Between ranks a plain all-reduce of mini-batches
-and local descent with averages run as well (`hogshare.lab.rivals.collectives`).
+A contestant is a plane, as in "mirrors:every=512", with the name of emulated links, if any, as in
+"mirrors over wan". "one worker" runs first: its objective at the end of its epochs is the target
+of all others, which may take more epochs. Between ranks, a plain all-reduce of mini-batches and
+local descent with averages run as well (`hogshare.lab.rivals.collectives`).
 
-Seconds are those of training: without rows, compiling and starting of workers, who stay between
-runs. To take snapshots of replicas costs a third of their time, so that every run is made twice:
-seconds, bytes and waits are those of a run without snapshots, and where in it an objective is
-reached is known of one with snapshots, of which the objective is evaluated afterwards.
+Seconds are those of training, without rows, compiling and the start of workers, which are reused
+between runs. Snapshots of replicas cost a third of their time, so every run is made twice:
+seconds, bytes and waits come from a run without snapshots; the point at which an objective is
+reached comes from a run with snapshots, whose objectives are evaluated afterwards.
 """
 
 from __future__ import annotations
@@ -40,13 +40,12 @@ if TYPE_CHECKING:
     from hogshare.report import Report
 
 DESCRIPTION = """\
-Train the same problem on every plane, and compare the time until the objective that one worker has
+Train the same problem on every plane, and compare the time to the objective that one worker has
 after --epochs epochs, the objective after as many epochs, bytes and waiting; with ratios to shared
-and to one worker. Blocks take what computing takes, unless --block-ms has workers sleep. Seconds
-are of training alone: neither reading, nor compiling, nor starting workers, nor evaluating the
-objective. Between ranks of MPI, which exchange messages also where they share a machine, a plain
-all-reduce of mini-batches and local descent with averages of the models run too. Medians over
-rounds, with the contestants in turn."""
+and to one worker. Blocks only compute, unless --block-ms makes workers sleep. Seconds are those of
+training only: without reading, compiling, starting workers and evaluating the objective. Between
+MPI ranks, which exchange messages even on one machine, a plain all-reduce of mini-batches and local
+descent with averages of the models run too. Medians over rounds that alternate the contestants."""
 
 EXAMPLES = """\
 examples:
@@ -58,9 +57,9 @@ examples:
 ONE = "one worker"
 OWN = ("shared", "replicas", "master", "mirrors")
 COLLECTIVE = ("all-reduce", "local-sgd")
-OVER = " over "  # between a plane's name and that of its links
-MORE = 2  # times the epochs that others may take
-MNIST = "mnist"  # as --data: all its digits, by a network
+OVER = " over "  # between the name of a plane and the name of its links
+MORE = 2  # limit of the others' epochs, times those of one worker
+MNIST = "mnist"  # as --data: all its digits, with a network
 MNIST_NETWORK, DIGITS_NETWORK = "network:784-100-10", "network:64-100-10"
 BETWEEN = re.compile(r",(?=\s*\w+\s*=)")  # options of a plane
 
@@ -78,26 +77,26 @@ SETTINGS: tuple[Setting | Group, ...] = (
     ),
     Setting(
         "workers",
-        "of each rank, or of the run (default: 1, or usable cores); mirrors have a centre for each",
+        "of each rank, or of the run (default: 1, or usable cores); mirrors: a centre per worker",
         type=options.positive_int,
     ),
     Setting(
         "runtime",
-        "who runs the workers; mpi: ranks that mpiexec starts",
+        "the workers' runtime; mpi: ranks started by mpiexec",
         "threads",
         choices=("threads", "processes", options.RANKS),
     ),
     Setting(
         "links",
-        "that are emulated, lan, wan, slowest, or as in 15x:100ms: between ranks, and else between "
-        "the centres of mirrors (default: none)",
+        "links to emulate: lan, wan, slowest, or as in 15x:100ms; between ranks, or between the "
+        "centres of mirrors (default: none)",
         (),
         several=True,
         metavar="LINKS",
     ),
     Setting(
         "block_ms",
-        "that workers sleep in every block besides computing",
+        "sleep of workers in every block, in addition to computing",
         0.0,
         options.not_negative,
         metavar="MS",
@@ -106,14 +105,14 @@ SETTINGS: tuple[Setting | Group, ...] = (
     Setting("epochs", "of one worker; others may take twice as many", 5, options.positive_int),
     Setting(
         "target",
-        "objective to come down to, penalty included (default: what one worker has after its "
-        "epochs, in its worst round, and --within of that more)",
+        "objective to reach, penalty included (default: that of one worker after its epochs, in "
+        "its worst round, plus the share --within of it)",
         type=options.finite,
     ),
     Setting(
         "within",
-        "share of one worker's objective that the target is above it: on a flat tail it is chance "
-        "when a value is crossed",
+        "share of one worker's objective by which the target is above it: on a flat tail the time "
+        "of a crossing is random",
         0.001,
         options.not_negative,
         metavar="SHARE",
@@ -132,7 +131,7 @@ SETTINGS: tuple[Setting | Group, ...] = (
 
 
 def parsed(text: str) -> tuple[str, dict[str, Any]]:
-    """A plane's name, and its options.
+    """Parse a plane's name and options.
 
     Examples
     --------
@@ -140,12 +139,12 @@ def parsed(text: str) -> tuple[str, dict[str, Any]]:
     >>> parsed("mirrors:every=512,fold=sum,centres=[0, 0, 1]")
     ('mirrors', {'every': 512, 'fold': 'sum', 'centres': [0, 0, 1]})
     """
-    name, _, rest = text.partition(":")
+    name, _, choices = text.partition(":")
     given = {}
-    for part in filter(None, map(str.strip, BETWEEN.split(rest))):
+    for part in filter(None, map(str.strip, BETWEEN.split(choices))):
         key, is_given, value = part.partition("=")
         if not is_given:
-            raise ValueError(f"{text!r}: {part!r} is no option, such as every=512")
+            raise ValueError(f"{text!r}: {part!r} is not an option such as every=512")
         try:
             given[key.strip()] = ast.literal_eval(value.strip().capitalize())
         except (ValueError, SyntaxError):
@@ -154,10 +153,10 @@ def parsed(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def plane_of(text: str, centres: Any, links: str | None = None) -> Any:
-    """The plane that a name stands for; a collective method stands for itself.
+    """Return the plane of a name; the name itself for a collective method.
 
-    centres : of mirrors that name none
-    links : between these
+    centres : centres of mirrors that name none
+    links : links between the centres
 
     Raises ValueError if there is none, or it has no such options.
     """
@@ -179,7 +178,7 @@ def plane_of(text: str, centres: Any, links: str | None = None) -> Any:
 
 
 def contestants(settings: Settings) -> list[tuple[str]]:
-    """One worker, and every plane, over each of the links that it goes by."""
+    """Return one worker, and every plane over each of the links that apply to it."""
     are_ranks = settings["runtime"] == options.RANKS
     found = [ONE]
     for plane in settings["planes"]:
@@ -189,11 +188,11 @@ def contestants(settings: Settings) -> list[tuple[str]]:
     return [(name,) for name in found]
 
 
-# -- what is solved
+# -- the problem
 
 
 def check(args: Any) -> None:
-    """Refuse what does not go together."""
+    """Refuse options that do not fit together."""
     from hogshare.links import regions
 
     if args.data == MNIST and args.problem == experiments.LINEAR:
@@ -201,11 +200,15 @@ def check(args: Any) -> None:
     experiments.check(args, common_options.of_linear(args))
     if args.runtime != options.RANKS:
         if args.workers == 1:
-            raise options.WrongCommandLine("--workers 1: one worker is what planes run against")
+            raise options.WrongCommandLine(
+                "--workers 1: one worker is the reference of all planes; use 2 or more"
+            )
         if given := sorted(set(args.planes or ()) & set(COLLECTIVE)):
-            raise options.WrongCommandLine(f"--planes {given[0]} is of --runtime {options.RANKS}")
+            raise options.WrongCommandLine(f"--planes {given[0]} needs --runtime {options.RANKS}")
     elif args.points not in (None, 1):
-        raise options.WrongCommandLine("--points of ranks is 1: they have one model between epochs")
+        raise options.WrongCommandLine(
+            "--points must be 1 for ranks: they have one model only between epochs"
+        )
     for name in args.links:
         if not regions.is_preset(name) or name == "regions":
             raise options.WrongCommandLine(
@@ -216,7 +219,7 @@ def check(args: Any) -> None:
 
 
 def problem_of(args: Any) -> Any:
-    """The problem that all train; settles batch and step."""
+    """Return the problem to train; fill in batch and step."""
     if args.problem == experiments.LINEAR:
         return common_options.stated(*common_options.load(args), vars(args))
     if args.data == MNIST:
@@ -227,7 +230,7 @@ def problem_of(args: Any) -> Any:
 
 
 def network_of_digits(args: Any) -> Any:
-    """A network of MNIST's ten digits; of scikit-learn's, where there are no files of MNIST."""
+    """Return a network on MNIST's ten digits, or on scikit-learn's without files of MNIST."""
     from hogshare.lab.studies.named_problems import family_of
 
     args.data = "mnist-digits"
@@ -247,7 +250,7 @@ def network_of_digits(args: Any) -> Any:
 
 
 def settle(problem: Any, settings: Settings) -> Settings:
-    """The settings with workers, planes and points."""
+    """Fill in the settings of workers, planes and points."""
     import joblib
 
     are_ranks = settings["runtime"] == options.RANKS
@@ -261,7 +264,7 @@ def settle(problem: Any, settings: Settings) -> Settings:
 
 
 def about(problem: Any, settings: Settings) -> dict[str, Any]:
-    """What the problem is, in words."""
+    """Describe the problem."""
     from hogshare.lab.studies.named_problems import family_of
 
     name = settings["problem"]
@@ -273,7 +276,7 @@ def about(problem: Any, settings: Settings) -> dict[str, Any]:
 
 
 class Runs:
-    """Runs of contestants; what a rank keeps between its runs is one descent for each problem."""
+    """Runs of contestants; between its runs a rank caches one descent for each problem."""
 
     def __init__(self) -> None:
         self._descent: Any = None
@@ -300,7 +303,7 @@ class Runs:
             return self._descent.run(name, epochs, seed, between)
         own = ranks.ranks.workers
         centres = [rank for rank, count in enumerate(own) for _ in range(count)]
-        knows = parsed(name)[0] == "mirrors"  # of its links, and so how long its clocks should be
+        knows = parsed(name)[0] == "mirrors"  # mirrors choose their clocks by their links
         ranks.link = None if knows else between
         plane = plane_of(name, centres, link if knows else None)
         who = {"plane": plane, "n_workers": own[ranks.place()[0]]}
@@ -308,7 +311,7 @@ class Runs:
 
 
 def alone(problem: Any, settings: Settings, ranks: Any, seed: int) -> Report:
-    """What one worker comes to: that of the first rank, whom the others wait for."""
+    """Run one worker: that of the first rank, while the other ranks wait."""
     run = {"runtime": "caller", "n_workers": 1}
     if ranks is None:
         return solved(problem, settings, settings["epochs"], seed, **run)
@@ -322,7 +325,7 @@ def alone(problem: Any, settings: Settings, ranks: Any, seed: int) -> Report:
 
 
 def solved(problem: Any, settings: Settings, epochs: int, seed: int, **who: Any) -> Report:
-    """Solve twice: without snapshots, whose report it is, and with, along which is its trace."""
+    """Solve twice: without snapshots for the report, with snapshots for its trace."""
     from hogshare import SGD, Stop, solve
     from hogshare.problems.protocol import has_rows
 
@@ -338,7 +341,7 @@ def solved(problem: Any, settings: Settings, epochs: int, seed: int, **who: Any)
 
 
 def timed_by(report: Report, seen: Report) -> Report:
-    """A run's report with the trace of another one, at the pace of its own."""
+    """Return a run's report with the trace of another run, scaled to its own seconds."""
     trace, own, others = seen.trace, report.run_seconds, seen.run_seconds
     assert trace is not None and own is not None and others
     paced = dataclasses.replace(trace, seconds=trace.seconds * (own / others))
@@ -346,7 +349,7 @@ def timed_by(report: Report, seen: Report) -> Report:
 
 
 def facts(report: Report) -> Row:
-    """What JSON has of a run."""
+    """Return the facts of a run for JSON."""
     waits = [float(worker["waiting_seconds"]) for worker in report.workers]
     return {
         "n_epochs": report.n_epochs,
@@ -361,10 +364,10 @@ def facts(report: Report) -> Row:
 
 
 def of_one_worker(runs: Sequence[Row]) -> float:
-    """What one worker comes to, in its worst round."""
+    """Return the objective of one worker at its end, in its worst round."""
     ends = [run["trace"]["objective"][-1] for run in runs if run["plane"] == ONE]
     if any(end is None for end in ends):
-        raise ValueError("one worker leaves the numbers: take a smaller --step")
+        raise ValueError("one worker's model is not finite: use a smaller --step")
     return float(max(ends))
 
 
@@ -377,14 +380,14 @@ def objective_after(run: MeasuredRun, epochs: int) -> float | None:
 
 
 def megabytes(run: MeasuredRun) -> float:
-    """What an epoch sends."""
+    """Megabytes sent per epoch."""
     from hogshare.links.traffic import bytes_of
 
     return 1e-6 * bytes_of(run["traffic"]) / max(1, run["n_epochs"])
 
 
 class After(TableNumber):
-    """The objective after as many epochs as one worker has."""
+    """The objective after one worker's number of epochs."""
 
     def found(self, runs: Sequence[MeasuredRun], rows: Sequence[Row], result: Row) -> Row:
         """The median over rounds."""
@@ -393,7 +396,7 @@ class After(TableNumber):
 
 
 def times(of: str) -> Any:
-    """How many times as long as another contestant takes, over the same links if it has those."""
+    """Make a ratio of seconds to another contestant's, over the same links if it has them."""
 
     def found(row: Row, rows: Sequence[Row], result: Row) -> float | None:
         link = row["plane"].partition(OVER)[2]
@@ -424,10 +427,10 @@ NUMBERS = (
 
 
 def notes(result: dict[str, Any]) -> Iterable[str]:
-    """What was counted, and what links were between."""
+    """Describe the counted seconds, and the ends of the links."""
     settings = result["settings"]
     yield (
-        f"seconds of training until the objective that one worker has after {settings['epochs']} "
+        f"seconds of training to the objective that one worker has after {settings['epochs']} "
         f"epochs, to {settings['within']:g} of it; objective after as many epochs; "
         f"warm-up (compiling, starting workers) of {result['warm_up_seconds']:.1f} s not counted"
     )
@@ -436,16 +439,16 @@ def notes(result: dict[str, Any]) -> Iterable[str]:
 
 
 class Planes(Experiment):
-    """The experiment, which ranks run together."""
+    """The experiment; MPI ranks run it together."""
 
     def run(self, args: Any) -> int:
-        """As `Experiment.run`; ranks of MPI measure together. The exit code."""
+        """Run as `Experiment.run`, or by all MPI ranks together; return the exit code."""
         if args.runtime == options.RANKS:
             return rank_measurement.run(self, args)
         return self.run_locally(args)
 
     def targets_of(self, result: Result) -> dict[str, float]:
-        """As of `Experiment`; what is not given is above what one worker has come to."""
+        """As in `Experiment`; the default is slightly above one worker's last objective."""
         settings, found = result["settings"], super().targets_of(result)
         above = settings["within"] if settings["target"] is None else 0.0
         return {name: target + above * abs(target) for name, target in found.items()}

@@ -1,4 +1,4 @@
-"""Which problem a bench is of: linear on rows, or one that has a name."""
+"""The problem of a bench: a linear problem on rows, or a named one."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from hogshare.lab.studies.named_problems import Family
 
 LINEAR = "linear"
-SMALL = "zipf-small"  # the data of a linear problem of which nobody names any
+SMALL = "zipf-small"  # the default data of a linear problem
 PROBLEM_HELP = (
     "linear: on --data, with --loss and a penalty; network:A-B-...-C, such as "
-    "network:400-100-50-20-10: units of inputs, hidden layers and outputs, of which 1 tells two "
-    "classes apart; lenet, cifar10-full: the two of Caffe; factorisation; topics. All but linear "
-    "make rows of their own where --data names none (default: %(default)s)"
+    "network:400-100-50-20-10: units of inputs, hidden layers and outputs, where 1 output is for "
+    "two classes; lenet, cifar10-full: Caffe's two; factorisation; topics. All but linear make "
+    "their own rows if --data names none (default: %(default)s)"
 )
 
 
 def problem(text: str) -> str:
     """Check the name of a bench's problem, and return it."""
     word = text.strip().lower()
-    if word == LINEAR:  # which nothing need be imported for
+    if word == LINEAR:  # needs no further imports
         return word
     from hogshare.lab.studies import named_problems
 
@@ -31,20 +31,20 @@ def problem(text: str) -> str:
 
 
 def add_options(parser: Any) -> None:
-    """Add what says which problem it is, and of which rows."""
+    """Add the options for the problem and its rows."""
     parser.add_argument(
         "--problem", type=problem, default=LINEAR, metavar="PROBLEM", help=PROBLEM_HELP
     )
     parser.add_argument(
         "--data",
-        help=f"{options.DATA_HELP}; of a factorisation a file of user, item and rating; of topics "
-        f"counts of words (default: {SMALL}, or rows that are made)",
+        help=f"{options.DATA_HELP}; for a factorisation a file of user, item and rating; for "
+        f"topics counts of words (default: {SMALL}, or synthetic rows)",
     )
     parser.add_argument(
         "--rows",
         type=options.positive_int,
         metavar="N",
-        help="how many are made where --data names none (default: by the problem)",
+        help="number of synthetic rows, if --data names none (default: by the problem)",
     )
     options.add_data_options(parser)
 
@@ -53,7 +53,7 @@ PROBLEM = Group(add_options, ("problem", "data", "dtype"))
 
 
 def check(args: Any, linear: dict[str, bool]) -> None:
-    """Refuse options that do not go with the problem.
+    """Refuse options that do not fit the problem.
 
     Parameters
     ----------
@@ -67,19 +67,19 @@ def check(args: Any, linear: dict[str, bool]) -> None:
     if args.problem == LINEAR:
         args.data = args.data or SMALL
         if args.rows:
-            raise options.WrongCommandLine("--rows is for a --problem that makes its own")
+            raise options.WrongCommandLine("--rows is for a --problem that makes its own rows")
         return
     for name, is_given in linear.items():
         if is_given:
             raise options.WrongCommandLine(f"{name} is for --problem linear, not {args.problem}")
     if args.data is None and args.labels:
-        raise options.WrongCommandLine(f"--labels goes with --data: {args.problem} makes both")
+        raise options.WrongCommandLine(f"--labels needs --data: {args.problem} makes both")
     if args.data is not None and args.rows:
-        raise options.WrongCommandLine("--rows is of rows that are made: leave it out, or --data")
+        raise options.WrongCommandLine("--rows is for synthetic rows: leave out --rows or --data")
 
 
 def given(args: Any, family: Family) -> Any:
-    """What a named problem is given by ``--data``: rows, ratings, pairs, or documents."""
+    """Return the data of ``--data`` for a named problem: rows, ratings, pairs, or documents."""
     if args.data is None:
         return None
     if family.reads in ("ratings", "pairs"):
@@ -91,7 +91,7 @@ def given(args: Any, family: Family) -> Any:
 
 
 def data_of(args: Any) -> tuple[Family, Any]:
-    """What a problem's name stands for, and its data."""
+    """Return the family of a problem's name, and its data."""
     from hogshare.lab.studies import named_problems
 
     family = named_problems.family_of(args.problem)

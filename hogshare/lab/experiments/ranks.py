@@ -1,14 +1,14 @@
-"""``hogshare bench ranks``: what a cluster's messages and rows cost, and what more ranks gain.
+"""``hogshare bench ranks``: the costs of a cluster's messages and rows, and the gain of more ranks.
 
-Every rank of a job measures together with the others, as ranks that share no memory; rank 0 prints.
+All ranks of a job measure together, as ranks that share no memory; rank 0 prints.
 The result is one dictionary of plain data, which is also the JSON output:
 
     settings, data, versions, mpi
-    ranks       of each its host, cores and workers; ``numbers``: of a vector that is exchanged
+    ranks       host, cores and workers of each; ``numbers``: length of an exchanged vector
     ways        latency and bandwidth from rank 0 to others
-    costs       of a row, a short message, a byte, an exchange; what an exchange has cost in a run
-    prediction  seconds of an epoch by numbers of ranks; ``best_ranks``, ``pays_from_rows``
-    target      the objective to come down to
+    costs       of a row, a short message, a byte, an exchange; an exchange's cost in a run
+    prediction  seconds of an epoch by number of ranks; ``best_ranks``, ``pays_from_rows``
+    target      the objective to reach
     table       one rank and all: predicted and measured
     runs        one for each round and number of ranks, with its trace
 """
@@ -34,23 +34,22 @@ if TYPE_CHECKING:
     from hogshare.report import Report
 
 DESCRIPTION = """\
-Measure whether more machines pay, in about a minute: how long messages take between the ranks of
-this job, how long rows take on each, what an exchange costs; then the same problem on one rank and
-on all, in turns. Every rank reads --data. Ranks exchange messages as on several machines, also
-where they share one. Printed is what an epoch should take by the constants, and what it took; and
-by the same formula with how many ranks an epoch is shortest, and from how many rows two ranks are
-faster than one."""
+Measure in about a minute whether more machines pay: the time of messages between the ranks of this
+job, of rows on each rank and of an exchange; then the same problem alternately on one rank and on
+all. Every rank reads --data. Ranks exchange messages as on several machines, even if they share
+one. The output has the predicted and the measured time of an epoch and, by the same formula, the
+number of ranks with the shortest epoch and the rows from which two ranks are faster than one."""
 
 EXAMPLES = """\
 examples:
   hogshare bench ranks --data zipf --json ranks.json
 
-Start it by the launcher, on as many machines as the job is to have:
+Start it with the launcher, on all machines of the job:
 
   mpiexec -n 4 python -m mpi4py -m hogshare bench ranks
   srun --cpu-bind=cores python -m mpi4py -m hogshare bench ranks"""
 
-MORE = 3, 2  # more epochs that all ranks may run than one, as a fraction
+MORE = 3, 2  # limit of the epochs of all ranks over those of one, as a fraction
 ONE, ALL = "one", "all"
 
 SETTINGS = (
@@ -62,7 +61,7 @@ SETTINGS = (
     Setting("seconds", "after which no further round begins", 60.0, options.positive),
     Setting(
         "target",
-        "objective to come down to, penalty included (default: where runs of one rank have made "
+        "objective to reach, penalty included (default: where runs of one rank have made "
         "99%% of their gain)",
         type=options.finite,
     ),
@@ -73,7 +72,7 @@ SETTINGS = (
 
 
 def measure(args: Any, runtime: Any) -> Result:
-    """Measure on all ranks; the result is whole on rank 0."""
+    """Measure on all ranks; the result is complete on rank 0."""
     from hogshare.solvers.outcome import versions
 
     X, y = common_options.load(args)
@@ -93,9 +92,9 @@ def measure(args: Any, runtime: Any) -> Result:
 
 
 class Runner:
-    """What a rank runs, each time together with the others.
+    """The runs of a rank, each together with the other ranks.
 
-    problem : of all rows
+    problem : the problem on all rows
     """
 
     def __init__(self, runtime: Any, problem: Any, settings: dict[str, Any]) -> None:
@@ -112,23 +111,23 @@ class Runner:
 
     @property
     def numbers(self) -> int:
-        """Of a vector that is exchanged."""
+        """Length of an exchanged vector."""
         return int(self.problem.n_features * self.problem.n_columns)
 
     def warm_up(self) -> None:
-        """Compile, or load, what runs need."""
+        """Compile or load the kernels of the runs."""
         self.solved(self.own, self.alone, 1)
         self.solved(self.own, self.together, 1)
 
     @property
     def alone(self) -> dict[str, Any]:
-        """Who runs without the others."""
+        """Arguments of a run on one rank."""
         count = self.workers[self.place]
         return {"runtime": "caller" if count == 1 else "threads", "n_workers": count}
 
     @property
     def together(self) -> dict[str, Any]:
-        """Who runs with the others."""
+        """Arguments of a run on all ranks."""
         return {"runtime": self.runtime, "n_workers": self.workers[self.place]}
 
     def solved(self, problem: Any, who: dict[str, Any], epochs: int, seed: int = 0) -> Report:
@@ -139,7 +138,7 @@ class Runner:
         return solve(problem, stop=stop, seed=seed, trace=points, **who)
 
     def constants(self) -> Result:
-        """What messages and rows cost, while all ranks work at once."""
+        """Measure the costs of messages and rows while all ranks work."""
         from hogshare.runtimes.mpi.channel import Channel
         from hogshare.runtimes.mpi.door import known
         from hogshare.runtimes.mpi.rank_pool import RankPool
@@ -170,12 +169,12 @@ class Runner:
         }
 
     def row_seconds(self, epochs: int) -> float:
-        """What a row takes here, while the other ranks work as well."""
+        """Measure the seconds of a row on this rank while the other ranks work too."""
         self.runtime.gathered(None)
         return per_epoch(self.solved(self.own, self.alone, epochs)) / self.own.n_rows
 
     def runs(self, began: float, advance: Any) -> list[Row]:
-        """Runs of one rank and of all, in rounds, until time is up."""
+        """Run one rank and all ranks, in rounds, until the time is up."""
         found: list[Row] = []
         for number in range(self.settings["rounds"]):
             for who in rounds.in_order((ONE, ALL), number):
@@ -188,7 +187,7 @@ class Runner:
         return found
 
     def run(self, who: str, number: int) -> list[Row]:
-        """What a run has come to, if this rank was in it."""
+        """Return the result of a run, if this rank took part."""
         epochs, seed = self.settings["epochs"], self.settings["seed"] + number
         self.runtime.gathered(None)
         if who == ALL:
@@ -215,7 +214,7 @@ class Runner:
 
 
 def per_epoch(report: Report) -> float:
-    """Seconds of an epoch: without the first, in which exchanges come often, if there are more."""
+    """Seconds of an epoch; the first, with frequent exchanges, is left out if there are more."""
     trace = report.trace
     assert trace is not None
     begin = max(0, int((trace.epochs < 1.0 - 1e-9).sum())) if trace.epochs[-1] > 1.5 else 0
@@ -224,7 +223,7 @@ def per_epoch(report: Report) -> float:
 
 
 def summed(result: Result) -> Result:
-    """The result with its sums: costs, what they predict, and what was measured."""
+    """Add costs, predictions and the table of measurements to a result."""
     count, n_rows = len(result["ranks"]), result["data"]["rows"]
     costs, found = costs_of(result)
     best = costs.best(n_rows)
@@ -248,7 +247,7 @@ def summed(result: Result) -> Result:
 
 
 def costs_of(result: Result) -> tuple[ClusterCosts, Row]:
-    """The constants, and what else is known of exchanges."""
+    """Return the constants, and further facts on exchanges."""
     from hogshare.lab.prediction.rank_epochs import ClusterCosts
 
     ways, data, count = result["ways"], result["data"], len(result["ranks"])
@@ -271,20 +270,20 @@ def costs_of(result: Result) -> tuple[ClusterCosts, Row]:
         "exchange": costs.way(count) + costs.work(count),
         "exchanges": exchanges,
         "exchanges_found": messages / passed,
-        # what an epoch has taken beyond its rows, by exchange
+        # time of an epoch beyond its rows, per exchange
         "exchange_found": (epoch - data["rows"] * costs.row / count) / exchanges,
     }
 
 
 def on_an_edge(runs: list[Row], kind: str) -> tuple[float, float]:
-    """Messages and bytes of a kind on one edge that has any, of all runs."""
+    """Messages and bytes of a kind on one edge that has any, over all runs."""
     found = [run["traffic"].get(kind, {"messages": 0, "bytes": 0, "edges": {}}) for run in runs]
     edges = max(1, *(len(one["edges"]) for one in found))
     return sum(one["messages"] for one in found) / edges, sum(one["bytes"] for one in found) / edges
 
 
 def table_of(result: Result, target: float, predicted: dict[int, float]) -> list[Row]:
-    """One rank, and all: what was predicted, what was measured, and to the target."""
+    """Rows for one rank and all ranks: predicted and measured, per epoch and to the target."""
     table: list[Row] = []
     for count in (1, len(result["ranks"])):
         runs = [MeasuredRun(run, target) for run in result["runs"] if run["ranks"] == count]
@@ -301,11 +300,11 @@ def table_of(result: Result, target: float, predicted: dict[int, float]) -> list
 
 
 def doubts(result: Result) -> list[str]:
-    """What makes the numbers doubtful."""
+    """Return warnings on the measured numbers."""
     found, places = [], result["ranks"]
     for host in sorted({one["host"] for one in places}):
-        there = [one for one in places if one["host"] == host]
-        workers, cores = sum(one["workers"] for one in there), max(one["cores"] for one in there)
+        local = [one for one in places if one["host"] == host]
+        workers, cores = sum(one["workers"] for one in local), max(one["cores"] for one in local)
         if workers >= cores > 1 or workers > cores:
             found.append(
                 f"{host} has {workers} workers on {cores} cores: messages take their time from the "
@@ -313,8 +312,8 @@ def doubts(result: Result) -> list[str]:
             )
     if result["one_memory"]:
         found.append(
-            "all ranks are on one machine, where MPI() shares memory and exchanges nothing: what "
-            "was measured are its messages without a network"
+            "all ranks are on one machine, where MPI() shares memory and exchanges nothing: the "
+            "measured messages did not use a network"
         )
     return found
 
@@ -323,7 +322,7 @@ class Ranks(Command):
     """The measurement, as a part of the command."""
 
     def run(self, args: Any) -> int:
-        """Measure by all ranks; rank 0 prints. The exit code."""
+        """Measure by all ranks; rank 0 prints. Return the exit code."""
         return rank_measurement.run(self, args)
 
     def result(self, args: Any) -> Result:
@@ -347,7 +346,7 @@ class Ranks(Command):
 
 
 def sentences(result: Result) -> Iterator[str]:
-    """What is below the table."""
+    """Yield the sentences below the table."""
     costs, data, settings = result["costs"], result["data"], result["settings"]
     count = len({run["round"] for run in result["runs"]})
     yield (
@@ -374,7 +373,7 @@ def sentences(result: Result) -> Iterator[str]:
 
 RANKS = Ranks(
     name="ranks",
-    help="what messages between ranks of MPI cost, and what more ranks gain",
+    help="the costs of messages between MPI ranks, and the gain of more ranks",
     description=DESCRIPTION,
     examples=EXAMPLES,
     settings=SETTINGS,

@@ -1,8 +1,8 @@
-"""``hogshare bench reduce``: graphs and ways of waiting of replicas.
+"""``hogshare bench reduce``: graphs and synchronisation of replicas.
 
-A contestant is a graph and a way of waiting, as in "root, notify-ack". Rounds and bytes to the
-target are those of the run so far, in proportion to its blocks: every worker sends as much in each.
-The result has ``graphs`` besides: of each its degree, gap, and rounds until workers agree.
+A contestant is a graph and a synchronisation, as in "root, notify-ack". Rounds and bytes to the
+target are computed in proportion to blocks, because every worker sends equally much in each block.
+The result also has ``graphs``: the degree, the gap, and the rounds to agreement of each.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from hogshare.report import Report
 
 DESCRIPTION = """\
-Run the same problem on replicas over several graphs, with several ways of waiting, and compare
-rounds, bytes, waiting and the time to a target objective. Every worker has rows and a model of its
-own, and averages it with its in-neighbours' every so many rows. Workers are threads that sleep
---base-ms in every block, or on a virtual clock with links between them (--runtime simulator).
-Medians over rounds, with the contestants in turn."""
+Run the same problem on replicas over several graphs, with several kinds of synchronisation, and
+compare rounds, bytes, waiting and the time to a target objective. Every worker has its own rows and
+model, and averages it with those of its in-neighbours after every --every rows. Workers are threads
+that sleep --base-ms in every block, or run on a virtual clock with links between them (--runtime
+simulator). Medians over rounds that alternate the contestants."""
 
 EXAMPLES = """\
 examples:
@@ -34,68 +34,70 @@ examples:
   hogshare bench reduce --workers 25 --stragglers lognormal:0.5 --graphs root --syncs notify-ack bsp
   hogshare bench reduce --workers 64 --runtime simulator --link 0.001,1e6 --graphs ring root all"""
 
-REDUCES_PER_EPOCH = 16  # of a worker, unless --every says how many rows
+REDUCES_PER_EPOCH = 16  # of a worker, unless --every is given
 
 SETTINGS = (
     *common_options.linear_rows("digits"),
     Setting(
         "graphs",
-        "who sends to whom: all, star, ring, root, random, exponential, one-peer, hypercube",
+        "communication graphs: all, star, ring, root, random, exponential, one-peer, hypercube",
         ["ring", "root", "all"],
         options.graph,
         several=True,
     ),
     Setting(
         "syncs",
-        "notify-ack, bsp, async: reduces wait for their in-neighbours, for everybody, for nobody",
+        "notify-ack, bsp, async: reduces wait for in-neighbours, for all workers, or not at all",
         ["notify-ack"],
         choices=("notify-ack", "bsp", "async"),
         several=True,
     ),
     Setting(
         "every",
-        "rows of a worker between two reduces (default: by which it has 16 in an epoch)",
+        "rows of a worker between two reduces (default: for 16 reduces in an epoch)",
         type=options.positive_int,
         metavar="ROWS",
     ),
     common_options.WORKERS,
     Setting(
-        "runtime", "who runs the workers", "threads", choices=("threads", "processes", "simulator")
+        "runtime", "the workers' runtime", "threads", choices=("threads", "processes", "simulator")
     ),
     common_options.LAW_OF_BLOCKS,
     Setting(
         "link",
-        "of the simulator: seconds, and bytes per second, of every edge (default: at once)",
+        "of the simulator: seconds, and bytes per second, of every edge (default: no delay)",
         type=options.link,
         metavar="LATENCY,BANDWIDTH",
     ),
-    Setting("stragglers", "who is slow, as of barriers", "none", options.stragglers),
-    common_options.base_ms("what every worker sleeps in every block"),
+    Setting("stragglers", "law of slow workers, as in barriers", "none", options.stragglers),
+    common_options.base_ms("sleep of every worker in every block"),
     *common_options.trials(epochs=5, count=16),
 )
 
 
 def check(args: Any) -> None:
-    """Refuse links of threads and processes, and a worker alone."""
+    """Refuse links between threads or processes, and a single worker."""
     if args.runtime != "simulator" and args.link:
-        raise options.WrongCommandLine("--link is of --runtime simulator")
+        raise options.WrongCommandLine("--link needs --runtime simulator")
     if args.workers < 2:
-        raise options.WrongCommandLine("--workers 1: a worker alone averages with nobody")
+        raise options.WrongCommandLine(
+            "--workers 1: a single worker has no other to average with; use 2 or more"
+        )
 
 
 def settle(problem: Any, settings: Settings) -> Settings:
-    """The settings with the rows between two reduces."""
+    """Fill in the rows between two reduces."""
     share = problem.n_rows // settings["workers"]
     return {**settings, "every": settings["every"] or max(1, share // REDUCES_PER_EPOCH)}
 
 
 def graphs_of(problem: Any, settings: Settings) -> dict[str, Any]:
-    """Return what each graph promises.
+    """Return the degree, gap and predicted rounds of each graph.
 
     Raises
     ------
     ValueError
-        If there is none of so many workers.
+        If a graph does not exist for the number of workers.
     """
     from hogshare import Replicas, topology
 
@@ -132,7 +134,7 @@ def run_once(problem: Any, settings: Settings, contestant: tuple[str, str], seed
 
 
 def who_runs(settings: Settings) -> dict[str, Any]:
-    """Return runtime and stragglers, or a virtual clock with its links."""
+    """Return the runtime with stragglers, or a virtual clock with its links."""
     from hogshare import Simulator
     from hogshare.simulation import Link, Network, block_times
 
@@ -147,12 +149,12 @@ def who_runs(settings: Settings) -> dict[str, Any]:
 
 
 def facts(report: Report) -> Row:
-    """What JSON has of a run."""
+    """Return the facts of a run for JSON."""
     from hogshare.planes.replicas.reduces import CAUSES
 
     reduces = report.reduces
     if reduces is None:
-        raise ValueError("one worker averages with nobody: take more --workers")
+        raise ValueError("one worker has no other to average with: use more --workers")
     return {
         "seconds": report.run_seconds,
         "rounds": int(reduces.rounds.max()),
@@ -167,12 +169,12 @@ def facts(report: Report) -> Row:
 
 
 def by_cause(waits: list[dict[str, float]]) -> dict[str, float | None]:
-    """Medians of seconds, by what was waited for."""
+    """Medians of waiting seconds, by cause."""
     return {cause: median([one[cause] for one in waits]) for cause in waits[0]}
 
 
 def until_target(run: MeasuredRun, what: str, unit: float = 1.0) -> float | None:
-    """What of a run's total falls to its part up to the target."""
+    """Return the share of a run's total up to the target."""
     blocks = run.first("blocks")
     return None if blocks is None else unit * (blocks / run["blocks"]) * run[what]
 
@@ -196,7 +198,7 @@ NUMBERS = (
 
 
 def notes(result: dict[str, Any]) -> Iterable[str]:
-    """What each graph promises."""
+    """Yield a sentence on the degree, gap and rounds of each graph."""
     for name, graph in result["graphs"].items():
         gap = "" if graph["gap"] is None else f", gap {graph['gap']:.4g}"
         yield (
@@ -206,7 +208,7 @@ def notes(result: dict[str, Any]) -> Iterable[str]:
 
 
 def draw_inputs(ax: Any, result: dict[str, Any]) -> None:
-    """Draw the share of reduces by how many inputs they have used, of each first run."""
+    """Draw the share of reduces at each number of used inputs, for each first run."""
     first = [run for run in result["runs"] if run["round"] == 0]
     width = 0.9 / len(first)
     for place, run in enumerate(first):
@@ -219,7 +221,7 @@ def draw_inputs(ax: Any, result: dict[str, Any]) -> None:
 
 REDUCE = Experiment(
     name="reduce",
-    help="graphs and ways of waiting of replicas",
+    help="graphs and synchronisation of replicas",
     description=DESCRIPTION,
     examples=EXAMPLES,
     settings=SETTINGS,
@@ -235,7 +237,7 @@ REDUCE = Experiment(
     facts=facts,
     numbers=NUMBERS,
     caption="{workers} workers, a reduce every {every} rows; {data}, {loss}; medians of {rounds} "
-    "rounds; whole reduces, waits and disagreement of whole runs",
+    "rounds; complete reduces, waits and disagreement are those of whole runs",
     notes=notes,
     panels=(
         panels.objective("seconds"),

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Race against other libraries to a relative distance from the optimum, (F(w) - F*) / F*, where F(w) =
 mean loss + alpha / 2 |w|^2, without an intercept; or with a network, a factorisation or topics
-(--problem). Each contestant is warmed up, tries its settings
-once, and then takes its turn in every round: fits from scratch with growing budgets, each timed
-alone. Medians over rounds. A library that is not installed, or fails, is told with the reason."""
+(--problem). Each contestant is warmed up, tries its settings once, and then runs once in every
+round: fits from scratch with growing budgets, each timed separately. Medians over rounds. A library
+that is not installed, or fails, is reported with the reason."""
 
 SETTINGS = (
     experiments.PROBLEM,
@@ -36,10 +36,10 @@ SETTINGS = (
     ),
     Setting(
         "targets",
-        "distances from the best: of linear models relative ones from the optimum (default: "
-        "1e-1,1e-2,1e-3), of networks shares of held-out rows that are told wrong (0.1,0.05,0.03), "
-        "of factorisations and topics relative ones from the objective and the completion "
-        "perplexity after many passes of ours (0.1,0.01 and 0.1,0.05,0.02)",
+        "distances from the best: for linear models relative to the optimum (default: "
+        "1e-1,1e-2,1e-3), for networks shares of misclassified held-out rows (0.1,0.05,0.03), for "
+        "factorisations and topics relative to the objective and the completion perplexity after "
+        "many passes of hogshare (0.1,0.01 and 0.1,0.05,0.02)",
         type=options.targets,
     ),
     Setting(
@@ -50,7 +50,7 @@ SETTINGS = (
     Setting("rounds", "", 5, options.positive_int),
     Setting(
         "limit",
-        "of a contestant's tuning, and again of its rounds",
+        "limit of a contestant's tuning, and again of its rounds",
         20.0,
         options.positive,
         metavar="SECONDS",
@@ -67,13 +67,13 @@ SETTINGS = (
 
 
 def check(args: Any) -> None:
-    """Refuse options that do not go with the problem."""
+    """Refuse options that do not fit the problem."""
     linear = {"--loss": args.loss != "log_loss", "--alpha": args.alpha is not None}
     experiments.check(args, linear)
 
 
 def measure(args: Any) -> dict[str, Any]:
-    """Race as the options ask for, with progress on standard error."""
+    """Run the race of the options, with progress on standard error."""
     import joblib
 
     from hogshare.lab.rivals.race import race
@@ -88,7 +88,7 @@ def measure(args: Any) -> dict[str, Any]:
         seed=args.seed,
     )
     warn(crowded({"workers": plan.workers}))
-    # a reference, and for each a warm-up, a tuning and its rounds, if nobody drops out
+    # a reference, and for each contestant a warm-up, a tuning and its rounds, if none drops out
     steps = 1 + len(kinds) * (2 + plan.rounds)
     with console.progress(steps, "race") as progress:
         result = race(discipline, kinds, plan, progress.advance)
@@ -98,25 +98,25 @@ def measure(args: Any) -> dict[str, Any]:
 
 
 def linear(args: Any) -> tuple[Sequence[Kind], Discipline]:
-    """Who races with linear models, and for what."""
+    """Return the contestants and the discipline for linear models."""
     from hogshare.lab.rivals import disciplines
     from hogshare.lab.rivals.linear.linear_race import LinearRace
 
-    kinds = disciplines.of_linear(args.only, args.loss)  # fail before the work, not after it
+    kinds = disciplines.of_linear(args.only, args.loss)  # first, to fail before the work
     args.targets = args.targets or (1e-1, 1e-2, 1e-3)
     return kinds, LinearRace(*common_options.load(args), args.loss, args.alpha)
 
 
 def named(args: Any) -> tuple[Sequence[Kind], Discipline]:
-    """Who races with a problem that has a name, and for what."""
+    """Return the contestants and the discipline for a named problem."""
     from hogshare.lab.rivals import disciplines
     from hogshare.lab.studies.named_problems import family_of
 
     reads = family_of(args.problem).reads
     if reads == "ratings" and args.data is not None:
         raise options.WrongCommandLine(
-            "the race of factorisations is on ratings that are made, where everybody's penalty is "
-            "the same: leave out --data"
+            "the race of factorisations needs synthetic ratings, on which all libraries' penalties "
+            "are the same: leave out --data"
         )
     kinds = disciplines.select(args.only, disciplines.CONTESTANTS[reads])
     args.targets = args.targets or disciplines.TARGETS[reads]
@@ -145,7 +145,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def line_of(result: dict[str, Any], who: dict[str, Any]) -> dict[str, Any]:
-    """Gather what one line of the table says."""
+    """Gather the content of one line of the table."""
     rows = [row for row in result["table"] if row["contestant"] == who["name"]]
     reached = [row for row in rows if row["seconds"] is not None]
     remark = who["reason"]
@@ -154,8 +154,8 @@ def line_of(result: dict[str, Any], who: dict[str, Any]) -> dict[str, Any]:
     fits = [run for run in result["runs"] if run["contestant"] == who["name"]]
     failures = [run["error"] for run in fits if run["error"]]
     if failures and not who["reason"]:
-        told = f"{len(failures)} of {len(fits)} fits failed: {failures[-1]}"
-        remark = f"{remark}; {told}" if remark else told
+        failed = f"{len(failures)} of {len(fits)} fits failed: {failures[-1]}"
+        remark = f"{remark}; {failed}" if remark else failed
     return {
         "name": who["name"],
         "rows": rows,
@@ -165,13 +165,13 @@ def line_of(result: dict[str, Any], who: dict[str, Any]) -> dict[str, Any]:
 
 
 def manner(row: dict[str, Any], unit: str) -> str:
-    """Say which setting and budget reached the tightest target that was reached."""
+    """Describe the setting and the budget of the tightest target that was reached."""
     settings = [f"{name} {cell(value)}" for name, value in row["setting"].items()]
     return ", ".join([*settings, f"{unit} {cell(row['budget'])}"])
 
 
 def time_of(row: dict[str, Any]) -> str:
-    """Median, and the spread if there is one."""
+    """Format the median, and the spread if there is one."""
     if row["seconds"] is None:
         return "-"
     slowest = "-" if row["slowest"] is None else f"{row['slowest']:.3g}"
@@ -179,7 +179,7 @@ def time_of(row: dict[str, Any]) -> str:
 
 
 def rank(line: dict[str, Any]) -> tuple[float, ...]:
-    """Order of lines: by the time to the tightest target, then to the next."""
+    """Return the sort key of a line: the time to the tightest target, then to the next."""
     return tuple(
         math.inf if row["seconds"] is None else row["seconds"] for row in reversed(line["rows"])
     )
@@ -189,8 +189,8 @@ def draw(result: dict[str, Any], path: str) -> None:
     """Draw the race and write it to a file.
 
     Distance from the optimum against seconds and, for contestants that count epochs, against
-    epochs: medians over rounds for each budget, with the setting that each kept for the tightest
-    target it reached.
+    epochs: medians over rounds for each budget, with the setting that each contestant chose for
+    the tightest target it reached.
     """
     figure, (by_second, by_epoch) = figures.panel_row(2, width=6.0, height=5.0)
     lines = [f"C{colour}{dash}" for dash in ("-", "--", ":") for colour in range(10)]
@@ -214,7 +214,7 @@ def draw(result: dict[str, Any], path: str) -> None:
 
 def curve_of(runs: Sequence[dict[str, Any]], who: dict[str, Any]) -> list[tuple[float, ...]]:
     """Budget, seconds and distance of a contestant: medians over rounds, in order of work."""
-    setting = min(who["kept"], key=lambda kept: float(kept["target"]))["setting"]
+    setting = min(who["kept"], key=lambda chosen: float(chosen["target"]))["setting"]
     budgets: dict[float, list[dict[str, Any]]] = {}
     for run in runs:
         ours = run["contestant"] == who["name"] and run["setting"] == setting
@@ -224,7 +224,7 @@ def curve_of(runs: Sequence[dict[str, Any]], who: dict[str, Any]) -> list[tuple[
         (
             budget,
             statistics.median(run["seconds"] for run in fits),
-            # at the optimum itself a logarithm has no place
+            # the logarithmic axis cannot show the optimum itself
             max(1e-12, statistics.median(run["suboptimality"] for run in fits)),
         )
         for budget, fits in budgets.items()

@@ -1,13 +1,12 @@
-"""``hogshare bench speedup``: what more workers gain.
+"""``hogshare bench speedup``: the gain of more workers.
 
-Definitions (as Lian et al. 2015 measure): with p workers, an iteration is one step on a mini-batch,
+Definitions (as in Lian et al. 2015): with p workers, an iteration is one step on a mini-batch,
 counted over all workers; iteration speedup = p * iterations(1) / iterations(p); time speedup =
-seconds(1) / seconds(p), both up to the same objective. Of ``incon`` it is a write cycle, of ``con``
-an update by the master, which takes `gradients` mini-batches. Departures: with private copies a
-step changes the copy, and many steps travel in one push, so iterations are counted as steps, not as
-pushes; on the one shared vector the two are the same. A trace counts what has been computed: of
-``con`` up to two messages of each worker are under way besides. On the virtual clock seconds are
-virtual ones.
+seconds(1) / seconds(p), both to the same objective. For ``incon`` an iteration is a write cycle,
+for ``con`` an update by the master, from `gradients` mini-batches. Departures: with private copies
+a step changes the copy, and one push carries many steps, so iterations count steps, not pushes; on
+one shared vector the two are equal. A trace counts computed blocks: with ``con``, up to two
+messages of each worker are also under way. On the virtual clock, seconds are virtual.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ if TYPE_CHECKING:
     from hogshare.report import Report
 
 DESCRIPTION = """\
-Run the same problem with several numbers of workers and compare what each needs to come down to a
-target objective: iterations (steps on --batch rows, all workers together; with --algorithm con,
-updates by the master of --gradients times as many) and seconds. With p
-workers the iteration speedup is p * iterations(1) / iterations(p): it tells what asynchrony costs
-in progress per step. The time speedup is seconds(1) / seconds(p): it tells what a user gains.
-Crossings are interpolated on a trace finer than an epoch, whose objective is evaluated after each
-run. Medians over repeats, with the worker counts in turn. Compiling and starting workers happen in
-a warm-up run, which is told apart and not counted."""
+Run the same problem with several numbers of workers and compare the iterations (steps on --batch
+rows, all workers together; with --algorithm con, updates by the master of --gradients times as
+many) and the seconds to a target objective. With p workers the iteration speedup is
+p * iterations(1) / iterations(p): it shows the cost of asynchrony in progress per step. The time
+speedup is seconds(1) / seconds(p): it shows the gain for a user. Crossings are interpolated on a
+trace finer than an epoch, whose objective is evaluated after each run. Medians over repeats that
+alternate the worker counts. Compiling and the start of workers are part of a warm-up run, which is
+reported separately and not counted."""
 
 EXAMPLES = """\
 examples:
@@ -46,15 +45,15 @@ examples:
   hogshare bench speedup --problem lenet --data mnist-digits --algorithm con --gradients 2"""
 
 ASYSG_STEP = 0.01
-PASSES = ("factorisation", "topics")  # which take rows' steps by themselves
+PASSES = ("factorisation", "topics")  # problems that take the steps of rows themselves
 SIMULATOR = "simulator"
 VIRTUAL_WORKERS = [1, 2, 4, 8, 16, 32]
 
 # a spread of the repeats' speed, (slowest - fastest) / median, above which medians say little
 LARGE_SPREAD = 0.3
 
-# of incon in an epoch: what others have written of the blocks that they have in hand is in the
-# vector and not counted, which with large blocks would flatter many workers by a tenth of an epoch
+# blocks of incon in an epoch: the vector contains writes of unfinished blocks that are not counted
+# yet; with large blocks this would favour many workers by a tenth of an epoch
 BLOCKS_PER_WORKER = 100
 
 SETTINGS: tuple[Setting | Group, ...] = (
@@ -77,30 +76,30 @@ SETTINGS: tuple[Setting | Group, ...] = (
     ),
     Setting(
         "coordinate",
-        "let incon write one coordinate per mini-batch, drawn so (default: it writes all)",
+        "let incon write one coordinate per mini-batch, by this draw (default: it writes all)",
         choices=("uniform", "support", "unbiased"),
     ),
     Setting(
         "step",
-        "a constant step size: of sgd and incon for a sum over --batch rows, of con and of "
-        f"networks for their mean (default: scikit-learn's schedule for sgd, {ASYSG_STEP} for the "
-        "others; by the problem where it has a name)",
+        "constant step size: of sgd and incon for a sum over --batch rows, of con and networks for "
+        f"their mean (default: scikit-learn's schedule for sgd, {ASYSG_STEP} for the others; by "
+        "the problem if it is named)",
         type=options.positive,
     ),
     *common_options.plane(
-        "auto: private copies, exchanged as often as is best; a number: after so many rows; "
-        "none: one vector for all workers, the lock-free algorithm"
+        "auto: private copies with the best interval; a number: rows between two exchanges; none: "
+        "one vector for all workers, the lock-free algorithm"
     ),
     Setting(
         "barrier",
         "when a worker may go on, such as bsp, ssp:4 or pssp:10,4 (default: %(default)s: "
-        "nobody waits)",
+        "without waiting)",
         "asp",
         options.barrier,
     ),
     Setting(
         "batch",
-        "rows of a step (default: 1, or by the problem where it has a name)",
+        "rows of a step (default: 1, or by the problem if it is named)",
         type=options.positive_int,
     ),
     Setting(
@@ -111,25 +110,25 @@ SETTINGS: tuple[Setting | Group, ...] = (
     ),
     Setting(
         "runtime",
-        "who runs the workers; mpi: ranks that mpiexec starts; simulator: one after the other "
-        "on a virtual clock, with real gradients and drawn block times",
+        "the workers' runtime; mpi: ranks started by mpiexec; simulator: one process with a "
+        "virtual clock, real gradients and drawn block times",
         "threads",
         choices=("threads", "processes", options.RANKS, SIMULATOR),
     ),
     common_options.LAW_OF_BLOCKS,
     Setting(
         "ceiling",
-        "of the simulator: so many workers keep the model's end of the links busy (default: "
-        "no number does)",
+        "of the simulator: number of workers that fill the links of the model's home (default: "
+        "none does)",
         type=options.positive,
         metavar="WORKERS",
     ),
     Setting("epochs", "of a run", 10, options.positive_int),
     Setting(
         "target",
-        "objective to come down to, penalty included (default: where the smallest number of "
-        "workers has made 99%% of its gain, in its worst repeat; larger numbers then may run half "
-        "as many epochs again)",
+        "objective to reach, penalty included (default: where the smallest number of workers has "
+        "made 99%% of its gain, in its worst repeat; larger numbers may then run 1.5 times the "
+        "epochs)",
         type=options.finite,
     ),
     Setting("repeats", "", 5, options.positive_int),
@@ -152,20 +151,20 @@ def check(args: Any) -> None:
     for name, (given, algorithms) in others.items():
         if given and args.algorithm not in algorithms:
             raise options.WrongCommandLine(
-                f"{name} goes with --algorithm {' or '.join(algorithms)}, not {args.algorithm}"
+                f"{name} is for --algorithm {' or '.join(algorithms)}, not {args.algorithm}"
             )
     if args.problem in PASSES and args.adds != "plain":
         raise options.WrongCommandLine(
-            f"--adds atomic is not for --problem {args.problem}, whose rows are added plainly"
+            f"--adds atomic is not for --problem {args.problem}, which has only plain adds"
         )
     of_the_clock = {"--law": args.law != common_options.LAW, "--ceiling": args.ceiling is not None}
     for name, given in of_the_clock.items():
         if given and args.runtime != SIMULATOR:
-            raise options.WrongCommandLine(f"{name} goes with --runtime simulator")
+            raise options.WrongCommandLine(f"{name} needs --runtime simulator")
 
 
 def problem_of(args: Any) -> Any:
-    """The problem that speedups are of; settles batch and step."""
+    """Return the problem to measure; fill in batch and step."""
     if args.problem == experiments.LINEAR:
         args.batch = args.batch or 1
         if args.algorithm != "sgd" and args.step is None:
@@ -175,12 +174,12 @@ def problem_of(args: Any) -> Any:
     if args.step is None:
         args.step = family.step(problem)
         if args.step is not None and args.algorithm == "con" and not problem.by_mean:
-            args.step *= args.batch  # for the mean over a batch, as of one row for itself
+            args.step *= args.batch  # the step is for the mean over a batch, the default for a row
     return problem
 
 
 def about(problem: Any, settings: Settings) -> dict[str, Any]:
-    """What the problem is, in prose, and the paper's tables."""
+    """Describe the problem, and add the paper's tables."""
     from hogshare.lab.studies.named_problems import family_of
     from hogshare.lab.studies.printed_speedups import tables_of
 
@@ -203,7 +202,7 @@ def default_workers(runtime: str = "threads") -> list[int]:
 
 
 def settle(problem: Any, settings: Settings) -> Settings:
-    """The settings with the numbers of workers."""
+    """Fill in the numbers of workers."""
     return {**settings, "workers": settings["workers"] or default_workers(settings["runtime"])}
 
 
@@ -216,7 +215,7 @@ def run_once(problem: Any, settings: Settings, contestant: tuple[int], seed: int
         return _solved(problem, settings, count, seed)
     except NotFinite as error:
         raise ValueError(
-            f"with {count} worker{'s' * (count != 1)} the model leaves the numbers: take a --step "
+            f"with {count} worker{'s' * (count != 1)} the model is not finite: use a --step "
             f"below {settings['step']:g}"
         ) from error
 
@@ -228,7 +227,7 @@ def _solved(problem: Any, settings: Settings, count: int, seed: int) -> Report:
     epochs, by = settings["epochs"], settings["runtime"]
     is_virtual = by == SIMULATOR
     if settings["target"] is None and count != settings["workers"][0]:
-        # what more workers lose per epoch is then measured, instead of "not reached"
+        # more epochs than one worker: measures their loss per epoch instead of "not reached"
         epochs += math.ceil(epochs / 2)
     batch, step = settings["batch"], settings["step"]
     if is_virtual:
@@ -251,14 +250,14 @@ def _solved(problem: Any, settings: Settings, count: int, seed: int) -> Report:
         return asysg_con(problem, gradients=settings["gradients"], **common)
     drawn, adds = settings["coordinate"], settings["adds"]
     if is_virtual and drawn is None:
-        common["block"] = batch  # of which each is read for itself
+        common["block"] = batch  # each block has its own read
     elif drawn is None and problem.has_rows:
         common["block"] = max(batch, problem.n_rows // (BLOCKS_PER_WORKER * count))
     return asysg_incon(problem, coordinate=drawn, adds=adds, **common)
 
 
 def plane_of(settings: Settings) -> Any:
-    """Where the model of an algorithm lives."""
+    """Return the plane of an algorithm."""
     from hogshare import Master, Shared
 
     if settings["algorithm"] == "con":
@@ -268,7 +267,7 @@ def plane_of(settings: Settings) -> Any:
 
 
 def facts(report: Report) -> Row:
-    """What JSON has of a run."""
+    """Return the facts of a run for JSON."""
     plain = report.to_dict()
     seconds = report.seconds.get("virtual", report.seconds["run"])
     return {
@@ -281,10 +280,10 @@ def facts(report: Report) -> Row:
 
 
 def default_target(runs: Sequence[Row]) -> float:
-    """Return where the smallest number of workers has gained all but a hundredth, at its worst.
+    """Return the objective at 99 % of the gain of the smallest number of workers' worst run.
 
-    The objective at the very end would be the natural choice, but where a run converges early it
-    lies on a flat tail, and when a flat tail crosses a value is chance.
+    The objective at the very end would be the natural choice, but if a run converges early it is
+    on a flat tail, where the time of a crossing is random.
     """
     fewest = min(run["workers"] for run in runs)
     traces = [run["trace"]["objective"] for run in runs if run["workers"] == fewest]
@@ -294,14 +293,14 @@ def default_target(runs: Sequence[Row]) -> float:
 
 
 def iterations(row: Row, rows: Sequence[Row], result: dict[str, Any]) -> float | None:
-    """How many an epoch has, times the epochs."""
+    """Iterations to the target: those of an epoch times the epochs."""
     settings = result["settings"]
     per_epoch = result["data"]["rows"] / (settings["batch"] * settings["gradients"])
     return None if row["epochs"] is None else row["epochs"] * per_epoch
 
 
 def iteration_speedup(row: Row, rows: Sequence[Row], result: dict[str, Any]) -> float | None:
-    """Over the smallest number of workers."""
+    """Iteration speedup over the smallest number of workers."""
     return ratio(rows[0]["epochs"], row["epochs"], row["workers"] / rows[0]["workers"])
 
 
@@ -325,7 +324,7 @@ NUMBERS = (
 
 
 def doubts(result: dict[str, Any]) -> list[str]:
-    """Return what makes the measured times doubtful: repeats that differ too much."""
+    """Return warnings on the measured times: repeats that differ too much."""
     found: list[str] = []
     if result["settings"]["runtime"] == SIMULATOR:
         return found
@@ -335,13 +334,13 @@ def doubts(result: dict[str, Any]) -> list[str]:
         if spread > LARGE_SPREAD:
             found.append(
                 f"noisy machine: with {count} worker{'s' * (count != 1)} the repeats' speed "
-                f"differs by {spread:.0%}; close other programs, or ask for more --repeats"
+                f"differs by {spread:.0%}; close other programs, or use more --repeats"
             )
     return found
 
 
 def notes(result: dict[str, Any]) -> Iterable[str]:
-    """What the table is about, and the paper's."""
+    """Describe the table, and the paper's tables."""
     settings = result["settings"]
     yield (
         f"{result['what']}, {algorithm_of(settings)}, {runtime_of(settings)}; medians of "
@@ -356,15 +355,15 @@ def notes(result: dict[str, Any]) -> Iterable[str]:
 
 
 def runtime_of(settings: Settings) -> str:
-    """Who ran the workers, in prose."""
+    """Describe the runtime."""
     if settings["runtime"] != SIMULATOR:
         return str(settings["runtime"])
     ceiling, clock = settings["ceiling"], f"virtual clock, blocks of {settings['law']}"
-    return clock if ceiling is None else f"{clock}, {ceiling:g} workers keep the master's end busy"
+    return clock if ceiling is None else f"{clock}, {ceiling:g} workers fill the master's links"
 
 
 def algorithm_of(settings: Settings) -> str:
-    """What was run, in prose."""
+    """Describe the algorithm."""
     if settings["algorithm"] == "con":
         what = f"AsySG-con, M = {settings['gradients']}, batch {settings['batch']}"
     elif settings["algorithm"] == "incon":
@@ -397,7 +396,7 @@ SPEEDUP = Experiment(
     check=check,
     axes=("workers",),
     contestants=lambda settings: [(count,) for count in settings["workers"]],
-    # on the virtual clock all numbers of workers have the same kernels, and nobody starts
+    # on the virtual clock all numbers of workers use the same kernels, and no worker starts
     is_warmed=lambda settings, one: settings["runtime"] != SIMULATOR,
     problem=problem_of,
     settle=settle,

@@ -1,8 +1,8 @@
 """``hogshare bench tasks``: ASYNC's methods on tasks, with stragglers.
 
 A contestant is a method and a law of stragglers, as in "asgd, cds:0.6". "sgd" and "asgd" have one
-target, "saga" and "asaga" another. Waiting is what a worker waits in the mean, per update of the
-model and per round, which is one task of each worker (Soori et al. 2019, table III, has the first).
+target, "saga" and "asaga" another. Waiting is the mean over workers, per update of the model and
+per round, which is one task of each worker (the former is in Soori et al. 2019, table III).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Run ASYNC's methods on asynchronous tasks with stragglers among the workers, and compare the time to
-a target objective and what a worker waits, per update of the model and per round (one task of each
-worker). sgd and saga are in rounds that wait for everybody, asgd and asaga take results as they
-come. Every task sleeps --base-ms besides, so that many workers can be measured on few cores; their
-steps are the papers'. Medians over rounds, with the contestants in turn."""
+a target objective and the waiting of a worker, per update of the model and per round (one task of
+each worker). sgd and saga run in rounds that wait for all workers, asgd and asaga use results as
+they arrive. Every task also sleeps --base-ms, so many workers can be measured on few cores; steps
+are those of the papers. Medians over rounds that alternate the contestants."""
 
 EXAMPLES = """\
 examples:
   hogshare bench tasks --stragglers cds:0 cds:0.3 cds:0.6 cds:1
   hogshare bench tasks --workers 32 --stragglers pcs --available 22 --plot pcs.png"""
 
-METHODS = {"sgd": "sgd", "asgd": "sgd", "saga": "saga", "asaga": "saga"}  # and their families
+METHODS = {"sgd": "sgd", "asgd": "sgd", "saga": "saga", "asaga": "saga"}  # method -> family
 
 SETTINGS = (
     *common_options.linear_rows("digits"),
@@ -44,29 +44,28 @@ SETTINGS = (
         several=True,
     ),
     common_options.WORKERS,
-    Setting("runtime", "who runs tasks", "threads", choices=("threads", "processes")),
+    Setting("runtime", "runtime of the tasks", "threads", choices=("threads", "processes")),
     Setting(
         "stragglers",
-        "who is slow, as of barriers, one after the other; what the first takes is what the "
-        "others are compared with",
+        "laws of slow workers, as in barriers; the others are compared with the first",
         ["cds:0", "cds:1"],
         options.stragglers,
         several=True,
         metavar="LAW",
     ),
-    common_options.base_ms("what every task sleeps"),
+    common_options.base_ms("sleep of every task"),
     Setting("rate", "share of its rows that a task draws", 0.1, options.share),
     Setting("partitions", "of the rows (default: one for each worker)", type=options.positive_int),
     Setting(
         "available",
-        "asgd and asaga hand out tasks when so many workers wait (default: to any)",
+        "asgd and asaga dispatch tasks when so many workers wait (default: 1)",
         type=options.positive_int,
         metavar="WORKERS",
     ),
     Setting("epochs", "of a run", 8.0, options.positive),
     Setting(
         "target",
-        "objective to come down to, penalty included (default: for sgd and asgd, and for saga "
+        "objective to reach, penalty included (default: for sgd and asgd, and for saga "
         "and asaga, where the worst run has made 99%% of its gain)",
         type=options.finite,
     ),
@@ -75,7 +74,7 @@ SETTINGS = (
 
 
 def check(args: Any) -> None:
-    """Refuse to wait for workers that there are not."""
+    """Refuse to wait for more workers than the run has."""
     if args.available and args.available > args.workers:
         raise options.WrongCommandLine(
             f"--available {args.available} is more than --workers {args.workers}: they would wait "
@@ -107,7 +106,7 @@ def run_once(problem: Any, settings: Settings, contestant: tuple[str, str], seed
 
 
 def facts(report: Report) -> Row:
-    """What JSON has of a run."""
+    """Return the facts of a run for JSON."""
     return {
         "seconds": report.run_seconds,
         "tasks": sum(worker["blocks"] for worker in report.workers),
@@ -117,17 +116,17 @@ def facts(report: Report) -> Row:
 
 
 def slower(row: Row, rows: Sequence[Row], result: Row) -> float | None:
-    """How many times as long a method takes as with the first law."""
+    """Slowdown of a method over the first law."""
     return ratio(row["seconds"], first_of("method", row, rows)["seconds"])
 
 
 def per_update(run: Row) -> float:
-    """Return the milliseconds that a worker waits in the mean, per update."""
+    """Return a worker's mean waiting milliseconds per update."""
     return 1e3 * (statistics.mean(run["waiting_seconds"]) / max(1, run["updates"]))
 
 
 def per_round(run: Row) -> float:
-    """Return the same per round."""
+    """Return a worker's mean waiting milliseconds per round."""
     mean, workers = statistics.mean(run["waiting_seconds"]), len(run["waiting_seconds"])
     return 1e3 * (mean * workers / max(1, run["tasks"]))
 
@@ -144,7 +143,7 @@ NUMBERS = (
 
 
 def over_laws(key: str, label: str) -> Any:
-    """A panel: a number of each method over the laws of stragglers."""
+    """Make a panel of a number of each method over the laws of stragglers."""
 
     def draw(ax: Any, result: dict[str, Any]) -> None:
         laws = result["settings"]["stragglers"]
@@ -178,9 +177,9 @@ TASKS = Experiment(
     family_of=lambda run: METHODS[run["method"]],
     numbers=NUMBERS,
     caption="{workers} workers ({runtime}), tasks on {rate:g} of their rows that sleep {base_ms:g} "
-    "ms besides; {data}, {loss}; medians of {rounds} rounds",
+    "ms too; {data}, {loss}; medians of {rounds} rounds",
     panels=(
         over_laws("seconds", "seconds to the target"),
-        over_laws("waiting_ms_per_round", "ms that a worker waits a round"),
+        over_laws("waiting_ms_per_round", "ms that a worker waits per round"),
     ),
 )

@@ -1,7 +1,7 @@
-"""One way to measure: settings, contestants in rounds, numbers, a table, JSON and a picture.
+"""The measuring harness: settings, contestants in rounds, numbers, a table, JSON and a figure.
 
-`experiment.Experiment` is contestants that alternate; `command.Study` is anything else with options
-and a result. Their pieces serve claims and the scripts in ``bench`` too: `settings` (from one
-declaration options, values and defaults), `rounds` (who runs when), `table_numbers` (what is read
-off runs, and over rounds or seeds), `panels` (pictures).
+`experiment.Experiment` alternates contestants; `command.Command` is any measurement with options
+and a result. Claims and the scripts in ``bench`` use their parts too: `settings` (options, values
+and defaults from one declaration), `rounds` (the order of runs), `table_numbers` (numbers of runs,
+and over rounds or seeds), `panels` (figures).
 """

@@ -1,4 +1,4 @@
-"""Something that the command measures: options in, one dictionary of plain data out."""
+"""A measurement of the command line: it takes options and returns a dictionary of plain data."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Result = dict[str, Any]
 class Command(abc.ABC):
     """A part of ``hogshare bench`` or ``hogshare simulate``.
 
-    name : what it is called
-    help : a line in the list of the others
-    description, examples : above and below its options
+    name : its name on the command line
+    help : its line in the list of measurements
+    description, examples : text above and below its options
     settings : its options
-    is_drawn : whether there is a picture of it
-    check : refuses options that do not go together, before anything is read
+    is_drawn : whether it has a figure
+    check : refuses options that do not fit together, before data are read
     """
 
     name: str
@@ -34,7 +34,7 @@ class Command(abc.ABC):
     is_drawn: bool = True
 
     def add_to(self, kinds: Any) -> None:
-        """Add it, with its options, to what the command measures."""
+        """Add the measurement and its options to the command."""
         parser = kinds.add_parser(
             self.name,
             help=self.help,
@@ -47,11 +47,11 @@ class Command(abc.ABC):
         parser.set_defaults(run=self.run, assigned={})
 
     def defaults(self, **others: Any) -> dict[str, Any]:
-        """The settings if the command line says nothing, but for `others`."""
+        """Return the default settings, updated by `others`."""
         return settings.defaults_of(self.settings, self.name, **others)
 
     def run(self, args: Any) -> int:
-        """Measure, print, and store what was asked for; on ranks of MPI, if those are the runtime.
+        """Measure, print, and write the requested files; on MPI ranks if those are the runtime.
 
         Returns
         -------
@@ -63,7 +63,7 @@ class Command(abc.ABC):
         return self.run_locally(args)
 
     def run_locally(self, args: Any) -> int:
-        """As `run`, by this process."""
+        """Run in this process only; as `run`."""
         if self.check is not None:
             self.check(args)
         check_files(args)
@@ -72,19 +72,19 @@ class Command(abc.ABC):
 
     @abc.abstractmethod
     def result(self, args: Any) -> Result:
-        """Measure what a command line asks for."""
+        """Measure with the options of a command line."""
 
     @abc.abstractmethod
     def show(self, result: Result) -> None:
-        """Print the table, and below it what it is about."""
+        """Print the table, and below it its description."""
 
     def draw(self, result: Result, path: str) -> None:
-        """Draw it and write the picture to a file."""
+        """Draw the result and write the figure to a file."""
         raise NotImplementedError
 
 
 def check_files(args: Any) -> None:
-    """Refuse files that cannot be written, and those that are read as well."""
+    """Refuse files that cannot be written, or are also read."""
     outputs.check(args)
     if hasattr(args, "data"):
         read = command_rows.files_read(args, "--data", **{"--labels": args.labels})
@@ -92,6 +92,6 @@ def check_files(args: Any) -> None:
 
 
 def warn(warnings: Sequence[str]) -> None:
-    """Print what is doubtful."""
+    """Print warnings."""
     for warning in warnings:
         console.say(f"hogshare: warning: {warning}")

@@ -1,9 +1,9 @@
-"""Contestants that run in rounds to a target: all that is asked of an experiment is what differs.
+"""Contestants that run in rounds to a target; an experiment declares only its differences.
 
 The result is one dictionary of plain data, which is also the JSON output:
 
     settings, data, versions, machine, warm_up_seconds
-    target   the objective to come down to; ``targets`` by family, where contestants have families
+    target   the objective to reach; ``targets`` by family, if contestants have families
     runs     one for each contestant and round, with its trace
     table    one row for each contestant: its numbers over rounds
 """
@@ -28,19 +28,19 @@ Settings = dict[str, Any]
 Contestant = tuple[Any, ...]
 
 LAST_PART = 0.01  # share of the gain that a default target leaves out
-# of the runs that warm up
+# settings of warm-up runs
 BRIEFLY = {"epochs": 1, "target": 0.0, "base_ms": 0.0, "stragglers": "none"}
 
 
 def reached_by_all(runs: Sequence[Row]) -> float:
-    """Return what every run comes down to that ends better than it began.
+    """Return an objective that every run reaches which ends better than it began.
 
-    That is where the worst of them has made all but a hundredth of its gain.
+    It is the objective at which the worst of these runs has made 99 % of its gain.
     """
     ends = [(run["trace"]["objective"][0], run["trace"]["objective"][-1]) for run in runs]
     gains = [(start, end) for start, end in ends if end is not None and end < start]
     if not gains:
-        raise ValueError("no run has come below its start; take a smaller --step")
+        raise ValueError("no run ends below its start: use a smaller --step")
     return float(max(end + LAST_PART * (start - end) for start, end in gains))
 
 
@@ -48,24 +48,24 @@ def reached_by_all(runs: Sequence[Row]) -> float:
 class Experiment(Command):
     """An experiment of contestants in rounds.
 
-    axes : what a contestant is made of, by the keys of runs and rows
+    axes : the parts of a contestant, by the keys of runs and rows
     contestants : ``contestants(settings)``, in the order of the table
-    problem : ``problem(args)``, what is minimised; may settle options
+    problem : ``problem(args)``, the problem to minimise; may fill in options
     run_once : ``run_once(problem, settings, contestant, seed)``
-    facts : ``facts(report)``, what JSON has of a run besides its contestant, round and trace
-    numbers : of the table
+    facts : ``facts(report)``, facts of a run for JSON, besides its contestant, round and trace
+    numbers : numbers of the table
     notes : ``notes(result)``, sentences below the table
-    caption : the last of them: a format, with what the result and its settings have
+    caption : the last sentence: a format string for the keys of the result and its settings
     settle : ``settle(problem, settings)``, the settings with those that follow from others
-    about : ``about(problem, settings)``, what the result has besides
-    is_warmed : ``is_warmed(settings, contestant)``, who warms up besides the first contestant
-    family_of : ``family_of(run)``, of those that have a target of their own
-    target_of : ``target_of(runs)``, where none is given
-    doubts : ``doubts(result)``, what makes the measured times doubtful
-    heading : of the contestants' column
-    rounds : the setting that says how many; a run has its number without the s
-    panels : of the picture
-    title : of the picture, a format as `caption`
+    about : ``about(problem, settings)``, further keys of the result
+    is_warmed : ``is_warmed(settings, contestant)``, whether it warms up; the first always does
+    family_of : ``family_of(run)``, the family of a run; each family has its own target
+    target_of : ``target_of(runs)``, the default target
+    doubts : ``doubts(result)``, warnings on the measured times
+    heading : header of the contestants' column
+    rounds : the setting for the number of rounds; without its s, the key of a run's round
+    panels : panels of the figure
+    title : title of the figure, a format string as `caption`
     """
 
     axes: tuple[str, ...]
@@ -88,7 +88,7 @@ class Experiment(Command):
     title: str = "{workers} workers, {data}"
 
     def result(self, args: Any) -> Result:
-        """Measure what a command line asks for."""
+        """Measure with the options of a command line."""
         problem = self.problem(args)
         wanted = self.settle(problem, settings.values_of(args, self.settings))
         warn(crowded(wanted))
@@ -100,21 +100,20 @@ class Experiment(Command):
     def measure(
         self, problem: Any, settings: Settings, runs_with: Mapping[str, Any] | None = None
     ) -> Result:
-        """Run every contestant in every round, with a bar of progress.
+        """Run every contestant in every round, with a progress bar.
 
         Parameters
         ----------
         problem : Problem
         settings : dict
-            All of them, settled; a target of None is found from the runs themselves.
+            All settings, filled in; a target of None is computed from the runs.
         runs_with : dict, default=None
-            What takes the place of settings in runs, and not in the result: workers that others
-            have started.
+            Replaces settings in the runs but not in the result: workers that the caller started.
 
         Returns
         -------
         dict
-            See the head of this file.
+            As in the file head.
         """
         racing = self.contestants(settings)
         warmed = [one for one in racing if one == racing[0] or self.is_warmed(settings, one)]
@@ -149,9 +148,9 @@ class Experiment(Command):
     def measure_once(
         self, problem: Any, settings: Settings, targets: Mapping[str, float] | None = None
     ) -> Result:
-        """Run every contestant once, with neither a warm-up nor progress.
+        """Run every contestant once, without warm-up and progress.
 
-        targets : those of another result, by family
+        targets : targets of another result, by family
         """
         runs = []
         for one in self.contestants(settings):
@@ -162,7 +161,7 @@ class Experiment(Command):
     def run_facts(
         self, report: Report, contestant: Contestant, number: int, cpu_seconds: float
     ) -> Row:
-        """What JSON has of a run."""
+        """Return the facts of a run for JSON."""
         plain = report.to_dict()
         return {
             **self.names_of(contestant),
@@ -174,7 +173,7 @@ class Experiment(Command):
         }
 
     def names_of(self, contestant: Contestant) -> Row:
-        """What a contestant is made of, and what it is called if that is several things."""
+        """Return the parts of a contestant, and its joint name if it has several."""
         parts = dict(zip(self.axes, contestant, strict=True))
         return {"contestant": ", ".join(contestant), **parts} if len(parts) > 1 else parts
 
@@ -194,9 +193,9 @@ class Experiment(Command):
         return {**result, "table": self.tabulate(result)}
 
     def targets_of(self, result: Result) -> dict[str, float]:
-        """What each family has to come down to: what is given, or what its runs can.
+        """Return the target of each family: the given one, or one that its runs reach.
 
-        Without families there is one, whose name is empty.
+        Without families there is a single one with an empty name.
         """
         given, families = result["settings"].get("target"), dict[str, list[Row]]()
         for run in result["runs"]:
@@ -212,8 +211,8 @@ class Experiment(Command):
     def tabulate(self, result: Result) -> list[Row]:
         """Return one row for each contestant: its numbers over rounds.
 
-        A run that does not reach the target counts as infinitely long, so that a median is None
-        when half of the runs do not.
+        A run that does not reach the target counts as infinitely long: a median is None if half of
+        the runs do not reach it.
         """
         targets = result["targets"] if self.family_of else {"": result["target"]}
         table: list[Row] = []
@@ -230,7 +229,7 @@ class Experiment(Command):
         return table
 
     def show(self, result: Result) -> None:
-        """Print the table, and below it what it is about."""
+        """Print the table, and below it its description."""
         table, clock = result["table"], panels.clock_of(result)
         headers, rows = columns_of(self.numbers, table)
         names = [row.get("contestant", row[self.axes[0]]) for row in table]
@@ -248,11 +247,11 @@ class Experiment(Command):
             console.say(sentence)
         if any(row["seconds"] is None for row in table):
             console.say(
-                "-: most runs did not reach the target; try more --epochs or a higher --target"
+                "-: most runs did not reach the target; use more --epochs or a higher --target"
             )
 
     def draw(self, result: Result, path: str) -> None:
-        """Draw its panels side by side and write the picture to a file."""
+        """Draw the panels in a row and write the figure to a file."""
         picture, axes = figures.panel_row(len(self.panels))
         for panel, ax in zip(self.panels, axes, strict=True):
             panel(ax, result)
@@ -265,9 +264,9 @@ class Experiment(Command):
 
 
 def crowded(settings: Settings) -> list[str]:
-    """Return what makes times meaningless before anything has run: workers that share cores.
+    """Return warnings before the runs: times are meaningless if workers share cores.
 
-    Those that sleep leave cores to others, and a virtual clock needs none.
+    Sleeping workers leave their cores to others, and a virtual clock needs none.
     """
     import joblib
 

@@ -1,4 +1,4 @@
-"""Panels of an experiment's picture: ``panel(ax, result)`` draws what a result has on its axes."""
+"""Panels of an experiment's figure: ``panel(ax, result)`` draws a result on given axes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Trace = Mapping[str, Any]
 
 
 def clock_of(result: Mapping[str, Any]) -> str:
-    """What is to be said of seconds: "virtual " ones, or nothing."""
+    """Return "virtual " for virtual seconds, else an empty string."""
     return "virtual " if result["settings"].get("runtime") == "simulator" else ""
 
 
 def name_in(row: Mapping[str, Any]) -> str:
-    """What the contestant of a run or of a row is called."""
+    """Return the name of the contestant of a run or a row."""
     if "contestant" in row:
         return str(row["contestant"])
     first = next(iter(row))
@@ -27,10 +27,10 @@ def name_in(row: Mapping[str, Any]) -> str:
 def objective(
     along: str, label: str = "", of: Callable[[Trace], Any] | None = None, scale: str = "linear"
 ) -> Panel:
-    """The objective of each contestant's first run, and the target as a line.
+    """Make a panel of the objective of each contestant's first run, with the target as a line.
 
-    along : a column of the trace, or whatever `of` makes of a run
-    label : of the axis; ``{clock}`` says "virtual " where seconds are
+    along : a column of the trace; `of` computes another axis from a run
+    label : label of the axis; ``{clock}`` becomes "virtual " for virtual seconds
     """
 
     def draw(ax: Any, result: dict[str, Any]) -> None:
@@ -50,12 +50,12 @@ def objective(
 
 
 def megabytes(run: Mapping[str, Any]) -> list[float]:
-    """What a run has sent at each point of its trace, in proportion to its blocks."""
+    """Return the megabytes sent at each point of a run's trace, in proportion to its blocks."""
     return [1e-6 * run["bytes"] * blocks / run["blocks"] for blocks in run["trace"]["blocks"]]
 
 
 def bars(key: str, label: str = "{clock}seconds to the target") -> Panel:
-    """A number of each contestant, from the fastest to the slowest where a row has those."""
+    """Make a panel of a number of each contestant, with its range if a row has one."""
 
     def draw(ax: Any, result: dict[str, Any]) -> None:
         rows = result["table"]

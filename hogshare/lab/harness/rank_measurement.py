@@ -1,6 +1,6 @@
-"""A command that the ranks of a job measure together, as ranks that share no memory; rank 0 prints.
+"""A measurement by all ranks of a job together, as ranks that share no memory; rank 0 prints.
 
-Every rank does all of it in step with the others: reads the rows, runs what is run, and sums up.
+Every rank executes the whole measurement in lockstep: it reads the rows, runs, and sums up.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from hogshare.lab.harness.command import Command, check_files
 
 
 def run(command: Command, args: Any) -> int:
-    """Measure by all ranks, and have rank 0 print and store; the exit code.
+    """Measure by all ranks, print and store on rank 0; return the exit code.
 
-    What is measured has the runtime of all ranks in ``args.assigned``.
+    The measurement gets the runtime of all ranks in ``args.assigned``.
     """
     from hogshare.runtimes.mpi.runtime import MPI
 
@@ -29,14 +29,14 @@ def run(command: Command, args: Any) -> int:
     rank, size = runtime.place()
     if size == 1:
         raise options.WrongCommandLine(
-            f"bench {command.name} measures between ranks, and there is one: start it by mpiexec "
-            f"-n 2 python -m mpi4py -m hogshare bench {command.name}, or by srun in a job of "
+            f"bench {command.name} needs several ranks, and there is one: start it with mpiexec "
+            f"-n 2 python -m mpi4py -m hogshare bench {command.name}, or with srun in a job of "
             "several tasks"
         )
     try:
         result = runtime.lead(lambda: Measuring(args, command))
     except Exception:
-        if rank:  # of what rank 0 says
+        if rank:  # rank 0 reports for all
             return 1
         raise
     if rank == 0:
@@ -53,11 +53,11 @@ class Measuring(rank_command.RankCommand):
 
     @property
     def n_workers(self) -> int:
-        """Of this rank: its share of the cores, if nobody says otherwise."""
+        """Workers of this rank: by default its share of the cores."""
         return int(self.args.workers or -1)
 
     def along(self, runtime: Any, has_all_rows: bool) -> tuple[Any, Mapping[str, Any]]:
-        """What rank 0 has come to; the others' part is to have run with it."""
+        """Measure together with the other ranks; only rank 0's result is used."""
         place, _ = runtime.place()
         with _quiet(place > 0):
             if place == 0:
@@ -68,7 +68,7 @@ class Measuring(rank_command.RankCommand):
 
 @contextlib.contextmanager
 def _quiet(is_other: bool) -> Iterator[None]:
-    """Have a rank that is not the first print nothing."""
+    """Suppress the output of a rank other than the first."""
     if not is_other:
         yield
         return

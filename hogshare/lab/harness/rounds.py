@@ -1,4 +1,4 @@
-"""Contestants in rounds: everybody runs in each, and a slow minute hits all alike."""
+"""Contestants in rounds: all run in each round, so a slow minute affects all equally."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Found = TypeVar("Found")
 
 
 def in_order(contestants: Sequence[Contestant], number: int) -> list[Contestant]:
-    """Return them in the order of a round: each round begins with another."""
+    """Return the contestants in the order of a round; each round begins with another one."""
     shift = number % len(contestants)
     return [*contestants[shift:], *contestants[:shift]]
 
@@ -22,7 +22,7 @@ def in_rounds(
     advance: Callable[[str], None] | None = None,
     called: str = "round",
 ) -> list[list[Found]]:
-    """Let every contestant run in every round.
+    """Run every contestant in every round.
 
     Parameters
     ----------
@@ -31,14 +31,14 @@ def in_rounds(
     run : callable
         ``run(contestant, round)``, rounds from 0.
     advance : callable, default=None
-        Notified after each run, with what it was.
+        Called after each run, with a text about it.
     called : str, default="round"
-        What a round is called then.
+        Name of a round in this text.
 
     Returns
     -------
     list of list
-        Of each contestant, what its runs have returned.
+        For each contestant, the results of its runs.
 
     Examples
     --------

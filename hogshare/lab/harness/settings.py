@@ -1,4 +1,4 @@
-"""Settings of what is measured: one declaration makes an option, a value and a default."""
+"""Settings of measurements: one declaration makes an option, a value and a default."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 
 class Declared(Protocol):
-    """What adds options to a parser, and names those that are settings."""
+    """A declaration that adds options to a parser, and names those that are settings."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Settings, as JSON has them."""
+        """Return the names of the settings in JSON."""
         ...
 
     def add_to(self, parser: Any) -> None:
@@ -23,16 +23,16 @@ class Declared(Protocol):
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting of its own: ``base_ms`` is the option ``--base-ms``.
+    """A single setting: ``base_ms`` is the option ``--base-ms``.
 
-    name : of the value
-    help : what it means; the default is added where it has one and `help` does not say it
-    default : the value if nobody says otherwise
-    type : ``type(text)`` makes the value; None: it is text
-    choices : all that it may be
-    several : whether it takes several, and is a list
-    metavar : what stands for a value in the usage; of several ``graphs`` it is GRAPH
-    is_required : whether the command does not go without
+    name : name of the value
+    help : its meaning; the default, if any, is added unless `help` already has it
+    default : the default value
+    type : ``type(text)`` makes the value; None: text
+    choices : all allowed values
+    several : whether it takes several values, and is a list
+    metavar : placeholder of a value in the usage; GRAPH for several ``graphs``
+    is_required : whether the option is required
     """
 
     name: str
@@ -78,10 +78,10 @@ class Setting:
 
 @dataclass(frozen=True)
 class Group:
-    """Options that commands share, of which some are settings.
+    """Options that commands share; some of them are settings.
 
     add : ``add(parser)``
-    names : those that are settings
+    names : names of the settings
     """
 
     add: Callable[[Any], None]
@@ -99,17 +99,17 @@ def add_options(parser: Any, declared: Iterable[Declared]) -> None:
 
 
 def values_of(args: Any, declared: Iterable[Declared]) -> dict[str, Any]:
-    """The settings by their names, from what a command line says."""
+    """Return the settings of a command line, by name."""
     return {name: getattr(args, name) for one in declared for name in one.names}
 
 
 def defaults_of(declared: Sequence[Declared], what: str, **others: Any) -> dict[str, Any]:
-    """The settings if a command line says nothing, but for `others`.
+    """Return the default settings, updated by `others`.
 
     Raises
     ------
     TypeError
-        If one of the others is no setting of `what`.
+        If one of `others` is not a setting of `what`.
     """
     parser = argparse.ArgumentParser()
     add_options(parser, declared)

@@ -1,7 +1,7 @@
-"""Numbers of a table: read off each run, taken over rounds, and shown; each is declared once.
+"""Numbers of a table, each declared once: its value in a run, its summary over rounds, its format.
 
-A value of None says that a run has none, as of the seconds to a target that it does not reach. It
-counts as infinite.
+A value of None means that a run has none, as for the seconds to a target that it does not reach.
+It counts as infinite.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 def median(values: Sequence[float | None]) -> float | None:
-    """Return the median where None is infinite, and None for infinity."""
+    """Return the median, with None for infinity in values and result."""
     middle = statistics.median(math.inf if value is None else value for value in values)
     return middle if math.isfinite(middle) else None
 
@@ -33,19 +33,19 @@ def most(values: Sequence[Any]) -> Any:
 
 
 def ratio(above: float | None, below: float | None, factor: float = 1.0) -> float | None:
-    """Return factor * above / below, or None where there is none."""
+    """Return factor * above / below, or None if it is undefined."""
     return None if above is None or not below else factor * above / below
 
 
 class MeasuredRun(dict[str, Any]):
-    """What is known of a run, with its trace up to a target.
+    """The facts of a run, with its trace up to a target.
 
     Parameters
     ----------
     facts : dict
-        As JSON has it.
+        The facts for JSON.
     target : float
-        The objective to come down to.
+        The objective to reach.
     """
 
     def __init__(self, facts: dict[str, Any], target: float) -> None:
@@ -54,28 +54,28 @@ class MeasuredRun(dict[str, Any]):
 
     @once
     def trace(self) -> Trace:
-        """The trace; what was not finite is NaN again."""
+        """The trace; values that were not finite are NaN again."""
         import numpy as np
 
         from hogshare.report import Trace
 
-        # a float array of None is one of NaN
+        # None becomes NaN in a float array
         return Trace(**{k: np.array(v, dtype=np.float64) for k, v in self["trace"].items()})
 
     def first(self, what: str) -> float | None:
-        """When the target is reached, in "seconds", "epochs" or "blocks"; None: it is not."""
+        """Point at which the target is reached, in "seconds", "epochs" or "blocks"; None: never."""
         return self.trace.first(self.target, what)
 
 
 @dataclass(frozen=True)
 class TableNumber:
-    """A number of a table, of each contestant.
+    """A number of a table, for each contestant.
 
     key : its name in JSON
-    of : ``of(run)``, the value of a run; None: that of the run's own key
-    over : what is made of the values of all rounds
-    header : of its column; numbers with one header share a column, and those without have none
-    form : a format, or ``form(value)``, of a cell
+    of : ``of(run)``, the value of a run; None: the run's value of this key
+    over : summary of the values of all rounds
+    header : header of its column; numbers with the same header share a column, None: no column
+    form : a format specification, or ``form(value)``, for a cell
     """
 
     key: str
@@ -85,12 +85,12 @@ class TableNumber:
     form: str | Callable[[Any], Any] | None = None
 
     def found(self, runs: Sequence[MeasuredRun], rows: Sequence[Row], result: Row) -> Row:
-        """What the last of the rows gets, which has its earlier numbers."""
+        """Return the new keys of the last row, which already has the earlier numbers."""
         values = [run[self.key] if self.of is None else self.of(run) for run in runs]
         return {self.key: self.over(values)}
 
     def cell(self, row: Row) -> Any:
-        """What the column shows."""
+        """Return the number's text for a cell."""
         value = row[self.key]
         if value is None or self.form is None:
             return value
@@ -99,10 +99,10 @@ class TableNumber:
 
 @dataclass(frozen=True)
 class Spread(TableNumber):
-    """The median, which has the number's key, with the keys ``fastest`` and ``slowest``."""
+    """The median under the number's key, with the keys ``fastest`` and ``slowest``."""
 
     def found(self, runs: Sequence[MeasuredRun], rows: Sequence[Row], result: Row) -> Row:
-        """All three; the slowest is None if one run has none."""
+        """Return all three; the slowest is None if one run has no value."""
         assert self.of is not None
         values = [self.of(run) for run in runs]
         known = [value for value in values if value is not None]
@@ -113,7 +113,7 @@ class Spread(TableNumber):
         }
 
     def cell(self, row: Row) -> Any:
-        """The median, and in parentheses the others."""
+        """Format the median, with the others in parentheses."""
         if row[self.key] is None:
             return None
         return f"{cell(row[self.key])} ({cell(row['fastest'])} to {cell(row['slowest'])})"
@@ -121,7 +121,7 @@ class Spread(TableNumber):
 
 @dataclass(frozen=True)
 class Compared(TableNumber):
-    """A number of a row by what it has already, by the rows before it, or by the settings.
+    """A number computed from the row's earlier numbers, the rows before it, or the settings.
 
     by : ``by(row, rows, result)``, where `row` is the last of `rows`
     """
@@ -134,14 +134,14 @@ class Compared(TableNumber):
 
 
 def first_of(axis: str, row: Row, rows: Sequence[Row]) -> Row:
-    """Return the first row that has the same part of a contestant."""
+    """Return the first row with the same part of a contestant."""
     return next(one for one in rows if one[axis] == row[axis])
 
 
 def columns_of(
     numbers: Sequence[TableNumber], rows: Sequence[Row]
 ) -> tuple[list[str], list[list[Any]]]:
-    """Headers, and of each row the cells below them."""
+    """Return the headers, and the cells of each row."""
     headers = list(dict.fromkeys(number.header for number in numbers if number.header))
     shown = [[number for number in numbers if number.header == header] for header in headers]
     return headers, [[_joined([n.cell(row) for n in column]) for column in shown] for row in rows]
@@ -152,9 +152,9 @@ def _joined(cells: list[Any]) -> Any:
 
 
 def over_seeds(values: Sequence[float]) -> Row:
-    """Median, low and high; None stands for infinity, and for all where a value is NaN.
+    """Return median, low and high, with None for infinity; all are None if a value is NaN.
 
-    ``unknown`` says whether one is NaN, as a ratio of two runs is that both miss their target.
+    ``unknown`` says whether a value is NaN, as the ratio of two runs that both miss their target.
     """
     unknown = any(map(math.isnan, values))
     found = {"median": statistics.median(values), "low": min(values), "high": max(values)}
