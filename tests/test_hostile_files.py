@@ -185,7 +185,7 @@ def test_text_that_is_made_to_fill_the_memory(tmp_path, seams, monkeypatch, cont
     monkeypatch.setattr(sources, "CHECK_BYTES", 1 << 18)
     with seams.for_now() as now:
         now.memory.plenty = 1 << 20
-        with pytest.raises(ValueError, match=r"rows.svm.bz2: .*: made to fill the memory"):
+        with pytest.raises(ValueError, match=r"rows.svm.bz2: .*made to fill the memory"):
             readers.read_libsvm(path)
     left = iter([10 << 20, 6 << 20, 2 << 20])
     seams.memory.free = lambda: next(left)

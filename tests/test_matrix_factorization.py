@@ -735,13 +735,13 @@ def test_scikit_learns_conventions(fitted):
         ((USERS,), TypeError, "sparse matrix"),
         (([1.0, np.nan], [1, 2], [1, 2]), ValueError, "users contains NaN"),
         ((np.array(["2020-01-01", "NaT"], "M8[s]"), [1, 2], [1, 2]), ValueError, "users contains NaT"),
-        (([1, 2], np.array([1, "NaT"], "m8[ns]"), [1, 2]), ValueError, "items holds NaT"),
+        (([1, 2], np.array([1, "NaT"], "m8[ns]"), [1, 2]), ValueError, "items contains NaT"),
         ((USERS, ITEMS, np.repeat([1.0, 1e39], 1500)), ValueError, "1e\\+39, first at"),
         ((USERS, ITEMS, -1e200 * np.ones(3000)), ValueError, "divide all of them"),
         ((USERS, ITEMS, np.repeat([0.0, -1e-50], 1500)), ValueError, "to -1e-50, first at .* 1500"),
         (([[1], [2]], [1, 2], [1, 2]), TypeError, "there is a list"),
         ((sp.csr_array((3, 3)),), ValueError, "no ratings"),
-        ((sp.csr_array(np.eye(3)), USERS), TypeError, "in it"),
+        ((sp.csr_array(np.eye(3)), USERS), TypeError, "neither items nor"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(given, error, told):

@@ -533,7 +533,7 @@ def test_labels_in_an_archive_are_told_what_to_do(capsys):
     np.savez("y.npz", y=np.arange(24) % 2)
     code, _, err = run(capsys, "fit", "rows.npy", "--labels", "y.npz", *FIT)
     assert code == 1 and "name it .npz" not in err
-    assert "y.npz: an archive of arrays, and labels are one array: numpy.save writes it" in err
+    assert "y.npz: an archive of arrays, and labels are one array: write it with numpy.save" in err
 
 
 # -- CSV that is predicted
@@ -716,7 +716,7 @@ def test_an_archive_of_other_files_is_told(capsys):
     with zipfile.ZipFile("rows.zip", "w") as archive:
         archive.writestr("rows.csv", CSV)
     code, _, err = run(capsys, "fit", "rows.zip", *FIT)
-    assert code == 1 and "it holds 'rows.csv' and no array: unpack it" in err
+    assert code == 1 and "it has 'rows.csv' and no array: unpack it" in err
 
 
 # -- through a shell

@@ -465,7 +465,7 @@ def test_sparse_rows(tmp_path):
         np.testing.assert_array_equal(X.toarray(), np.array(SPARSE_ROWS, np.float32))
         # what a row leaves out is the first value that is declared
         assert y.tolist() == SPARSE_LABELS
-    with pytest.raises(ValueError, match=r"t.arff: column 3 \('class'\) is of words, and sparse"):
+    with pytest.raises(ValueError, match=r"t.arff: column 3 \('class'\) is text, and sparse"):
         datasets.load(path)
 
 
@@ -529,7 +529,7 @@ WRONG_ARFFS = [
     (HEAD.replace("x,y", "x,none") + "1,x\n", r"column 2 \('c'\): the label 'none' reads as a mis"),
     (
         HEAD.replace("{x,y}", "string") + "{0 1}\n",
-        r"column 2 \('c'\) is a string, of which nothing",
+        r"column 2 \('c'\) is a string, which has no first value",
     ),
     (
         HEAD.replace("numeric", "{1,0}") + "{1 y}\n",

@@ -182,7 +182,7 @@ def test_entries_of_matrix_market_are_ratings_by_their_numbers_in_the_file(
 def test_a_dense_matrix_of_matrix_market_is_refused(tmp_path):
     path = tmp_path / "r.mtx"
     path.write_text("%%MatrixMarket matrix array real general\n2 1\n1.5\n0\n")
-    with pytest.raises(ValueError, match="a dense matrix, of whose zeros it is not known"):
+    with pytest.raises(ValueError, match="a dense matrix, in which zeros may or may not be"):
         datasets.read_ratings(path)
     path.write_text(MARKET.format("real general", "2 2 1\n1 1 nan"))
     with pytest.raises(ValueError, match="the rating of row 1, col 1 is nan"):

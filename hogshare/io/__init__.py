@@ -1,1 +1,1 @@
-"""Readers of rows, where their bytes come from, archives, plain documents and tables."""
+"""Readers of rows, their sources of bytes, archives, plain documents and tables."""

@@ -1,6 +1,6 @@
-"""Archives: a ``.npz`` file whose entry ``header`` is JSON. No pickle, on either side.
+"""Archives: a ``.npz`` file whose entry ``header`` is JSON, written and read without pickle.
 
-What models and checkpoints are stored in. A file is replaced as a whole or not at all.
+Models and checkpoints are stored in archives. A file is replaced as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from hogshare.io.sources import Source
 from hogshare.system import files
 from hogshare.system.interrupts import DeferredSignals
 
-LONGEST = 1 << 22  # bytes of a header: JSON of that length may take a hundred times the memory
-DEPTH = 32  # of lists and mappings in each other that a header may have
+LONGEST = 1 << 22  # bytes of a header: as objects, JSON may take a hundred times the memory
+DEPTH = 32  # largest depth of nested lists and mappings in a header
 
 
 def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Write an archive, or leave what was there.
+    """Write an archive; after an error an existing file is unchanged.
 
-    The header is as JSON knows it, with ``format`` and ``format_version``, which `read` checks;
-    arrays are of numbers, booleans or words.
+    The header is data for JSON, with ``format`` and ``format_version``, which `read` checks; arrays
+    are of numbers, booleans or strings.
 
     Raises
     ------
     ValueError
-        If the header holds what JSON does not know, or more than `read` takes, or an array holds
+        If the header is no data for JSON, or longer than `read` allows, or an array contains
         objects.
     OSError
-        If it cannot be written (a full disk, no permission). The old file is as it was.
+        If the file cannot be written (a full disk, no permission).
     """
     try:
         text = json.dumps(header)
@@ -43,21 +43,21 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]
         raise ValueError(f"a parameter cannot be stored: {error}") from error
     if len(text) > LONGEST:
         raise ValueError(
-            f"the header would have {len(text):,} bytes, and {LONGEST:,} are read: what is long in "
-            "it may be given as an array"
+            f"the header would have {len(text):,} bytes, more than the {LONGEST:,} that are read: "
+            "pass long parameters as arrays"
         )
     parts = {name: np.asarray(array) for name, array in arrays.items()}
     for name, array in parts.items():
         if array.dtype.hasobject:
-            raise ValueError(f"{name} holds objects, and this file holds numbers and words only")
+            raise ValueError(
+                f"{name} is an array of objects, but this file stores numbers and strings only"
+            )
     content = io.BytesIO()
     parts["header"] = np.frombuffer(text.encode(), dtype=np.uint8)
-    with (
-        DeferredSignals()
-    ):  # interrupted, the archive that is not closed yet would raise something else
+    with DeferredSignals():  # an interrupted archive, not closed yet, would raise another error
         np.savez(content, allow_pickle=False, **parts)
-    # given back at once: a buffer that is left to the collector, as an interruption's traceback
-    # would leave it, may be collected before what exports it
+    # released at once: a view that an interruption's traceback leaves to the garbage collector may
+    # be collected after the buffer that it exports
     with content.getbuffer() as view:
         files.replace(Path(path), view)
 
@@ -75,18 +75,18 @@ def read(
     ----------
     path : str or Path
     what : str
-        What the file should be, in words ("a hogshare model").
+        The kind of file, for messages ("a hogshare model").
     form, versions : str and collection of int
-        What its header must say under ``format``, and one of under ``format_version``.
+        The required ``format`` of its header, and the accepted values of ``format_version``.
     choose : callable
-        Given the header, the names of the arrays that are read, if there are such; nothing else is.
+        ``choose(header)`` names the arrays to read; missing ones are skipped.
 
     Raises
     ------
     ValueError
-        If the file is something else, is cut off, or was written by a later version.
+        If the file is of another kind, is cut off, or was written by a later version.
     MemoryError
-        If its arrays take more memory than there is; the message names the file.
+        If its arrays need more memory than is free; the message names the file.
     OSError
         If it cannot be opened.
     """
@@ -130,7 +130,7 @@ def _header(
 
 
 def _check_depth(value: Any, left: int) -> None:
-    """Refuse what is nested so deeply that to compare or to print it may be an error."""
+    """Refuse nesting so deep that comparing or printing may raise a RecursionError."""
     if not left:
         raise ValueError("its header is nested too deeply")
     if isinstance(value, dict | list):

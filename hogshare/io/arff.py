@@ -1,8 +1,8 @@
 """ARFF, the tables of Weka and OpenML: attributes with their types, then rows of cells.
 
-Rows are dense, ``1,yes``, or sparse, ``{0 1,4 yes}``, which `hogshare.io.sparse_arff` makes a
-matrix of. A value that is not what its attribute is declared to have is an error, and nothing is
-lost without one: attributes that are tables themselves, and weights of rows, are refused.
+Rows are dense, ``1,yes``, or sparse, ``{0 1,4 yes}``, which `hogshare.io.sparse_arff` converts to a
+matrix. A value that its attribute does not declare is an error, and nothing is dropped silently:
+attributes that are tables themselves, and weights of rows, are refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MISSING = "?"
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{}}'\",%]+)\s*(.*)", re.I)
-# a value and what is behind it: another one, or the end
+# a value and its delimiter: a comma, a tab, or the end
 _VALUE = re.compile(rf"[ ]*+({_QUOTED}|[^,\t'\"]*+)[ ]*+(,|\t|\Z)")
 _DATA = re.compile(rb"^[ \t]*@data\b.*$", re.I | re.M)
 _FIRST = re.compile(rb"^[ \t]*([^\s%])", re.M)
@@ -40,8 +40,8 @@ class Attribute:
     """A column as the header declares it.
 
     kind : "numeric", "nominal", "string" or "date"
-    values : of a nominal one, in their order
-    known : what its cells may be
+    values : of a nominal attribute, in their order
+    known : the valid cells of a nominal attribute
     """
 
     name: str
@@ -54,12 +54,12 @@ class Attribute:
 
     @property
     def is_of_numbers(self) -> bool:
-        """Whether all its values are numbers."""
+        """Whether all values are numbers."""
         return self.kind == "numeric" or (bool(self.values) and all(map(is_number, self.values)))
 
 
 def is_sparse(source: Source) -> bool:
-    """Whether the first row is sparse; nothing of the source is used up."""
+    """Whether the first row is sparse; nothing of the source is consumed."""
 
     def settle(head: bytes, done: bool) -> bool | None:
         data = _DATA.search(head)
@@ -77,7 +77,7 @@ class ArffTable:
     Raises
     ------
     ValueError
-        If the header is malformed, or has an attribute that is not read; it names the line.
+        If the header is malformed, or has an unsupported attribute; it names the line.
     """
 
     delimiter = ""
@@ -97,16 +97,16 @@ class ArffTable:
             values = self.attributes[label].values
             if wrong := next((v for v in values if is_missing(v) and v != MISSING), None):
                 raise ValueError(
-                    f"{self.name}: {self.column(label)}: the label {wrong!r} reads as a missing "
-                    "one; call it another name in the file"
+                    f"{self.name}: {self.column(label)}: the label {wrong!r} would be read as "
+                    "missing; give it another name in the file"
                 )
 
     def column(self, place: int) -> str:
-        """Name a column, counted from 0, in words."""
+        """Name a column, counted from 0, for messages."""
         return f"column {place + 1} ({self.attributes[place].name!r})"
 
     def parts(self) -> Iterator[Part]:
-        """The wanted columns' cells, some lines at a time."""
+        """Iterate over the wanted columns' cells, some lines at a time."""
         columns, label = self.choice
         for lines in self.rows:
             numbers, rows = [], []
@@ -141,7 +141,7 @@ class ArffTable:
         return cells
 
     def _cells(self, cells: list[str], column: int, place: Callable[[int], str]) -> Cells:
-        """Cells of a column as its attribute has them: numbers, or text."""
+        """Return a column's cells as numbers or text, as its attribute declares."""
         attribute = self.attributes[column]
         if attribute.kind == "numeric":
             found = table_parts.plain_numbers(
@@ -157,7 +157,7 @@ class ArffTable:
         return ["" if cell == MISSING else cell for cell in cells]
 
     def refused(self, place: str, column: int, cell: str) -> NotEncoded:
-        """The error of a value that is not what is declared."""
+        """Return the error for a value that its attribute does not declare."""
         shown = repr(cell if len(cell) <= 40 else cell[:40] + "...")
         what = "no number" if self.attributes[column].kind == "numeric" else "none of its values"
         more = "; ? says that a value is missing" if not cell else ""
@@ -166,20 +166,20 @@ class ArffTable:
 
 
 def weighted(place: str) -> ValueError:
-    """The error of a row with a weight."""
+    """Return the error for a row with a weight."""
     return ValueError(
-        f"{place}: a row with its weight in braces; take the weights off, and in Python give them "
+        f"{place}: a row with its weight in braces; remove the weights, and in Python pass them "
         "to fit as sample_weight"
     )
 
 
 def texts(lines: Lines) -> Iterator[tuple[int, str]]:
-    """Lines that are neither blank nor comments, each with its number.
+    """Iterate over lines that are neither blank nor comments, each with its number.
 
     Raises
     ------
     ValueError
-        If one is no text; it names the line.
+        If a line is no text; it names the line.
     """
     for number, line in enumerate(io.BytesIO(lines.text), lines.number):
         try:
@@ -196,7 +196,7 @@ def texts(lines: Lines) -> Iterator[tuple[int, str]]:
 
 
 def values(place: str, text: str) -> list[str]:
-    """Values with commas or tabs between them, without their quotes.
+    """Split values at commas or tabs, and remove their quotes.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def values(place: str, text: str) -> list[str]:
 
 
 def unquoted(value: str) -> str:
-    """A value without quotes around it and escapes within."""
+    """Remove the quotes around a value and the escapes within."""
     if value[:1] not in ("'", '"'):
         return value
     return _ESCAPED.sub(_letter, value[1:-1]) if "\\" in value else value[1:-1]
@@ -227,7 +227,7 @@ def _letter(found: re.Match[str]) -> str:
 
 
 def _header(source: Source, now: bool) -> tuple[list[Attribute], Iterator[Lines]]:
-    """The attributes, and the lines behind ``@data``."""
+    """Read the attributes; return them and the lines after ``@data``."""
     blocks = source.lines(now)
     head = next(blocks, None)
     if head is None or not head.text.strip():

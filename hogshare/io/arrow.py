@@ -1,6 +1,6 @@
-"""Parquet, Arrow and Feather files by pyarrow, a row group or a record batch at a time.
+"""Parquet, Arrow and Feather files by pyarrow, one row group or record batch at a time.
 
-The only place that imports pyarrow, which is optional.
+Only this module imports pyarrow, which is optional.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def library() -> Any:
     Raises
     ------
     ImportError
-        If it is not installed; it says what to type.
+        If it is not installed; the message has the command that installs it.
     """
     try:
         import pyarrow
@@ -42,10 +42,10 @@ class ArrowTable:
     Raises
     ------
     ValueError
-        If the file is damaged; or a wanted column has dates, or anything but numbers, truth values
-        and text.
+        If the file is damaged; or a wanted column has dates, or anything but numbers, booleans and
+        text.
     ImportError
-        If there is no pyarrow.
+        If pyarrow is not installed.
     """
 
     delimiter = ""
@@ -77,7 +77,7 @@ class ArrowTable:
             self._check(self._schema.field(k).type, names[k])
 
     def parts(self) -> Iterator[Part]:
-        """The wanted columns' cells, some rows at a time."""
+        """Iterate over the wanted columns' cells, some rows at a time."""
         columns, label = self.choice
         row = 0
         for batch in self._batches():
@@ -93,7 +93,7 @@ class ArrowTable:
         wanted = [*columns, *([] if label is None else [label])]
         try:
             if self._is_parquet:
-                # no threads of its own: decoding takes little of the time
+                # no threads for decoding, which takes little of the time
                 names = [self._schema.names[k] for k in wanted]
                 yield from self._file.iter_batches(ROWS, columns=names, use_threads=False)
             else:
@@ -107,7 +107,7 @@ class ArrowTable:
         return ValueError(f"{self.name}: not {kind} file that can be read ({error})")
 
     def _check(self, kind: Any, name: str) -> None:
-        """Refuse what is neither numbers nor text."""
+        """Refuse a column that is neither numbers, booleans nor text."""
         types = self._arrow.types
         if types.is_dictionary(kind):
             kind = kind.value_type
@@ -115,8 +115,8 @@ class ArrowTable:
             raise dates(f"{self.name}, column {name!r}", name)
         if not (_is_number(types, kind) or _is_text(types, kind)):
             raise NotEncoded(
-                f"{self.name}, column {name!r}: values of the type {kind}, and numbers, truth "
-                "values and text are fitted",
+                f"{self.name}, column {name!r}: values of the type {kind}, and only numbers, "
+                "booleans and text are fitted",
                 name,
             )
 

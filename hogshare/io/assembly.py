@@ -1,7 +1,7 @@
-"""Rows of tables whose columns are of all kinds: encoded, part by part, in two passes to fit.
+"""Rows of tables with columns of any kind, encoded part by part; a fit takes two passes.
 
-The first pass learns what the columns have, and counts rows; the second one makes them. Rows that
-memory has no place for go to a temporary file that is mapped, and is gone when nothing uses it.
+The first pass learns the columns' contents and counts rows; the second encodes them. Rows that do
+not fit into memory go to a mapped temporary file, which disappears when it is no longer used.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from hogshare.io.sources import Source
 from hogshare.io.table_parts import Cells, NotEncoded, Part, as_numbers, as_text, missing
 from hogshare.system import memory
 
-SPARE = 4  # of so many shares of the memory that is free, one is left to the fit
+SPARE = 4  # ``1 / SPARE`` of the free memory is left to the fit
 
 
 @dataclass(frozen=True)
 class Assembled:
-    """Rows to fit, and what was done to have them.
+    """Encoded rows to fit, and how they were obtained.
 
-    rows : whose X is encoded
+    rows : with an encoded X
     learner : with the fitted encoder
-    unlabelled, incomplete : rows that were left out, for want of a label or of another value
+    unlabelled, incomplete : number of rows left out because a label, or another value, is missing
     on_disk : bytes of the rows, if they are in a temporary file; else 0
-    strange : names that only later lines of JSON have, and where
+    strange : names that occur only in later lines of JSON, with the line of each
     """
 
     rows: Rows
@@ -48,7 +48,7 @@ class Assembled:
 
 
 def table_of(source: Source, wanted: Wanted, now: bool = False) -> Table:
-    """The columns of a source of one of the kinds that have them."""
+    """Open the table of a source of a kind that has columns."""
     if wanted.kind == "csv":
         return csv_text.CsvTable(source, wanted, now)
     if wanted.kind == "jsonl":
@@ -61,19 +61,19 @@ def table_of(source: Source, wanted: Wanted, now: bool = False) -> Table:
 def fit(source: Source, wanted: Wanted, encoder: TableEncoder, complete: bool = False) -> Assembled:
     """Fit an encoder to the columns of a source that can be read again, and encode its rows.
 
-    Rows without a label are left out; with `complete` those that lack any value, too.
+    Rows without a label are left out; with `complete` also rows in which another value is missing.
 
     Raises
     ------
     NotEncoded
-        If a column is none that an encoder takes.
+        If a column is of a kind that the encoder refuses.
     ValueError, MemoryError, OSError
-        As readers do.
+        As the readers.
     """
     table = table_of(source, wanted)
     chosen = table.names and [table.names[k] for k in table.choice.columns]
     learner = Learner(encoder, chosen or None, table.choice.columns)
-    counts = np.zeros(3, np.int64)  # of rows, of those without a label, of those that lack others
+    counts = np.zeros(3, np.int64)  # rows, rows without a label, rows without another value
     labels = LabelParts(table)
     for part in table.parts():
         used = _used(part, complete, counts)
@@ -99,7 +99,7 @@ def fit(source: Source, wanted: Wanted, encoder: TableEncoder, complete: bool = 
 
 
 def _again(table: Table, wanted: Wanted) -> Wanted:
-    """What is wanted of a second pass: what the first one has found."""
+    """Return the settings of a second pass, with the delimiter, header and columns of the first."""
     mark = table.delimiter or None
     header = table.names is not None
 
@@ -110,7 +110,7 @@ def _again(table: Table, wanted: Wanted) -> Wanted:
 
 
 def _used(part: Part, complete: bool, counts: np.ndarray) -> Part:
-    """The rows of a part that a fit uses; the others are counted."""
+    """Return the rows of a part that a fit uses; count the others."""
     n_rows = part.n_rows
     lacks_label = np.zeros(n_rows, bool) if part.labels is None else missing(part.labels)
     lacks = np.zeros(n_rows, bool)
@@ -123,7 +123,7 @@ def _used(part: Part, complete: bool, counts: np.ndarray) -> Part:
 
 
 def _encoded(table: Table, learner: Learner, n_rows: int, complete: bool) -> tuple[Any, int]:
-    """All rows, encoded, and how many bytes of them are on the disk."""
+    """Encode all rows; return them and the number of their bytes on the disk."""
     encoder, counts = learner.encoder, np.zeros(3, np.int64)
     dtype = np.dtype(encoder.dtype)
     encoded = (encoder.encode(_used(part, complete, counts), Tally()) for part in table.parts())
@@ -151,7 +151,7 @@ def _encoded(table: Table, learner: Learner, n_rows: int, complete: bool) -> tup
 
 
 def _place_for(name: str, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[np.ndarray, int]:
-    """An array in memory; or in a file without a name, where memory would not do for a fit."""
+    """Return an array in memory, or in an unnamed file if memory would not suffice for a fit."""
     nbytes = shape[0] * shape[1] * dtype.itemsize
     free = memory.free()
     if free is None or nbytes < memory.LITTLE or nbytes <= free - free // SPARE:
@@ -159,18 +159,18 @@ def _place_for(name: str, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple
     folder = tempfile.gettempdir()
     if (left := shutil.disk_usage(folder).free) < nbytes:
         raise MemoryError(
-            f"{name}: its rows need {memory.amount(nbytes)}, and {memory.amount(free)} of memory "
-            f"and {memory.amount(left)} of the disk at {folder} are free; TMPDIR names another "
-            "folder"
+            f"{name}: its rows need {memory.amount(nbytes)}, but only {memory.amount(free)} of "
+            f"memory and {memory.amount(left)} of the disk at {folder} are free; set TMPDIR to "
+            "another folder"
         )
-    # without a name, so that it is gone with the process, however that ends
+    # an unnamed file disappears with the process, however that ends
     with tempfile.TemporaryFile(prefix="hogshare-") as file:
         os.posix_fallocate(file.fileno(), 0, nbytes)  # or a full disk would end the process
         return np.memmap(file, dtype, "w+", shape=shape), nbytes
 
 
 class LabelParts:
-    """Labels, part by part; the first one says whether they are numbers or text."""
+    """Labels, collected part by part; the first decides whether they are numbers or text."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -178,12 +178,12 @@ class LabelParts:
         self._are_numbers: bool | None = None
 
     def add(self, part: Part) -> None:
-        """Add those of some rows, none of which is missing.
+        """Add the labels of some rows, none of which is missing.
 
         Raises
         ------
         NotEncoded
-            If one is no number, and others before are, or it is not finite.
+            If a label is no number although earlier ones are, or is not finite.
         """
         cells = part.labels
         if cells is None or not len(cells):
@@ -204,20 +204,20 @@ class LabelParts:
         self._numbers.add(numbers)
 
     def refused(self, part: Part, row: int, what: str) -> NotEncoded:
-        """The error of one."""
+        """Return the error of a label."""
         k, names = self._table.choice.label or 0, self._table.names
         called = f"column {k + 1}" + (f" ({names[k]!r})" if names else "")
         return NotEncoded(f"{part.place(row)}, {called}: {what}", names[k] if names else k + 1, "")
 
     def taken(self) -> np.ndarray | None:
-        """All of them; None if there is no column of labels."""
+        """Return all labels; None without a column of labels."""
         if self._table.choice.label is None:
             return None
         return np.concatenate(self._texts) if self._texts else self._numbers.taken()
 
 
 def parts(source: Source, wanted: Wanted, encoder: TableEncoder, tally: Tally) -> Iterator[Rows]:
-    """Rows to predict, encoded part by part as soon as each is there; labels only to compare."""
+    """Iterate over rows to predict, encoded as soon as each part arrives; labels are compared."""
     table = table_of(source, wanted, now=True)
     tally.places = table.choice.columns
     for part in table.parts():
@@ -226,14 +226,14 @@ def parts(source: Source, wanted: Wanted, encoder: TableEncoder, tally: Tally) -
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """Rows as they are, part by part: every column has to be one of numbers."""
+    """Iterate over rows of a table all of whose columns are numbers, without encoding them."""
     table = table_of(source, wanted, now=True)
     for part in table.parts():
         yield Rows(_plain(table, part, wanted), _labels(part, wanted), table)
 
 
 def read(source: Source, wanted: Wanted) -> Rows:
-    """All rows as they are: every column has to be one of numbers."""
+    """Read the rows of a table all of whose columns are numbers, without encoding them."""
     table = table_of(source, wanted)
     values, labels = Growing(wanted.dtype), LabelParts(table)
     for part in table.parts():
@@ -249,7 +249,7 @@ def _labels(part: Part, wanted: Wanted) -> np.ndarray | None:
 
 
 def _plain(table: Table, part: Part, wanted: Wanted) -> np.ndarray:
-    """Rows of a part, which are numbers already."""
+    """Return the rows of a part, whose columns must be numbers."""
     columns, names = table.choice.columns, table.names
     X = np.empty((part.n_rows, len(columns)), wanted.dtype)
     for place, (k, cells) in enumerate(zip(columns, part.columns, strict=True)):

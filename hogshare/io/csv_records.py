@@ -1,7 +1,7 @@
-"""Records of CSV: a line each, or several lines where a quoted cell goes on in the next one.
+"""Records of CSV: one line each, or several lines if a quoted cell continues on the next line.
 
-A quote opens a cell only where a cell begins, and two in a row are one that is meant: what Python's
-``csv`` and NumPy's parser have too.
+A quote opens a cell only at the beginning of a cell, and two quotes in a row stand for one, as in
+Python's ``csv`` and in NumPy's parser.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from collections.abc import Iterator
 
 from hogshare.io.sources import Lines, Source
 
-COLONS = b"::"  # between cells of MovieLens' older files, where CSV has a single character
-DELIMITERS = ("\t", ";", "|", ",")  # tried in this order: a comma may be that of a decimal
-BLANKS = " \t"  # any number of either
+COLONS = b"::"  # the delimiter of MovieLens' older files; delimiters of CSV are single characters
+DELIMITERS = ("\t", ";", "|", ",")  # tried in this order: a comma may be a decimal mark
+BLANKS = " \t"  # any number of blanks and tabs
 NAMES = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "blanks": BLANKS}
 
-LONGEST = 1 << 20  # bytes of a record that has quotes: a quote that nobody closes ends here
-FIRST = 10  # records that say what is between cells
+LONGEST = 1 << 20  # bytes of a record with quotes; beyond it a quote counts as never closed
+FIRST = 10  # records from which the delimiter is inferred
 
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 _SEP = re.compile(rb'"?sep=([,;|\t])"?\r?\n')
-# a line of three cells or four that two colons separate, and nothing else
+# a line of three or four cells with two colons between them
 OF_COLONS = re.compile(rb"\s*[^\s:,;|]+(::[^\s:,;|]+){2}(::[^\s:,;|]*)?[ \t\r]*(\n|\Z)")
 _WORD = re.compile(r'"(?:[^"]|"")*"|\S+')
 
 
 def opened(source: Source, mark: str | None, now: bool = False) -> tuple[str, Iterator[Lines]]:
-    """What is between cells, if nobody has said it, and the text in blocks of whole records.
+    """Return the delimiter, inferred if `mark` is None, and the text in blocks of whole records.
 
     Raises
     ------
     ValueError
-        If there are none; and as `whole`.
+        If there are no records; and as `whole`.
     """
     blocks = source.lines(now)
     first = next(blocks, None)
@@ -45,7 +45,7 @@ def opened(source: Source, mark: str | None, now: bool = False) -> tuple[str, It
         if (more := next(blocks, None)) is None:
             break
         first = first.followed_by(more)
-    if said := _SEP.match(first.text):  # a first line by which Excel says it
+    if said := _SEP.match(first.text):  # Excel's first line with the delimiter
         first = first.after(said.end())
         mark = mark or said[1].decode("latin-1")
     if not first.text.strip():
@@ -55,39 +55,39 @@ def opened(source: Source, mark: str | None, now: bool = False) -> tuple[str, It
 
 
 def whole(blocks: Iterator[Lines], marks: str) -> Iterator[Lines]:
-    """The same text in blocks that end where a record does; the first has two, if there are two.
+    """Return the text in blocks that end with a record; the first has two records if possible.
 
     Raises
     ------
     ValueError
         If a quote is never closed, or it is no text; it names the line.
     """
-    rest: Lines | None = None
+    pending: Lines | None = None  # text of the last blocks that no record has ended yet
     begun = False
     for lines in blocks:
         if (place := lines.text.find(b"\0")) >= 0:
             raise ValueError(f"{lines.place(place)}: a zero byte, of which text has none")
-        if rest is not None:
-            lines = rest.followed_by(lines)
+        if pending is not None:
+            lines = pending.followed_by(lines)
         done = _end_of_records(lines.text, marks)
         if len(lines.text) - done > LONGEST:
             raise _not_closed(lines, done)
         begun = begun or len(list(itertools.islice(records(lines, marks), 2))) == 2
         if not begun:
-            rest = lines
+            pending = lines
             continue
         if done:
             yield lines.until(done)
-        rest = lines.after(done) if done < len(lines.text) else None
-    if rest is None:
+        pending = lines.after(done) if done < len(lines.text) else None
+    if pending is None:
         return
-    if (done := _end_of_records(rest.text, marks)) < len(rest.text):
-        raise _not_closed(rest, done)
-    yield rest
+    if (done := _end_of_records(pending.text, marks)) < len(pending.text):
+        raise _not_closed(pending, done)
+    yield pending
 
 
 def records(lines: Lines, marks: str) -> Iterator[tuple[int, bytes]]:
-    """Records that are not blank, each with the number of its first line."""
+    """Iterate over records that are not blank, each with the number of its first line."""
     begin, number = 0, lines.number
     for end in _ends(lines.text, marks):
         record = lines.text[begin:end]
@@ -98,7 +98,7 @@ def records(lines: Lines, marks: str) -> Iterator[tuple[int, bytes]]:
 
 
 def cells(lines: Lines, mark: str) -> Iterator[tuple[int, list[str]]]:
-    """Cells of the records.
+    """Iterate over the cells of each record, with the number of its first line.
 
     Raises
     ------
@@ -113,16 +113,16 @@ def cells(lines: Lines, mark: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def table(lines: Lines, mark: str, width: int) -> list[list[str]] | None:
-    """Cells of all records, read at once; None if they are to be read one by one, for an error.
+    """Return the cells of all records, parsed at once; None if `cells` must find an error.
 
-    What is between cells is one character, and every record has `width` of them.
+    The delimiter must be one character, and every record have `width` cells.
     """
     try:
         text = io.StringIO(lines.text.decode(), newline="")
         found = list(csv.reader(text, delimiter=mark, skipinitialspace=True))
     except (UnicodeDecodeError, csv.Error):
         return None
-    # a line without anything is no record; of tabs alone neither, as `records` has it
+    # as in `records`, an empty line is no record, nor is a line of tabs alone
     if mark == "\t":
         found = [row for row in found if any(row)]
     else:
@@ -131,7 +131,7 @@ def table(lines: Lines, mark: str, width: int) -> list[list[str]] | None:
 
 
 def split(record: bytes, mark: str) -> list[str]:
-    """Cells of a record, without blanks and quotes around them; a ValueError ends a sentence."""
+    """Return a record's cells without surrounding blanks and quotes; errors name no line."""
     try:
         text = record.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
@@ -152,20 +152,20 @@ def split(record: bytes, mark: str) -> list[str]:
 
 
 def in_words(mark: str) -> str:
-    """What is between cells, in words."""
+    """Return the delimiter's name, for messages."""
     name = next((name for name, known in NAMES.items() if known == mark), None)
     return repr(mark) if name is None else name if mark == BLANKS else f"{name}s"
 
 
 def has_quotes_after_blanks(text: bytes, mark: str) -> bool:
-    """Whether a quote may open a cell after blanks, of which NumPy does not see that it does."""
+    """Whether a quote may open a cell after blanks, which NumPy does not recognize."""
     return b' "' in text or (mark != "\t" and b'\t"' in text)
 
 
 def delimiter_of(lines: Lines) -> str:
-    """What is between cells, by the first records: what makes as many cells of each."""
+    """Infer the delimiter from the first records, which must all have the same number of cells."""
     begun = itertools.islice(records(lines, "".join(DELIMITERS)), FIRST)
-    # none, if a quote is taken for open that is none
+    # without any record, because a stray quote is taken for an open one, use lines
     found = [record for _, record in begun] or lines.text.splitlines()[:FIRST]
     bare = [_QUOTED.sub(b'""', record).strip(b"\r\n") for record in found]
     counts = {mark: [record.count(mark.encode()) for record in bare] for mark in DELIMITERS}
@@ -179,15 +179,15 @@ def delimiter_of(lines: Lines) -> str:
 
 
 def is_of_colons(head: bytes, done: bool) -> bool | None:
-    """Whether the first line is three cells or four with `::` between them, as in MovieLens.
+    """Whether the first line is three or four cells with `::` between them, as in MovieLens.
 
-    None: the line goes on after these first bytes, which are not `done`.
+    None if these first bytes are not `done`, and the line continues after them.
     """
     return OF_COLONS.match(head) is not None if done or b"\n" in head else None
 
 
 def has_colons(record: bytes, cells: list[str]) -> bool:
-    """Whether `::` separates: ids may have it too, in a line that has cells without it."""
+    """Whether `::` is the delimiter; ids may contain it too, in a line with another delimiter."""
     parts = record.split(COLONS)
     if len(parts) < 2:
         return False
@@ -195,7 +195,7 @@ def has_colons(record: bytes, cells: list[str]) -> bool:
 
 
 def is_number(cell: bytes | str) -> bool:
-    """Whether a cell is a number, as everybody writes it."""
+    """Whether a cell is a number, without the underscores that Python also accepts."""
     if (b"_" if isinstance(cell, bytes) else "_") in cell:  # type: ignore[operator]
         return False
     try:
@@ -206,7 +206,7 @@ def is_number(cell: bytes | str) -> bool:
 
 
 def _ends(text: bytes, marks: str) -> Iterator[int]:
-    """Where records end; the last one, if none of its quotes is open, at the end of the text."""
+    """Iterate over the ends of records; the last is at the text's end unless a quote is open."""
     one_a_line, inside = _is_one_a_line(text, marks), False
     begin = 0
     while begin < len(text):
@@ -225,9 +225,10 @@ def _end_of_records(text: bytes, marks: str) -> int:
 
 
 def _is_one_a_line(text: bytes, marks: str) -> bool:
-    """Whether all quotes open and close in a line, as far as a count shows it.
+    """Whether all quotes are closed within their lines, as far as counts can show it.
 
-    They do if every other one is where a cell begins, and no line ends before the next.
+    They are if every second quote is at the beginning of a cell, and its line does not end before
+    the next quote.
     """
     if b'"' not in text:
         return True
@@ -240,7 +241,7 @@ def _is_one_a_line(text: bytes, marks: str) -> bool:
 
 
 def _is_open(line: str, marks: str, inside: bool) -> bool:
-    """Whether a line ends inside quotes, if it begins `inside` of some or not."""
+    """Whether a line ends inside quotes; `inside` says whether it begins so."""
     place = 0
     while True:
         if not inside:

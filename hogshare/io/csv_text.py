@@ -1,10 +1,9 @@
-"""CSV and its like: one row a line, cells with a delimiter between, names in the first line or not.
+"""CSV and similar text: one row per line, cells separated by a delimiter, with or without names.
 
-NumPy's parser reads blocks of records, all of whose cells are numbers, except those of labels that
-are words and of columns that nobody wants. What it refuses is read once more by Python's, which
-knows the line and the column, and which also takes what NumPy's does not (blanks around quotes,
-lines of blanks). Nothing is filled in: a cell that is missing is an error, and so is a word. The
-first row says whether labels are numbers or words.
+NumPy's parser reads blocks of records whose cells are numbers, except for text labels and unwanted
+columns. Blocks that it refuses are parsed again by Python's ``csv``, which knows the line and the
+column, and also accepts blanks around quotes and lines of blanks. Nothing is filled in: a missing
+cell is an error, and so is text. The first row decides whether labels are numbers or text.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from hogshare.io.table_parts import MISSING, Cells, NotEncoded, Part
 from hogshare.system.interrupts import errstate
 from hogshare.system.messages import counted, escaped
 
-SHOWN = 12  # names that an error lists
-# numbers by their decimal mark: the other one, blanks or apostrophes may be between thousands
+SHOWN = 12  # largest number of names in a message
+# numbers by decimal mark; the other mark, blanks or apostrophes may separate thousands
 _GROUPED = {
     mark: re.compile(
         rf"[-+]?(?=[\d{mark}])(?:\d{{1,3}}(?:[{other}\s'\u2019]\d{{3}})+|\d*)(?:[{mark}]\d+)?"
@@ -38,30 +37,31 @@ _GROUPED = {
     )
     for mark, other in ((",", "."), (".", ","))
 }
-LATER = 1_000  # rows of text that say whether the first line is one
+LATER = 1_000  # rows of text from which to infer whether the first line is a row
 
-_NUMERIC = tuple("0123456789.+-\N{MINUS SIGN}$")  # begins what is meant for a number
+_NUMERIC = tuple("0123456789.+-\N{MINUS SIGN}$")  # first characters of intended numbers
 
 
 class NotCSV(ValueError):
-    """Lines do not have as many cells as the first; `is_other`: cells are those of LIBSVM text."""
+    """Lines differ in their number of cells; `is_other` if cells are those of LIBSVM text."""
 
     is_other = False
 
 
-Block = tuple[np.ndarray, np.ndarray | None]  # rows of some lines, and their labels
+Block = tuple[np.ndarray, np.ndarray | None]  # rows and labels of some lines
 
 
 class CsvTable:
-    """A text of rows, whose first lines are parsed when it is made; iterate for its parts.
+    """A text of rows; the constructor parses its first lines, and iteration yields its parts.
 
-    With `now` they come as soon as they are there. It is `is_doubtful` if the first line was taken
-    for names although a cell of it is a number; `width` is the number of columns.
+    With `now` parts are yielded as soon as their lines arrive. `is_doubtful` is True if the first
+    line was taken for names although one of its cells is a number; `width` is the number of
+    columns.
 
     Raises
     ------
     ValueError
-        If the text is malformed. The message names it, and the line and the column.
+        If the text is malformed. The message names the text, the line and the column.
     """
 
     def __init__(self, source: Source, wanted: Wanted, now: bool = False) -> None:
@@ -96,29 +96,29 @@ class CsvTable:
         self.choice = wanted.choose(self.names, self.width)
         columns, label = self.choice
         self._kinds = ["f" if k in {*columns, label} else "O" for k in range(self.width)]
-        if label is not None:  # whose kind the first row says
+        if label is not None:  # the first row decides the kind of labels
             row = sample if named else cells
             self._kinds[label] = "f" if is_number(row[label]) and not wanted.compared else "O"
         if named:
             _, head = next(csv_records.records(first, self.delimiter))
             first = first.after(first.text.index(head) + len(head))
-        self._rest = first
+        self._first = first  # without the line of names
 
     def __iter__(self) -> Iterator[Block]:
-        for lines in itertools.chain([self._rest], self._blocks):
+        for lines in itertools.chain([self._first], self._blocks):
             if lines.text.strip():
                 yield self._part(lines)
 
     def parts(self) -> Iterator[Part]:
-        """Cells of the columns that are wanted, whatever they are, instead of numbers.
+        """Iterate over the wanted columns' cells as text, instead of numbers.
 
         Raises
         ------
         ValueError
-            As iterating, but of no cell that is not a number.
+            As iteration, except for cells that are not numbers.
         """
         columns, label = self.choice
-        for lines in itertools.chain([self._rest], self._blocks):
+        for lines in itertools.chain([self._first], self._blocks):
             if not lines.text.strip():
                 continue
             rows = None
@@ -132,7 +132,7 @@ class CsvTable:
             yield Part(cells, labels, partial(self._place_of_row, lines))
 
     def _cells(self, cells: Sequence[str], column: int, lines: Lines) -> list[str]:
-        """Cells of a column, without blanks around them, and with points before decimals."""
+        """Return a column's cells, without surrounding blanks, with points as decimal marks."""
         found = list(map(str.strip, cells))
         mark = self.wanted.decimal
         if mark is None:
@@ -171,7 +171,7 @@ class CsvTable:
             raise error
 
     def column(self, place: int) -> str:
-        """Name a column, counted from 0, in words."""
+        """Name a column, counted from 0, for messages."""
         return f"column {place + 1}" + (f" ({self.names[place]!r})" if self.names else "")
 
     def _part(self, lines: Lines) -> Block:
@@ -209,7 +209,7 @@ class CsvTable:
         return f"{self.name}, line {number}"
 
     def _parsed(self, lines: Lines) -> Block:
-        """Rows and labels, or a ValueError that names no place."""
+        """Parse rows and labels by NumPy; a ValueError names no place."""
         mark = None if self.delimiter == BLANKS else self.delimiter
         settings: dict[str, Any] = {"delimiter": mark, "comments": None}
         if b'"' in lines.text:
@@ -217,7 +217,7 @@ class CsvTable:
                 raise ValueError
             settings["quotechar"] = '"'
         if lines.text.count(b"\r") != lines.text.count(b"\r\n"):
-            raise ValueError  # NumPy would end a line there
+            raise ValueError  # NumPy would end a line at a carriage return
         columns, label = self.choice
         if "O" not in self._kinds:
             table = np.loadtxt(io.BytesIO(lines.text), np.float64, ndmin=2, **settings)
@@ -244,7 +244,7 @@ class CsvTable:
         return X, y
 
     def _by_cells(self, lines: Lines) -> Block:
-        """The same cell by cell; an error names line and column."""
+        """Parse rows and labels cell by cell; errors name line and column."""
         columns, label = self.choice
         rows, labels = [], []
         for number, cells in self._records(lines):
@@ -301,13 +301,13 @@ class CsvTable:
             if cell in seen and cell:
                 raise ValueError(f"{self.name}, line {number}: two columns are called {cell!r}")
             seen.add(cell)
-        if cells.count("") > 1:  # which a model could not tell from each other by their names
+        if cells.count("") > 1:  # a model needs distinct names
             return tuple(cell or f"column {k}" for k, cell in enumerate(cells, 1))
         return tuple(cells)
 
 
 def read(source: Source, wanted: Wanted) -> Rows:
-    """All rows and, if there are any, labels; a ValueError if there are none, or they are wrong."""
+    """Read all rows and any labels; a ValueError if there are no rows, or the text is malformed."""
     table = CsvTable(source, wanted)
     values, numbers, words = Growing(table.dtype), Growing(np.float64), []
     part = None
@@ -329,19 +329,19 @@ def read(source: Source, wanted: Wanted) -> Rows:
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """As `read`, part by part as soon as each is there; nothing of a text without rows."""
+    """As `read`, but yield each part as soon as it arrives; nothing for a text without rows."""
     table = CsvTable(source, wanted, now=True)
     for X, y in table:
         yield Rows(X, y, table)
 
 
 def labels_at(column: str | int, name: str) -> Choose:
-    """Choose all columns, one of them for the labels: by its name, or by its place from 0.
+    """Return a function that chooses all columns, with one, by name or by place from 0, as labels.
 
     Raises
     ------
     ValueError
-        When the columns are known and it is not among them; the message begins with `name`.
+        When the function is called, if the column does not exist; the message begins with `name`.
     """
 
     def choose(names: tuple[str, ...] | None, width: int) -> ColumnChoice:
@@ -360,15 +360,15 @@ def labels_at(column: str | int, name: str) -> Choose:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names of columns in words, the first ones of many."""
+    """List names of columns for a message; only the first of many."""
     shown = ", ".join(map(escaped, names[:SHOWN]))
     return shown if len(names) <= SHOWN else f"{shown}, ... ({len(names):,} in all)"
 
 
 def _has_names(first: list[str], second: list[str]) -> bool:
-    """Whether the first line has names: no cell is a number, or one is above a number and none."""
+    """Whether the first line has names: no cell is a number, or text is above a number."""
     said = [cell for cell in first if cell.lower() not in MISSING]
-    # an index column has no name; a gap between others is a value that is missing
+    # an index column may have no name; a gap between other cells is a missing value
     begun = itertools.dropwhile(lambda cell: not cell, first)
     has_gap = any(cell.lower() in MISSING for cell in begun)
     if said and not has_gap and not any(is_number(cell) for cell in said):
@@ -380,7 +380,7 @@ def _has_names(first: list[str], second: list[str]) -> bool:
 
 
 def pointed(cell: str, mark: str | None) -> str:
-    """A number with this decimal mark as others write it; anything else as it is."""
+    """Convert a number with this decimal mark to one with a point; return other cells unchanged."""
     if mark is None or not cell or not _GROUPED[mark].fullmatch(cell):
         return cell
     digits, found, decimals = cell.partition(mark)
@@ -388,9 +388,9 @@ def pointed(cell: str, mark: str | None) -> str:
 
 
 def _recurs(first: list[str], later: list[list[str]]) -> bool:
-    """Whether the first line of a table of text is a row: it says again what others say, or twice.
+    """Whether the first line of a table of text is a row: its cells recur in others, or in itself.
 
-    Names of columns differ from each other, and from what is in the columns.
+    Names of columns differ from each other, and from the columns' contents.
     """
     said = [cell for cell in first if cell.lower() not in MISSING]
     columns = zip(*later, strict=False)
@@ -399,7 +399,7 @@ def _recurs(first: list[str], later: list[list[str]]) -> bool:
 
 
 def to_compare(cells: Cells) -> np.ndarray:
-    """Labels as numbers, if they are; NaN if some are missing."""
+    """Convert labels to numbers if all are; return NaN for all if some are missing."""
     if isinstance(cells, np.ndarray):
         return cells
     if any(cell.lower() in MISSING for cell in cells):

@@ -1,7 +1,8 @@
-"""Data sets by name: where each comes from and how it is made ready for a linear model.
+"""Data sets by name: their sources, and their preparation for a linear model.
 
-Three sources: sets that come with scikit-learn, sets that scikit-learn downloads, and local files
-in a folder. Each name is one small function from that folder (or None) to rows and labels.
+There are three sources: sets that come with scikit-learn, sets that scikit-learn downloads, and
+local files in a folder. Each name has one small function from the folder (or None) to rows and
+labels.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ Rows = tuple[Any, np.ndarray]
 
 
 def zero_based(name: str) -> bool | None:
-    """Whether indices of a name's file begin at 0; None if it is not LIBSVM text."""
+    """Whether indices of a data set's file begin at 0; None if it is not LIBSVM text."""
     return False if getattr(SOURCES.get(name), "func", None) is libsvm else None
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
-    """Columns with mean zero and variance one; constant ones become zero."""
+    """Scale columns to mean zero and variance one; constant columns become zero."""
     deviation = X.std(axis=0)
     return (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
 
@@ -39,7 +40,7 @@ def standardised(X: np.ndarray) -> np.ndarray:
 
 
 def bundled(loader: str, _: Path | None) -> Rows:
-    """One of the sets that come with scikit-learn, standardised."""
+    """Load one of the sets that come with scikit-learn, standardized."""
     from sklearn import datasets
 
     X, y = getattr(datasets, loader)(return_X_y=True)
@@ -55,7 +56,7 @@ def digits(_: Path | None) -> Rows:
 
 
 def rcv1(_: Path | None) -> Rows:
-    """Topic CCAT against the rest, on the 23,149 training documents."""
+    """Topic CCAT against all others, on the 23,149 training documents."""
     from sklearn.datasets import fetch_rcv1
 
     bunch = fetch_rcv1(subset="train")
@@ -64,7 +65,7 @@ def rcv1(_: Path | None) -> Rows:
 
 
 def covtype(_: Path | None) -> Rows:
-    """Class 2 against the rest, standardised."""
+    """Class 2 against all others, standardized."""
     from sklearn.datasets import fetch_covtype
 
     X, y = fetch_covtype(return_X_y=True)
@@ -83,7 +84,7 @@ def newsgroups(_: Path | None) -> Rows:
 
 
 def find(folder: Path | None, stem: str) -> Path:
-    """Path of a local file, with or without a suffix of compression."""
+    """Return the path of a local file, with or without a suffix of compression."""
     if folder is None:
         raise ValueError(
             f"this data set is read from a local file {stem}: "
@@ -96,12 +97,12 @@ def find(folder: Path | None, stem: str) -> Path:
 
 
 def libsvm(stem: str, n_features: int, folder: Path | None) -> Rows:
-    """LIBSVM text as it is; in the sets with a name here indices begin at 1."""
+    """LIBSVM text without changes; in all named sets indices begin at 1."""
     return read_libsvm(find(folder, stem), n_features, zero_based=False)
 
 
 def table(stem: str, folder: Path | None) -> np.ndarray:
-    """A table of numbers, one row a line."""
+    """A table of numbers, one row per line."""
     with Source(find(folder, stem)) as source:
         X: np.ndarray = read(source, Wanted(kind="csv", header=False, delimiter=",")).X
     return X
@@ -124,20 +125,20 @@ def tf_idf(stem: str, reference: str, folder: Path | None) -> Rows:
 
 
 def covtype_20k(folder: Path | None) -> Rows:
-    """A sample of Covertype, class 2 against the rest, standardised and shuffled."""
+    """A sample of Covertype, class 2 against all others, standardized and shuffled."""
     rows = table("covtype.20k.data", folder)
     rows = rows[np.random.default_rng(0).permutation(len(rows))]
     return standardised(rows[:, :-1]), (rows[:, -1] == 2).astype(np.int64)
 
 
 def cal_housing(folder: Path | None) -> Rows:
-    """Median house value in units of 100,000 dollars, columns standardised."""
+    """Median house value in units of 100,000 dollars, columns standardized."""
     rows = table("cal_housing.data", folder)
     return standardised(rows[:, :-1]), rows[:, -1] / 100_000.0
 
 
 def mnist(stem: str, folder: Path | None) -> Rows:
-    """The digit 0 against the rest, pixels from 0 to 1."""
+    """The digit 0 against all others, pixels from 0 to 1."""
     X, digit = mnist_digits(stem, folder)
     return X, (digit == 0).astype(np.int64)
 

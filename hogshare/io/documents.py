@@ -1,4 +1,4 @@
-"""What can be written down as JSON: reports of all kinds."""
+"""Documents that can be written as JSON: reports of all kinds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hogshare.system import files
 
 
 class Document:
-    """Something whose `to_dict` is plain data."""
+    """Base of an object whose `to_dict` is plain data."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the model, as data that JSON can hold."""
+        """Return everything but the model, as data for JSON."""
         raise NotImplementedError
 
     def to_json(self, path: str | Path | None = None, indent: int | None = 2) -> str:
@@ -33,8 +33,8 @@ class Document:
         Raises
         ------
         OSError
-            If the file cannot be written; one that was there is as it was. (It is replaced as a
-            whole, for which its folder has to be writable.)
+            If the file cannot be written; an existing file is then unchanged. (A file is replaced
+            as a whole, for which its folder must be writable.)
         """
         text = json.dumps(self.to_dict(), indent=indent, allow_nan=False)
         if path is not None:

@@ -1,7 +1,7 @@
-"""Tables with text and missing values as rows of numbers: `TableEncoder`.
+"""Encoding of tables with text and missing values as rows of numbers: `TableEncoder`.
 
-It is fitted part by part (`Learner`), so that a file of any length takes one pass, and it
-transforms part by part: what it makes of a row depends on that row alone.
+It is fitted part by part (`Learner`), so a file of any length takes one pass, and it transforms
+part by part: the encoding of a row depends on that row alone.
 """
 
 from __future__ import annotations
@@ -25,52 +25,55 @@ from hogshare.system.callers import users_line
 from hogshare.system.messages import counted
 
 NUMBER, CATEGORY, EMPTY = "number", "category", "empty"
-SPARSE = 5  # columns that are made of one, in the mean, from which the rows are sparse
-NARROW = 64  # columns that are made up to which they never are
+SPARSE = 5  # mean number of encoded columns per column above which rows are sparse
+NARROW = 64  # number of encoded columns up to which rows are dense
 
-# what is fitted, besides scikit-learn's
+# fitted attributes, in addition to scikit-learn's
 FITTED = ("kinds_", "categories_", "means_", "scales_", "with_missing_", "is_sparse_")
 NO_TEXT = np.empty(0, object)  # the categories of numbers
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Make rows of numbers of a table with text and missing values.
+    """Encode tables with text and missing values as rows of numbers.
 
-    What ``hogshare fit`` does with the columns of a file: numbers stay, and where one is missing
-    the column's mean is put; text becomes a column of 0 and 1 for each different text, and one for
-    missing ones if there were any. A column in which every text is a number, ``true`` or ``false``
-    is one of numbers. Dates, ids and free text are refused, by the column's name.
+    This is the encoding of ``hogshare fit`` for the columns of a file. Numbers are unchanged, and
+    missing ones become the column's mean. Text becomes one column of 0 and 1 for each different
+    text, and one for missing values if there were any. A column in which every text is a number,
+    ``true`` or ``false`` counts as numbers. Dates, ids and free text are refused, with the column's
+    name.
 
     Parameters
     ----------
     categories : {"auto", "error"} or int, default="auto"
-        What becomes of text: categories, up to 1,000 for a column, or up to so many; or an error.
+        How to encode text: "auto" makes at most 1,000 categories of a column, an int at most this
+        number, "error" refuses text.
     missing : {"mean", "indicator", "error"}, default="mean"
-        What becomes of missing values: the column's mean; the mean, and a further column of 0 and 1
-        that says where; or an error.
+        How to encode missing numbers: "mean" inserts the column's mean, "indicator" also adds a
+        column of 0 and 1 that marks them, "error" refuses them.
     scale : bool, default=False
-        Have columns of numbers a standard deviation of 1 and, unless the rows are sparse, a mean of
-        0.
+        Whether to scale columns of numbers to a standard deviation of 1 and, unless the rows are
+        sparse, a mean of 0.
     dtype : {"float64", "float32"}, default="float64"
-        Of the rows that are made.
+        Data type of the encoded rows.
 
     Attributes
     ----------
     kinds_ : list of {"number", "category", "empty"}
-        What each column is. Of one without any value nothing is made.
+        The kind of each column. An empty column has no encoded columns.
     categories_ : list of ndarray of str
-        The texts of each column, in order; none of numbers.
+        The texts of each column, sorted; empty for numbers.
     means_ : ndarray of shape (n_features,)
-        What is put where a number is missing; 0 of categories.
+        The values that replace missing numbers; 0 for categories.
     scales_ : ndarray of shape (n_features,) or None
-        By what numbers are divided; None without `scale`.
+        The divisors of numbers; None without `scale`.
     with_missing_ : ndarray of bool of shape (n_features,)
-        Which columns lacked values.
+        Whether each column lacked values.
     is_sparse_ : bool
-        Whether rows are made as a CSR matrix: where categories leave most of them zero.
+        Whether encoded rows are a CSR matrix, as when categories leave most of them zero.
     n_features_in_ : int
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str
-        Only if the table had names.
+        Names of features seen during `fit`. Defined only if the table had names.
 
     See Also
     --------
@@ -78,7 +81,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    A text that did not occur in the fit becomes zeros in all of its columns, with a warning.
+    A text that did not occur in `fit` becomes zeros in all of its encoded columns, with a warning.
 
     Examples
     --------
@@ -123,7 +126,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
-        """Learn what each column has.
+        """Learn the kind and the contents of each column.
 
         Parameters
         ----------
@@ -137,7 +140,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a column has dates, ids, free text, or what the parameters refuse.
+            If a column has dates, ids, free text, or values that the parameters refuse.
         """
         X = self._checked(X, reset=True)
         names = getattr(self, "feature_names_in_", None)
@@ -149,7 +152,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Make rows of numbers.
+        """Encode a table as rows of numbers.
 
         Parameters
         ----------
@@ -162,12 +165,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If text is where the fit had numbers.
+            If a column that had numbers in `fit` has text.
 
         Warns
         -----
         UserWarning
-            If there is text that the fit did not have; it says in which column, and which.
+            If there is text that did not occur in `fit`; it names the column and the text.
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
@@ -181,12 +184,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return rows
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns that are made.
+        """Return the names of the encoded columns.
 
         Parameters
         ----------
         input_features : sequence of str, default=None
-            Names of the table's columns, if the fit saw none: ``x0``, ``x1`` and so on.
+            Names of the table's columns, if it had none in `fit`; None is ``x0``, ``x1``, and so
+            on.
 
         Returns
         -------
@@ -204,11 +208,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def n_features_out_(self) -> int:
-        """Columns that are made."""
+        """Number of encoded columns."""
         return sum(map(self._width, range(len(self.kinds_))))
 
     def encode(self, part: Part, tally: Tally) -> Any:
-        """Rows of a part of a table; what is out of the ordinary is added to a tally."""
+        """Encode the rows of a part of a table; count missing and unseen values in a tally."""
         n_rows, n_out = part.n_rows, self.n_features_out_
         slots = list(self._slots(part, tally))
         dtype = np.dtype(self.dtype)
@@ -225,12 +229,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ends = np.arange(n_rows + 1, dtype=np.int64) * len(slots)
         made = sp.csr_array((data.ravel(), indices.ravel(), ends), shape=(n_rows, n_out))
         made.eliminate_zeros()
-        if made.nnz < 2**31:  # whose row ends SciPy may leave wide
+        if made.nnz < 2**31:  # SciPy may leave the row ends in 64 bits
             made.indptr = made.indptr.astype(np.int32, copy=False)
         return made
 
     def _slots(self, part: Part, tally: Tally) -> Iterator[tuple[Any, np.ndarray]]:
-        """The columns that have a value of each row, and these values, one pair for each slot."""
+        """Iterate over slots: for each row, the encoded column and the value in it."""
         begin = 0
         for k, (kind, cells) in enumerate(zip(self.kinds_, part.columns, strict=True)):
             if kind == NUMBER:
@@ -246,7 +250,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _numbers(
         self, k: int, cells: table_parts.Cells, part: Part, tally: Tally
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of a column, and where they are missing."""
+        """Return the encoded numbers of a column, and a mask of missing ones."""
         called, column = tally.called(self, k), tally.column(self, k)
         values = table_parts.as_numbers(cells)
         if values is None:
@@ -256,7 +260,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "fitted to numbers",
                 column,
             )
-        if self.dtype == "float32":  # beyond whose range numbers are infinite
+        if self.dtype == "float32":  # numbers beyond its range become infinite
             values = np.where(np.abs(values) > np.finfo(np.float32).max, np.inf, values)
         if np.isinf(values).any():
             row = int(np.isinf(values).argmax())
@@ -274,7 +278,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return values, lack
 
     def _codes(self, k: int, cells: table_parts.Cells, part: Part, tally: Tally) -> np.ndarray:
-        """Places of a column's texts among its own; -1 of one that has none."""
+        """Return the places of texts among the column's categories; -1 for others."""
         known = {text: place for place, text in enumerate(self.categories_[k])}
         texts = table_parts.as_text(cells)
         codes = np.fromiter((known.get(text, -1) for text in texts), np.int64, len(texts))
@@ -297,7 +301,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tally.missing[k] += int(np.count_nonzero(lack))
 
     def _has_indicator(self, k: int) -> bool:
-        """Whether a column is made that says where this one lacks values."""
+        """Whether an encoded column marks the missing values of this column."""
         kind, lacks = self.kinds_[k], bool(self.with_missing_[k])
         return lacks and (kind == CATEGORY or (kind == NUMBER and self.missing == "indicator"))
 
@@ -306,7 +310,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return (len(self.categories_[k]) if own is None else own) + self._has_indicator(k)
 
     def _checked(self, X: Any, reset: bool) -> Any:
-        if hasattr(X, "columns") and hasattr(X, "__getitem__"):  # whose columns differ in kind
+        if hasattr(X, "columns") and hasattr(X, "__getitem__"):  # a frame, with columns of any kind
             validate_data(self, X, reset=reset, skip_check_array=True)
             if not len(X):
                 raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}); 1 is needed.")
@@ -316,7 +320,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         )
 
     def _fit_sparse(self, X: Any) -> TableEncoder:
-        """Of a sparse matrix all columns are numbers, of which none is missing."""
+        """Fit to a sparse matrix, whose columns are all numbers without missing values."""
         from sklearn.utils.sparsefuncs import mean_variance_axis
 
         self._refuse_sparse(X)
@@ -324,7 +328,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.kinds_, self.categories_ = [NUMBER] * width, [NO_TEXT] * width
         self.with_missing_ = np.zeros(width, bool)
         self.is_sparse_, self.scales_ = True, None
-        # means are for dense rows that lack a value
+        # means are used only if dense rows with missing values are transformed
         self.means_, variance = mean_variance_axis(sp.csr_matrix(X, dtype=np.float64), axis=0)
         if self.scale:
             self.scales_ = np.where(variance > 0.0, np.sqrt(variance), 1.0)
@@ -334,8 +338,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._refuse_sparse(X)
         if set(self.kinds_) != {NUMBER} or not self.is_sparse_:
             raise ValueError(
-                "The rows are a sparse matrix, and the encoder was fitted to a table: give it a "
-                "data frame or an array of the same columns."
+                "X is a sparse matrix, and the encoder was fitted to a table: pass a data frame or "
+                "an array of the same columns."
             )
         data = X.data.astype(self.dtype)
         if self.scales_ is not None:
@@ -344,7 +348,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _refuse_sparse(self, X: Any) -> None:
         if X.dtype.kind not in "biuf" or not np.isfinite(X.data).all():
-            raise ValueError("A sparse matrix has to have finite numbers.")
+            raise ValueError("X is a sparse matrix, which must have finite numbers.")
 
 
 class Learner:
@@ -353,7 +357,7 @@ class Learner:
     def __init__(
         self, encoder: TableEncoder, names: Sequence[str] | None, places: Sequence[int]
     ) -> None:
-        """`places` are those of the columns in the whole table, from 0."""
+        """`places` are the columns' places in the whole table, from 0."""
         self.encoder, self.names = encoder, names
         most = profiles.MOST if isinstance(encoder.categories, str) else encoder.categories
         self.profiles = [
@@ -362,7 +366,7 @@ class Learner:
         ]
 
     def add(self, part: Part) -> None:
-        """Learn of some rows more; raises as `TableEncoder.fit`."""
+        """Learn from some further rows; raise as `TableEncoder.fit`."""
         for profile, cells in zip(self.profiles, part.columns, strict=True):
             profile.add(cells, part.place)
             if profile.is_text and self.encoder.categories == "error":
@@ -376,7 +380,7 @@ class Learner:
                 raise _missing(profile.first_missing, profile.called, profile.column)
 
     def settle(self) -> TableEncoder:
-        """The encoder, fitted; raises as `TableEncoder.fit`."""
+        """Return the fitted encoder; raise as `TableEncoder.fit`."""
         encoder = self.encoder
         kinds, categories = [], []
         for profile in self.profiles:
@@ -393,7 +397,7 @@ class Learner:
         encoder.scales_ = None
         if encoder.scale:
             spread = np.array([p.deviation for p in self.profiles])
-            # of a constant, the squares of which are rounding errors
+            # the deviation of a constant column is rounding error
             least = 1e-12 * np.abs(encoder.means_)
             encoder.scales_ = np.where(numbers & (spread > least), spread, 1.0)
         made = encoder.n_features_out_
@@ -402,7 +406,7 @@ class Learner:
 
     @property
     def is_plain(self) -> bool:
-        """Whether rows are as they were: finite numbers, written as such, which are not scaled."""
+        """Whether encoding changes nothing: finite numbers, written as such and not scaled."""
         encoder = self.encoder
         changed = encoder.scale or bool(encoder.with_missing_.any())
         changed = changed or any(profile.has_truths for profile in self.profiles)
@@ -410,9 +414,9 @@ class Learner:
 
 
 class Tally:
-    """What was out of the ordinary in rows that were encoded, by column.
+    """Counts of missing and unseen values in encoded rows, by column.
 
-    places : of the columns in the whole table, from 0; None if they are all of it
+    places : the columns' places in the whole table, from 0; None if they are all of its columns
     """
 
     def __init__(self, places: Sequence[int] | None = None) -> None:
@@ -421,24 +425,24 @@ class Tally:
         self.unseen: dict[int, Counter[str]] = {}
 
     def called(self, encoder: TableEncoder, k: int) -> str:
-        """A column of the encoder's, counted from 0, in words."""
+        """Name a column of the encoder, counted from 0, for messages."""
         return in_words(k, getattr(encoder, "feature_names_in_", None), self.places)
 
     def column(self, encoder: TableEncoder, k: int) -> str | int:
-        """Its name, or its number in the whole table, from 1."""
+        """Return a column's name, or its number in the whole table from 1."""
         return column_of(k, getattr(encoder, "feature_names_in_", None), self.places)
 
     def unseen_in_words(self, encoder: TableEncoder) -> list[str]:
-        """A sentence for each column with text that the fit did not have."""
+        """Return a sentence for each column with text that did not occur in the fit."""
         return [
             f"{self.called(encoder, k)}: {counted(found.total(), 'value')} that the fit did not "
-            f"have ({profiles.shown(found)}), in whose place is no category"
+            f"have ({profiles.shown(found)}), encoded as no category"
             for k, found in sorted(self.unseen.items())
         ]
 
 
 def part_of(X: Any, called: Sequence[str]) -> Part:
-    """A part with all rows of a data frame or an array, whose columns are `called` so in errors."""
+    """Return a part with all rows of a data frame or an array; `called` names columns in errors."""
     width = X.shape[1]
     if hasattr(X, "iloc"):
         columns = [X.iloc[:, k] for k in range(width)]
@@ -451,13 +455,13 @@ def part_of(X: Any, called: Sequence[str]) -> Part:
 
 
 def column_of(k: int, names: Sequence[str] | None, places: Sequence[int] | None) -> str | int:
-    """The name of a column, counted from 0; or its number from 1, if it has none."""
+    """Return the name of a column, counted from 0, or if it has none its number from 1."""
     name = "" if names is None else str(names[k])
     return name or (k if places is None else places[k]) + 1
 
 
 def in_words(k: int, names: Sequence[str] | None, places: Sequence[int] | None) -> str:
-    """A column, counted from 0, by its number and its name, if it has one."""
+    """Name a column, counted from 0, by its number and its name, if it has one, for messages."""
     number = (k if places is None else places[k]) + 1
     return f"column {number}" + ("" if names is None else f" ({str(names[k])!r})")
 

@@ -1,8 +1,8 @@
-"""Sparse matrices as text: a header says rows, columns and entries, then comes an entry a line.
+"""Sparse matrices as text: a header with the numbers of rows, columns and entries, then entries.
 
-An entry is row, column and value; places begin at 1. NumPy's parser reads them some lines at a
-time, so that nothing is allocated for what a header says before it is there. SciPy's `mmread` is
-not asked: some damaged files end the process in it (1.17.1).
+A line is an entry: row, column and value; places are counted from 1. NumPy's parser reads some
+lines at a time, so memory is allocated for entries that exist, not for those that a header
+announces. SciPy's `mmread` is not used: some damaged files crash the process in it (1.17.1).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from hogshare.io.rows import Wanted
 from hogshare.io.sources import Lines, Source
 from hogshare.system.interrupts import errstate
 
-MOST_PLACES = 2**53  # whole numbers up to which a float has all
+MOST_PLACES = 2**53  # up to here a float64 represents every whole number
 
 
 class Size(NamedTuple):
-    """What a header says of a matrix."""
+    """The size of a matrix, from a header."""
 
     rows: int
     columns: int
@@ -33,7 +33,7 @@ class Size(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Places from 0, and values, in the order of the text."""
+    """Rows and columns from 0, and values, in the order of the text."""
 
     row: np.ndarray
     column: np.ndarray
@@ -41,12 +41,13 @@ class Entries(NamedTuple):
 
 
 def whole_numbers(line: bytes, count: int, place: str, what: str) -> list[int]:
-    """So many numbers of a header's line.
+    """Read `count` whole numbers from a header's line.
 
     Raises
     ------
     ValueError
-        If there are others, or one is too large; `what` they are.
+        If the line is anything else, or a number is too large; the message says that `what` was
+        expected.
     """
     words = line.split()
     if len(words) == count and all(word.isdigit() and len(word) < 20 for word in words):
@@ -60,16 +61,16 @@ def whole_numbers(line: bytes, count: int, place: str, what: str) -> list[int]:
 def read(
     source: Source, blocks: Iterable[Lines], size: Size, *, dtype: Any, valued: bool, whole: bool
 ) -> Entries:
-    """Read all entries behind a header.
+    """Read all entries after a header.
 
     dtype : of the values
-    valued : whether entries have values; they are else 1
-    whole : whether values are whole numbers
+    valued : whether entries have values; if not, these are 1
+    whole : whether values must be whole numbers
 
     Raises
     ------
     ValueError
-        If they are not as many as the header says, or one is malformed or out of the matrix; it
+        If their number differs from the header's, or one is malformed or outside the matrix; it
         names file and line.
     """
     index = np.int32 if max(size.rows, size.columns) < 2**31 else np.int64
@@ -101,12 +102,12 @@ def read(
 
 
 def numbers(lines: Lines, width: int) -> np.ndarray:
-    """So many numbers of each line that is not blank, as float64.
+    """Read `width` numbers from each line that is not blank, as float64.
 
     Raises
     ------
     ValueError
-        If a line has others; it names the line.
+        If a line is anything else; it names the line.
     """
     if not lines.text.strip():
         return np.empty((0, width))
@@ -143,12 +144,12 @@ def _require_whole(lines: Lines, values: np.ndarray) -> None:
 
 
 def csr(source: Source, entries: Entries, size: Size, wanted: Wanted) -> Any:
-    """A CSR matrix, in which several values of one place are added, and zeros stay.
+    """Build a CSR matrix; several values at one place are added, and stored zeros stay stored.
 
     Raises
     ------
     ValueError, MemoryError
-        If its rows take more memory than there is, or a file of this size may ask for.
+        If its rows need more memory than is free, or than a file of this size can justify.
     """
     parts = {
         "row": entries.row,
@@ -165,12 +166,12 @@ def csr(source: Source, entries: Entries, size: Size, wanted: Wanted) -> Any:
 
 
 def opened(source: Source) -> tuple[Lines, Iterator[Lines]]:
-    """The first block of a text, and those after it.
+    """Return the first block of a text, and an iterator over the following blocks.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If the text is empty.
     """
     blocks = source.lines()
     first = next(blocks, None)
@@ -182,7 +183,9 @@ def opened(source: Source) -> tuple[Lines, Iterator[Lines]]:
 def header(
     first: Lines, blocks: Iterator[Lines], count: int
 ) -> tuple[list[tuple[str, bytes]], Iterator[Lines]]:
-    """So many lines that are neither blank nor comments (%), each with its place; and the rest.
+    """Read `count` lines that are neither blank nor comments (%); return them and the body.
+
+    Each of the lines comes with its place.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""JSON lines: an object a line, whose names are those of columns; a name may be absent."""
+"""JSON lines: one object per line, whose keys are the names of columns; a key may be absent."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hogshare.io.table_parts import NotEncoded, Part
 class JsonTable:
     """The columns of JSON lines (`hogshare.io.rows.Table`).
 
-    They are those of the first block of lines, a megabyte or so, and those that `wanted.names` has
-    besides. A name that comes later only is left out: `strange` has it, and how it was found.
+    They are the keys in the first block of lines, about a megabyte, and those in `wanted.names`. A
+    key that occurs only later is ignored; `strange` records it with its line.
 
     Raises
     ------
@@ -45,7 +45,7 @@ class JsonTable:
         self._first = first
 
     def parts(self) -> Iterator[Part]:
-        """The wanted columns' cells, some lines at a time."""
+        """Iterate over the wanted columns' cells, some lines at a time."""
         columns, label = self.choice
         names = self.names or ()
         known = set(names)
@@ -83,7 +83,7 @@ class JsonTable:
 
 
 def _objects(lines: Lines) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects, in which numbers are as they were written, each with its line's number."""
+    """Iterate over the objects, with numbers as written, each with its line's number."""
     for number, line in enumerate(lines.text.splitlines(), lines.number):
         if not line.strip():
             continue

@@ -1,7 +1,7 @@
-"""LDA-C, the corpora of Blei's programs: a document a line, ``N term:count ...``.
+"""LDA-C, the corpora of Blei's programs: one document per line, ``N term:count ...``.
 
-N is how many pairs there are, and terms begin at 0. But for N, which is no label, it is LIBSVM text
-and is parsed as such.
+N is the number of pairs, and terms are counted from 0. It is parsed as LIBSVM text, of which it
+differs only in N, which is no label.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ TAKEN = "its lines begin with the number of their pairs, so it was taken for LDA
 
 
 def read(source: Source, wanted: Wanted) -> Rows:
-    """Documents as rows of counts; raises as `hogshare.io.libsvm.read`, of a wrong N besides."""
+    """Read documents as rows of counts; raise as `hogshare.io.libsvm.read`, and for a wrong N."""
     with _in_words():
         return _unlabelled(libsvm.read(source, _counted(wanted)))
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """As `read`, part by part as soon as each is there, if it is said how many terms there are."""
+    """As `read`, but yield each part as soon as it arrives, if the number of terms is given."""
     with _in_words():
         yield from map(_unlabelled, libsvm.iterate(source, _counted(wanted)))
 
@@ -39,7 +39,7 @@ def _unlabelled(rows: Rows) -> Rows:
 
 @contextmanager
 def _in_words() -> Iterator[None]:
-    """Have errors call the format by its name."""
+    """Have error messages say LDA-C instead of LIBSVM text."""
     try:
         yield
     except libsvm.NotLibsvm as error:

@@ -1,8 +1,8 @@
-"""LIBSVM text (``label index:value ...``): rows, labels, and where its indices begin.
+"""LIBSVM text (``label index:value ...``): rows, labels, and the base of its indices.
 
-scikit-learn parses it, a few megabytes at a time. This module adds what that leaves open: indices
-in any order, a file that is cut off, which line is wrong, and whether indices begin at 0 or at 1,
-which the text does not say.
+scikit-learn parses it, a few megabytes at a time. This module adds support for indices in any
+order, a check for files that are cut off, the number of a malformed line, and a decision whether
+indices begin at 0 or at 1, which the text does not say.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from hogshare.system import memory
 from hogshare.system.callers import users_line
 from hogshare.system.messages import counted
 
-COLUMN_BYTES = 40  # of memory that a fit takes for each column, about
-SPARSE = 100  # columns for each value from which they are counted
+COLUMN_BYTES = 40  # approximate memory of a fit for each column
+SPARSE = 100  # columns per value from which their memory is checked
 
-LARGEST_INDEX = 2**31 - 1  # that scikit-learn's parser takes
+LARGEST_INDEX = 2**31 - 1  # of scikit-learn's parser
 
 
 class NotLibsvm(ValueError):
-    """A line is no LIBSVM text; `is_other`: nor is any part of it as in such text."""
+    """A line is no LIBSVM text; `is_other` if no part of it resembles such text."""
 
     is_other = False
 
 
 class IndexZero(ValueError):
-    """There is an index 0 where indices were said to begin at 1; `place` names file and line."""
+    """There is an index 0 although zero_based is False; `place` names file and line."""
 
     def __init__(self, place: str) -> None:
         super().__init__(f"{place}: index 0, and zero_based=False says that indices begin at 1")
@@ -43,7 +43,7 @@ class IndexZero(ValueError):
 
 
 class IndexBeyond(ValueError):
-    """There is an index for which there is no column; made again of its `parts`."""
+    """There is an index without a column; `parts` are the arguments, to raise it again."""
 
     def __init__(self, place: str, index: int, n_features: int) -> None:
         super().__init__(
@@ -55,12 +55,12 @@ class IndexBeyond(ValueError):
 def guess_base(first: int, last: int, n_features: int | None) -> tuple[bool, str]:
     """Guess from the smallest and the largest index whether indices begin at 0, and how surely.
 
-    An index 0 is there in files that begin at 0 only, and an index as large as the number of
-    columns in files that begin at 1 only. All else might be either: no index 0 may mean that
-    column 0 is empty. scikit-learn's "auto" then takes 1, and so does this. The guess is *likely*
-    where the smallest index is 1, as in all but the rarest files of that kind: a file that begins
-    at 0 looks like that only if its column 0 is empty and column 1 is not. Where neither index
-    occurs, nothing in the file speaks for 1, and the guess is *unsure*.
+    An index 0 occurs only in files that begin at 0, and an index equal to the number of columns
+    only in files that begin at 1. Otherwise both are possible, since column 0 may be empty; like
+    scikit-learn's "auto", this function then chooses 1. The choice is *likely* if the smallest
+    index is 1, as in nearly all files that begin at 1: in a file that begins at 0 this happens only
+    if column 0 is empty and column 1 is not. If neither index occurs, nothing in the file supports
+    1, and the choice is *unsure*.
     """
     if first == 0:
         return True, CERTAIN
@@ -75,11 +75,11 @@ def read(source: Source, wanted: Wanted) -> Rows:
     Raises
     ------
     IndexZero
-        If there is an index 0 where `wanted.zero_based` is False.
+        If there is an index 0 and `wanted.zero_based` is False.
     IndexBeyond
         If there is an index beyond `wanted.n_features`.
     ValueError
-        If the text is truncated or malformed. The message names it, and the line if it is one's.
+        If the text is truncated or malformed. The message names it, and the line if possible.
 
     Warns
     -----
@@ -90,14 +90,14 @@ def read(source: Source, wanted: Wanted) -> Rows:
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """As `read`, part by part as soon as each is there, if it is said where indices begin."""
+    """As `read`, but yield each part as soon as it arrives, if `zero_based` is given."""
     n_features = wanted.n_features
     if wanted.zero_based == "auto" or n_features is None:
         yield read(source, wanted)
         return
     for part in _parts(source, wanted, now=True):
         X = part.X
-        if X.shape[0]:  # and not comments and blank lines alone
+        if X.shape[0]:  # a part may be comments and blank lines alone
             first = int(X.indices.min()) + wanted.is_one_based if len(X.indices) else None
             columns = X.data, X.indices, X.indptr
             base = bool(wanted.zero_based), CERTAIN, first
@@ -105,14 +105,14 @@ def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
 
 
 class Gathered(NamedTuple):
-    """Rows of a text whose columns are not settled: of a text with sections, those of one.
+    """Rows of a text, or of one of its sections, before the base of the indices is decided.
 
-    data, columns : of all rows, one after the other; columns are the text's indices, less 1 where
-        it was said that they begin at 1
+    data, columns : of all rows, concatenated; columns are the text's indices, less 1 if
+        `zero_based` is False
     lengths : of the rows
     y : float64
     some : whether there was any text
-    beyond : what is wrong with an index, if any index is 0
+    beyond : the error of an index that is too large if any index is 0
     """
 
     data: np.ndarray
@@ -124,7 +124,7 @@ class Gathered(NamedTuple):
 
 
 def gather(source: Source, wanted: Wanted) -> Gathered:
-    """All rows of a text, or of a section of one; raises as `read`."""
+    """Collect all rows of a text, or of a section of one; raise as `read`."""
     data, y, lengths = Growing(wanted.dtype), Growing(np.float64), Growing(np.int64)
     columns = Growing(np.int32)
     part = None
@@ -146,7 +146,7 @@ def _widened(grown: Growing, dtype: Any) -> Growing:
 
 
 def whole(name: str, gathered: Gathered, wanted: Wanted) -> Rows:
-    """A text, of all its rows: where indices begin, and how many columns there are.
+    """Return the rows of a whole text, with the base of its indices and the number of columns.
 
     Raises
     ------
@@ -183,9 +183,10 @@ def _rows(
     y: np.ndarray,
     base: tuple[bool | None, str, int | None],
 ) -> Rows:
-    """Rows without what is in columns beyond; `base` is where indices begin, how sure, the first.
+    """Return rows without values in columns from `n_features` on.
 
-    `parts` are values, columns and row ends of a CSR matrix.
+    parts : values, columns and row ends of a CSR matrix
+    base : whether indices begin at 0, how sure this is, and the smallest index
     """
     data, columns, indptr = parts
     left_out = 0
@@ -199,13 +200,13 @@ def _rows(
 
 
 def _check_columns(name: str, n_features: int, n_values: int) -> None:
-    """Warn of, or refuse, columns that are many for the values: an index may be a slip."""
+    """Warn of, or refuse, very many columns for few values: an index may be a typing error."""
     nbytes = COLUMN_BYTES * n_features
     if nbytes < memory.PLENTY or n_features < SPARSE * n_values:
         return
     what = (
-        f"{name}: {n_values:,} values in {n_features:,} columns, by the largest index. n_features "
-        "says how many columns there are. A model of so many"
+        f"{name}: {n_values:,} values in {n_features:,} columns, by the largest index. If there "
+        "are fewer columns, set n_features. A model of so many"
     )
     memory.require(nbytes, what)
     warnings.warn(f"{what} takes some {memory.amount(nbytes)} of memory", stacklevel=users_line())
@@ -215,7 +216,7 @@ def _check_columns(name: str, n_features: int, n_values: int) -> None:
 
 
 class _Part(NamedTuple):
-    """Rows of some lines; `beyond` is an index that is too large if any is 0, so far."""
+    """Rows of some lines; `beyond` is the error, so far, of an index too large if any is 0."""
 
     X: Any
     y: np.ndarray
@@ -224,14 +225,15 @@ class _Part(NamedTuple):
 
     def place_of(self, value: int) -> str:
         """Name the line of a value."""
+        # side="right": empty rows have the same end as the row before them
         row = int(np.searchsorted(self.X.indptr, value, side="right")) - 1
         return self.lines.place_of_row(row, _words)
 
 
 def _parts(source: Source, wanted: Wanted, now: bool = False) -> Iterator[_Part]:
-    """The rows of a text, part by part, whose columns are as in `Gathered`.
+    """Iterate over the rows of a text in parts, with columns as in `Gathered`.
 
-    With `now` they come as soon as they are there.
+    With `now` parts are yielded as soon as their lines arrive.
     """
     beyond = None
     for lines in source.lines(now):
@@ -252,7 +254,7 @@ def _parts(source: Source, wanted: Wanted, now: bool = False) -> Iterator[_Part]
 
 
 def _check_counts(part: _Part) -> None:
-    """Refuse a line that does not have as many pairs as its first number says."""
+    """Refuse a line whose number of pairs differs from its first number."""
     lengths = np.diff(part.X.indptr)
     if (wrong := np.flatnonzero(lengths != part.y)).size:
         row = int(wrong[0])
@@ -263,7 +265,7 @@ def _check_counts(part: _Part) -> None:
 
 
 def _beyond(part: _Part, wanted: Wanted, known: IndexBeyond | None) -> IndexBeyond | None:
-    """Refuse an index for which there is no column; return one that is wrong if any is 0."""
+    """Refuse an index without a column; return the error of one that is too large if any is 0."""
     limit = None if wanted.leave_out else wanted.n_features
     indices = part.X.indices
     most = int(indices.max()) if len(indices) else -1
@@ -280,10 +282,10 @@ def _beyond(part: _Part, wanted: Wanted, known: IndexBeyond | None) -> IndexBeyo
 def _parse(
     lines: Lines, dtype: Any, one_based: bool, is_in_order: bool = False
 ) -> tuple[Any, np.ndarray]:
-    """Rows with the indices of the text, less one where it is `one_based`, and labels.
+    """Parse rows and labels; indices are the text's, less one if `one_based`.
 
-    The parser wants indices that rise in each line. Lines in which they do not are rare, and
-    parsed once more when they have been put in order, so that all others cost nothing.
+    The parser needs increasing indices in each line. Other lines are rare: if it refuses a text,
+    the text is sorted and parsed once more, so all other texts cost nothing.
     """
     from sklearn.datasets import load_svmlight_file
 
@@ -309,7 +311,7 @@ def _parse(
 
 
 def _in_order(text: bytes) -> bytes:
-    """The same lines with indices that rise."""
+    """Sort the indices in each line."""
     ordered = []
     for line in io.BytesIO(text):
         words = _words(line)
@@ -317,7 +319,7 @@ def _in_order(text: bytes) -> bytes:
         try:
             rising = sorted(words[features:], key=_index)
         except ValueError:
-            ordered.append(line)  # the parser will refuse it
+            ordered.append(line)  # the parser refuses it later
             continue
         end = b"\n" if line.endswith(b"\n") else b""
         ordered.append(b" ".join([*words[:features], *rising]) + end)
@@ -325,7 +327,7 @@ def _in_order(text: bytes) -> bytes:
 
 
 def _refuse_underscores(lines: Lines) -> None:
-    """Refuse numbers that Python reads and nobody else: an underscore that is in no comment."""
+    """Refuse underscores outside comments, since only Python reads numbers with them."""
     text, place = lines.text, lines.text.find(b"_")
     while place >= 0:
         begin = text.rfind(b"\n", 0, place) + 1
@@ -340,9 +342,9 @@ def _refuse_underscores(lines: Lines) -> None:
 
 
 def fault(line: bytes) -> str | None:
-    """What is wrong with a line of LIBSVM text; None if nothing is.
+    """Describe what is wrong with a line of LIBSVM text; None if it is valid.
 
-    An index 0 and indices that do not rise are legal.
+    An index 0 and indices that do not increase are valid.
     """
     words = _words(line)
     if not words:
@@ -355,8 +357,8 @@ def fault(line: bytes) -> str | None:
         return f"{_shown(words[0])} are several labels, and one is fitted"
     if _has_weight(words[0]):
         return (
-            f"{_shown(words[0])} is a label with its weight (label:weight, as XGBoost has it); cut "
-            "the weights off, and in Python give them to fit as sample_weight"
+            f"{_shown(words[0])} is a label with its weight (label:weight, as XGBoost has it); "
+            "remove the weights, and in Python pass them to fit as sample_weight"
         )
     if not _is(float, words[0]):
         return f"the label {_shown(words[0])} is no number"
@@ -393,7 +395,7 @@ def _has_weight(word: bytes) -> bool:
 
 
 def _indices(line: bytes) -> list[int]:
-    """Indices of a line without a fault."""
+    """Return the indices of a valid line."""
     words = _words(line)
     return [_index(word) for word in words[2 if _has_qid(words) else 1 :]]
 

@@ -1,4 +1,4 @@
-"""Matrices of arrays in files: dense ones, and sparse ones, of which every index is checked."""
+"""Matrices from arrays in files: dense ones, and sparse ones with a check of every index."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORMS = {
 
 
 def read(source: Source, wanted: Wanted) -> Rows:
-    """Rows of a ``.npz`` or a ``.npy`` file, as `wanted.kind` says.
+    """Read the rows of a ``.npz`` or a ``.npy`` file, according to `wanted.kind`.
 
     Raises
     ------
@@ -51,9 +51,9 @@ def read(source: Source, wanted: Wanted) -> Rows:
 def read_npz(path: str | Path, dtype: Any = np.float64) -> tuple[Any, np.ndarray | None]:
     """Read rows, and labels if there are any, from a ``.npz`` file.
 
-    Three kinds are known: arrays ``X`` and ``y``; the parts ``data``, ``indices``, ``indptr`` and
-    ``shape`` of a CSR matrix, of any integer size, with ``y``; what :func:`scipy.sparse.save_npz`
-    writes (without labels).
+    Three kinds of content are known: arrays ``X`` and ``y``; the parts ``data``, ``indices``,
+    ``indptr`` and ``shape`` of a CSR matrix, with indices of any integer size, and ``y``; the
+    content of a file of :func:`scipy.sparse.save_npz`, without labels.
     """
     with Source(path) as source:
         return _npz(source, dtype)
@@ -106,7 +106,7 @@ def csr(path: str, data: Any, indices: Any, indptr: Any, shape: Any) -> sparse.c
 def check_finite(path: str, X: Any) -> None:
     """Refuse values that are NaN or infinite; the error names the first one's row and column."""
     values = X.data if sparse.issparse(X) else X
-    # a sum is finite where all are, short of an overflow, and costs no array of truth values
+    # unless it overflows, the sum of finite values is finite, and it needs no array of booleans
     with errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
             return
@@ -119,14 +119,14 @@ def check_finite(path: str, X: Any) -> None:
 
 
 def _named(names: frozenset[str]) -> Iterable[str]:
-    """The arrays of an archive that are read: those of a dense matrix, or of a sparse one."""
+    """Select the arrays of an archive to read: those of a dense matrix, or of a sparse one."""
     if "X" in names:
         return names & {"X", "y"}
     return names & {"data", "shape", "format", "coords", "y", *itertools.chain(*FORMS.values())}
 
 
 def _form(path: str, name: np.ndarray) -> str:
-    """A format that SciPy writes."""
+    """Return the name of a sparse format, if SciPy writes it."""
     found = name.item() if name.size == 1 else name.tolist()
     found = found.decode("ascii", "replace") if isinstance(found, bytes) else found
     if not isinstance(found, str) or found not in FORMS:
@@ -142,9 +142,10 @@ def converted(
     dtype: Any,
     what: str = "a sparse matrix of SciPy",
 ) -> sparse.csr_array:
-    """A CSR matrix of another sparse one, once it is known what that takes.
+    """Convert the parts of a sparse matrix to a CSR matrix, after a check of the memory.
 
-    It is `what` errors say that it is none of, and `length` the bytes of its file.
+    length : bytes of its file
+    what : for messages, which say that the file is not `what`
     """
     try:
         data = _numbers(path, parts["data"], dtype)
@@ -154,8 +155,7 @@ def converted(
             if part.dtype.kind not in "iu":
                 raise ValueError("indices are not whole numbers")
         size = 8 if max(rows, columns, data.size) >= 2**31 else 4
-        # the conversion and what it goes through; on the way SciPy has lists of all rows, columns
-        # and values
+        # the result and intermediate arrays: SciPy's conversion has all rows, columns and values
         nbytes = 3 * data.size * (2 * size + data.itemsize) + 2 * size * (rows + 1)
         if form in ("csc", "bsr", "dia"):
             nbytes += size * columns
@@ -194,7 +194,7 @@ def _shape(shape: np.ndarray) -> tuple[int, int]:
 
 
 def _require_increasing(indptr: np.ndarray) -> None:
-    """SciPy's own check passes over everything where the last pointer is 0."""
+    """Refuse a decreasing indptr; SciPy's check skips everything if its last entry is 0."""
     if len(indptr) == 0 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
         raise ValueError("indptr decreases, or does not start at 0")
 

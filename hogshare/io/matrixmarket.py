@@ -1,8 +1,8 @@
-"""MatrixMarket (``.mtx``, ``.mm``): sparse matrices by their entries, dense ones by columns.
+"""MatrixMarket (``.mtx``, ``.mm``): sparse matrices as entries, dense ones column by column.
 
-It is what `scipy.io.mmwrite` and gensim's `MmCorpus` write; rows are the matrix's, which are
-documents in gensim's files. As in SciPy, several entries of one place are added, stored zeros stay
-stored, a symmetric matrix is made whole, and entries of a pattern are 1.
+`scipy.io.mmwrite` and gensim's `MmCorpus` write this format; the rows of gensim's matrices are
+documents. As in SciPy, several entries at one place are added, stored zeros stay stored, a
+symmetric matrix is completed, and entries of a pattern are 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 
 
 class Banner(NamedTuple):
-    """What the first line says."""
+    """The contents of the first line."""
 
     is_sparse: bool
     field: str
@@ -33,42 +33,42 @@ class Banner(NamedTuple):
 
 
 def read(source: Source, wanted: Wanted) -> Rows:
-    """Rows without labels: a CSR matrix of entries, an array of a dense matrix.
+    """Read rows without labels: a CSR matrix, or an array if the matrix is dense.
 
     Raises
     ------
     ValueError
-        If the file is none of MatrixMarket, has complex numbers, or is malformed or cut off; it
-        names file and line.
+        If the file is not MatrixMarket, has complex numbers, or is malformed or cut off; it names
+        file and line.
     MemoryError
-        If the rows take more memory than there is.
+        If the rows need more memory than is free.
     """
-    banner, sizes, rest = opened(source)
+    banner, sizes, blocks = opened(source)
     if not banner.is_sparse:
-        return Rows(_dense(source, rest, (sizes[0], sizes[1]), banner, wanted), None)
+        return Rows(_dense(source, blocks, (sizes[0], sizes[1]), banner, wanted), None)
     size = Size(*sizes)
-    found = stored(source, rest, size, banner, wanted.dtype)
+    found = stored(source, blocks, size, banner, wanted.dtype)
     return Rows(entries.csr(source, found, size, wanted), None)
 
 
 def opened(source: Source) -> tuple[Banner, list[int], Iterable[Lines]]:
-    """The first line; rows, columns and, of a sparse matrix, entries; and the lines behind them.
+    """Read the header: the banner; numbers of rows, columns and, if sparse, entries; and the body.
 
     Raises
     ------
     ValueError
-        As `read`, of the header.
+        As `read`, for the header.
     """
     first, blocks = entries.opened(source)
     end = first.text.find(b"\n") + 1 or len(first.text)
     banner = _banner(source.name, first.text[:end])
-    found, rest = entries.header(first.after(end), blocks, 1)
+    found, body = entries.header(first.after(end), blocks, 1)
     place, line = found[0]
     what = f"rows, columns{' and entries' if banner.is_sparse else ''} of the matrix were"
     sizes = entries.whole_numbers(line, 2 + banner.is_sparse, place, what)
     if banner.symmetry != "general" and sizes[0] != sizes[1]:
         raise ValueError(f"{place}: {sizes[0]:,} rows and {sizes[1]:,} columns are not symmetric")
-    return banner, sizes, rest
+    return banner, sizes, body
 
 
 def _banner(name: str, line: bytes) -> Banner:
@@ -90,9 +90,9 @@ def _banner(name: str, line: bytes) -> Banner:
 
 
 def stored(
-    source: Source, rest: Iterable[Lines], size: Size, banner: Banner, dtype: Any
+    source: Source, blocks: Iterable[Lines], size: Size, banner: Banner, dtype: Any
 ) -> Entries:
-    """All entries of a sparse matrix as they are stored, those of a symmetric one twice.
+    """Read the stored entries of a sparse matrix; those of a symmetric one are mirrored.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def stored(
     """
     found = entries.read(
         source,
-        rest,
+        blocks,
         size,
         dtype=dtype,
         valued=banner.field != "pattern",
@@ -113,7 +113,7 @@ def stored(
 
 
 def _whole(name: str, found: Entries, symmetry: str) -> Entries:
-    """The entries of a symmetric matrix, of which the file has those of one triangle."""
+    """Complete a symmetric matrix, of which the file has one triangle."""
     row, column, value = found
     above, below = (row < column).any(), (row > column).any()
     if above and below:
@@ -133,14 +133,14 @@ def _whole(name: str, found: Entries, symmetry: str) -> Entries:
 
 
 def _dense(
-    source: Source, rest: Iterable[Lines], shape: tuple[int, int], banner: Banner, wanted: Wanted
+    source: Source, blocks: Iterable[Lines], shape: tuple[int, int], banner: Banner, wanted: Wanted
 ) -> np.ndarray:
-    """An array of numbers that come column by column, of a symmetric matrix from the diagonal."""
+    """Read a dense matrix, stored column by column; a symmetric one from the diagonal down."""
     rows, columns = shape
     triangle = {"symmetric": rows * (rows + 1) // 2, "skew-symmetric": rows * (rows - 1) // 2}
     count = triangle.get(banner.symmetry, rows * columns)
     values = Growing(wanted.dtype)
-    for lines in rest:
+    for lines in blocks:
         with errstate(over="ignore"):  # beyond the range of float32 a number becomes infinite
             values.add(entries.numbers(lines, 1))
         if len(values) > count:

@@ -1,8 +1,8 @@
-"""Arrays in files, ``.npy`` and ``.npz``, none of which is read before its size is known.
+"""Arrays in files, ``.npy`` and ``.npz``, whose size is checked before they are read.
 
-NumPy reads whatever an archive has, believes each array's header, and allocates what that says. A
-file is not trusted here: only arrays that are named are read, and what one takes is told by the
-header, the archive's directory and the file's size, which have to agree.
+NumPy reads all of an archive, and allocates whatever an array's header says. This module does not
+trust a file: it reads only named arrays, and the header, the archive's directory and the file's
+size must agree on an array's size.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hogshare.io.sources import Source
 from hogshare.system import memory
 from hogshare.system.interrupts import DeferredSignals
 
-LONGEST = 10_000  # bytes of an array's header, as in NumPy, which reads it whole before it looks
+LONGEST = 10_000  # bytes of an array's header; NumPy has this limit, but reads the header first
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those of NumPy
 SUFFIX = ".npy"
 
@@ -27,7 +27,7 @@ Choose = Callable[[frozenset[str]], Iterable[str]]
 
 @dataclass(frozen=True)
 class Head:
-    """What an array's header says, and how long it is itself."""
+    """The contents of an array's header, and its length."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -35,7 +35,7 @@ class Head:
 
     @property
     def nbytes(self) -> int:
-        """Of the array."""
+        """Number of bytes of the array."""
         size = self.dtype.itemsize
         for n in self.shape:
             size *= int(n)
@@ -47,10 +47,10 @@ def read_array(source: Source, what: str) -> np.ndarray:
 
     def take(file: BinaryIO, size: int) -> np.ndarray:
         if file.read(2) == b"PK":
-            raise ValueError("it holds several arrays, as .npz does")
+            raise ValueError("it contains several arrays, as .npz does")
         file.seek(0)
         head = _head(file)
-        # `numpy.save` may have put something behind it, which is not read
+        # `numpy.save` may have appended other arrays, which are not read
         length = min(size, head.length + head.nbytes)
         file.seek(0)
         return _read(file, length, size, source.name)
@@ -60,7 +60,7 @@ def read_array(source: Source, what: str) -> np.ndarray:
 
 
 def read_arrays(source: Source, what: str, choose: Choose) -> dict[str, np.ndarray]:
-    """Read those arrays of a ``.npz`` archive that are chosen of all names; raises as `use`."""
+    """Read the arrays of a ``.npz`` archive that `choose` selects by name; raise as `use`."""
 
     def take(archive: Archive) -> dict[str, np.ndarray]:
         return {name: archive.read(name) for name in choose(archive.names)}
@@ -70,14 +70,14 @@ def read_arrays(source: Source, what: str, choose: Choose) -> dict[str, np.ndarr
 
 
 def use(source: Source, what: str, take: Callable[[Archive], Any]) -> Any:
-    """Return what is taken from a ``.npz`` archive while it is open.
+    """Open a ``.npz`` archive and return ``take(archive)``.
 
     Raises
     ------
     ValueError
-        If it is not `what`: the message begins with the file's name, as of all here.
+        If the file is not `what`; all messages begin with the file's name.
     MemoryError
-        If there is not as much memory.
+        If memory does not suffice.
     """
 
     def opened(file: BinaryIO, size: int) -> Any:
@@ -89,7 +89,7 @@ def use(source: Source, what: str, take: Callable[[Archive], Any]) -> Any:
         finally:
             with (
                 DeferredSignals()
-            ):  # its destructor closes it once more, and an interrupt in one is lost
+            ):  # the destructor closes again, and an interrupt in a destructor is lost
                 archive.close()
                 del archive
 
@@ -97,21 +97,21 @@ def use(source: Source, what: str, take: Callable[[Archive], Any]) -> Any:
 
 
 class Archive:
-    """An open archive, of which arrays are read by their names.
+    """An open archive, from which arrays are read by name.
 
-    One that is replaced meanwhile stays the one that was opened.
+    If its file is replaced meanwhile, the archive remains the one that was opened.
     """
 
     def __init__(self, archive: zipfile.ZipFile, size: int, path: str) -> None:
         self._archive, self._size, self._path = archive, size, path
         others = [i.filename for i in archive.infolist() if not i.filename.endswith(SUFFIX)]
         if others and len(others) == len(archive.infolist()):
-            raise ValueError(f"it holds {others[0]!r} and no array: unpack it; save sheets as CSV")
+            raise ValueError(f"it has {others[0]!r} and no array: unpack it; save sheets as CSV")
         self._members = {i.filename.removesuffix(SUFFIX): i for i in archive.infolist()}
 
     @property
     def names(self) -> frozenset[str]:
-        """Of all its arrays."""
+        """Names of all arrays."""
         return frozenset(self._members)
 
     def read(self, name: str) -> np.ndarray:
@@ -127,10 +127,10 @@ class Archive:
 
 
 def _taken(source: Source, what: str, take: Callable[[BinaryIO, int], Any]) -> Any:
-    """Take something from a file; a pipe is read into memory before.
+    """Return ``take(file, size)`` for a file; a pipe is first read into memory.
 
-    Damaged bytes lead the readers of zip files and of array headers into errors of a dozen kinds
-    (even OSError, for a seek to nowhere), so once the file is open every error is the content's.
+    With damaged bytes the readers of zip files and of array headers raise errors of a dozen kinds
+    (even OSError, from a seek out of range), so after opening every error counts as damage.
     """
     file, size = source.whole()
     try:
@@ -151,9 +151,9 @@ def _read(stream: Any, length: int, size: int, what: str) -> np.ndarray:
     """Read an array of `length` bytes, its header included, from a file of `size` bytes."""
     head = _head(stream)
     if head.dtype.hasobject:
-        raise ValueError("it holds objects, and those are never loaded")
+        raise ValueError("it contains objects, and those are never loaded")
     if not head.dtype.itemsize or head.dtype.names or head.dtype.subdtype:
-        raise ValueError(f"its type is {head.dtype}, and numbers or words were expected")
+        raise ValueError(f"its type is {head.dtype}, and numbers or strings were expected")
     if head.nbytes != length - head.length:
         raise ValueError(
             f"its header says {head.nbytes:,} bytes of numbers, and there are "
@@ -175,7 +175,7 @@ def _head(stream: Any) -> Head:
     stream.seek(np.lib.format.MAGIC_LEN)
     if version == (1, 0):
         shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    else:  # the third differs in the letters of names, which numbers have none of
+    else:  # version 3 differs only in the encoding of field names, of which there are none
         shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
     if any(n < 0 for n in shape):
         raise ValueError("its shape is negative")

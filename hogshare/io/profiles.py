@@ -1,8 +1,8 @@
-"""What is learnt of a column, part by part: whether it has numbers or categories, and which.
+"""Profiles of columns, learnt part by part: numbers or categories, and their statistics.
 
-A profile is of one column. It counts, sums and collects, so that a file of any length takes one
-pass and little memory, and it refuses what would make a poor column of a model: dates, ids, text,
-numbers that are written in a way that is not read.
+A profile describes one column. It counts, sums and collects, so a file of any length takes one pass
+and little memory. It refuses contents that would be a poor column of a model: dates, ids, free
+text, and numbers in an unsupported notation.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from hogshare.io.table_parts import (
 from hogshare.io.table_parts import missing as where_missing
 from hogshare.system.interrupts import errstate
 
-MOST = 1_000  # categories of a column, if nobody says otherwise
-FEW = 50  # categories up to which nobody asks whether a column is an id or free text
-CODES = 20  # whole numbers up to which other text between them makes categories of them all
-MOSTLY = 0.8  # share of numbers from which other text is a slip
+MOST = 1_000  # default of the largest number of categories of a column
+FEW = 50  # number of categories up to which a column is never taken for an id or free text
+CODES = 20  # different whole numbers up to which they are categories if other text occurs too
+MOSTLY = 0.8  # share of numbers from which other text is taken for a typing error
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s*[ap]m)?"
@@ -47,11 +47,11 @@ Place = Callable[[int], str]
 
 
 class Profile:
-    """What is known of a column so far.
+    """The description of a column, from the rows so far.
 
-    called : the column, in words
+    called : the column's name for messages
     column : its name, or its number from 1
-    most : categories that it may have
+    most : largest number of categories
     """
 
     def __init__(self, called: str, column: str | int, most: int = MOST) -> None:
@@ -60,19 +60,19 @@ class Profile:
         self.has_truths = False  # among numbers
         self.first_missing = self.first_text = ""  # places
         self.text = ""  # the first cell that is no number
-        # how often each cell occurs; None of numbers that have many values
+        # how often each cell occurs; None for numbers with many values
         self.counts: Counter[str] | None = Counter()
         self._numbers = self._missing = 0
         self._mean = self._squares = 0.0  # the squares about the mean
         self._rises, self._last = True, -np.inf
 
     def add(self, cells: Cells, place: Place) -> None:
-        """Learn of some rows more.
+        """Learn from some further rows.
 
         Raises
         ------
         NotEncoded
-            If it is known by now that no column can be made.
+            If these rows show that the column cannot be encoded.
         """
         self.rows += len(cells)
         values = None if self.text else plain_numbers(cells)
@@ -99,7 +99,7 @@ class Profile:
             )
         if not len(values):
             return
-        with errstate(over="ignore", invalid="ignore"):  # of numbers near the largest
+        with errstate(over="ignore", invalid="ignore"):  # for numbers near the largest
             mean, before = float(values.mean()), self._numbers
             self._numbers += len(values)
             self._squares += float(((values - mean) ** 2).sum())
@@ -125,24 +125,24 @@ class Profile:
 
     @property
     def is_text(self) -> bool:
-        """Whether there are cells that are no numbers."""
+        """Whether any cell is no number."""
         return bool(self.text)
 
     @property
     def missing(self) -> int:
-        """Cells that are missing."""
+        """Number of missing cells."""
         if self.counts is None or not self.text:
             return self._missing
         return sum(n for cell, n in self.counts.items() if is_missing(cell))
 
     @property
     def mean(self) -> float:
-        """Of the numbers."""
+        """Mean of the numbers."""
         return self._mean
 
     @property
     def deviation(self) -> float:
-        """The standard deviation once the mean is in the place of missing numbers."""
+        """Standard deviation with missing numbers replaced by the mean."""
         return float(np.sqrt(self._squares / max(1, self.rows)))
 
     @property
@@ -152,17 +152,17 @@ class Profile:
 
     @property
     def is_like_an_id(self) -> bool:
-        """Whether its name and its numbers are those of an id."""
+        """Whether the column's name and numbers are those of an id."""
         name = self.column if isinstance(self.column, str) else None
         return name is not None and self._numbers > FEW and self._rises and is_named_id(name)
 
     def categories(self) -> list[str]:
-        """The different texts, in order.
+        """Return the different texts, sorted.
 
         Raises
         ------
         NotEncoded
-            If the column is no category, as all its cells show.
+            If the cells, taken together, are not categories.
         """
         self._check_text()
         self._check_slips()
@@ -193,7 +193,7 @@ class Profile:
             )
 
     def _check_slips(self) -> None:
-        """Refuse numbers with a few texts between them, and numbers with units."""
+        """Refuse numbers with a few texts among them, and numbers with units."""
         counts = self.counts or Counter()
         known = {cell: n for cell, n in counts.items() if not is_missing(cell)}
         plain = [cell for cell in known if is_number(cell)]
@@ -207,7 +207,7 @@ class Profile:
     def _slip(self, why: str) -> NotEncoded:
         return NotEncoded(
             f"{self.first_text}, {self.called}: {_shown(self.text)} is no number such as 0.5, -3 "
-            f"or 1e-4, {why}; mend the column",
+            f"or 1e-4, {why}; correct the column",
             self.column,
         )
 
@@ -226,17 +226,17 @@ class Profile:
 
 
 def rise(values: np.ndarray) -> bool:
-    """Whether numbers are whole and each is more than the one before."""
+    """Whether numbers are whole and strictly increasing."""
     return bool((np.diff(values) > 0).all() and (values == np.rint(values)).all())
 
 
 def is_named_id(name: str) -> bool:
-    """Whether a column is called as ids, or as rows' numbers, are."""
+    """Whether a column has the name of an id, or of row numbers."""
     return bool(_ID.fullmatch(name))
 
 
 def shown(found: Counter[str], most: int = 3) -> str:
-    """The most frequent texts, in words."""
+    """List the most frequent texts, for messages."""
     texts = [_shown(text) for text, _ in found.most_common(most)]
     return ", ".join([*texts, *["..."] * (len(found) > most)])
 

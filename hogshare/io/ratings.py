@@ -1,8 +1,8 @@
-"""Ratings in files: users, items and, where there are any, how much each user likes each item.
+"""Ratings in files: users, items and, if there are any, ratings.
 
-Ids are words, as they are written, so that 7 and 07 are two; what stands for a missing one is
-refused. Of a sparse matrix an entry that is stored is a rating, a stored zero too, and its ids are
-the numbers of row and column as the file has them: from 1 in MatrixMarket, from 0 in ``.npz``.
+Ids are strings as written, so 7 and 07 differ; missing ids are refused. In a sparse matrix every
+stored entry is a rating, a stored zero too, and its ids are the row and column numbers of the file:
+from 1 in MatrixMarket, from 0 in ``.npz``.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from hogshare.io.readers import refuse_others
 from hogshare.io.rows import ColumnChoice, Kind, Wanted
 from hogshare.io.sources import Source
 
-MISSING = {"", "nan", "NaN", "NaT", "<NA>"}  # what programs write for an id that is missing
+MISSING = {"", "nan", "NaN", "NaT", "<NA>"}  # what programs write for a missing id
 
-# of a column of ids
+# names of columns of ids
 THINGS = "item|product|movie|book|song|track|artist"
 PEOPLE = "user|customer|reviewer"
 NAME = re.compile(
     rf"(?i:([a-z]+[_ .-])?id|(user|customer|{THINGS})s?([_ .-]?(id|name))?)|[a-z]+I[dD]"
 )
 
-END = "s?([_ .-]?(id|name|idx|index|code|key|num|number))?"  # what may follow the word
+END = "s?([_ .-]?(id|name|idx|index|code|key|num|number))?"  # possible endings of such a name
 EVENT = "((unix|event)[_ .-]?)?"  # a duration, such as watch_time, may be a rating
 WHEN = f"{EVENT}time([_ .-]?stamp)?([_ .-]?ms)?|{EVENT}date([_ .-]?time)?|ts|[a-z]+_at"
-# of the columns of a first line, and which of the three they must be; a time is none of them
+# names of columns in a first line, and the place that each must have; a time has none of the three
 PLACES = {
     "user": (re.compile(rf"(?i)({PEOPLE}){END}"), 0),
     "rating": (re.compile(r"(?i)ratings?|[a-z]+[_ .-]ratings?|stars|score"), 2),
@@ -54,14 +54,14 @@ PLACES = {
 }
 ITEM = re.compile(rf"(?i)({THINGS}){END}")
 
-MARK = "\x1f"  # a character that separates, and is in no text, in the stead of two colons
+MARK = "\x1f"  # a separator that occurs in no text; it replaces two colons
 COORDINATES = "row", "col"
 
-Line = tuple[str, list[str]]  # its place, and its cells
+Line = tuple[str, list[str]]  # place and cells
 
 
 class Ratings(NamedTuple):
-    """Lines of a file; without values where they are pairs alone."""
+    """The lines of a file; `values` is None for pairs without ratings."""
 
     users: list[str]
     items: list[str]
@@ -69,13 +69,13 @@ class Ratings(NamedTuple):
 
 
 class KnownIds(NamedTuple):
-    """Ids of a model."""
+    """The ids of a model."""
 
     users: frozenset[str]
     items: frozenset[str]
 
     def count(self, cells: Sequence[str]) -> int:
-        """How many of a line's two ids it has."""
+        """Return how many of a line's two ids are known."""
         return (cells[0] in self.users) + (cells[1] in self.items)
 
 
@@ -84,11 +84,11 @@ NOBODY = KnownIds(frozenset(), frozenset())
 
 @dataclasses.dataclass(frozen=True)
 class RatingsFormat:
-    """What is said of text: whether the first line has names, and what is between cells."""
+    """The form of text: whether the first line has names, and the delimiter; None to infer it."""
 
     header: bool | None = None
     delimiter: str | None = None
-    known: KnownIds = NOBODY  # ids, of which a first line of pairs may have some
+    known: KnownIds = NOBODY  # with one of these ids a first line of pairs has no names
 
 
 def read_ratings(
@@ -96,45 +96,46 @@ def read_ratings(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     r"""Read ratings, or pairs of users and items, from a file or a pipe, plain or compressed.
 
-    Which of these it is, its first bytes say:
+    The first bytes determine the format:
 
-    - text with a rating a line: user, item and, if there are any, the rating, with ``::`` between
-      them, or what CSV has (commas, tabs, semicolons, bars, blanks); more cells, such as a time,
-      are left out. Names in the first line are in this order.
-    - a table (Parquet, Arrow, JSON lines) with columns ``user``, ``item`` and ``rating``, or named
-      alike (``movieId``, ``stars``); else the first three columns are taken.
-    - a sparse matrix of users by items: MatrixMarket (a ``pattern`` has pairs alone), or what
-      :func:`scipy.sparse.save_npz` writes of a CSR, a CSC or a COO matrix. All entries that are
-      stored are ratings, zeros too.
+    - Text with one rating per line: user, item and, if there are any, rating, separated by ``::``
+      or a delimiter of CSV (commas, tabs, semicolons, bars, blanks). Further cells, such as a time,
+      are ignored. Names in the first line must be in this order.
+    - A table (Parquet, Arrow, JSON lines) with columns ``user``, ``item`` and ``rating``, or with
+      similar names (``movieId``, ``stars``); otherwise its first three columns.
+    - A sparse matrix of users by items: MatrixMarket (a ``pattern`` has pairs without ratings), or
+      a file of :func:`scipy.sparse.save_npz` with a CSR, a CSC or a COO matrix. All stored entries
+      are ratings, zeros too.
 
     Parameters
     ----------
     path : str or Path
     header : bool, default=None
-        Whether the first line of text has names; None goes by its cells.
+        Whether the first line of text has names; None infers it from its cells.
     delimiter : str, default=None
-        What is between cells of text, a character, ``"::"``, or a blank for any number of blanks
-        and tabs; None goes by the first lines.
+        The delimiter of text: a character, ``"::"``, or a blank for any number of blanks and tabs.
+        None infers it from the first lines.
 
     Returns
     -------
     users, items : ndarray of str of shape (n_ratings,)
-        Ids, as they are written: 7 and 07 are two. Those of a matrix are the numbers of row and
-        column as the file has them: MatrixMarket counts from 1, and SciPy's arrays from 0.
+        Ids as written, so 7 and 07 differ. Those of a matrix are the row and column numbers of the
+        file: MatrixMarket counts from 1, and SciPy's arrays from 0.
     ratings : ndarray of float64 of shape (n_ratings,), or None
-        None where there are pairs alone. A pair that occurs twice is there twice.
+        None for pairs without ratings. A pair that occurs twice is returned twice.
 
     Raises
     ------
     ValueError
-        If the file has anything else, or an id is missing, or a rating is no finite number; the
-        message names the file and the line. If `header` or `delimiter` is said of what is no text.
+        If the file has anything else, an id is missing, or a rating is no finite number; the
+        message names the file and the line. If `header` or `delimiter` is set and the file is no
+        text.
     MemoryError
-        If the ratings take more memory than there is.
+        If the ratings need more memory than is free.
     OSError
         If the file cannot be opened.
     ImportError
-        If Parquet or Arrow is to be read, and there is no pyarrow.
+        If the file is Parquet or Arrow, and pyarrow is not installed.
 
     Examples
     --------
@@ -157,9 +158,9 @@ def read_ratings(
 
 
 def read(source: Source, form: RatingsFormat | None = None, kind: Kind | None = None) -> Ratings:
-    """Read all ratings of a source; raises as `read_ratings`.
+    """Read all ratings of a source; raise as `read_ratings`.
 
-    kind : of the source, if it is known (`kind_of`)
+    kind : of the source, from `kind_of`; None calls it
     """
     form = form or RatingsFormat()
     kind = kind or kind_of(source)
@@ -179,12 +180,12 @@ def read(source: Source, form: RatingsFormat | None = None, kind: Kind | None = 
 
 
 def kind_of(source: Source) -> Kind:
-    """The kind of ratings, "csv" for any text with a rating a line; nothing is used up.
+    """Return the kind of ratings, "csv" for all text with a rating per line; consume nothing.
 
     Raises
     ------
     ValueError
-        If it is nothing that is known.
+        If the kind is unknown.
     """
     if source.head(csv_records.is_of_colons):
         return "csv"
@@ -193,7 +194,7 @@ def kind_of(source: Source) -> Kind:
 
 
 def _of_lines(source: Source, form: RatingsFormat) -> Ratings:
-    """Ratings of text, one a line."""
+    """Read ratings from text, one per line."""
     users: list[str] = []
     items: list[str] = []
     values: list[float] = []
@@ -218,7 +219,7 @@ def _of_lines(source: Source, form: RatingsFormat) -> Ratings:
 
 
 def _advice(cells: Sequence[str]) -> str:
-    """What to do about a line with several words and nothing else between them."""
+    """Return advice on a line that may be a user and a list of items."""
     if len(" ".join(cells).split()) < 3:
         return ""
     return "; of a user and a list of items, as cornac's UI has them, write a line for each item"
@@ -234,7 +235,7 @@ def _check_ids(place: str, cells: Sequence[str]) -> None:
 
 
 def _cells(source: Source, delimiter: str | None) -> Iterator[Line]:
-    """Each record's place and cells."""
+    """Iterate over the place and the cells of each record."""
     colons = None if delimiter is None else delimiter == csv_records.COLONS.decode()
     mark, blocks = csv_records.opened(source, MARK if colons else delimiter)
     for lines in blocks:
@@ -250,7 +251,7 @@ def _cells(source: Source, delimiter: str | None) -> Iterator[Line]:
 
 
 def _without_names(cells: Iterator[Line], form: RatingsFormat) -> Iterator[Line]:
-    """All lines but a first one that has names."""
+    """Skip a first line that has names."""
     first = list(itertools.islice(cells, 2))
     names = bool(form.header)
     if form.header is None and first:
@@ -261,10 +262,11 @@ def _without_names(cells: Iterator[Line], form: RatingsFormat) -> Iterator[Line]
 
 
 def _are_names(cells: list[str], others: list[str], known: KnownIds) -> bool:
-    """Whether a first line says what the others have.
+    """Whether a first line has the names of columns.
 
-    It has no number where ratings are; or neither of its ids is the model's, and it has anything
-    else above a number, or two that are used as names and that no id of the model is like.
+    With ratings it does if the rating's cell is no number. In pairs it does if neither cell is an
+    id of the model, and either some cell is text above a number, or both cells look like names of
+    columns, which no id of the model does.
     """
     if len(cells) > 2:
         return cells[2].strip() not in MISSING and not is_number(cells[2])
@@ -278,7 +280,7 @@ def _are_names(cells: list[str], others: list[str], known: KnownIds) -> bool:
 
 
 def _check_names(place: str, names: Sequence[str]) -> None:
-    """Refuse columns in another order, whose numbers would be fitted as well.
+    """Refuse columns in another order, since a fit would not notice it.
 
     Raises
     ------
@@ -304,7 +306,7 @@ def _number(text: str, place: str) -> float:
 
 
 class _ArrowTable(arrow.ArrowTable):
-    """The same with whole numbers as they are written: as floats, ids beyond 2**53 would merge."""
+    """An `ArrowTable` with whole numbers as text: as floats, ids beyond 2**53 would merge."""
 
     def _cells(self, batch: Any, k: int) -> table_parts.Cells:
         array = batch.column(batch.schema.get_field_index(self._schema.names[k]))
@@ -314,7 +316,7 @@ class _ArrowTable(arrow.ArrowTable):
 
 
 def _of_table(source: Source, table_of: Callable[[Source, Wanted], Any], kind: Any) -> Ratings:
-    """Ratings of a table of columns that have names."""
+    """Read ratings from a table with named columns."""
 
     def choose(names: tuple[str, ...] | None, width: int) -> ColumnChoice:
         return ColumnChoice(_columns_of(source.name, names or ()), None)
@@ -335,7 +337,7 @@ def _of_table(source: Source, table_of: Callable[[Source, Wanted], Any], kind: A
 
 
 def _columns_of(name: str, names: tuple[str, ...]) -> list[int]:
-    """Places of users, items and ratings: by their names, or the first columns in this order."""
+    """Find the columns of users, items and ratings by their names; else take the first columns."""
     patterns = PLACES["user"][0], ITEM, PLACES["rating"][0]
     found = [[k for k, one in enumerate(names) if p.fullmatch(one)] for p in patterns]
     if all(len(places) == 1 for places in found):
@@ -357,7 +359,7 @@ def _numbers(cells: table_parts.Cells, place: Callable[[int], str]) -> list[floa
 
 
 def _of_npz(source: Source) -> Ratings:
-    """Ratings of a sparse matrix of SciPy."""
+    """Read ratings from a sparse matrix of SciPy."""
 
     def form_of(archive: npz.Archive) -> str:
         if any("factors" in name for name in archive.names):
@@ -374,13 +376,13 @@ def _of_npz(source: Source) -> Ratings:
         if not sparse.issparse(X):
             raise ValueError(f"{source.name}: not {what}, but a dense one, X: save a sparse one")
         return _of_entries(source.name, X.tocoo().coords, X.data)
-    if form != "coo":  # whose stored zeros fill blocks or diagonals, and are no ratings
+    if form != "coo":  # zeros that fill blocks or diagonals of other formats are no ratings
         raise ValueError(f"{source.name}: {what} is CSR, CSC or COO, and this is {form!r}")
-    # by its coordinates: as CSR a pair that is stored twice would be one
+    # from its coordinates: in CSR, entries of the same pair would be added
     arrays = npz.read_arrays(source, what, {"coords", "data", "shape", *COORDINATES}.intersection)
     coords = arrays.get("coords", [arrays.get(name) for name in COORDINATES])
     for line in coords:
-        if line is None or line.dtype.kind not in "iu":  # SciPy would cut decimals off
+        if line is None or line.dtype.kind not in "iu":  # SciPy would truncate decimals
             raise ValueError(f"{source.name}: not {what}: row and col must be whole numbers")
     try:
         X = sparse.coo_array((arrays["data"], tuple(coords)), shape=tuple(arrays["shape"].tolist()))
@@ -392,21 +394,21 @@ def _of_npz(source: Source) -> Ratings:
 
 
 def _of_matrix_market(source: Source) -> Ratings:
-    """Ratings of a sparse matrix in MatrixMarket; pairs alone of a pattern."""
-    banner, sizes, rest = matrixmarket.opened(source)
+    """Read ratings from a sparse matrix in MatrixMarket; a pattern has pairs without ratings."""
+    banner, sizes, blocks = matrixmarket.opened(source)
     if not banner.is_sparse:
         raise ValueError(
-            f"{source.name}: a dense matrix, of whose zeros it is not known whether they are "
-            "ratings: write the ratings as coordinates, by scipy.io.mmwrite of a coo_array"
+            f"{source.name}: a dense matrix, in which zeros may or may not be ratings: write the "
+            "ratings as coordinates, with scipy.io.mmwrite of a coo_array"
         )
     size = entries.Size(*sizes)
-    found = matrixmarket.stored(source, rest, size, banner, np.float64)
+    found = matrixmarket.stored(source, blocks, size, banner, np.float64)
     ratings = _of_entries(source.name, (found.row + 1, found.column + 1), found.value)
     return ratings._replace(values=None) if banner.field == "pattern" else ratings
 
 
 def _of_entries(name: str, coords: Sequence[np.ndarray], values: np.ndarray) -> Ratings:
-    """Ratings of the entries of a matrix, whose rows are users and whose columns are items."""
+    """Convert the entries of a matrix of users by items to ratings."""
     if values.dtype.kind not in "fiub":
         raise ValueError(f"{name}: ratings must be real numbers, not {values.dtype}")
     for k in np.flatnonzero(~np.isfinite(values))[:1].tolist():

@@ -1,10 +1,10 @@
-"""Read rows and labels from files, and trust none of them.
+"""Readers of rows and labels from files, none of which is trusted.
 
-A source is opened once; its first bytes and its name say once which format it has, and that one's
-module reads it. Nothing here unpickles, and nothing allocates what a file asks for before it is
-known that this is there, and that a file of that size may ask for it (`hogshare.system.memory`).
-Whatever is wrong with a file's content is a ValueError that begins with the file's name, and what
-takes too much memory a MemoryError; a file that cannot be opened stays the OSError that it is.
+A source is opened once; its first bytes and its name determine its format, whose module reads it.
+No reader unpickles. No reader allocates a size from a file's header before it is known that so much
+memory is free, and that a file of its length can contain so much (`hogshare.system.memory`). Every
+fault in a file's content raises a ValueError that begins with the file's name, and too little
+memory a MemoryError; a file that cannot be opened raises its OSError.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from hogshare.system.callers import users_line
 
 
 class Format(NamedTuple):
-    """How rows of a kind are read: all at once, and part by part."""
+    """The functions that read rows of a kind: all at once, and part by part."""
 
     read: Callable[[Source, Wanted], Rows]
     iterate: Callable[[Source, Wanted], Iterator[Rows]]
 
 
 def _at_once(read: Callable[[Source, Wanted], Rows]) -> Format:
-    """Rows of which there is no part before all are read."""
+    """Return the format of rows that cannot be read in parts."""
     return Format(read, lambda source, wanted: iter([read(source, wanted)]))
 
 
@@ -62,9 +62,9 @@ FORMATS: dict[Kind, Format] = {
     **dict.fromkeys(("parquet", "arrow", "jsonl", "arff"), BY_CELLS),
     "sparse-arff": Format(sparse_arff.read, sparse_arff.iterate),
 }
-# what users call them
+# the names for users
 NAMED = tuple(kind for kind in FORMATS if kind != "sparse-arff")
-# of which kind rows are of which these parameters say something
+# the kinds of rows to which each parameter applies
 TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "jsonl", "arff")
 NAMED_COLUMNS: tuple[Kind, ...] = (*TABLES, "sparse-arff")
 OF_KIND: dict[str, tuple[Kind, ...]] = {
@@ -87,12 +87,12 @@ NOTHING_SAID = ("zero_based", "auto")
 
 
 def settled(source: Source, wanted: Wanted) -> Wanted:
-    """The same with the kind of the source, of which nothing is used up.
+    """Return `wanted` with the kind of the source, without consuming any of it.
 
     Raises
     ------
     ValueError
-        If it is none that is known.
+        If the kind is unknown.
     """
     kind = wanted.kind or sniffing.kind_of(source, counts=wanted.zero_based == "auto")
     if kind == "arff" and arff.is_sparse(source):
@@ -107,15 +107,15 @@ def read(source: Source, wanted: Wanted) -> Rows:
 
 
 def _format(wanted: Wanted) -> Format:
-    """How rows of a settled kind are read: CSV cell by cell, if its numbers are not plain."""
+    """Return the format of a known kind; CSV with a decimal mark is read cell by cell."""
     assert wanted.kind is not None
     return BY_CELLS if wanted.decimal else FORMATS[wanted.kind]
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """Read rows part by part, those of text as soon as they are there; raises as `read_file`.
+    """Read rows part by part, those of text as soon as they arrive; raise as `read_file`.
 
-    Of LIBSVM text that does not say where its indices begin, and of arrays, there is one part.
+    Arrays, and LIBSVM text without a given base of its indices, have a single part.
     """
     wanted = settled(source, wanted)
     some = False
@@ -138,47 +138,48 @@ def read_file(
 ) -> Any:
     """Read a data file or a pipe, of any kind that `format` names.
 
-    Which of them it is, and how it is compressed (``.gz``, ``.bz2``, ``.xz``, or not at all), is
-    known by its first bytes; of text the name comes before, if it says it (``.svm``, ``.csv``).
+    Its kind and its compression (``.gz``, ``.bz2``, ``.xz``, or none) are recognized by its first
+    bytes. For text the name takes precedence, if it has a known suffix (``.svm``, ``.csv``).
 
     Parameters
     ----------
     path : str or Path
     n_features : int, default=None
-        Number of columns of LIBSVM text or LDA-C, which do not say it themselves; None takes the
-        largest index that occurs.
+        Number of columns of LIBSVM text or LDA-C, which do not specify it. None uses the largest
+        index.
     dtype : dtype, default=float64
-        Of the rows that are returned.
+        Data type of the returned rows.
     zero_based : bool or "auto", default="auto"
-        Where indices of LIBSVM text begin, see `read_libsvm`.
+        Whether indices of LIBSVM text begin at 0, see `read_libsvm`.
     label_column : str or int, default=None
-        Of CSV or another table, the column that has the labels: its name, or its place counted
-        from 0 (-1 is the last). None: there are no labels.
+        The column with the labels in CSV or another table: its name, or its place counted from 0
+        (-1 is the last). None means that there are no labels.
     format : str, default=None
         "libsvm", "csv", "npz", "npy", "parquet", "arrow", "jsonl", "ldac" (LDA-C), "mtx"
-        (MatrixMarket), "uci" (a bag of words) or "arff". None goes by the bytes and the name.
+        (MatrixMarket), "uci" (a bag of words) or "arff". None recognizes the format by the bytes
+        and the name.
 
     Returns
     -------
     X : ndarray or csr_array
     y : ndarray or None
-        None where the file has no labels (``.npy``, ``.npz`` without ``y``, all that has counts).
+        None if the file has no labels (``.npy``, ``.npz`` without ``y``, all files of counts).
 
     Raises
     ------
     ValueError
-        If the file is truncated, malformed or of no kind that is known; the message names it. If
-        `zero_based`, `n_features` or `label_column` is said of another kind of file.
+        If the file is truncated, malformed or of an unknown kind; the message names it. If
+        `zero_based`, `n_features` or `label_column` does not apply to its kind.
     MemoryError
-        If the rows take more memory than there is; the message names the file.
+        If the rows need more memory than is free; the message names the file.
     OSError
         If the file cannot be opened.
 
     Warns
     -----
     UserWarning
-        As `read_libsvm`. If text whose name says nothing was taken for LDA-C, which looks like
-        LIBSVM text, and has no labels.
+        As `read_libsvm`. If text without a telling name was taken for LDA-C, which resembles LIBSVM
+        text, and has no labels.
     """
     kind = _known(format)
     return _read(path, Wanted(kind, dtype, n_features, zero_based), label_column)
@@ -192,20 +193,20 @@ def read_libsvm(
 ) -> tuple[Any, np.ndarray]:
     """Read LIBSVM text (``label index:value ...``), plain or compressed.
 
-    Comments (from ``#`` on), blank lines and ``qid`` are passed over; indices need not rise.
+    Comments (from ``#`` on), blank lines and ``qid`` are ignored; indices may be in any order.
 
     Parameters
     ----------
     path : str or Path
         A file or a pipe, plain or compressed (``.gz``, ``.bz2``, ``.xz``).
     n_features : int, default=None
-        Number of columns; None takes the largest index that occurs.
+        Number of columns; None uses the largest index.
     dtype : dtype, default=float64
     zero_based : bool or "auto", default="auto"
-        Whether indices begin at 0 (True) or at 1 (False). The text does not say it. "auto" takes 0
-        if an index 0 occurs, and else 1, as scikit-learn's `load_svmlight_file` does. For files
-        that belong together, such as rows to train on and rows to test on, say it: one of them may
-        have no index 0 by chance.
+        Whether indices begin at 0 (True) or at 1 (False), which the text does not specify. "auto"
+        is 0 if an index 0 occurs, and else 1, as in scikit-learn's `load_svmlight_file`. Set it for
+        files that belong together, such as training and test rows, since one of them may have no
+        index 0 by chance.
 
     Returns
     -------
@@ -221,16 +222,16 @@ def read_libsvm(
     Warns
     -----
     UserWarning
-        If plain text has no newline at its end, so that it may have been cut off inside a number.
-        If 1 is no more than a guess: neither 0 nor 1 occurs as an index (and not `n_features`
-        either, which is out of range in a file that begins at 0).
+        If plain text has no newline at its end, since it may have been cut off within a number. If
+        1 is only a guess, because neither 0 nor 1 occurs as an index, nor does `n_features`, which
+        would be out of range in a file that begins at 0.
     """
     X, y = _read(path, Wanted("libsvm", dtype, n_features, zero_based))
     return X, y
 
 
 def _known(format: str | None) -> Kind | None:
-    """The kind that somebody names."""
+    """Check the name of a format, and return it as a kind."""
     if format is None:
         return None
     for kind in NAMED:
@@ -249,27 +250,27 @@ def _read(path: str | Path, wanted: Wanted, label_column: str | int | None = Non
         rows = read(source, wanted)
     if wanted.kind == "ldac" and not was_said and sniffing.kind_by_name(path) is None:
         warnings.warn(
-            f"{path}: {ldac.TAKEN}; format='libsvm' or format='ldac' says which it is",
+            f"{path}: {ldac.TAKEN}; set format='libsvm' or format='ldac'",
             stacklevel=users_line(),
         )
     if rows.guess == UNSURE:
         warnings.warn(
             f"{path}: indices were taken to begin at 1, which is a guess, since the smallest is "
-            f"{rows.first}; zero_based=False or zero_based=True says it",
+            f"{rows.first}; set zero_based=False or zero_based=True",
             stacklevel=users_line(),
         )
     return rows.X, rows.y
 
 
 def refuse_others(name: str, kind: Kind | None, **said: Any) -> None:
-    """Refuse what is said of rows of another kind; with None, of a data set that has a name.
+    """Refuse parameters for rows of another kind; `kind` is None for a named data set.
 
     Raises
     ------
     NotForThisKind
         If a parameter is for another kind.
     ValueError
-        If `zero_based` is none of True, False and "auto".
+        If `zero_based` is not True, False or "auto".
     """
     base = said.get("zero_based", "auto")
     if not (isinstance(base, bool | np.bool_) or base == "auto"):
@@ -281,7 +282,7 @@ def refuse_others(name: str, kind: Kind | None, **said: Any) -> None:
 
 
 class NotForThisKind(ValueError):
-    """Something is said of rows that are of another kind."""
+    """A parameter is set that applies to another kind of rows."""
 
     def __init__(self, name: str, parameter: str, value: Any) -> None:
         self.kind = IN_WORDS[OF_KIND[parameter]]
@@ -301,8 +302,8 @@ def read_labels(path: str | Path) -> np.ndarray:
         kind = sniffing.arrays_of(source) or sniffing.kind_by_name(path)
         if kind == "npz":
             raise ValueError(
-                f"{source.name}: an archive of arrays, and labels are one array: numpy.save writes "
-                "it, or have X and y in one .npz file of rows"
+                f"{source.name}: an archive of arrays, and labels are one array: write it with "
+                "numpy.save, or store X and y in one .npz file of rows"
             )
         if kind in ("parquet", "arrow", "arff"):
             raise ValueError(
@@ -316,7 +317,7 @@ def read_labels(path: str | Path) -> np.ndarray:
         is_text: bool | None = None
         for lines in source.lines():
             part = _one_a_line(lines)
-            if is_text is None:  # the first label says it
+            if is_text is None:  # the first label decides
                 is_text = not is_number(part[0])
                 cells = part[0].replace(",", " ").replace(";", " ").split()
                 if len(cells) > 1 and all(map(is_number, cells)):
@@ -339,7 +340,7 @@ def read_labels(path: str | Path) -> np.ndarray:
 
 
 def _one_a_line(lines: Lines) -> list[str]:
-    """Labels of some lines."""
+    """Return the labels of some lines."""
     try:
         part = [line.strip() for line in lines.text.decode().removesuffix("\n").split("\n")]
     except UnicodeDecodeError as error:

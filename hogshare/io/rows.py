@@ -1,4 +1,4 @@
-"""Rows that were read, and what is said of rows that are to be read: the same for all formats."""
+"""Rows that were read, and the settings of a reader, common to all formats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from hogshare.io.table_parts import Part
 
-# "sparse-arff" is what "arff" is once its first row is known to be sparse
+# "arff" becomes "sparse-arff" if its first row is sparse
 Kind = Literal[
     "libsvm",
     "csv",
@@ -27,20 +27,20 @@ Kind = Literal[
 ]
 ZeroBased = bool | Literal["auto"]
 
-# how sure it is where the indices of LIBSVM text begin
-CERTAIN = "certain"  # it was said, or the indices leave no choice
+# how sure the base of the indices of LIBSVM text is
+CERTAIN = "certain"  # it was given, or the indices leave no choice
 LIKELY = "likely"  # the smallest index is 1
-UNSURE = "unsure"  # it is larger
+UNSURE = "unsure"  # the smallest index is larger
 
 
 class ColumnChoice(NamedTuple):
-    """Which columns of CSV are wanted, from 0: the rows' and, if there is one, the labels'."""
+    """The wanted columns of CSV, from 0: those of the rows and, if there is one, of the labels."""
 
     columns: Sequence[int]
     label: int | None
 
 
-# given the names of all columns, or None if the text has none, and their number
+# called with the names of all columns, or None if the text has none, and their number
 Choose = Callable[[tuple[str, ...] | None, int], ColumnChoice]
 
 
@@ -50,15 +50,15 @@ class Table(Protocol):
     Attributes
     ----------
     name : str
-        Of the source.
+        Name of the source.
     names : tuple of str, or None
-        Of all columns.
+        Names of all columns.
     width : int
-        How many they are.
-    choice : Choice
-        Which of them are wanted.
+        Number of columns.
+    choice : ColumnChoice
+        The wanted columns.
     delimiter : str
-        What is between cells of CSV; else nothing.
+        The delimiter of CSV; else empty.
     is_doubtful : bool
         Whether the first line was taken for names although a cell of it is a number.
     """
@@ -71,41 +71,43 @@ class Table(Protocol):
     is_doubtful: bool
 
     def parts(self) -> Iterator[Part]:
-        """The wanted columns' cells, some rows at a time."""
+        """Iterate over the wanted columns' cells, some rows at a time."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is said of rows that are to be read.
+    """The settings of a reader.
 
     Attributes
     ----------
     kind : Kind or None
-        None goes by the bytes and the name.
+        None infers it from the bytes and the name.
     dtype : dtype
-        Of the rows.
+        Data type of the rows.
     n_features : int or None
-        Columns of LIBSVM text, which does not say it itself; None takes the largest index.
+        Number of columns of LIBSVM text, which does not specify it; None uses the largest index.
     zero_based : bool or "auto"
-        Where indices of LIBSVM text begin, see `hogshare.io.readers.read_libsvm`.
+        Whether indices of LIBSVM text begin at 0, see `hogshare.io.readers.read_libsvm`.
     counted : bool
-        Each line of LIBSVM text begins with the number of its pairs, as in LDA-C, and not a label.
+        Whether lines of LIBSVM text begin with the number of their pairs, as in LDA-C, and not with
+        a label.
     leave_out : bool
-        Leave out values of LIBSVM text that are beyond `n_features`, instead of refusing them.
+        Leave out values of LIBSVM text in columns beyond `n_features`, instead of refusing them.
     header : bool or None
-        Whether the first line of CSV has names; None goes by its cells.
+        Whether the first line of CSV has names; None infers it from its cells.
     delimiter : str or None
-        What is between cells of CSV, `csv_records.BLANKS` for blanks; None goes by the first lines.
+        The delimiter of CSV, `csv_records.BLANKS` for blanks; None infers it from the first lines.
     decimal : {",", "."} or None
-        Before decimals in CSV; the other is between thousands. None: a point, and nothing.
+        The decimal mark in CSV; the other one separates thousands. None is a point without
+        separators.
     choose : callable
-        Which columns of CSV are wanted; by default all of them are the rows'.
+        Returns the wanted columns of CSV; by default all are the rows'.
     names : tuple of str
-        Columns of JSON lines that may have no value in them.
+        Additional columns of JSON lines, which may have no values.
     finite : bool
         Refuse values that are NaN or infinite.
     compared : bool
-        Labels of CSV are only compared with others: those of a part that lacks some are NaN.
+        Labels of CSV are only compared with others: in a part that lacks some, all become NaN.
     """
 
     kind: Kind | None = None
@@ -124,28 +126,28 @@ class Wanted:
 
     @property
     def is_one_based(self) -> bool:
-        """Whether it is said that indices begin at 1."""
+        """Whether `zero_based` is False, so indices begin at 1."""
         return self.zero_based != "auto" and not self.zero_based
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows that were read, and what is known of them.
+    """Rows that were read, with facts about their source.
 
     Attributes
     ----------
     X : ndarray or csr_array
     y : ndarray or None
     table : Table or None
-        What is known of the columns of CSV and its like.
+        The table of CSV and other sources with columns.
     zero_based : bool or None
         Whether indices of LIBSVM text begin at 0; None if there are none.
     guess : {"certain", "likely", "unsure"}
-        How sure that is.
+        How sure `zero_based` is.
     first : int or None
         The smallest index of the text.
     left_out : int
-        How many values were in columns beyond `Wanted.n_features`, and were left out.
+        Number of values that were left out, in columns beyond `Wanted.n_features`.
     """
 
     X: Any

@@ -1,7 +1,7 @@
-"""What kind of rows a file or a pipe holds, told by its first bytes and by its name.
+"""The kind of rows in a file or a pipe, inferred from its first bytes and its name.
 
-Bytes come before names where they leave no doubt (arrays of NumPy), since a pipe has no name. Text
-is what its name says; where that says nothing, it is what its first lines look like.
+Bytes take precedence over names if they are unambiguous (arrays of NumPy), since a pipe has no
+name. The kind of a text is that of its name or, if that says nothing, that of its first lines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAGIC: dict[bytes, Kind] = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
 }
-# and of text
+# the beginnings of text formats
 HEADS: dict[Kind, re.Pattern[bytes]] = {
     "mtx": re.compile(rb"%%matrixmarket\s", re.I),
     "arff": re.compile(rb"(?:\s*%.*\n)*\s*@relation\b", re.I),
@@ -48,14 +48,14 @@ SUFFIXES: dict[str, Kind] = {
     ".svmlight": "libsvm",
 }
 
-OBJECT = re.compile(rb'\s*\{\s*(\}|"[^\n]*\})[ \t\r]*(\n|\Z)')  # alone in a line
+OBJECT = re.compile(rb'\s*\{\s*(\}|"[^\n]*\})[ \t\r]*(\n|\Z)')  # a line that is one object
 FEATURE = re.compile(rb"(\d+|qid):[-+.\w]+$")
 COUNTED = re.compile(rb"(\d{1,9})((?:[ \t]+\d+:\d+)*)\s*")  # a line of LDA-C
 ENTRY = re.compile(rb"\s*\d+[ \t]+\d+[ \t]+\d+\s*")  # of a bag of words
 
 
 def kind_by_name(path: str | Path) -> Kind | None:
-    """The kind that a name promises; None if it promises nothing."""
+    """Return the kind that a name implies; None if it implies none."""
     path = Path(path)
     if path.suffix in OPENERS:
         path = path.with_suffix("")
@@ -63,15 +63,15 @@ def kind_by_name(path: str | Path) -> Kind | None:
 
 
 def kind_of(source: Source, counts: bool = True) -> Kind:
-    """The kind of rows that a source has, of which nothing is used up.
+    """Return the kind of rows in a source, without consuming any of it.
 
-    counts : whether it may be LDA-C without a name that says it, for which a pipe is asked for a
-        second line; LIBSVM text is known by its first
+    counts : whether text without a telling name may be LDA-C, for which a second line of a pipe is
+        needed; LIBSVM text is recognized by its first line
 
     Raises
     ------
     ValueError
-        If it is none that is known.
+        If the kind is unknown.
     """
     named = kind_by_name(source.name)
 
@@ -82,15 +82,13 @@ def kind_of(source: Source, counts: bool = True) -> Kind:
         if named == "jsonl" or (not arrays and _has_objects(head, done)):
             return "jsonl"
         if not done and head.lstrip().startswith(b"{") and b"\n" not in head.strip():
-            return None  # an object may go on
+            return None  # an object may continue
         if not arrays and (what := foreign.named(head)):
             raise ValueError(f"{source.name}: {what}")
         if arrays or named:
             return arrays or named
         if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise ValueError(
-                f"{source.name}: neither text nor a file of arrays (.npz, .npy) that is known here"
-            )
+            raise ValueError(f"{source.name}: neither text nor a known file of arrays (.npz, .npy)")
         if Path(source.name).suffix.lower() == ".vw" or foreign.is_vowpal(head):
             raise ValueError(f"{source.name}: {foreign.VOWPAL}")
         return kind_of_text(head, done, counts)
@@ -100,13 +98,13 @@ def kind_of(source: Source, counts: bool = True) -> Kind:
 
 
 def arrays_of(source: Source) -> Kind | None:
-    """The kind of a file of arrays, of which nothing is used up; None if it is anything else."""
+    """Return the kind of a file of arrays, without consuming any of it; None for other files."""
     head: bytes = source.head(lambda head, _: head[:8])
     return _arrays(head)
 
 
 def _arrays(head: bytes) -> Kind | None:
-    """The kind that the first bytes leave no doubt about."""
+    """Return the kind if the first bytes are unambiguous."""
     binary = next((kind for start, kind in MAGIC.items() if head.startswith(start)), None)
     text = head.removeprefix(codecs.BOM_UTF8)
     return binary or next((kind for kind, begin in HEADS.items() if begin.match(text)), None)
@@ -119,12 +117,12 @@ def _has_objects(head: bytes, done: bool) -> bool:
 
 
 def kind_of_text(head: bytes, done: bool, counts: bool = True) -> Kind | None:
-    """What first lines look like; None if they leave it open and more may come.
+    """Infer the kind of a text from its first lines; None if more lines are needed and may come.
 
-    counts : as `kind_of`
+    counts : as in `kind_of`
     """
     lines = head.removeprefix(codecs.BOM_UTF8).splitlines(keepends=True)
-    # of a large file that is not all of its text, and the last line goes on behind it
+    # the beginning of a large file may end within a line, which is dropped
     is_part = not done or (len(head) >= BEGINNING and len(lines) > 1)
     if is_part and lines and not lines[-1].endswith((b"\n", b"\r")):
         lines.pop()
@@ -146,15 +144,15 @@ def kind_of_text(head: bytes, done: bool, counts: bool = True) -> Kind | None:
 
 
 def _is_bag_of_words(lines: list[bytes]) -> bool:
-    """Whether three lines have a number each, as in docword files, and the next one has three."""
+    """Whether three lines have one number each and the next has three, as in docword files."""
     sizes, entries = lines[:3], lines[3:4]
     return all(line.strip().isdigit() for line in sizes) and any(map(ENTRY.fullmatch, entries))
 
 
 def _counts_pairs(lines: list[bytes], done: bool) -> bool | None:
-    """Whether the first number of each line counts the others, as in LDA-C, and not by chance.
+    """Whether the first number of each line counts its pairs, as in LDA-C, and not by chance.
 
-    By chance it does where it is the same in all lines. None: others may come.
+    If the number is the same in all lines, it may be by chance. None if more lines may come.
     """
     counts = set()
     for line in filter(bytes.strip, lines):

@@ -1,9 +1,8 @@
-"""Where the bytes of rows come from: files, pipes and standard input, compressed or not.
+"""Sources of rows: files, pipes and standard input, compressed or not.
 
 A source is opened once and read once, front to back, and nothing is written to the disk. Its first
-bytes say how it is compressed, so that a pipe needs no name. Text comes in blocks of whole
-lines, each of which knows where it stands; everything else is read as a whole. Both watch the
-memory that is left.
+bytes determine its compression, so a pipe needs no name. Text is read in blocks of whole lines with
+their line numbers; everything else is read as a whole. Both check the free memory.
 """
 
 from __future__ import annotations
@@ -33,36 +32,36 @@ from hogshare.system.messages import escaped
 STDIN = "/dev/stdin"
 
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-# bzip2's are three letters, which text may begin with, a level, and a block's or the end's mark
+# bzip2's: three letters, with which text may begin too, a level, and the mark of a block or the end
 BZIP2 = [b"BZh%d%b" % (level, mark) for level in range(1, 10) for mark in (b"1A", b"\x17\x72")]
 MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", **dict.fromkeys(BZIP2, ".bz2")}
 ZSTD = b"\x28\xb5\x2f\xfd"
 LONGEST_MAGIC = 6  # bytes
 
-# what decompressors raise for a file that is cut off or is not theirs
+# errors of decompressors for a file that is cut off or of another format
 DAMAGE = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
 
 PIECE = 1 << 20  # bytes of one read
-BLOCK = 1 << 20  # bytes of text that are parsed at a time, about
-BEGINNING = 1 << 16  # bytes that say what kind of text it is, at most but for a piece
-CHECK_BYTES = 1 << 25  # that are read between two checks of the memory that is left
-SMALL = 1 << 22  # bytes of a pipe that is read again up to which they stay in memory
+BLOCK = 1 << 20  # bytes of text that are parsed at a time, approximately
+BEGINNING = 1 << 16  # bytes from which the kind of text is inferred, rounded up to whole pieces
+CHECK_BYTES = 1 << 25  # bytes to read between two checks of the free memory
+SMALL = 1 << 22  # bytes of the copy of a pipe that stay in memory; a longer copy is in a file
 
 
 class Source:
     """An open file, pipe or standard input; a context manager that closes it.
 
-    ``/dev/stdin`` is what this process was given as its standard input, from where that stands.
+    ``/dev/stdin`` is the standard input of this process, from its present position.
 
-    again : whether it may be read once more (`rewind`); of what is no file a copy is then made in
-        the folder of temporary files, from where it is deleted when the source is closed
+    again : whether the source may be read once more (`rewind`); anything but a file is then copied
+        to the folder of temporary files, and the copy is deleted when the source is closed
 
     Attributes
     ----------
     name : str
-        What errors call it, on one line.
+        Name of the source in messages, on one line.
     size : int or None
-        Bytes of a file, before they are decompressed; None of anything that is not a file.
+        Bytes of a file, before decompression; None for anything that is not a file.
     packed : str
         The suffix of its compression; "" if it is not compressed.
     """
@@ -79,7 +78,7 @@ class Source:
             self.packed = next((MAGIC[m] for m in MAGIC if first.startswith(m)), "")
             if first.startswith(ZSTD):
                 raise ValueError(
-                    f"{self.name}: compressed by zstd, which is not read here; unpack it: "
+                    f"{self.name}: compressed by zstd, which hogshare does not read; unpack it: "
                     "zstd -dc FILE | hogshare ..."
                 )
             suffix = Path(self.name).suffix
@@ -90,13 +89,13 @@ class Source:
         except BaseException:
             self._raw.close()
             raise
-        self._ahead = b""  # what was read for the sake of `head`
+        self._ahead = b""  # bytes that `head` has read
         self._content = bytearray()
         self._offset = 0
         self._next_check = CHECK_BYTES
         self._at_first = memory.free()
         self._number = 1  # of the first line
-        self._left: int | None = None  # bytes of a section
+        self._left: int | None = None  # remaining bytes of a section
 
     def __enter__(self) -> Source:
         return self
@@ -107,17 +106,17 @@ class Source:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing came, now that all has been read."""
+        """Whether the source had no bytes; known after reading."""
         return not self._offset
 
     @property
     def length(self) -> int:
-        """Bytes of the file; of what is none, those that were read so far."""
+        """Bytes of the file; for other sources, the bytes read so far."""
         return self._offset if self.size is None else self.size
 
     @property
     def is_plain_file(self) -> bool:
-        """Whether its bytes are those of a file, which can be read at any place."""
+        """Whether this is an uncompressed file, which can be read at any place."""
         return self.size is not None and not self.packed
 
     def rewind(self) -> None:
@@ -128,15 +127,15 @@ class Source:
         self._offset, self._next_check, self._number = 0, CHECK_BYTES, 1
 
     def only_once(self) -> None:
-        """Make no copy of a pipe any more: it is read once."""
+        """Stop copying a pipe: it will not be rewound."""
         if isinstance(self._raw, _RereadStream):
             self._raw.only_once()
 
     def head(self, enough: Callable[[bytes, bool], Any], most: int = BEGINNING) -> Any:
-        """Return what is made of the beginning, which stays to be read.
+        """Return the result of `enough` for the beginning, without consuming it.
 
-        `enough` is given the first bytes and whether those are all, and returns what it makes of
-        them; None asks for more, up to `most`. It does not wait for bytes that it does not want.
+        ``enough(first_bytes, done)`` returns a result, or None to request more bytes, up to `most`;
+        `done` says that there are no more. No more bytes are read, or awaited, than requested.
         """
         while True:
             done = len(self._ahead) >= most
@@ -148,17 +147,17 @@ class Source:
             self._ahead += more
 
     def read(self, n: int, now: bool = False) -> bytes:
-        """Read some bytes; b"" at the end. With `now`, do not wait for more than there is."""
+        """Read some bytes; b"" at the end. With `now`, return available bytes without waiting."""
         if self._ahead:
             ahead, self._ahead = self._ahead, b""
             return ahead
         return self._read(n, now)
 
     def narrow(self, place: int, of: int) -> None:
-        """Have the text be one of several sections of a plain file, by its place from 0.
+        """Restrict the source to one of several sections of a plain file, by its place from 0.
 
-        A line is in the section in which it begins. So each reader of a large text has to read,
-        and to parse, its own part only.
+        A line is in the section in which it begins. So each of several readers of a large text
+        reads and parses only its own part.
         """
         if not self.is_plain_file:
             raise ValueError(f"{self.name}: only a plain file is read in sections")
@@ -171,7 +170,7 @@ class Source:
         self._ahead, self._left = b"", end - begin
 
     def _line_from(self, offset: int) -> int:
-        """Where the first line begins that does so at an offset or later."""
+        """Return where the first line at or after an offset begins."""
         at = offset - 1
         while offset and (piece := self._from(at)):
             if (found := piece.find(b"\n")) >= 0:
@@ -184,12 +183,12 @@ class Source:
         return bytes(self._raw.read(min(PIECE, most)))
 
     def lines(self, now: bool = False) -> Iterator[Lines]:
-        """Iterate over the text, in blocks of whole lines; with `now` as soon as they are there.
+        """Iterate over the text in blocks of whole lines; with `now` as soon as they arrive.
 
         Raises
         ------
         ValueError
-            If it is text of another encoding, or its lines end in CR alone.
+            If the text is in another encoding, or its lines end in CR alone.
         """
         number, size = self._number, 0
         pieces: list[bytes] = []
@@ -213,19 +212,19 @@ class Source:
             number += text.count(b"\n", 0, end)
 
     def _decoded(self, text: bytes) -> bytes:
-        """The beginning of a text without its byte order mark."""
+        """Remove the byte order mark from the beginning of a text."""
         if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise ValueError(
-                f"{self.name}: text in UTF-16, and UTF-8 is read; "
-                "iconv -f UTF-16 -t UTF-8 FILE makes it of the other"
+                f"{self.name}: text in UTF-16, but only UTF-8 is read; convert it: "
+                "iconv -f UTF-16 -t UTF-8 FILE"
             )
         return text.removeprefix(codecs.BOM_UTF8)
 
     def whole(self) -> tuple[BinaryIO, int]:
-        """A stream of all bytes that can be read at any place, and how many they are.
+        """Return a seekable stream of all bytes, and their number.
 
-        What is no plain file stays in memory, so that it can be asked for again, or is a
-        MemoryError.
+        Anything but a plain file is read into memory, where it stays for further calls, or raises
+        a MemoryError.
         """
         if self.is_plain_file:
             if self._stream is self._raw:
@@ -260,7 +259,7 @@ class Source:
             return bytes(self._stream.read1(n) if now else self._stream.read(n))
         if self._left is not None:
             n = min(n, self._left)
-        piece = bytes(self._stream.read(n))  # of a pipe: what is there
+        piece = bytes(self._stream.read(n))  # a pipe returns the available bytes
         if self._left is not None:
             self._left -= len(piece)
         if self.size is not None or not piece:
@@ -275,17 +274,17 @@ class Source:
         return b"".join(pieces)
 
     def _check_memory(self) -> None:
-        """End what would not fit when it is done, or is more than a file of its size can mean."""
+        """Stop if the rows will not fit into memory, or are too many for a file of its size."""
         self._next_check = self._offset + CHECK_BYTES
         if self.size is not None and self._offset > max(memory.PLENTY, memory.FOLD * self.size):
             raise ValueError(
                 f"{self.name}: {memory.amount(self.size)} that are more than "
-                f"{memory.amount(self._offset)} of text: made to fill the memory"
+                f"{memory.amount(self._offset)} of text: the file was made to fill the memory"
             )
         left = memory.free()
         if left is None or self._at_first is None:
             return
-        # when all is read, a fit or a conversion may want half as many bytes again
+        # after reading, a fit or a conversion may need half as many bytes again
         if left < (self._at_first - left) // 2:
             raise self._out_of_memory()
 
@@ -307,7 +306,7 @@ class Source:
         return first
 
     def _rewound(self, first: bytes) -> Any:
-        """The raw stream, from its beginning again."""
+        """Return the raw stream from its beginning, given the bytes already read."""
         if self.size is not None:
             self._raw.seek(0)
             return self._raw
@@ -320,30 +319,30 @@ class Lines:
 
     text: bytes
     number: int  # of the first line, from 1
-    name: str  # by which errors call the text
+    name: str  # of the text, in messages
     packed: str = ""  # the suffix of its compression
 
     def place(self, position: int) -> str:
-        """Name the line that begins at a position, in words."""
+        """Name the line at a position, for messages."""
         number = self.number + self.text.count(b"\n", 0, position)
         return f"{self.name}, line {number}"
 
     def before(self, position: int) -> tuple[int, bytes]:
-        """Where the line begins that ends at a position, and that line."""
+        """Return the begin of the line that ends at a position, and that line."""
         begin = self.text.rfind(b"\n", 0, max(0, position - 1)) + 1
         return begin, self.text[begin:position]
 
     def until(self, position: int) -> Lines:
-        """The lines before a position, where one begins."""
+        """Return the lines before a position, which must be the begin of a line."""
         return replace(self, text=self.text[:position])
 
     def after(self, position: int) -> Lines:
-        """The lines from a position on, where one begins."""
+        """Return the lines from a position on, which must be the begin of a line."""
         number = self.number + self.text.count(b"\n", 0, position)
         return replace(self, text=self.text[position:], number=number)
 
     def followed_by(self, others: Lines) -> Lines:
-        """These lines and those that come next."""
+        """Return these lines with the next ones appended."""
         return replace(self, text=self.text + others.text)
 
     def place_of_row(self, row: int, is_row: Callable[[bytes], object]) -> str:
@@ -356,8 +355,8 @@ class Lines:
         raise AssertionError("there are fewer rows")
 
     def doubt_end(self) -> None:
-        """Warn if the last line has no end, and nobody vouches for it."""
-        # a decompressor knows the end of its file
+        """Warn if the last line of uncompressed text has no end."""
+        # a decompressor would have noticed a file that is cut off
         if self.text and not self.text.endswith(b"\n") and not self.packed:
             warnings.warn(
                 f"{self.name}: the last line has no end; if the file was cut off, its last number "
@@ -367,16 +366,16 @@ class Lines:
 
 
 def _check_text(lines: Lines) -> None:
-    """Refuse a text that would be a single line."""
+    """Refuse a text whose lines end in CR alone, since it would be a single line."""
     is_single = not any(mark in lines.text for mark in (b"\n", b"\0"))
     if is_single and b"\r" in lines.text.rstrip(b"\r"):
         raise ValueError(
-            f"{lines.name}: its lines end in CR alone; tr '\\r' '\\n' < FILE makes newlines of them"
+            f"{lines.name}: its lines end in CR alone; convert them: tr '\\r' '\\n' < FILE"
         )
 
 
 class _RereadStream(io.RawIOBase):
-    """A stream of which the first bytes, already read, come again; or all, if they are copied."""
+    """A stream that repeats its first bytes, which were already read; or all, if copied."""
 
     def __init__(self, first: bytes, raw: Any, copied: bool) -> None:
         self._first, self._under = first, raw
@@ -385,14 +384,14 @@ class _RereadStream(io.RawIOBase):
         self._at = 0
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Only back to the beginning, of a stream that is copied."""
+        """Return to the beginning of a copied stream; other seeks raise."""
         if offset or whence != os.SEEK_SET or self._copy is None:
             raise OSError(errno.ESPIPE, os.strerror(errno.ESPIPE))
         self._at = 0
         return 0
 
     def only_once(self) -> None:
-        """Copy no more; what has been read in part is read on."""
+        """Stop copying; bytes of the copy that were not read yet are still returned."""
         if self._copy is not None:
             self._copy.seek(self._at)
             self._first = self._copy.read() + self._first
@@ -430,10 +429,10 @@ def _opened(name: str) -> io.FileIO:
     if name != STDIN:
         return open(name, "rb", buffering=0)
     closed = OSError(errno.EBADF, "standard input is closed", name)
-    if sys.stdin is None:  # as Python began, so that descriptor 0 leads nowhere since
+    if sys.stdin is None:  # closed when Python started; descriptor 0 may since be another file
         raise closed
     try:
-        # its name cannot be opened where it is a socket, or another user's
+        # not by name, which cannot be opened if it is a socket or another user's
         return io.FileIO(os.dup(0))
     except OSError as error:
         raise closed from error
@@ -443,5 +442,5 @@ def _is_ready(raw: Any) -> bool:
     """Whether bytes can be read at once."""
     try:
         return bool(select.select([raw], [], [], 0)[0])
-    except (OSError, ValueError):  # nothing that can be asked
+    except (OSError, ValueError):  # select does not support this stream
         return False

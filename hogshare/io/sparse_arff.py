@@ -1,7 +1,7 @@
-"""ARFF of sparse rows, ``{0 1,4 yes}``: a matrix of its numbers, and labels.
+"""ARFF with sparse rows, ``{0 1,4 yes}``: a matrix of its numbers, and labels.
 
-An attribute that a row leaves out is zero, which of a nominal one is its **first value**. So labels
-that are left out are the first label, and nominal attributes of words make no columns here.
+An attribute that a row omits is zero, which for a nominal attribute is its **first value**. So an
+omitted label is the first label, and nominal attributes with text values cannot be columns.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from hogshare.io.table_parts import NotEncoded
 
 _ENTRY = re.compile(r"(\d+)[ \t]+(.+)", re.S)
 LEFT_OUT = "sparse rows leave out its first value, {!r}"
-DENSE = "Weka's SparseToNonSparse makes dense rows, of which every column is read"
+DENSE = "make the rows dense with Weka's SparseToNonSparse"
 
 
 def read(source: Source, wanted: Wanted) -> Rows:
-    """All rows as a CSR matrix, with labels if a column has them.
+    """Read all rows as a CSR matrix, with labels if a column has them.
 
     Raises
     ------
     ValueError
-        If the text is malformed, a value is missing, or a column is one of words; it names the
-        line or the column.
+        If the text is malformed, a value is missing, or a column is text; it names the line or the
+        column.
     """
     table = ArffTable(source, wanted)
     data, columns, lengths = Growing(wanted.dtype), Growing(np.int32), Growing(np.int64)
@@ -51,14 +51,14 @@ def read(source: Source, wanted: Wanted) -> Rows:
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """As `read`, part by part as soon as each is there."""
+    """As `read`, but yield each part as soon as it arrives."""
     table = ArffTable(source, wanted, now=True)
     for X, y in _Matrix(table, wanted):
         yield Rows(X, y, table)
 
 
 class _Matrix:
-    """Rows of a table, some lines at a time."""
+    """The rows of a table as matrices, some lines at a time."""
 
     def __init__(self, table: ArffTable, wanted: Wanted) -> None:
         self._table, self._wanted = table, wanted
@@ -71,11 +71,11 @@ class _Matrix:
             self._default = self._label_left_out(self._label, table.attributes[self._label])
 
     def _require_zero(self, column: int, attribute: Attribute) -> None:
-        """Refuse a column of which an entry that is left out is no zero."""
+        """Refuse a column whose omitted entries are not zero."""
         called = f"{self._table.name}: {self._table.column(column)}"
         if not attribute.is_of_numbers:
             raise NotEncoded(
-                f"{called} is of words, and sparse rows are of numbers; {DENSE}", attribute.name
+                f"{called} is text, and sparse rows must be numbers; {DENSE}", attribute.name
             )
         if attribute.values and float(attribute.values[0]):
             what = LEFT_OUT.format(attribute.values[0])
@@ -84,8 +84,8 @@ class _Matrix:
     def _label_left_out(self, column: int, attribute: Attribute) -> str:
         if attribute.kind == "string":
             raise ValueError(
-                f"{self._table.name}: {self._table.column(column)} is a string, of which nothing "
-                "says what rows have that leave it out; declare its values in braces"
+                f"{self._table.name}: {self._table.column(column)} is a string, which has no first "
+                "value for rows that omit it; declare its values in braces"
             )
         return attribute.values[0] if attribute.values else "0"
 
@@ -113,7 +113,7 @@ class _Matrix:
                 yield X, None if self._label is None else self._labels(labels)
 
     def _entries(self, place: str, line: str) -> dict[int, str]:
-        """Values of a row by their columns."""
+        """Return the values of a row by column."""
         body, brace, behind = line[1:].rpartition("}")
         if not (line.startswith("{") and brace) or behind.strip():
             raise ValueError(f"{place}: not a sparse row, such as {{0 1.5,3 yes}}")
@@ -150,7 +150,7 @@ class _Matrix:
         return number
 
     def _checked(self, place: str, column: int, value: str) -> str:
-        """A value that is what its attribute may have."""
+        """Check that a value is one of its attribute's, and return it."""
         attribute = self._table.attributes[column]
         is_right = is_number(value) if attribute.kind == "numeric" else value in attribute.known
         if not is_right and value != MISSING:
@@ -162,14 +162,14 @@ class _Matrix:
         return value
 
     def _labels(self, labels: list[str]) -> np.ndarray:
-        """Labels as numbers, if all that are declared are; NaN if some are missing."""
+        """Convert labels to numbers if all declared ones are; NaN for all if some are missing."""
         if self._table.attributes[self._label or 0].is_of_numbers or MISSING in labels:
             return to_compare(labels)
         return np.array(labels, str)
 
 
 def _split(place: str, body: str) -> list[str]:
-    """Entries with commas between them, some of which are in quotes."""
+    """Split entries at commas that are not within quotes."""
     found, begin, quote, at = [], 0, "", 0
     while at < len(body):
         letter = body[at]

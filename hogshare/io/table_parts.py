@@ -1,7 +1,7 @@
-"""Rows of a table by columns, some at a time: what encoders read, whatever the file was.
+"""Parts of a table by columns: the input of encoders, for all kinds of files.
 
-The cells of a column are an array of numbers, NaN where one is missing, or a list of text as it
-was written. Text in which every cell is a number, a truth value or missing is as good as numbers.
+The cells of a column are an array of numbers, with NaN for missing ones, or a list of text as
+written. Text in which every cell is a number, a boolean or missing counts as numbers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-# what programs write where there is no value, in small letters
+# what programs write for a missing value, in lower case
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "<na>", "#n/a", "nat"})
 TRUTHS = {"true": "1", "false": "0"}
 
@@ -21,11 +21,11 @@ Cells: TypeAlias = np.ndarray | list[str]
 
 
 class NotEncoded(ValueError):
-    """A column is none that an encoder takes.
+    """A column cannot be encoded.
 
     column : its name, or its number from 1
-    why : what would help: to fill in what is ``missing``, to make categories of ``text`` or of
-        ``many`` texts, to read numbers with a ``comma``; to leave out the ``column``; or nothing
+    why : the remedy: to fill in ``missing`` values, to make categories of ``text`` or of ``many``
+        texts, to read numbers with a ``comma``, to leave out the ``column``; empty if there is none
     """
 
     def __init__(self, message: str, column: str | int, why: str = "column") -> None:
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
     columns : cells of each of the rows' columns
     labels : cells of the labels' column, or None
-    place : names a row of the part, counted from 0, in words
+    place : names a row of the part, counted from 0, for messages
     """
 
     columns: Sequence[Cells]
@@ -47,11 +47,11 @@ class Part(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """Rows of the part."""
+        """Number of rows."""
         return len(self.columns[0] if self.columns else self.labels or ())
 
     def chosen(self, rows: np.ndarray) -> Part:
-        """The part with some of its rows, which `rows` names by their places."""
+        """Return a part with the rows at the places `rows`."""
         columns = [_taken(cells, rows) for cells in self.columns]
         labels = None if self.labels is None else _taken(self.labels, rows)
         return Part(columns, labels, lambda row: self.place(int(rows[row])))
@@ -65,12 +65,12 @@ def _taken(cells: Cells, rows: np.ndarray) -> Cells:
 
 
 def is_missing(cell: str) -> bool:
-    """Whether a cell of text says that there is no value."""
+    """Whether a cell of text stands for a missing value."""
     return cell.lower() in MISSING
 
 
 def missing(cells: Cells) -> np.ndarray:
-    """Where cells are missing, as an array of truth values."""
+    """Return a boolean mask of missing cells."""
     if isinstance(cells, np.ndarray):
         return np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(len(cells), bool)
     lacking = {cell for cell in set(cells) if is_missing(cell)}
@@ -80,10 +80,10 @@ def missing(cells: Cells) -> np.ndarray:
 
 
 def plain_numbers(cells: Cells) -> np.ndarray | None:
-    """Cells as float64 if all are numbers or NaN, as they are written; else None."""
+    """Return cells as float64 if all are written as numbers or NaN; else None."""
     if isinstance(cells, np.ndarray):
         return cells.astype(np.float64, copy=False)
-    if "_" in "".join(cells):  # which Python takes between digits, and nobody else
+    if "_" in "".join(cells):  # only Python accepts underscores between digits
         return None
     try:
         return np.fromiter(map(float, cells), np.float64, len(cells))
@@ -92,7 +92,7 @@ def plain_numbers(cells: Cells) -> np.ndarray | None:
 
 
 def as_numbers(cells: Cells) -> np.ndarray | None:
-    """Cells as float64, NaN where one is missing; None if a cell is neither, nor a truth value."""
+    """Return cells as float64 if all are numbers, booleans or missing (NaN); else None."""
     found = plain_numbers(cells)
     if found is not None or isinstance(cells, np.ndarray) or "_" in "".join(cells):
         return found
@@ -105,19 +105,19 @@ def as_numbers(cells: Cells) -> np.ndarray | None:
 
 
 def as_text(cells: Cells) -> list[str]:
-    """Cells as text; numbers as they are written shortest, and nothing for NaN."""
+    """Return cells as text; numbers in their shortest form, and empty text for NaN."""
     return [spelt(cell) for cell in cells.tolist()] if isinstance(cells, np.ndarray) else cells
 
 
 def spelt(number: Any) -> str:
-    """A number as a file has it: whole ones without a point, NaN as nothing."""
+    """Write a number as in a file: whole ones without a point, NaN as empty text."""
     if number != number:
         return ""
     return repr(int(number)) if abs(number) < 2**53 and number == int(number) else repr(number)
 
 
 def cells_of(values: Any, called: str, column: str | int) -> Cells:
-    """Cells of an array of any kind, as `called` in errors.
+    """Return the cells of an array of any kind; `called` names the column in errors.
 
     Raises
     ------
@@ -137,11 +137,11 @@ def cells_of(values: Any, called: str, column: str | int) -> Cells:
 
 
 def dates(called: str, column: str | int, such_as: str = "") -> NotEncoded:
-    """The error of a column of dates or times."""
+    """Return the error for a column of dates or times."""
     example = f" (such as {such_as})" if such_as else ""
     return NotEncoded(
-        f"{called} has dates or times{example}, of which no column is made: write a number in "
-        "their place, such as the days since the first one, the month or the hour",
+        f"{called} has dates or times{example}, which cannot be encoded: replace them by numbers, "
+        "such as the days since the first one, the month or the hour",
         column,
     )
 
@@ -157,7 +157,7 @@ def _cell(value: Any, called: str, column: str | int) -> str:
         return spelt(value)
     if isinstance(value, date | time | timedelta | np.datetime64 | np.timedelta64):
         raise dates(called, column, repr(str(value)))
-    if hasattr(value, "as_tuple"):  # a Decimal, which is none of Python's real numbers
+    if hasattr(value, "as_tuple"):  # a Decimal, which is not a numbers.Real
         return spelt(float(value))
     raise _other(called, column, f"a value of the type {type(value).__name__}")
 

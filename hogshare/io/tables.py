@@ -1,4 +1,4 @@
-"""Plain tables: rows of values as aligned text or as HTML. Knows nothing of what it shows."""
+"""Plain tables: rows of values as aligned text or as HTML, whatever the values are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 
 def cell(value: object) -> str:
-    """One value as a table shows it: four digits for a float, ``-`` for what there is not."""
+    """Format one value of a table: four digits for a float, ``-`` for None or NaN."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -23,7 +23,7 @@ def cell(value: object) -> str:
 
 
 def text_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Aligned text without a final newline; numbers to the right, words to the left."""
+    """Build aligned text without a final newline; numbers to the right, text to the left."""
     rows = [list(row) for row in rows]
     cells = [[cell(value) for value in row] for row in rows]
     right = [all(not isinstance(row[i], str) for row in rows) for i in range(len(header))]

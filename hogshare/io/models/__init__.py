@@ -1,1 +1,1 @@
-"""Fitted models in files that hold numbers and names, and no code."""
+"""Fitted models in files of numbers and strings, without code."""

@@ -1,6 +1,6 @@
-"""Encoders of tables in model files: parameters, what a fit has left, and the pipeline's steps.
+"""Encoders of tables in model files: parameters, fitted attributes, and the pipeline's steps.
 
-A model file is not trusted: what is read from one becomes an encoder only if it passes here.
+A model file is not trusted: its contents become an encoder only after all checks in `to_encoder`.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ import numpy as np
 
 from hogshare.io.encoding import CATEGORY, EMPTY, FITTED, NUMBER, TableEncoder
 
-STEPS = ("columns", "model")  # names of the steps of a pipeline that nobody has named
+STEPS = ("columns", "model")  # default names of a pipeline's steps
 
 
 def to_saved(encoder: TableEncoder, steps: tuple[str, str] = STEPS) -> dict[str, Any]:
-    """What a file has of a fitted encoder, and of the names of the steps."""
+    """Return a fitted encoder and the names of the steps in the form of a file."""
     names = (*FITTED, "n_features_in_", "feature_names_in_")
     fitted = {name: vars(encoder)[name] for name in names if name in vars(encoder)}
     return {"params": encoder.get_params(), "fitted": fitted, "steps": list(steps)}
 
 
 def to_encoder(saved: Mapping[str, Any]) -> TableEncoder:
-    """The encoder.
+    """Return the encoder from its form in a file.
 
     Raises
     ------
     ValueError, TypeError, KeyError
-        If it is none.
+        If it is no valid encoder.
     """
     encoder = TableEncoder(**saved["params"])
     encoder._validate_params()
@@ -61,13 +61,13 @@ def to_encoder(saved: Mapping[str, Any]) -> TableEncoder:
         raise ValueError("with_missing_ is not that of the encoder's columns")
     if type(fitted["is_sparse_"]) is not bool:
         raise ValueError("is_sparse_ is no truth value")
-    for name, value in fitted.items():  # of which no other are left after the checks
+    for name, value in fitted.items():  # after the checks there are no other names
         setattr(encoder, name, value)
     return encoder
 
 
 def check(saved: Mapping[str, Any], n_features: int) -> None:
-    """Refuse an encoder whose rows are not those of a model with so many columns; as above."""
+    """Refuse an encoder that does not make `n_features` columns; raise as `to_encoder`."""
     encoder = to_encoder(saved)
     if encoder.n_features_out_ != n_features:
         raise ValueError("the encoder's columns are not those of the model")

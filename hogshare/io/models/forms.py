@@ -1,21 +1,21 @@
-"""Values as JSON and arrays, and back: what a file without pickle can hold besides plain numbers.
+"""Conversion of values to JSON and arrays, and back, for files without pickle.
 
-What JSON knows stands for itself, as long as it is a number, a word, or a list. Anything else
-becomes a mapping of one entry, whose key says what it is:
+JSON's numbers, strings, booleans, nulls and lists are stored unchanged. Any other value becomes a
+mapping with one entry, whose key is its kind:
 
-    {"number": [dtype, value]}          a number, truth or word of NumPy's
-    {"array": name}                     an array of numbers, truths or words
-    {"words": name}                     an array of Python's words, stored as one of NumPy's
+    {"number": [dtype, value]}          a NumPy scalar: number, boolean or string
+    {"array": name}                     an array of numbers, booleans or strings
+    {"words": name}                     an object array of strings, stored as a NumPy string array
     {"objects": [shape, items]}         another array of objects
-    {"column": [n, kinds, parts]}       a list of words, numbers, dates, tuples and so on, as arrays
-                                        (`hogshare.io.models.id_columns`)
+    {"column": [n, kinds, parts]}       a list of strings, numbers, dates, tuples and so on, as
+                                        arrays (`hogshare.io.models.id_columns`)
     {"tuple": items}
     {"mapping": [[key, value], ...]}
     {"sparse": [class, shape, data, indices, indptr]}
     {"setting": [class, values]}        a barrier or a plane
 
-Arrays are kept apart, each by its name. Nothing else is made when values are read: no class is
-named that is not in the tables here, and theirs check what they are given.
+Arrays are stored separately, each by its name. Reading makes no other objects: the only classes are
+those in the tables of this file, whose constructors check their arguments.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from hogshare.system import memory
 
 PLAIN = (type(None), bool, int, float, str)
 STORED = "biufU"  # kinds of arrays
-WORD_BYTES = 80  # of a short word of Python's, and of what refers to it
+WORD_BYTES = 80  # of a short Python string and a reference to it
 CLASSES = (
     *(barriers.ASP, barriers.BSP, barriers.SSP, barriers.PBSP, barriers.PSSP),
     *(barriers.Fraction, barriers.Throttled, planes.Shared, planes.Master),
@@ -44,14 +44,14 @@ MATRICES = {kind.__name__: kind for kind in (sp.csr_array, sp.csr_matrix)}
 
 
 def write(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
-    """Return a value as JSON; its arrays are added to `arrays`.
+    """Return a value as JSON; add its arrays to `arrays`.
 
-    If it is an array that has this name; arrays within it have the name and their places.
+    An array gets the name `name`; arrays within a value get this name and their places.
 
     Raises
     ------
     TypeError
-        If it is, or holds, something that has no form here: the end of a sentence about it.
+        If it is, or contains, an unsupported value; the message is the end of a sentence about it.
     """
 
     def parts(values: Any) -> list[Any]:
@@ -76,7 +76,7 @@ def write(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     if kind in SETTINGS.values():
         values = [getattr(value, field.name) for field in dataclasses.fields(value)]
         return {"setting": [kind.__name__, parts(values)]}
-    raise TypeError("is a function" if callable(value) else f"is (or holds) a {kind.__name__}")
+    raise TypeError("is a function" if callable(value) else f"is (or contains) a {kind.__name__}")
 
 
 def _write_array(array: np.ndarray, name: str, arrays: dict[str, np.ndarray]) -> Any:
@@ -88,7 +88,7 @@ def _write_array(array: np.ndarray, name: str, arrays: dict[str, np.ndarray]) ->
     items = array.ravel().tolist()
     if items and all(type(item) is str for item in items):
         words = array.astype(str)
-        if (words == array).all():  # which loses zero characters at a word's end
+        if (words == array).all():  # NumPy drops zero characters at a string's end
             arrays[name] = words
             return {"words": name}
     if array.ndim == 1:
@@ -98,7 +98,7 @@ def _write_array(array: np.ndarray, name: str, arrays: dict[str, np.ndarray]) ->
 
 
 def names(form: Any) -> Iterator[str]:
-    """Names of the arrays that a value as JSON refers to."""
+    """Iterate over the names of the arrays to which a value as JSON refers."""
     if isinstance(form, list):
         for part in form:
             yield from names(part)
@@ -111,14 +111,14 @@ def names(form: Any) -> Iterator[str]:
 
 
 def read(form: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Return the value that JSON and arrays stand for.
+    """Return the value from its JSON and arrays.
 
     Raises
     ------
     ValueError, TypeError, KeyError, OverflowError
-        If they stand for none.
+        If they are not the form of a value.
     MemoryError
-        If it takes more memory than there is.
+        If the value needs more memory than is free.
     """
     if isinstance(form, list):
         return [read(part, arrays) for part in form]
@@ -159,7 +159,7 @@ def _array(said: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
 def _words(said: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     words = _array(said, arrays)
     if words.dtype.kind != "U":
-        raise ValueError(f"the array {said} holds no words")
+        raise ValueError(f"the array {said} is not one of strings")
     memory.require(words.size * WORD_BYTES + words.nbytes, f"the array {said}")
     return words.astype(object)
 

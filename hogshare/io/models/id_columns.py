@@ -1,15 +1,15 @@
-"""Ids of many kinds as arrays: what a file without pickle has of a list of Python's values.
+"""Ids of many kinds as arrays: a list of Python values in a file without pickle.
 
-A column is a list of values, sorted by kind; the values of a kind are arrays of numbers:
+A column is a list of values, sorted by kind; the values of each kind are arrays of numbers:
 
     {"column": [n, kinds, [[kind, body], ...]]}
 
-`kinds` is the array of each value's place in the list of kinds, or None where there is one kind.
-Bytes are one after the other, with their lengths; words are the bytes of UTF-8; the parts of tuples
-and frozensets are a column of their own, with the lengths. Values are of exactly the types that
-are listed: a value of a subclass would come back as another type.
+`kinds` is the array of each value's index in the list of kinds, or None if there is one kind. Bytes
+are concatenated, with their lengths; strings are the bytes of UTF-8; the parts of tuples and
+frozensets are a column of their own, with the lengths. Only values of exactly the listed types are
+stored, since a value of a subclass would be read as another type.
 
-Nothing but these types is made when a column is read, and lengths and counts have to agree.
+Reading a column makes no other types, and checks that lengths and counts agree.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from hogshare.system import memory
 Arrays = Mapping[str, np.ndarray]
 EPOCH = datetime(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
-FITTING = range(-(1 << 63), 1 << 63)  # whole numbers that int64 has
-VALUE_BYTES = 200  # of a value of the largest kind of one size, a UUID, and of what refers to it
+FITTING = range(-(1 << 63), 1 << 63)  # whole numbers within the range of int64
+VALUE_BYTES = 200  # of a UUID, the largest kind with a fixed size, and a reference to it
 SCALARS = "biufmM"  # kinds of NumPy's scalars
 
 
 def write(values: list[Any], name: str, arrays: dict[str, np.ndarray]) -> Any:
-    """Return a column as JSON; its arrays are added to `arrays`, by names that begin with `name`.
+    """Return a column as JSON; add its arrays to `arrays`, with names that begin with `name`.
 
     Raises
     ------
     TypeError
-        If a value has no kind here: the end of a sentence about it.
+        If a value is of no supported kind; the message is the end of a sentence about it.
     """
     kinds = [_kind(value) for value in values]
     places = {kind: place for place, kind in enumerate(dict.fromkeys(kinds))}
@@ -64,9 +64,9 @@ def read(said: Any, arrays: Arrays) -> list[Any]:
     Raises
     ------
     ValueError, TypeError, KeyError, OverflowError
-        If it is none.
+        If it is no valid column.
     MemoryError
-        If it takes more memory than there is.
+        If its values need more memory than is free.
     """
     n, codes, parts = said
     if type(n) is not int or n < 0:
@@ -92,19 +92,19 @@ def read(said: Any, arrays: Arrays) -> list[Any]:
 
 
 class Storing:
-    """Adds arrays to a file's, by names that begin with that of a part of a column."""
+    """Adds arrays to a file, with names that begin with the name of a column's part."""
 
     def __init__(self, name: str, arrays: dict[str, np.ndarray]) -> None:
         self._name, self._arrays, self._n = name, arrays, 0
 
     def array(self, values: Any, dtype: Any = None) -> Any:
-        """Of numbers."""
+        """Store an array of numbers."""
         name = self._next()
         self._arrays[name] = np.asarray(values, dtype=dtype)
         return {"array": name}
 
     def column(self, values: list[Any]) -> Any:
-        """Of parts of values."""
+        """Store a column of the parts of values."""
         return write(values, self._next(), self._arrays)
 
     def _next(self) -> str:
@@ -113,7 +113,7 @@ class Storing:
 
 
 class IdForm(NamedTuple):
-    """How the values of a kind are stored."""
+    """The functions that store and read the values of a kind."""
 
     write: Callable[[list[Any], Storing], Any]
     read: Callable[[Any, Arrays, int], list[Any]]
@@ -129,11 +129,11 @@ def _kind(value: Any) -> str:
         return value.dtype.str
     if inspect.isroutine(value):
         raise TypeError("is a function")
-    raise TypeError(f"holds a value of the type {kind.__module__}.{kind.__qualname__}")
+    raise TypeError(f"contains a value of the type {kind.__module__}.{kind.__qualname__}")
 
 
 def _form(kind: Any) -> IdForm:
-    """The form of a kind; of a dtype that of NumPy's scalars."""
+    """Return the form of a kind; for a dtype the form of NumPy's scalars."""
     if kind in FORMS:
         return FORMS[kind]
     dtype = np.dtype(str(kind))
@@ -158,7 +158,7 @@ def _form(kind: Any) -> IdForm:
 
 
 def _array(said: Any, arrays: Arrays, kinds: str) -> np.ndarray:
-    """An array of one dimension, of one of some kinds, whose values Python can have."""
+    """Return an array of one dimension and one of some kinds, if memory suffices for its values."""
     array = arrays[said["array"]]
     if array.dtype.kind not in kinds or array.ndim != 1:
         raise ValueError(f"the array {said['array']} is one of {array.dtype}")
@@ -167,7 +167,7 @@ def _array(said: Any, arrays: Arrays, kinds: str) -> np.ndarray:
 
 
 def _lengths(said: Any, arrays: Arrays, n: int, total: int) -> list[int]:
-    """How long each of n values is, which have so many parts together."""
+    """Return the lengths of n values, whose sum must be `total`."""
     lengths = _array(said, arrays, "iu")
     found: list[int] = lengths.tolist()
     if len(found) != n or min(found, default=0) < 0 or sum(found) != total:
@@ -192,7 +192,7 @@ def _nones(body: Any, arrays: Arrays, n: int) -> list[Any]:
 
 
 def _numbers(dtype: Any) -> IdForm:
-    """The form of what an array gives back as it was."""
+    """Return the form of values that an array stores directly."""
     kind = np.dtype(dtype).kind
     return IdForm(
         lambda values, put: put.array(values, dtype),
@@ -214,7 +214,7 @@ def _read_bytes(body: Any, arrays: Arrays, n: int) -> list[bytes]:
 
 
 def _as_bytes(to: Callable[[Any], bytes], made: Callable[[bytes], Any]) -> IdForm:
-    """The form of what is stored as its bytes."""
+    """Return the form of values that are stored as bytes."""
     return IdForm(
         lambda values, put: _write_bytes([to(value) for value in values], put),
         lambda body, arrays, n: [made(one) for one in _read_bytes(body, arrays, n)],
@@ -222,7 +222,7 @@ def _as_bytes(to: Callable[[Any], bytes], made: Callable[[bytes], Any]) -> IdFor
 
 
 def _of_parts(made: Callable[[Any], Any]) -> IdForm:
-    """The form of what has values in it."""
+    """Return the form of values that are containers."""
 
     def write_parts(values: list[Any], put: Storing) -> Any:
         parts = [part for value in values for part in value]
@@ -250,17 +250,17 @@ def _write_times(values: list[datetime], put: Storing) -> Any:
 
 
 def _zone(value: datetime) -> Any:
-    """Of a time: None, the name of a zone, or what its clock is ahead of UTC's in microseconds."""
+    """Return the zone of a time: None, its name, or its offset from UTC in microseconds."""
     if value.tzinfo is None:
         return None
     if type(value.tzinfo) is ZoneInfo and value.tzinfo.key is not None:
         return value.tzinfo.key
     ahead = value.utcoffset()
-    # a zone of another library: the same moment is equal to it, unless its clock has it twice
+    # a zone of another library: with its offset the moment is equal, unless the clock repeats it
     if ahead is None or value.replace(tzinfo=timezone(ahead)) != value:
         kind = type(value.tzinfo)
         raise TypeError(
-            f"holds a value of the type datetime.datetime, with a zone of the type "
+            f"contains a value of the type datetime.datetime, with a zone of the type "
             f"{kind.__module__}.{kind.__qualname__}"
         )
     return ahead // MICROSECOND
@@ -308,7 +308,7 @@ def _int_to(value: int) -> bytes:
 def _decimal(stored: bytes) -> Decimal:
     try:
         return Decimal(stored.decode())
-    except InvalidOperation as error:  # which is no ValueError
+    except InvalidOperation as error:  # it is not a ValueError
         raise ValueError(f"{stored!r} is no number") from error
 
 
@@ -319,7 +319,7 @@ FORMS: Mapping[str, IdForm] = {
     "large int": _as_bytes(_int_to, lambda stored: int.from_bytes(stored, "little", signed=True)),
     "float": _numbers(np.float64),
     "bytes": IdForm(_write_bytes, _read_bytes),
-    # lone halves of pairs of UTF-16, which names of files may have
+    # surrogatepass: names of files may have lone surrogates of UTF-16
     "str": _as_bytes(
         lambda word: word.encode("utf-8", "surrogatepass"),
         lambda stored: stored.decode("utf-8", "surrogatepass"),

@@ -1,11 +1,11 @@
-"""Model files: a ``.npz`` archive whose entry ``header`` is JSON. No pickle, on either side.
+"""Model files: a ``.npz`` archive whose entry ``header`` is JSON, written and read without pickle.
 
     header.npy           bytes of JSON: format, version, class name, parameters, attributes
     <attribute>.npy      one array for each of the model's arrays (coef_, intercept_, classes_, ...)
 
-Parameters and attributes are written as `hogshare.io.models.forms` has them. The file is an archive
-(`hogshare.io.archives`): replaced as a whole or not at all. Of arrays that the header does not name
-nothing is read.
+Parameters and attributes are in the form of `hogshare.io.models.forms`. The file is an archive
+(`hogshare.io.archives`): it is replaced as a whole or not at all. Arrays that the header does not
+name are not read.
 """
 
 from __future__ import annotations
@@ -24,22 +24,21 @@ from hogshare.io.models.model_parts import SavedModel as SavedModel
 
 FORMAT = "hogshare model"
 FORMAT_VERSION = 2
-WITH_ENCODING = 3  # of models with an encoder, which readers of the second do not know
-# the first had parameters and attributes as plain JSON, and these arrays
+WITH_ENCODING = 3  # version of models with an encoder, which readers of version 2 do not know
+# version 1 had parameters and attributes as plain JSON, and these arrays
 FIRST_ARRAYS = ("coef_", "intercept_", "classes_", "n_iter_")
 DAMAGE = (ValueError, KeyError, TypeError, OverflowError, AttributeError)
 
 
 def save(path: str | Path, model: SavedModel) -> None:
-    """Write a model file, or leave what was there.
+    """Write a model file; after an error an existing file is unchanged.
 
     Raises
     ------
     ValueError
-        If a parameter or an attribute is nothing that a file can hold, or the model's parts do not
-        fit together.
+        If a parameter or an attribute cannot be stored, or the model's parts do not fit together.
     OSError
-        If it cannot be written (a full disk, no permission). The old file is as it was.
+        If the file cannot be written (a full disk, no permission).
     """
     check(model)
     arrays: dict[str, np.ndarray] = {}
@@ -63,17 +62,17 @@ def save(path: str | Path, model: SavedModel) -> None:
 def _forms(
     what: str, values: Mapping[str, Any], start: str, arrays: dict[str, np.ndarray]
 ) -> dict[str, Any]:
-    told = {}
+    found = {}
     for name, value in values.items():
         try:
-            told[name] = forms.write(value, f"{start}{name}", arrays)
+            found[name] = forms.write(value, f"{start}{name}", arrays)
         except TypeError as error:
             raise ValueError(
-                f"the {what} {name} {error}, and a model file holds numbers, words, bytes, dates, "
-                "UUIDs, tuples and arrays of these, and hogshare's barriers and planes: set "
+                f"the {what} {name} {error}, and a model file stores numbers, strings, bytes, "
+                "dates, UUIDs, tuples and arrays of these, and hogshare's barriers and planes: set "
                 "another value, or use pickle"
             ) from error
-    return told
+    return found
 
 
 def load(path: str | Path) -> SavedModel:
@@ -113,7 +112,7 @@ def _is_first(header: Mapping[str, Any]) -> bool:
 
 
 def _named(header: dict[str, Any]) -> list[str]:
-    """Names of the arrays that a header refers to."""
+    """Return the names of the arrays to which a header refers."""
     if _is_first(header):
         return list(FIRST_ARRAYS)
     parts = ("params", "attributes", "requests", "encoding")
@@ -127,7 +126,7 @@ def _values(
     if _is_first(header):
         if part == "requests":
             return {}
-        # `[()]` makes a number of an array without dimensions
+        # `[()]` converts an array without dimensions to a number
         own = {name: array[()] for name, array in arrays.items()} if part == "attributes" else {}
         return {**dict(header[part]), **own}
     return {str(name): forms.read(form, arrays) for name, form in dict(header[part]).items()}

@@ -1,6 +1,6 @@
-"""Which parts a fitted model has, by its class, and how they fit together.
+"""The parts of a fitted model, by class, and checks that they fit together.
 
-A model file is not trusted: what is read from one is put into an estimator only if it passes here.
+A model file is not trusted: its contents are set in an estimator only after `check`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from scipy.special import psi
 from hogshare.problems.kernel_arrays import FLOATS
 
 ITERATES = {"_standard_coef": "_standard_intercept", "_average_coef": "_average_intercept"}
-GENERATOR = "MT19937"  # of a RandomState
-WORDS_OF_STATE = 624  # that it has
+GENERATOR = "MT19937"  # the generator of a RandomState
+WORDS_OF_STATE = 624  # number of 32-bit words in its state
 LAST_ACTIVATIONS = ("softmax", "logistic", "identity", "exp")  # of networks
 LARGEST_PRIOR, LARGEST_SINGLE = 1e100, float(np.finfo(np.float32).max)
 WEIGHTS = (float, float, str, float, float)
@@ -31,30 +31,30 @@ LEAST_OF_LINES = {
     "_unit": 1.0,
     "_pace": 0.0,
 }
-FORM = (str, bool, bool)  # of a factorisation: loss, biases, nonnegative
-OF_BOTH = {"learning_rate_init", "learning_rate"}  # what an optimizer of networks has
+FORM = (str, bool, bool)  # types of a factorization's loss, biases and nonnegative
+OF_BOTH = {"learning_rate_init", "learning_rate"}  # attributes of both optimizers of networks
 OF_SGD = {*OF_BOTH, "lr_schedule", "momentum", "nesterov", "power_t", "velocities"}
 OF_ADAM = {*OF_BOTH, "beta_1", "beta_2", "epsilon", "t", "ms", "vs"}
 
 
 @dataclass(kw_only=True)
 class SavedModel:
-    """What a model file has."""
+    """The contents of a model file."""
 
     class_name: str  # of the estimator
-    n_features: int  # columns that the model expects; 0 of one that is asked for pairs of ids
+    n_features: int  # number of columns that the model expects; 0 if it predicts pairs of ids
     params: dict[str, Any] = field(default_factory=dict)
-    # what a fit has left, by the names of the estimator's attributes
+    # the fitted attributes, by name
     attributes: dict[str, Any] = field(default_factory=dict)
-    # what the estimator asks of scikit-learn's metadata routing: by method, by name
+    # the estimator's requests to scikit-learn's metadata routing, by method and name
     requests: dict[str, dict[str, Any]] = field(default_factory=dict)
-    # whether column 0 of the model was index 0 in the LIBSVM text that it was fitted to, or index
-    # 1; None where the rows were no such text, or the file is older than this
+    # whether column 0 of the model was index 0 (True) or index 1 (False) in the LIBSVM text of the
+    # fit; None if the rows were no such text, or in an older file
     zero_based: bool | None = None
-    # of the CSV file that it was fitted to: its name, or its place from 1
+    # name, or number from 1, of the labels' column in the CSV file of the fit
     label_column: str | int | None = None
-    # the encoder of a table's columns whose rows the model expects (`hogshare.io.encoding`): its
-    # parameters and what its fit has left, and the names of the pipeline's two steps; or nothing
+    # the encoder of a table whose rows the model expects (`hogshare.io.encoding`): its parameters,
+    # its fitted attributes, and the names of the pipeline's two steps; empty without an encoder
     encoding: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)  # of the libraries that made the model
 
@@ -66,7 +66,7 @@ def check(model: SavedModel) -> None:
     if names is not None and _shape(names) != (model.n_features,):
         raise ValueError("feature_names_in_ do not fit n_features")
     if names is not None and not all(type(name) is str for name in names.tolist()):
-        raise ValueError("feature_names_in_ are no words")
+        raise ValueError("feature_names_in_ are no strings")
 
 
 def check_coefficients(model: SavedModel) -> None:
@@ -88,7 +88,7 @@ def check_coefficients(model: SavedModel) -> None:
         if not _is_intercept(has.get(other), n_lines):
             raise ValueError(f"{other} is missing, or is not that of {one}")
     classes = has.get("classes_")
-    # of a single class, which is a target of a single number
+    # a RidgeClassifier that was fitted to a single class has one target
     fewest = 1 if model.class_name == "RidgeClassifier" and n_lines == 1 else 2
     if classes is not None and _shape(classes) not in ((fewest,), (max(2, n_lines),)):
         raise ValueError("classes_ are not those of the coefficients")
@@ -98,29 +98,29 @@ def check_lines(model: SavedModel) -> None:
     """Refuse users and items that do not fit together."""
     has: Mapping[str, Any] = {"seen_": None, **model.attributes}
     lengths, widths = [], set()
-    for side, ids in (("user", "users_"), ("item", "items_")):
+    for what, ids in (("user", "users_"), ("item", "items_")):
         names: Any = has.get(ids)
-        lines: Any = has.get(f"{side}_factors_")
+        lines: Any = has.get(f"{what}_factors_")
         if type(names) is not np.ndarray or names.ndim != 1:
             raise ValueError(f"{ids} is missing, or no list of ids")
         if not _is_floats(lines) or _shape(lines) is None or lines.shape[:-1] != names.shape:
-            raise ValueError(f"{side}_factors_ is missing, or not those of {ids}")
-        biases: Any = has.get(f"{side}_biases_")
-        counts: Any = has.get(f"{side}_counts_")
+            raise ValueError(f"{what}_factors_ is missing, or not those of {ids}")
+        biases: Any = has.get(f"{what}_biases_")
+        counts: Any = has.get(f"{what}_counts_")
         if not _is_floats(biases) or _shape(biases) != names.shape:
-            raise ValueError(f"{side}_biases_ is missing, or not those of {ids}")
+            raise ValueError(f"{what}_biases_ is missing, or not those of {ids}")
         if not (np.isfinite(lines).all() and np.isfinite(biases).all()):
-            raise ValueError(f"{side}_factors_ or {side}_biases_ has NaN or infinity")
+            raise ValueError(f"{what}_factors_ or {what}_biases_ has NaN or infinity")
         if _shape(counts) != names.shape or counts.dtype.kind != "i" or counts.min(initial=0) < 0:
-            raise ValueError(f"{side}_counts_ is missing, or not those of {ids}")
+            raise ValueError(f"{what}_counts_ is missing, or not those of {ids}")
         lengths.append(len(names))
         widths.add(lines.shape[1])
         try:
             distinct = len(set(names.tolist()))
         except TypeError as error:
-            raise ValueError(f"{ids} holds what is no id") from error
+            raise ValueError(f"{ids} contains a value that is no id") from error
         if distinct < len(names):
-            raise ValueError(f"{ids} holds an id twice")
+            raise ValueError(f"{ids} contains an id twice")
     if len(widths) > 1:
         raise ValueError("users and items have different numbers of factors")
     seen = has["seen_"]
@@ -207,7 +207,7 @@ def check_layers(model: SavedModel) -> None:
 
 
 def _check_layers(has: Mapping[str, Any], coefs: str, intercepts: str) -> list[tuple[int, ...]]:
-    """Refuse layers of which one does not fit the one before; the shapes of their coefficients."""
+    """Refuse layers that do not fit the one before; return the shapes of their coefficients."""
     layers, biases = has.get(coefs), has.get(intercepts)
     if not (type(layers) is type(biases) is list and len(layers) == len(biases) > 0):
         raise ValueError(f"{coefs} or {intercepts} are missing, or not by layer")
@@ -224,7 +224,7 @@ def _check_layers(has: Mapping[str, Any], coefs: str, intercepts: str) -> list[t
 
 
 def _check_optimizer(numbers: Any, shapes: list[tuple[int, ...]]) -> None:
-    """Refuse what is none of a network's optimizers, or another network's."""
+    """Refuse values that are no optimizer of a network with these shapes."""
     fields = OF_ADAM if isinstance(numbers, dict) and "ms" in numbers else OF_SGD
     if not (isinstance(numbers, dict) and set(numbers) == fields):
         raise ValueError("_optimizer is none that is known")
@@ -243,7 +243,7 @@ def _check_optimizer(numbers: Any, shapes: list[tuple[int, ...]]) -> None:
 
 
 def _check_counts(has: Mapping[str, Any], *names: str) -> None:
-    """Refuse what is no whole number, or too large a one."""
+    """Refuse counts that are negative, too large, or no whole numbers."""
     for name in names:
         count = has.get(name)
         if type(count) is not int or not 0 <= count < 1 << 62:
@@ -255,7 +255,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _check_generator(state: Any) -> None:
-    """Refuse what is no state of a RandomState (`RandomState.get_state`)."""
+    """Refuse values that are no state of a RandomState (`RandomState.get_state`)."""
     fits = isinstance(state, tuple) and len(state) == 5 and state[0] == GENERATOR
     if fits:
         _, words, place, has_normal, normal = state
@@ -267,7 +267,7 @@ def _check_generator(state: Any) -> None:
 
 
 def _is_floats(value: Any) -> bool:
-    """Whether it is an array of floats, or a sparse matrix."""
+    """Whether a value is an array of floats, or a sparse matrix of them."""
     known = type(value) is np.ndarray or sp.issparse(value)
     return known and value.dtype in FLOATS
 
@@ -279,7 +279,7 @@ def _is_intercept(value: Any, n_lines: int) -> bool:
 
 
 def _shape(value: Any) -> Any:
-    """Of an array; None of anything else."""
+    """Return the shape of an array; None for anything else."""
     return value.shape if type(value) is np.ndarray else None
 
 

@@ -1,7 +1,7 @@
-"""`save` and `load`: fitted estimators in files that hold numbers and words, and no code.
+"""`save` and `load`: fitted estimators in files of numbers and strings, without code.
 
-The file is the command's own (`hogshare.io.models.model_file`): what ``hogshare fit`` has written
-is loaded by `load`, and what `save` has written ``hogshare predict`` reads.
+The file format is the command line's (`hogshare.io.models.model_file`): `load` loads files of
+``hogshare fit``, and ``hogshare predict`` reads files of `save`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hogshare.io.models.model_file import SavedModel
 from hogshare.system import files
 from hogshare.system.ranges import LARGEST
 
-# what stands for not being of a class, in classifiers that have targets of numbers
+# the target value of rows that are not of a class, in classifiers with numeric targets
 BINARIZED = {"MLPClassifier": 0, "RidgeClassifier": -1}
 
 PathLike = str | os.PathLike[str]
@@ -35,41 +35,41 @@ def save(estimator: Any, path: PathLike, *, zero_based: bool | None = None) -> N
     Parameters
     ----------
     estimator : estimator
-        A fitted one of this package's classes, or a pipeline of a `TableEncoder` and one. Of other
-        pipelines and other libraries' estimators ``skops.io.dump`` makes files without pickle.
+        A fitted estimator of this package, or a pipeline of a `TableEncoder` and one. For other
+        pipelines and other libraries' estimators use ``skops.io.dump``, which does not need pickle
+        either.
     path : str or path-like
-        File to write. The name is kept as it is. A file that is there is replaced, as a whole or
-        not at all.
+        File to write; no suffix is added. An existing file is replaced, as a whole or not at all.
     zero_based : bool or None, default=None
         For ``hogshare predict``: whether column 0 of the model is index 0 in files of LIBSVM text
-        (True) or index 1 (False). None: what the file said that the estimator was loaded from, if
-        it has not been fitted since, or nothing.
+        (True) or index 1 (False). None stores the value from the file from which the estimator was
+        loaded, if it has not been fitted since; otherwise nothing.
 
     Raises
     ------
     TypeError
-        If it is no estimator of this package's.
+        If `estimator` is not of this package.
     NotFittedError
-        If it has not been fitted.
+        If `estimator` has not been fitted.
     ValueError
-        If a parameter is something that such a file does not hold: a function, a scorer, a splitter
-        or a `numpy.random.RandomState`; or something that no fit would take. Nothing is written
-        then.
+        If a parameter cannot be stored (a function, a scorer, a splitter or a
+        `numpy.random.RandomState`), or would be refused by `fit`. Nothing is written then.
     OSError
-        If the file cannot be written. A file that was there is as it was.
+        If the file cannot be written. An existing file is then unchanged.
 
     See Also
     --------
-    load : The way back.
+    load : Load a stored estimator.
 
     Notes
     -----
-    Kept are the class, all parameters, and what a fit or `partial_fit` has left, bit for bit: what
-    predicting needs, and what a further `partial_fit` or warm start begins with. Not kept are
-    `report_`, callbacks, and attributes of your own. A `partial_fit` goes on as if nothing had been
-    between, except that its first call copies the coefficients once.
+    The file contains the class, all parameters, and the attributes of a fit or `partial_fit`, bit
+    for bit: those for predictions, and those from which a further `partial_fit` or warm start
+    continues. It contains neither `report_`, nor callbacks, nor attributes of your own. A
+    `partial_fit` of the loaded estimator continues as that of the original would, except that its
+    first call copies the coefficients once.
 
-    The file is an ``.npz`` archive of arrays and one header of JSON; reading it runs nothing.
+    The file is an ``.npz`` archive of arrays and one header of JSON; reading it executes no code.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def save(estimator: Any, path: PathLike, *, zero_based: bool | None = None) -> N
 def load(path: PathLike) -> Any:
     """Load an estimator that `save` or ``hogshare fit`` has stored.
 
-    Whatever the file holds, none of it is run.
+    No content of the file is executed.
 
     Parameters
     ----------
@@ -112,23 +112,23 @@ def load(path: PathLike) -> Any:
     Returns
     -------
     estimator
-        A fitted one of the class that was stored, with the same parameters, predictions and
-        probabilities, bit for bit. It has no `report_`. Of a file that was fitted to a table with
-        text, missing values or scaled columns it is a pipeline, whose first step is a
-        `TableEncoder`: it predicts rows of such a table.
+        A fitted estimator of the stored class, with the same parameters, predictions and
+        probabilities, bit for bit. It has no `report_`. If the model was fitted to a table with
+        text, missing values or scaled columns, this is a pipeline whose first step is a
+        `TableEncoder`; it predicts rows of such a table.
 
     Raises
     ------
     ValueError
-        If the file is no model of this package's, is cut off, or is of a later version.
+        If the file is not a model of this package, is cut off, or is of a later version.
     MemoryError
-        If its arrays take more memory than there is.
+        If its arrays need more memory than is free.
     OSError
         If it cannot be opened.
 
     See Also
     --------
-    save : Store one.
+    save : Store a fitted estimator.
 
     Examples
     --------
@@ -155,13 +155,13 @@ def load(path: PathLike) -> Any:
 
 
 def _steps(pipeline: Pipeline) -> tuple[dict[str, Any], Any]:
-    """The encoder of a pipeline, as a file has it, and the estimator."""
+    """Return the encoder of a pipeline in the form of a file, and the estimator."""
     steps = [step for _, step in pipeline.steps]
     if len(steps) != 2 or type(steps[0]) is not TableEncoder:
         kinds = ", ".join(type(step).__name__ for step in steps)
         raise TypeError(
-            "hogshare.save stores pipelines of a TableEncoder and an estimator of this package's, "
-            f"and this is another Pipeline: of {kinds}. For others there is skops.io.dump."
+            "hogshare.save stores pipelines of a TableEncoder and an estimator of this package, "
+            f"and this is a Pipeline of {kinds}: for others use skops.io.dump."
         )
     check_is_fitted(steps[0])
     first, last = (name for name, _ in pipeline.steps)
@@ -169,26 +169,26 @@ def _steps(pipeline: Pipeline) -> tuple[dict[str, Any], Any]:
 
 
 def _known_base(estimator: Any) -> bool | None:
-    """Where indices began, as the model's file said; a fit since then has left a report."""
+    """Return `zero_based` from the file of the estimator, unless a later fit has left a report."""
     known = getattr(estimator, "__dict__", {})
     return None if "report_" in known else known.get("_zero_based")
 
 
 def to_saved(estimator: Any, zero_based: bool | None = None) -> SavedModel:
-    """Return what a file holds of an estimator; raises as `save`."""
+    """Return the contents of an estimator's file; raise as `save`."""
     kind = type(estimator)
     name = kind.__name__
     if name not in estimators.__all__ or getattr(estimators, name) is not kind:
         known = ", ".join(estimators.__all__)
         raise TypeError(
-            f"hogshare.save stores fitted estimators of this package's ({known}), and this is a "
-            f"{name}: for pipelines and others' estimators there is skops.io.dump."
+            f"hogshare.save stores fitted estimators of this package ({known}), and this is a "
+            f"{name}: for pipelines and other estimators use skops.io.dump."
         )
     from hogshare.estimators import fitted_attributes
     from hogshare.solvers.outcome import versions
 
     check_is_fitted(estimator, fitted_attributes.mark(estimator))
-    _check_parameters(estimator)  # what was set since a fit, and `load` would not take
+    _check_parameters(estimator)  # parameters may have been set since the fit; `load` checks too
     attributes = fitted_attributes.plain(fitted_attributes.attributes(estimator))
     if _is_multilabel(estimator):
         attributes["multilabel"] = "sparse" if estimator._label_binarizer.sparse_input_ else "dense"
@@ -204,12 +204,12 @@ def to_saved(estimator: Any, zero_based: bool | None = None) -> SavedModel:
 
 
 def _check_parameters(estimator: Any) -> None:
-    """Refuse parameters that no fit takes: scikit-learn's own checks take True for the number 1.
+    """Refuse parameters that `fit` would refuse, and True as a number, which scikit-learn accepts.
 
     Raises
     ------
     ValueError
-        As `_validate_params`, whose error is one.
+        As `_validate_params`.
     """
     estimator._validate_params()
     for name, value in estimator.get_params(deep=False).items():
@@ -222,7 +222,7 @@ def _check_parameters(estimator: Any) -> None:
 
 
 def _is_unset(value: Any) -> bool:
-    """Whether it is scikit-learn's word for a parameter that nobody has set, and that may go."""
+    """Whether a value is scikit-learn's default of a deprecated or changing parameter."""
     return isinstance(value, str) and value in ("deprecated", "warn")
 
 
@@ -232,12 +232,12 @@ def _is_multilabel(estimator: Any) -> bool:
 
 
 def to_estimator(saved: SavedModel, path: str) -> Any:
-    """Return the fitted estimator that a file holds; only the known classes are made.
+    """Return the fitted estimator from the contents of a file; only known classes are created.
 
     Raises
     ------
     ValueError
-        If the class is unknown, or its parameters or attributes are none that it can have.
+        If the class is unknown, or its parameters or attributes are invalid.
     """
     if saved.class_name not in estimators.__all__:
         raise ValueError(f"{path}: a model of the unknown class {saved.class_name!r}")
@@ -262,7 +262,7 @@ def to_estimator(saved: SavedModel, path: str) -> Any:
 
 
 def _binarizer(attributes: dict[str, Any], negative: int) -> Any:
-    """What a classifier's `predict` asks for its labels."""
+    """Return the label binarizer that a classifier's `predict` needs."""
     from sklearn.preprocessing import LabelBinarizer
 
     classes, form = attributes["classes_"], attributes.get("multilabel")
