@@ -25,6 +25,7 @@ from hogshare.kernels.schedule.worker_life import (
     MISS,
     PAUSE,
     REOPEN,
+    REPLACE,
     WAIT,
     WORK,
     apply,
@@ -47,7 +48,7 @@ LEGAL = {
         DIE: DEAD,
     },
     DONE: {REOPEN: STARTING, DIE: DEAD},
-    DEAD: {DIE: DEAD},
+    DEAD: {DIE: DEAD, REPLACE: WAITING},
     RESTING: {JOIN: ACTIVE, CLOSE: DONE, EXPECT: STARTING, AWAIT: WAITING, DIE: DEAD},
 }
 
@@ -86,6 +87,7 @@ def test_lives(form):
         ((JOIN, CLOSE, LEAVE, REOPEN, JOIN), ACTIVE),
         ((JOIN, DIE, WORK, LEAVE, REOPEN), DEAD),
         ((AWAIT, WORK, WAIT, DIE, AWAIT), DEAD),
+        ((AWAIT, WORK, DIE, REPLACE), WAITING),
     ):
         row = row_in(STARTING)
         for event in events:

@@ -41,7 +41,8 @@ class WorkerProgress:
         others = table.clock[table.in_run]
         # without others the minimum is 1 << 62, of which the remainder makes 0
         row[layout.T_CLOCK] = max(row[layout.T_CLOCK], others.min(initial=1 << 62) % (1 << 62))
-        worker_life.apply(row, worker_life.AWAIT)
+        is_new = row[layout.T_STATE] != layout.DEAD
+        worker_life.apply(row, worker_life.AWAIT if is_new else worker_life.REPLACE)
         row[layout.T_STALENESS] = 0
         row[layout.T_JOINED] = row[layout.T_HEARTBEAT] = int(now * NANO)
 

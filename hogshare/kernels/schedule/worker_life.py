@@ -38,8 +38,9 @@ EVENTS = (
     "miss",  # others have done all that it was expected for
     "reopen",  # a run that was over goes on
     "die",
+    "replace",  # of tasks: another process has the number of one that died
 )
-JOIN, WORK, WAIT, PAUSE, LEAVE, CLOSE, EXPECT, AWAIT, MISS, REOPEN, DIE = range(len(EVENTS))
+JOIN, WORK, WAIT, PAUSE, LEAVE, CLOSE, EXPECT, AWAIT, MISS, REOPEN, DIE, REPLACE = range(len(EVENTS))
 ILLEGAL = -1
 LEGAL = {
     JOIN: {STARTING: ACTIVE, RESTING: ACTIVE},
@@ -53,6 +54,7 @@ LEGAL = {
     MISS: {STARTING: RESTING},
     REOPEN: {DONE: STARTING},
     DIE: dict.fromkeys((STARTING, ACTIVE, WAITING, DONE, DEAD, RESTING), DEAD),
+    REPLACE: {DEAD: WAITING},
 }
 # MOVES[event, state] is the next state, or ILLEGAL
 MOVES = np.full((len(EVENTS), len(layout.STATES)), ILLEGAL, np.int64)
