@@ -50,6 +50,7 @@ class ClusterCall:
         self._given = [arg.future for arg in self._args if isinstance(arg, ClusterCall)]
         args = [arg.future if isinstance(arg, ClusterCall) else arg for arg in self._args]
         with large_graphs():
+            # not pure: a call that is made again must be a new task, not the old one by its key
             self.future = self._client.submit(self._function, *args, pure=False, **place)
 
     def fetch(self, notify: Callable[[ClusterCall, Fetched], object] | None = None) -> Fetched:
@@ -72,7 +73,7 @@ class ClusterCall:
         if self.address is not None and self.address not in present:
             self.address = None
         elif all(call.future is given for call, given in zip(calls, self._given, strict=True)):
-            return
+            return  # no argument has been made again
         old = self.future
         self._make()
         if self._notify is not None:

@@ -276,6 +276,7 @@ class PartitionedDescent:
         )
 
     def _new_chain(self) -> Chain:
+        # the epochs after the last whole state are done again
         del self._mean_losses[self._state.n_epochs :]
         return Chain([self._state], self._state.n_epochs)
 
@@ -289,6 +290,7 @@ class PartitionedDescent:
 
     def _submit_epoch(self, chain: Chain) -> Epoch:
         rows, settings, number = self._rows, self._settings, chain.submitted
+        # keyed by the epoch, so that an epoch that is submitted again has the same order
         draws = np.random.default_rng([settings.seed, number])
         count = len(rows.facts)
         order = draws.permutation(count) if settings.shuffle else np.arange(count)
@@ -364,6 +366,7 @@ class PartitionedDescent:
         a task up, or has no workers left.
         """
         epoch = chain.epochs[0]
+        # with a timeout: a task that prefers a lost worker may never end
         while not wait([epoch.fetched], MEMBERS_SECONDS).done:
             if self._has_lost():
                 return False
@@ -371,6 +374,7 @@ class PartitionedDescent:
             state: DescentState = result_of(epoch.fetched)
             is_last = len(chain.epochs) == 1
             is_needed = not epoch.is_whole and (state.has_ended or is_last)
+            # the chain ends at this state: fetch its vectors, for the result or a new chain
             if is_needed:
                 whole = self._rows.submit(epoch_of, self._terms, True, *epoch.last, partition=0)
                 (state,) = self._rows.results([whole])

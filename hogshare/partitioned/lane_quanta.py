@@ -113,7 +113,7 @@ def steps_along(pull: Pull, *problems: RowProblem) -> Push:
             # a tolerance, so that the run sums its losses
             stop=Stop(epochs=1, tol=0.0, validation=held_out if some_held_out else None),
             shuffle=pull.shuffle,
-            seed=OrderSeed((pull.seed + k) % MAX_SEED),
+            seed=OrderSeed((pull.seed + k) % MAX_SEED),  # another order in each partition
             start=model,
             runtime="caller",
             on_epoch=sums_of,
@@ -147,6 +147,7 @@ def rows_between(problem: RowProblem, first: int, last: int) -> RowProblem:
         return problem
     if problem.is_sparse:
         begin, end = int(rows.indptr[first]), int(rows.indptr[last])
+        # the cut data begin at 0, so the pointers must too
         indptr = frozen(rows.indptr[first : last + 1] - begin)
     else:
         begin, end, indptr = first * rows.width, last * rows.width, rows.indptr

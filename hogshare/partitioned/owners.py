@@ -41,6 +41,7 @@ class Owners:
 
         Returns the number of partitions whose owner changed.
         """
+        # sorted, so that ties between workers always go to the same one
         mine: dict[str, list[int]] = {address: [] for address in sorted(present)}
         orphans = []
         for p, address in enumerate(self.of):
@@ -48,6 +49,7 @@ class Owners:
         moved = len(orphans)
         for p in orphans:
             self._give(p, min(mine, key=lambda address: len(mine[address])), mine)
+        # one at a time until the numbers differ by at most 1: no partition moves without need
         while True:
             least = min(mine, key=lambda address: len(mine[address]))
             most = max(mine, key=lambda address: len(mine[address]))

@@ -170,6 +170,7 @@ class Split(NamedTuple):
 
     def mask(self, number: int, n_rows: int) -> np.ndarray:
         """Return bools of shape (n_rows,) for the partition with a number."""
+        # keyed by the partition's number, so that any worker draws the same rows
         draws = np.random.default_rng([self.seed, number])
         return np.asarray(draws.random(n_rows) < self.fraction)
 

@@ -390,6 +390,7 @@ class PartitionedRows:
             except Empty:
                 self.workers_present()
                 continue
+            # any other result is that of an earlier attempt: the call has been made again
             if call.fetched is fetched:
                 waiting.discard(call)
                 self.taken(call)
@@ -408,6 +409,7 @@ class PartitionedRows:
         self._asked = now
         present = threads_of(self.client)
         if not present:
+            # workers may be restarting: go on with the last known ones until the limit
             self._missing_since = self._missing_since or now
             if now - self._missing_since > WITHOUT_WORKERS_SECONDS:
                 raise RuntimeError(
