@@ -215,7 +215,7 @@ REFUSED = {
         },
         **{("descent", p): "by a gradient" for p in WITH_ROWS},
         **{
-            (r, "topics"): "would make others of them"
+            (r, "topics"): "would change them"
             for r in ("average", "sign", "momentum", "descent", "adam")
         },
     },
@@ -230,7 +230,7 @@ REFUSED = {
     ("rule", "problem", "plane"): {
         **{("batch", k, p): "batch=1" for k in WITH_ROWS for p in ("shared", *HOMES[:-1])},
         **{
-            (r, "factorisation", "grid"): "makes other steps"
+            (r, "factorisation", "grid"): "takes other steps"
             for r in ("batch", "average", "descent", "adam", "sign", "momentum", "sdca", "saga")
         },
     },

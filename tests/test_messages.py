@@ -188,7 +188,7 @@ def test_rows_are_no_problem(function, rows, problem):
     for given in [(X,), (rows,), (X, y), (X.tolist(),), (None,)]:
         with pytest.raises(TypeError, match=r"solve\(problems\.linear\(X, y, loss='log_loss'"):
             function(*given)
-    with pytest.raises(TypeError, match=r"name what comes after it, as in solve\(problem, stop="):
+    with pytest.raises(TypeError, match=r"name the other arguments, as in solve\(problem, stop="):
         function(problem, SAGA())
 
 
@@ -386,7 +386,7 @@ def test_partial_fit_refuses_what_fit_does(klass, name, rows):
 def test_a_start_is_called_what_it_is_in_fit(model, expected, rows):
     model.fit(*rows)
     model.coef_ = np.full_like(model.coef_, np.nan)
-    with pytest.raises(ValueError, match="holds NaN or infinity") as caught:
+    with pytest.raises(ValueError, match="contains NaN or infinity") as caught:
         model.fit(*rows)
     assert expected in str(caught.value) and "start model" not in str(caught.value)
 

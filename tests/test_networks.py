@@ -414,7 +414,7 @@ def test_what_depends_on_timing_stays_as_it_is_asked_for():
         {"block": 100},
     ):
         assert solve(problem, rule=moving, **settings, **run).settings["barrier"] == "ASP()"
-    with pytest.raises(ValueError, match="repeats every bit: leave it out"):
+    with pytest.raises(ValueError, match="repeatable bit for bit: use record=False"):
         solve(problem, rule=moving, plane=Master(), barrier="bsp", record=True, **run)
 
 

@@ -120,7 +120,7 @@ def test_without_versions_a_replay_is_near(problem, rule):
         settings["step"] = None
     report = run(problem, n_workers=2, seed=0, **settings)
     assert not report.recording.exact
-    with pytest.warns(ApproximateReplay, match="near the run's"):
+    with pytest.warns(ApproximateReplay, match="approximately the run's"):
         again = replay(problem, report)
     objectives = [problem.objective(m.coef, m.intercept) for m in (again, report.model)]
     assert objectives[0] == pytest.approx(objectives[1], rel=0.05)

@@ -99,7 +99,7 @@ def test_barriers_and_steps_are_taken():
     assert report.barrier == "Throttled(available=3)" and report.objective < 0.01
     with pytest.raises(TypeError, match="step must be a number or a function"):
         asgd(PROBLEM, step="large", **run)
-    with pytest.raises(FloatingPointError, match=r"not finite after 1 updates: step less"):
+    with pytest.raises(FloatingPointError, match=r"not finite after 1 updates: use a smaller step"):
         sgd_rounds(PROBLEM, step=lambda k, result: float("inf"), **run)
 
 

@@ -21,7 +21,7 @@ from hogshare.io.rows import Wanted
 from hogshare.io.sources import Lines, Source
 from hogshare.system.interrupts import errstate
 
-MOST_PLACES = 2**53  # up to here a float64 represents every whole number
+MOST_PLACES = 2**53  # up to this bound a float64 represents every whole number
 
 
 class Size(NamedTuple):

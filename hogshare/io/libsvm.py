@@ -205,8 +205,8 @@ def _check_columns(name: str, n_features: int, n_values: int) -> None:
     if nbytes < memory.PLENTY or n_features < SPARSE * n_values:
         return
     what = (
-        f"{name}: {n_values:,} values in {n_features:,} columns, by the largest index. If there "
-        "are fewer columns, set n_features. A model of so many"
+        f"{name}: {n_values:,} values in {n_features:,} columns, by the largest index. Set "
+        "n_features if the number of columns is smaller. A model of so many"
     )
     memory.require(nbytes, what)
     warnings.warn(f"{what} takes some {memory.amount(nbytes)} of memory", stacklevel=users_line())
@@ -225,7 +225,7 @@ class _Part(NamedTuple):
 
     def place_of(self, value: int) -> str:
         """Name the line of a value."""
-        # side="right": empty rows have the same end as the row before them
+        # side="right", since empty rows have the same end as the row before them
         row = int(np.searchsorted(self.X.indptr, value, side="right")) - 1
         return self.lines.place_of_row(row, _words)
 

@@ -265,7 +265,7 @@ def _are_names(cells: list[str], others: list[str], known: KnownIds) -> bool:
     """Whether a first line has the names of columns.
 
     With ratings it does if the rating's cell is no number. In pairs it does if neither cell is an
-    id of the model, and either some cell is text above a number, or both cells look like names of
+    id of the model, and either some cell is text above a number, or both cells resemble names of
     columns, which no id of the model does.
     """
     if len(cells) > 2:

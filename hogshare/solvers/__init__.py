@@ -1,7 +1,6 @@
 """`solve` and the papers' algorithms as compositions of the five choices.
 
-Names are imported when they are first used: a fit needs `solve`, and no theory, recording or other
-composition.
+Names are imported on first use: a fit needs `solve`, but no theory, recording or other composition.
 """
 
 from __future__ import annotations

@@ -40,27 +40,28 @@ def asysg_con(
     theory: bool = True,
     **settings: Any,
 ) -> Report:
-    """Minimise by AsySG-con: pull from a master, compute, push; the master sums M gradients.
+    """Minimize by AsySG-con: pull from a master, compute, push; the master sums M gradients.
 
     Parameters
     ----------
     n_workers : int, default=-1
-        Workers; -1 means all usable cores. The master comes on top, and computes little.
+        Number of workers; -1 means all usable cores. The master comes in addition, and computes
+        little.
     batch : int, default=1
-        Rows of a gradient, which is their mean, as in the paper.
+        Number of rows in a gradient, which is the mean over them, as in the paper.
     step : StepSize or float, default=0.01
-        gamma of the paper, for a sum of M gradients that are means over `batch` rows; a number is a
-        constant one. A schedule's time counts rows. "optimal" and the passive-aggressive ones have
-        no such factor.
+        The paper's gamma, for a sum of M gradients that are means over `batch` rows; a number is a
+        constant one. A schedule's time counts rows. "optimal" and the passive-aggressive schedules
+        have no such factor, and are refused.
     epochs : int, default=10
-        Passes over the rows; each makes ``n_rows / (batch * gradients)`` updates.
+        Number of passes over the rows; each makes ``n_rows / (batch * gradients)`` updates.
     theory : bool, default=True
-        Whether the report says what the paper's analysis expects of the run, as in `asysg_incon`.
+        Whether the report contains the expectations of the paper's analysis, as in `asysg_incon`.
 
     Returns
     -------
     Report
-        With ages in updates of the model in `Report.ages`.
+        With the ages of gradients, in updates of the model, in `Report.ages`.
 
     Raises
     ------
@@ -73,12 +74,11 @@ def asysg_con(
     optimization", NIPS 2015, section 3, Algorithm 1:
     ``x_{k+1} = x_k - gamma_k sum_{m=1..M} G(x_{k - tau_{k,m}}; xi_{k,m})``.
 
-    A message to the master is the sum over its rows of their steps, so that it is made with
-    ``eta0 = step / batch``; of a network it is the mean's step already. Departures: rows come in a
-    permutation per epoch and are not drawn; the last mini-batch of an epoch may have fewer rows,
-    and then (but for networks) counts for less; on sparse rows the l2 penalty acts on a row's own
-    features, scaled by how rare they are, which is right on average, and the intercept takes a
-    hundredth of the step.
+    A message to the master is the sum of its rows' steps, so ``eta0 = step / batch``; for networks
+    it is already the step by the mean. Departures: rows come in a permutation per epoch and are not
+    drawn; the last mini-batch of an epoch may have fewer rows, and then (except for networks) has
+    less weight; on sparse rows the l2 penalty acts on a row's own features, scaled by how rare they
+    are, which is correct on average, and the intercept takes a hundredth of the step.
 
     Examples
     --------
@@ -96,15 +96,15 @@ def asysg_con(
     problem, steps, stop = problem_of(problem, others), _steps_of(step), stop_after(epochs, stop)
     if steps.kind not in PROPORTIONAL:
         raise ValueError(
-            f"StepSize({steps.kind!r}) has no factor that is the step of a mean over the rows: use "
+            f"StepSize({steps.kind!r}) has no factor for the step by a mean over rows: use "
             f"{', '.join(map(repr, PROPORTIONAL))}, or solve(problem, plane=Master(...))."
         )
     n_training = _rows_to_learn_from(problem, stop)
-    rule = SGD(batch=batch)  # refuses what is below 1
+    rule = SGD(batch=batch)  # refuses values below 1
     if batch > n_training:
         raise ValueError(
-            f"batch={batch} is more than the {n_training} rows there are to learn from; a gradient "
-            "is the mean over that many rows."
+            f"batch={batch} is more than the {n_training} training rows; a gradient is the mean "
+            "over `batch` rows: use a smaller batch."
         )
     analysis = {
         "consistent": True,
@@ -135,7 +135,7 @@ def _solved(
     settings: dict[str, Any],
     **choices: Any,
 ) -> Report:
-    """Solve by the paper's choices, and have the report say what its analysis expects."""
+    """Solve with the paper's choices, and add the expectations of its analysis to the report."""
     traced = analysis is not None and settings.get("trace") is not None
     gradients = traced and (not has_rows(problem) or unsmooth(problem) is None)
     # the paper's barrier, whatever the problem
@@ -160,18 +160,18 @@ def _steps_of(step: Any) -> StepSize:
 
 
 def _rows_to_learn_from(problem: Problem, stop: Stop) -> int:
-    """Rows of an epoch, without those that are held out."""
+    """Return the number of rows in an epoch, without held-out rows."""
     held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
     return problem.n_rows - held_out
 
 
 def _summed(problem: Problem, batch: int) -> int:
-    """Rows whose steps a mini-batch adds up: one where its step is that of their mean."""
+    """Number of rows whose steps a mini-batch sums; 1 if its step is by their mean."""
     return 1 if by_gradient(problem) and problem.by_mean else batch
 
 
 def _of_a_sum(problem: Problem, steps: StepSize, batch: int) -> float | None:
-    """A constant step for the sum of a mini-batch's gradients."""
+    """Return a constant step size for the sum of a mini-batch's gradients; None for others."""
     return steps.eta0 * _summed(problem, batch) / batch if steps.kind == "constant" else None
 
 
@@ -189,31 +189,32 @@ def asysg_incon(
     theory: bool = True,
     **settings: Any,
 ) -> Report:
-    """Minimise by AsySG-incon: read without locks, compute, update without locks.
+    """Minimize by AsySG-incon: read without locks, compute, update without locks.
 
     Parameters
     ----------
     batch : int, default=1
-        M of the paper: gradients computed between two writes. They are summed, so a step size for
-        the mean has to be divided by M; but for networks, whose steps are by the mean.
+        The paper's M: number of gradients computed between two writes. They are summed, so a step
+        size for the mean must be divided by M, except for networks, whose steps are by the mean.
     coordinate : {None, "uniform", "support", "unbiased"}, default=None
-        What a write cycle writes. None: all coordinates of the rows, as Hogwild! does. Otherwise
-        one, as the paper's algorithm is printed: "uniform" of all n, (13), so that a cycle makes on
-        average the n-th part of the step; "support" of those that the rows have, which favours rows
-        with few; "unbiased" the same times their number, see `SGD`.
+        The coordinates that a write cycle writes. None: all coordinates of the rows, as in
+        Hogwild!. Otherwise one, as the paper's algorithm is printed: "uniform" draws it from all n,
+        (13), so a cycle makes on average the n-th part of the step; "support" draws it from the
+        rows' coordinates, which favors rows with few; "unbiased" also multiplies by their number,
+        see `SGD`.
     step : StepSize or float, default=0.01
         Step size; a number is a constant one, as in the paper.
     theory : bool, default=True
-        Whether the report says what the paper's analysis expects of the run (`Report.theory`):
-        constants, step size, condition, measured ages, and whether linear speedup is to be
-        expected. Some passes over the rows after the run, in none of its times; with `trace` the
-        gradient at each snapshot besides.
+        Whether `Report.theory` contains the expectations of the paper's analysis: constants, step
+        size, condition, measured ages, and whether linear speedup is expected. This takes some
+        passes over the rows after the run, which its times do not include; with `trace` also the
+        gradient at each snapshot.
 
     Notes
     -----
     Source: Lian, Huang, Li and Liu, "Asynchronous parallel stochastic gradient for nonconvex
-    optimization", NIPS 2015, section 4. Departure, with ``coordinate=None``: all coordinates on the
-    rows' support are written, as in Hogwild!, where the analysis writes one per iteration. Rows
+    optimization", NIPS 2015, section 4. Departures: with ``coordinate=None`` all coordinates on the
+    rows' support are written, as in Hogwild!, whereas the analysis writes one per iteration; rows
     come in a permutation per epoch and are not drawn.
 
     Examples

@@ -1,10 +1,10 @@
-"""What a run is made of, in words: a name, a number or a class where the meaning is plain.
+"""The choices of a run by name, number or class.
 
-`KNOWN` is the one table of names, for `solve`, the papers' algorithms and the estimators; barriers
-have theirs in `hogshare.barriers`, which the command reads too. Words are read in upper and lower
-case alike. A class stands for its defaults, where it has them. What cannot be meant is refused with
-a sentence that names what there is: a `ValueError` where a word or a number is wrong, a `TypeError`
-where the kind of thing is.
+`KNOWN` is the one table of names, for `solve`, the papers' algorithms and the estimators; names of
+barriers are in `hogshare.barriers`, which the command line reads too. Names are accepted in upper
+and lower case. A class stands for an instance with its defaults, if it has them. Invalid input is
+refused with a message that names the valid choices: a `ValueError` for a wrong name or number, a
+`TypeError` for a wrong type.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ Thing = TypeVar("Thing")
 
 
 def problem_of(problem: Any, others: tuple[Any, ...] = ()) -> Problem:
-    """Refuse rows and labels in the place of a problem: it has a loss and a penalty besides.
+    """Check that `problem` is one, and not rows and labels, which have no loss and no penalty.
 
-    others : what came in places after it, where there is nothing
+    others : further positional arguments, which are refused
     """
     if hasattr(type(problem), "has_rows"):
         if others:
             raise TypeError(
-                "only the problem is told by its place; name what comes after it, as in "
+                "only the problem may be passed by position: name the other arguments, as in "
                 "solve(problem, stop=10)."
             )
         known: Problem = problem
@@ -80,21 +80,21 @@ def problem_of(problem: Any, others: tuple[Any, ...] = ()) -> Problem:
 
 
 def linear_of(algorithm: str, problem: Any, others: tuple[Any, ...] = ()) -> RowProblem:
-    """The problem of an algorithm that remembers rows, which has to be a linear one."""
+    """Check that the problem of an algorithm with row memory is linear, and return it."""
     problem = problem_of(problem, others)
     if has_rows(problem):
         return problem
     raise TypeError(
-        f"{algorithm} remembers a number for each row of a linear problem, from problems.linear; "
-        "for a gradient of your own there are solve, asysg_incon and asysg_con."
+        f"{algorithm} stores a number for each row of a linear problem, from problems.linear; for "
+        "a gradient of your own use solve, asysg_incon or asysg_con."
     )
 
 
-PLAIN = SGD()  # which is frozen
+PLAIN = SGD()  # may be shared, since it is frozen
 
 
 def rule_of(rule: Any, problem: Problem, shuffle: bool, start: Model | None) -> Rule:
-    """The rule that is meant; "auto" is the one that suits the problem and needs no step size."""
+    """Return the rule; "auto" is the one that suits the problem and needs no step size."""
     if rule is None:
         return PLAIN
     if isinstance(rule, Rule):
@@ -110,7 +110,7 @@ def rule_of(rule: Any, problem: Problem, shuffle: bool, start: Model | None) -> 
 
 
 def plane_of(plane: Any) -> Plane:
-    """The plane that is meant."""
+    """Return the plane."""
     if plane is None:
         return Shared()
     if isinstance(plane, Plane):
@@ -121,7 +121,7 @@ def plane_of(plane: Any) -> Plane:
 
 
 def runtime_of(runtime: Any) -> str | Runtime | Simulator:
-    """The runtime that is meant: one of the names, in lower case, a Simulator, or the user's."""
+    """Return the runtime: one of the names, in lower case, a Simulator, or the user's."""
     if runtime is None:
         return AUTO
     if isinstance(runtime, type) and issubclass(runtime, Runtime):
@@ -139,7 +139,7 @@ def runtime_of(runtime: Any) -> str | Runtime | Simulator:
             return MPI()
         if name != SIMULATOR:
             raise ValueError(_misspelt("runtime", runtime, "a Simulator"))
-    # imported here: a fit should not wait for what it does not use
+    # imported within the function: other fits should not wait for the import
     from hogshare.simulation.simulator import Simulator
 
     if isinstance(runtime, Simulator):
@@ -148,7 +148,7 @@ def runtime_of(runtime: Any) -> str | Runtime | Simulator:
 
 
 def joint_of(runtime: Any) -> Joint | None:
-    """The joint runtime that is meant, if one is; what is wrong is for `runtime_of` to say."""
+    """Return the joint runtime, if it is one; `runtime_of` refuses invalid values."""
     if isinstance(runtime, type) and issubclass(runtime, Joint):
         return runtime()
     if isinstance(runtime, str) and runtime.strip().lower() == RANKS:
@@ -159,7 +159,7 @@ def joint_of(runtime: Any) -> Joint | None:
 
 
 def step_of(step: Any) -> StepSize | None:
-    """The step size that is meant; a number is a constant one, a word a schedule."""
+    """Return the step size; a number is a constant one, a string the name of a schedule."""
     if step is None or isinstance(step, StepSize):
         return step
     if step is StepSize:
@@ -179,7 +179,7 @@ def step_of(step: Any) -> StepSize | None:
 
 
 def stop_of(stop: Any) -> Stop:
-    """The criterion that is meant; a whole number is so many epochs."""
+    """Return the criterion; a whole number is a number of epochs."""
     if stop is None or stop is Stop:
         return Stop()
     if isinstance(stop, Stop):
@@ -201,9 +201,9 @@ def stop_of(stop: Any) -> Stop:
 def check_settings(
     n_workers: Any, shuffle: Any, trace: Any, block: Any, on_epoch: Any, files: dict[str, Any]
 ) -> None:
-    """Refuse settings of another kind than they have to be; which values will do is told later.
+    """Refuse settings of the wrong type; their values are checked later.
 
-    files : those of `solve`, by argument
+    files : `checkpoint` and `resume` of `solve`, by name
     """
     if n_workers is not None and not ranges.is_integer(n_workers):
         raise TypeError(
@@ -224,7 +224,7 @@ def check_settings(
             f"on_epoch must be a function (epoch, snapshot) -> bool; got {_kind(on_epoch)}."
         )
     for name, file in files.items():
-        # a number would be a file that is open already, standard input for one
+        # a number would be the descriptor of an open file, such as standard input
         if not (file is None or isinstance(file, (str, os.PathLike, Checkpoint))):
             raise TypeError(f"{name} must be the path of a file; got {_kind(file)}.")
 
@@ -234,7 +234,7 @@ def _is(value: Any, name: str) -> bool:
 
 
 def _made(name: str, value: Any, kinds: dict[str, type[Thing]], things: str) -> Thing:
-    """The thing that a word or a class stands for, with its defaults."""
+    """Return the instance for a name or a class, with its defaults."""
     if isinstance(value, str):
         kind = kinds.get(value.strip().lower())
         if kind is None:
@@ -251,7 +251,7 @@ def _misspelt(name: str, text: str, things: str) -> str:
 
 
 def _kind(value: Any) -> str:
-    """What was given, in a few words: arrays and estimators would fill a page."""
+    """Describe a value briefly for a message: arrays and estimators would fill a page."""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple):
         return f"{type(value).__name__} of shape {shape}"

@@ -29,14 +29,14 @@ def gaia(
     stop: Stop | int | None = None,
     **settings: Any,
 ) -> Report:
-    """Minimise a problem in several centres that send each other the changes that matter.
+    """Minimize a problem in several centres that send each other their significant changes.
 
     Parameters
     ----------
     n_workers : int, default=None
-        Of all centres; None: one for each.
+        Number of workers in all centres; None is one per centre.
     barrier : Barrier, callable or str, default=SSP(0)
-        When a worker may go on, among those of its centre.
+        When a worker may continue, compared with the other workers of its centre.
     **settings
         Further arguments of `Mirrors` (`inside`, `fold`, `every`, `significance`, `decay`, `soft`,
         `delay`, `queue`, `graph`, `links`, `when_lost`, `flush`, `rows`) and of `solve`.
@@ -44,18 +44,18 @@ def gaia(
     Returns
     -------
     Report
-        With `Report.exchanges`, and in `Report.theory` what the analysis asks for.
+        With `Report.exchanges`, and the conditions of the paper's analysis in `Report.theory`.
 
     Raises
     ------
     ValueError, TypeError
-        As of `Mirrors` and of `solve`.
+        As `Mirrors` and `solve`.
 
     Notes
     -----
     Source: Hsieh, Harlap, Vijaykumar, Konomis, Ganger, Gibbons and Mutlu, "Gaia: geo-distributed
     machine learning approaching LAN speeds", NSDI 2017, section 4. Departures: see `Mirrors`;
-    ``fold="sum"`` is as the paper has it.
+    ``fold="sum"`` is the paper's.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def gaia(
 
 
 def promises(plane: Mirrors, clock_difference: float) -> dict[str, Any]:
-    """What theorem 1 asks of a run for its regret to grow with the root of T alone.
+    """Return whether a run meets theorem 1's conditions for a regret of the order of root T.
 
     clock_difference : of the run
     """
@@ -98,15 +98,15 @@ def promises(plane: Mirrors, clock_difference: float) -> dict[str, Any]:
     bounded = clock_difference != float("inf")
     if falls and bounded:
         sentence = (
-            "Of a convex objective, with steps that fall as one over the root of the clock, the "
-            "regret grows with the root of T."
+            "For a convex objective, and steps that decrease as one over the root of the clock, "
+            "the regret grows with the root of T."
         )
     else:
         missing = [
-            *([] if falls else ["a threshold that falls as one over the root of the clock"]),
+            *([] if falls else ["a threshold that decreases as one over the root of the clock"]),
             *([] if bounded else ["a bound on the difference of clocks"]),
         ]
-        sentence = f"No bound on the regret: theorem 1 asks for {' and '.join(missing)}."
+        sentence = f"No bound on the regret: theorem 1 requires {' and '.join(missing)}."
     return {
         "threshold_falls": falls,
         "clock_difference": float(clock_difference),

@@ -21,7 +21,7 @@ from hogshare.solvers.choice_names import joint_of, plane_of, problem_of, rule_o
 from hogshare.stragglers import stragglers_of
 
 FILES = ("checkpoint", "resume")
-LEADERS = ("on_epoch", *FILES)  # what only one process has need of
+LEADERS = ("on_epoch", *FILES)  # arguments that only one process needs
 
 
 @dataclass(frozen=True)
@@ -34,25 +34,25 @@ class JointCall:
 
     @property
     def validation(self) -> np.ndarray | None:
-        """Which rows are held out, if any."""
+        """Mask of the held-out rows, if any."""
         return stop_of(self.arguments.get("stop")).validation
 
     @property
     def n_workers(self) -> int | None:
-        """As it was given."""
+        """The argument of this name."""
         return self.arguments.get("n_workers")
 
     @property
     def files(self) -> dict[str, Any]:
-        """Where checkpoints are written to and read from, if anywhere: what rank 0 says counts."""
+        """The files of checkpoints to write and to resume, if any; those of rank 0 count."""
         return {name: self.arguments.get(name) for name in FILES}
 
     def with_files(self, files: Mapping[str, Any]) -> JointCall:
-        """The same call with other files."""
+        """Return the same call with other files."""
         return JointCall(self.solve, self.problem, {**self.arguments, **files})
 
     def said(self) -> dict[str, Any]:
-        """What it was called with, in things: words for them may be written in several ways."""
+        """Return the arguments as objects, since their names can be written in several ways."""
         a = {k: v for k, v in self.arguments.items() if k not in LEADERS and v is not None}
         things = {"plane": plane_of, "barrier": barrier_of, "step": step_of, "stop": stop_of}
         a |= {name: of(self.arguments.get(name)) for name, of in things.items()}
@@ -60,18 +60,18 @@ class JointCall:
         return a
 
     def of(self, problem: Problem, validation: np.ndarray | None) -> JointCall:
-        """The same call of another problem."""
+        """Return the same call for another problem."""
         stop = dataclasses.replace(stop_of(self.arguments.get("stop")), validation=validation)
         return JointCall(self.solve, problem, {**self.arguments, "stop": stop})
 
     def by(self, runtime: Runtime | str, n_workers: int | None) -> Report:
-        """Make it, by a runtime."""
+        """Make the call with a runtime."""
         return self.solve(
             self.problem, **{**self.arguments, "runtime": runtime, "n_workers": n_workers}
         )
 
     def parts(self) -> ProcessParts:
-        """What a process has of it that runs workers for another one."""
+        """Return the parts for a process that runs workers of another process's call."""
         problem, a = self.problem, self.arguments
         plane, barrier = plane_of(a.get("plane")), barrier_of(a.get("barrier"))
         outside = None
@@ -90,7 +90,7 @@ class JointCall:
 
 
 def together(solve: Callable[..., Report]) -> Callable[..., Report]:
-    """Have a joint runtime make the call, where one is asked for."""
+    """Wrap `solve`: a joint runtime, if given, makes the call."""
 
     @functools.wraps(solve)
     def call(problem: Problem, *others: Any, **arguments: Any) -> Report:

@@ -26,17 +26,17 @@ def asaga(
     stop: Stop | int | None = None,
     **settings: Any,
 ) -> Report:
-    """Minimise by ASAGA: sparse SAGA on one vector, without locks.
+    """Minimize by ASAGA: sparse SAGA on one vector, without locks.
 
     Parameters
     ----------
     problem : LinearProblem
-        What to minimise: any loss (the paper's are smooth; see `hogshare.SAGA` for losses with
-        kinks), and a penalty without an l1 part.
+        The problem to minimize, with any loss (the paper's are smooth; see `hogshare.SAGA` for
+        losses with kinks), and a penalty without an l1 part.
     step : float or "auto", default="auto"
-        Step size: a number is constant, as in the paper, whose experiments use 1 / (3 L) and the
-        like; what its theorem asks for is in the notes. "auto" is that of `hogshare.SAGA`, and does
-        not depend on the number of workers.
+        Step size. A number is constant, as in the paper, whose experiments use 1 / (3 L) and
+        similar values; the notes have its theorem's condition. "auto" is the step of
+        `hogshare.SAGA`, and does not depend on the number of workers.
     adds : {"atomic", "plain"}, default="atomic"
         How a coordinate of the vector is updated. The average is always added to atomically.
 
@@ -48,14 +48,14 @@ def asaga(
     Notes
     -----
     Source: Leblond, Pedregosa and Lacoste-Julien, "ASAGA: asynchronous parallel SAGA", AISTATS
-    2017. Its theorem asks for a step of at most ``1 / (32 L (1 + tau sqrt(Delta)) xi)``, where tau,
-    below a tenth of the rows, is how many steps overlap (about the workers), Delta the largest
-    share of the rows that have a feature in common, and ``xi = sqrt(1 + min(1 / sqrt(Delta), tau) /
-    (8 kappa))`` with kappa = L / mu.
+    2017. Its theorem requires a step of at most ``1 / (32 L (1 + tau sqrt(Delta)) xi)``, where tau,
+    less than a tenth of the rows, is the number of overlapping steps (about the number of workers),
+    Delta the largest share of rows with a common feature, and ``xi = sqrt(1 + min(1 / sqrt(Delta),
+    tau) / (8 kappa))`` with kappa = L / mu.
 
-    Departures: the l2 part is a proximal step on the row's support instead of a part of the
-    gradient, which overshoots where a feature is rare; rows are visited in a new order every epoch
-    instead of being drawn; what is remembered of a row is swapped atomically.
+    Departures: the l2 part is a proximal step on the row's support, not a part of the gradient,
+    which would overshoot for rare features; rows are visited in a new order every epoch, not drawn;
+    a row's stored number is swapped atomically.
 
     Examples
     --------
@@ -95,17 +95,16 @@ def prox_asaga(
     stop: Stop | int | None = None,
     **settings: Any,
 ) -> Report:
-    """Minimise by ProxASAGA: as `asaga`, with any penalty.
+    """Minimize by ProxASAGA: as `asaga`, with any penalty.
 
     Parameters
     ----------
     problem : LinearProblem
-        What to minimise: any loss, as for `asaga`, and any penalty.
+        The problem to minimize, with any loss, as for `asaga`, and any penalty.
     step : float or "auto", default="auto"
-        As of `asaga`.
+        As in `asaga`.
     adds : {"atomic", "plain"}, default="atomic"
-        How a coordinate of the vector is updated; what is added is the difference to where the
-        proximal step leads.
+        How a coordinate of the vector is updated, by the difference to the proximal step's result.
 
     Raises
     ------

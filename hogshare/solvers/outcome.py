@@ -1,4 +1,4 @@
-"""From a finished session to the plain data of a report."""
+"""Conversion of a finished session to the plain data of a report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from hogshare.shm.speeds import MESSAGES, NANOSECONDS, recorded
 from hogshare.system.interrupts import errstate
 from hogshare.system.machine import cores
 
-SENT = layout.M_POSTED, layout.M_PLACED, layout.M_DENSE  # of an edge's counters
+SENT = layout.M_POSTED, layout.M_PLACED, layout.M_DENSE  # an edge's counters of sent mail
 REASONS = {
     layout.RUNNING: "the run was cut short",
     layout.STOPPED_BY_CRITERION: "the stop criterion was met",
@@ -40,7 +40,7 @@ REASONS = {
 
 
 def absurd(rule: Rule, step: StepSize) -> str:
-    """The warning of a run whose model is finite and useless."""
+    """Return the warning for a run whose model is finite, but useless."""
     return (
         "The fit has diverged: the model is finite only because derivatives are clipped, and its "
         "loss is more than 1e8 times that of a model of zeros. The steps are too large for this "
@@ -49,9 +49,10 @@ def absurd(rule: Rule, step: StepSize) -> str:
 
 
 def is_absurd(problem: Problem, model: Model, squares: float) -> bool:
-    """Whether a finite model is the end of a divergence; looks at the loss only if it may be.
+    """Whether a finite model is the result of a divergence.
 
-    Of a linear problem, whose derivatives are clipped.
+    This happens with linear problems, whose derivatives are clipped. The loss is evaluated only if
+    the coefficients are large.
 
     squares : sum of the coefficients' squares
     """
@@ -64,12 +65,12 @@ def is_absurd(problem: Problem, model: Model, squares: float) -> bool:
 
 
 def settings(c: Choices, runtime: str, session: Session, seed: Any) -> dict[str, Any]:
-    """What was solved and how, as plain data."""
+    """Return the settings of a run as plain data."""
     problem, rule, plane, stop = c.problem, c.rule, c.plane, c.stop
     plan = session.plan
     schedule = rule.schedule(c.step)
     if schedule is not None and rule.remembers:
-        # as the columns have it, which a run that goes on has from the one before
+        # from the columns, which a resumed run has from the earlier one
         columns = session.schedule.columns
         falls = columns[layout.C_FALLS, 0] > 0
         schedule["kind"] = "falls" if falls else "constant"
@@ -78,7 +79,7 @@ def settings(c: Choices, runtime: str, session: Session, seed: Any) -> dict[str,
     return {
         "problem": problem.facts(),
         "rule": {"name": type(rule).__name__, **vars(rule)},
-        # several workers that average add atomically, whatever the plane says
+        # several workers that average add atomically, whatever the plane's setting
         "plane": {
             "name": type(plane).__name__,
             **vars(plane),
@@ -105,7 +106,7 @@ def settings(c: Choices, runtime: str, session: Session, seed: Any) -> dict[str,
 
 
 def versions() -> dict[str, str]:
-    """Versions of what did the work."""
+    """Return the versions of hogshare, Python and the libraries."""
     return dict(_versions())
 
 
@@ -128,7 +129,7 @@ def _scikit_learn() -> str:
 
 
 def machine() -> dict[str, Any]:
-    """What it ran on."""
+    """Return the system, the processor and its cores."""
     return {
         **_system(),
         "usable_cores": _usable_cores(_affinity(), os.environ.get("LOKY_MAX_CPU_COUNT")),
@@ -137,7 +138,7 @@ def machine() -> dict[str, Any]:
 
 @cache
 def _system() -> dict[str, Any]:
-    """What stays as it is; to count the cores alone takes as long as a small fit's other facts."""
+    """Facts that do not change; counting the cores takes as long as a small fit's other facts."""
     return {
         "system": f"{platform.system()} {platform.release()}",
         "processor": platform.machine(),
@@ -146,34 +147,34 @@ def _system() -> dict[str, Any]:
 
 
 def _affinity() -> frozenset[int]:
-    """Cores that this thread may run on, where the system tells."""
+    """Cores on which this thread may run, if the system reports them."""
     return frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
 
 
 @cache
 def _usable_cores(affinity: frozenset[int], limit: str | None) -> int:
-    """Count usable cores; counted anew where what a program can change in itself has changed.
+    """Count usable cores; cached by the settings that a program can change for itself.
 
     joblib reads the container's quota from several files, which takes longer than a small fit's
-    epoch. How many workers there may be is asked of joblib each time (`usable_workers`).
+    epoch. The number of possible workers is not cached: `usable_workers` calls joblib each time.
     """
     return int(joblib.cpu_count())
 
 
 def epoch_losses(session: Session) -> np.ndarray:
-    """Mean loss of each finished epoch; empty where losses were not tracked."""
+    """Return the mean loss of each finished epoch; empty if losses were not tracked."""
     if session.rule.track == 0:
         return np.zeros(0)
     return session.schedule.history[: session.word(layout.EPOCHS)].copy()
 
 
 def staleness(session: Session) -> np.ndarray:
-    """Histogram over all workers, without the empty end."""
+    """Return the histogram over all workers, without the empty end."""
     return _whole(session.schedule.staleness)
 
 
 def ages(session: Session) -> np.ndarray | None:
-    """The same of the ages of messages to a master; None without one."""
+    """Return the histogram of the ages of messages to a master; None without a master."""
     return _whole(session.mail.ages) if session.plan.private == epoch_schedule.MASTER else None
 
 
@@ -184,12 +185,12 @@ def _whole(histograms: np.ndarray) -> np.ndarray:
 
 
 def quanta_of(session: Session) -> np.ndarray:
-    """The last turns of each worker; see `Report.quanta_of`."""
+    """Return the last quanta of each worker; see `Report.quanta_of`."""
     return recorded(session.arrays["turns"])
 
 
 def mail(session: Session) -> dict[str, Any] | None:
-    """What the master has taken and how long that took; None if none has been one all along."""
+    """Return the master's number of messages and its time; None without a permanent master."""
     if not session.has_master:
         return None
     total, word = session.arrays["turns"][-1, 0], session.word
@@ -200,9 +201,9 @@ def mail(session: Session) -> dict[str, Any] | None:
 
 
 def mail_traffic(session: Session) -> Counted:
-    """What workers in one memory have sent by the run's mailboxes, and read of a master's model.
+    """Return the traffic of workers in one memory: mail, and reads of a master's model.
 
-    Messages have the size that they are given on a virtual clock, too (`mail_bytes`).
+    Sizes of messages are those of the virtual clock (`mail_bytes`).
     """
     found, item = Traffic(), session.vector.w.dtype.itemsize
     homes, has_master = session.homes, session.plan.private == epoch_schedule.MASTER
@@ -219,12 +220,12 @@ def mail_traffic(session: Session) -> Counted:
 
 
 def workers(session: Session) -> list[dict[str, Any]]:
-    """One line per worker; `joined_seconds` counts from the run's beginning.
+    """Return one line per worker; `joined_seconds` counts from the beginning of the run.
 
-    Who passes without a look at the others, as without a barrier, does not know its lead.
+    A worker that never reads the others' clocks, as without a barrier, does not know its lead.
     """
     lines = []
-    looks = session.plan.barrier != barrier_codes.FREE
+    knows_lead = session.plan.barrier != barrier_codes.FREE
     for k, row in zip(session.local_workers, session.local_table.tolist(), strict=True):
         joined = (row[layout.T_JOINED] - session.began) * 1e-9
         lines.append(
@@ -239,7 +240,7 @@ def workers(session: Session) -> list[dict[str, Any]]:
                 "waiting_seconds": row[layout.T_WAITING] * 1e-9,
                 "waiting_for_plane_seconds": row[layout.T_PLANE_WAIT_NS] * 1e-9,
                 "mean_block_seconds": row[layout.T_BUSY] * 1e-9 / max(1, row[layout.T_BLOCKS]),
-                "largest_lead": row[layout.T_LAG] if looks else None,
+                "largest_lead": row[layout.T_LAG] if knows_lead else None,
                 "joined_seconds": joined if row[layout.T_PROCESS] else None,
                 "pid": row[layout.T_PROCESS],
             }
@@ -259,7 +260,7 @@ def trace(
     first_epoch : epochs that were done before the start, in a run that was resumed
     """
 
-    def look(coef: np.ndarray, intercept: np.ndarray) -> tuple[float, ...]:
+    def evaluate(coef: np.ndarray, intercept: np.ndarray) -> tuple[float, ...]:
         model = Model(coef, intercept)
         if not gradients:
             return (problem.objective_at(model),)
@@ -276,17 +277,17 @@ def trace(
     coef = np.zeros((n, problem.n_features), problem.dtype) if start is None else start.coef
     intercept = np.zeros(n) if start is None else start.intercept
     done = float(first_epoch)
-    points = [(done, done * session.plan.n_blocks, 0.0, *look(coef, intercept))]
+    points = [(done, done * session.plan.n_blocks, 0.0, *evaluate(coef, intercept))]
     for slot in np.flatnonzero(a["snapshot_blocks"]):
         done = float(a["snapshot_blocks"][slot])
         taken = float(a["snapshot_times"][slot] - session.began) * 1e-9
         coef = a["snapshots"][slot].reshape(-1, n).T
-        values = look(coef, a["snapshot_intercepts"][slot])
+        values = evaluate(coef, a["snapshot_intercepts"][slot])
         points.append((done / session.plan.n_blocks, done, taken, *values))
     order = sorted(range(len(points)), key=points.__getitem__)
-    epochs, blocks, seconds, *looks = np.array(points)[order].T
+    epochs, blocks, seconds, *evaluated = np.array(points)[order].T
     if a["snapshot_spreads"].size:
         spreads = np.append(0.0, a["snapshot_spreads"][a["snapshot_blocks"] > 0])[order]
-        looks = [*looks, spreads] if gradients else [*looks, None, spreads]
-    # two workers may write snapshots out of turn by a moment: neither was there before the later
-    return Trace(epochs, blocks, np.maximum.accumulate(seconds), *looks)
+        evaluated = [*evaluated, spreads] if gradients else [*evaluated, None, spreads]
+    # two workers may write snapshots slightly out of order: both count from the later time
+    return Trace(epochs, blocks, np.maximum.accumulate(seconds), *evaluated)

@@ -1,4 +1,4 @@
-"""What the papers' algorithms have in common, each of which is a composition of `solve`."""
+"""The common parts of the papers' algorithms, each of which is a composition of `solve`."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from hogshare.system import docstrings
 
 Algorithm = TypeVar("Algorithm", bound=Callable[..., Report])
 
-# what the docstrings of all of them say, where they do not say otherwise
+# sections added to the docstrings of all algorithms that do not have them
 SAID = """
 Parameters
 ----------
 problem : LinearProblem or GradientProblem
-    What to minimise.
+    The problem to minimize.
 *others
-    Nothing: all other arguments are named.
+    Not accepted: pass all other arguments by name.
 n_workers : int, default=-1
-    Workers; -1 means all usable cores.
+    Number of workers; -1 means all usable cores.
 step : StepSize, float or str, default=None
     Step size; a number is a constant one.
 epochs : int, default=10
-    Passes over the rows.
+    Number of passes over the rows.
 stop : Stop, int or None, default=None
-    Another criterion than the number of epochs, which is then its own.
+    Stopping criterion that replaces `epochs`.
 **settings
     Further arguments of `hogshare.solve`: `barrier`, `runtime`, `trace`, `seed`, ...
 
@@ -38,9 +38,9 @@ Report
 
 
 def algorithm(*parts: type) -> Callable[[Algorithm], Algorithm]:
-    """Make a function one of the papers' algorithms, whose docstring says what all of them do.
+    """Return a decorator that completes the docstring of one of the papers' algorithms.
 
-    parts : classes of its choices, which describe the parameters that it hands on to them
+    parts : classes of its choices, which describe the parameters that are passed to them
     """
     described = [(part.__doc__ or "").partition("Notes\n")[0] for part in parts]
 
@@ -52,5 +52,5 @@ def algorithm(*parts: type) -> Callable[[Algorithm], Algorithm]:
 
 
 def stop_after(epochs: int, stop: Any) -> Stop:
-    """A criterion of its own, or so many epochs."""
+    """Return the given criterion, or else a number of epochs."""
     return Stop(epochs=epochs) if stop is None else stop_of(stop)

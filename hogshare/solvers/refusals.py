@@ -1,4 +1,4 @@
-"""What `solve` refuses: combinations that do not make sense, before anything is allocated."""
+"""Checks of `solve` for invalid combinations of arguments, before anything is allocated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hogshare.system import ranges
 from hogshare.system.interrupts import errstate
 from hogshare.system.messages import listed, own
 
-PROPORTIONAL = ("constant", "invscaling", "adaptive")  # schedules that eta0 multiplies
+PROPORTIONAL = ("constant", "invscaling", "adaptive")  # schedules proportional to eta0
 
 
 def refuse(
@@ -36,12 +36,12 @@ def refuse(
     block: int | None,
     gradients: bool,
 ) -> StepSize:
-    """Refuse combinations that do not make sense, before anything is allocated.
+    """Refuse invalid combinations, before anything is allocated.
 
     Returns
     -------
     StepSize
-        The given one, or the default of such a problem.
+        The given step size, or the problem's default.
     """
     plane.check()
     if plane.has_cells:
@@ -64,7 +64,7 @@ def refuse(
     if trace is not None:
         ranges.whole(1, trace=trace)
     if gradients and trace is None:
-        raise ValueError("gradients=True records them on the trace: ask for one, trace=4.")
+        raise ValueError("gradients=True records them in the trace, but trace=None: set trace=4.")
     if not has_rows(problem):
         assert by_gradient(problem)
         step = step or StepSize("constant", eta0=problem.eta0)
@@ -72,8 +72,8 @@ def refuse(
         check_own_steps(problem, rule, step)
         if plane.numbers()["atomic"] and takes_passes(problem, rule):
             raise ValueError(
-                f"{problem.name} takes its rows' steps by itself, with plain adds: leave out "
-                "adds='atomic', or have it stepped by its gradient, as with SGD(batch=64)."
+                f"{problem.name} takes its rows' steps itself, with plain adds: leave out "
+                "adds='atomic', or use steps by its gradient, as with SGD(batch=64)."
             )
         return step
     step = step or StepSize()
@@ -87,23 +87,23 @@ def refuse(
 
 
 def check_cells(problem: Problem, rule: Rule, plane: Plane, block: int | None) -> None:
-    """Refuse what does not go cell by cell."""
+    """Refuse problems and rules that cannot proceed cell by cell."""
     if getattr(problem, "cells", None) is None:
         raise ValueError(
-            f"{plane} needs a problem whose rows stand in cells, such as problems.factorisation: "
-            "take plane=Shared()."
+            f"{plane} needs a problem whose rows are in cells, such as problems.factorisation: "
+            "use plane=Shared()."
         )
     assert by_gradient(problem)
     if not takes_passes(problem, rule):
         raise ValueError(
-            f"{plane} takes a step for each row of a cell, and {rule} makes other steps: use SGD()."
+            f"{plane} takes a step for each row of a cell, but {rule} takes other steps: use SGD()."
         )
     if block is not None:
         raise ValueError(f"A block of {plane} is a cell: leave out block={block}.")
 
 
 def check_outside(step: StepSize, stop: Stop) -> None:
-    """Refuse what is for the rows of linear problems, where steps are by a gradient."""
+    """Refuse settings for the rows of linear problems if steps are by a gradient."""
     if step.kind not in PROPORTIONAL:
         raise ValueError(
             f"The step {step.kind!r} is computed from a linear problem; for a gradient of your own "
@@ -123,24 +123,23 @@ def check_outside(step: StepSize, stop: Stop) -> None:
 
 
 def check_own_steps(problem: GradientProblem, rule: Rule, step: StepSize) -> None:
-    """Refuse what would change the steps of a problem that says them itself."""
+    """Refuse settings that would change the steps of a problem that defines its own."""
     if not problem.has_steps:
         return
     if rule.average or not rule.is_proportional:
         what = str(rule) if rule.has_kernels else type(rule).__name__
         raise ValueError(
-            f"The steps of {problem.name} are its own, and {what} would make others of them: use "
-            "SGD()."
+            f"The steps of {problem.name} are its own, and {what} would change them: use SGD()."
         )
     if (step.kind, step.eta0) != ("constant", problem.eta0):
         raise ValueError(
-            f"The steps of {problem.name} are its own: leave out step=, or say "
+            f"The steps of {problem.name} are its own: leave out step=, or set "
             f"step={problem.eta0!r}; got {step}."
         )
 
 
 def check(problem: RowProblem, rule: Rule, step: StepSize, stop: Stop, start: Model | None) -> None:
-    """Refuse combinations of a linear problem that do not make sense."""
+    """Refuse invalid combinations for a linear problem."""
     if step.kind == "optimal" and problem.alpha == 0.0:
         raise ValueError(
             "alpha must be > 0 since the step size is 'optimal', which is computed from alpha; "
@@ -187,19 +186,19 @@ def check(problem: RowProblem, rule: Rule, step: StepSize, stop: Stop, start: Mo
             )
         ranges.not_negative(**{own("t of the start model"): start.t})
         if isinstance(start, Handed):
-            return  # of the rows' type; the run looks at its numbers when it is over
+            return  # it is of the rows' dtype; its numbers are checked at the end of the run
         if not start.is_finite():
-            raise ValueError(f"{own('The start model')} holds NaN or infinity.")
+            raise ValueError(f"{own('The start model')} contains NaN or infinity.")
         with errstate(over="ignore"):
-            held = np.asarray(start.coef).astype(problem.dtype)
-        if not np.isfinite(held).all():
+            converted = np.asarray(start.coef).astype(problem.dtype)
+        if not np.isfinite(converted).all():
             raise ValueError(f"{own('The start model')} has a coef too large for {problem.dtype}.")
         if start.memory is not None:
             rule.memory.check(problem, start.memory)
 
 
 def check_groups(plane: Plane, barrier: Barrier, n_workers: int) -> None:
-    """Refuse workers that a plane cannot put in groups, and barriers that look beyond them.
+    """Refuse numbers of workers that a plane cannot group, and barriers that need all workers.
 
     Raises
     ------
@@ -207,6 +206,6 @@ def check_groups(plane: Plane, barrier: Barrier, n_workers: int) -> None:
     """
     if plane.groups(n_workers) is not None and isinstance(barrier, Throttled):
         raise ValueError(
-            f"a throttled release lets all workers go at once, and on {type(plane).__name__} a "
-            "barrier holds among those of a group: take BSP(), SSP(4) or a function of the table."
+            f"a throttled release lets all workers continue at once, but on {type(plane).__name__} "
+            "a barrier applies within a group: use BSP(), SSP(4) or a function of the table."
         )

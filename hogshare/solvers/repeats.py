@@ -1,4 +1,4 @@
-"""What a run was called with, so that its report can have it repeated on a virtual clock."""
+"""The arguments of a run, with which its report can repeat it on a virtual clock."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from hogshare.rules.steps import StepSize
 if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator
 
-SNAPSHOTS = 4  # of an epoch, between which a crossing is interpolated
+SNAPSHOTS = 4  # per epoch, between which a crossing is interpolated
 
 
 @dataclass(frozen=True, kw_only=True)
 class Repeatable:
     """A call of `solve`, without the problem: plain data, so that a report may be pickled."""
 
-    solve: Callable[..., Report]  # passed in, because it makes these
+    solve: Callable[..., Report]  # an attribute, since an import would be circular
     rule: Rule
     plane: Plane
     barrier: BuiltIn | None
@@ -35,10 +35,10 @@ class Repeatable:
     shuffle: bool
     block: int | None
     seed: int  # of the row order itself
-    obstacle: str = ""  # why it cannot be repeated, if so
+    obstacle: str = ""  # the reason if it cannot be repeated
 
     def pace(self, problem: Problem, n_workers: int, trace: int) -> tuple[int, int]:
-        """Rows of a block, and rows between two exchanges, of a real run with so many workers.
+        """Return the rows of a block, and between two exchanges, of a real run with `n_workers`.
 
         trace : snapshots per epoch
         """
@@ -69,13 +69,13 @@ class Repeatable:
         block: int,
         most: int,
     ) -> float | None:
-        """Epochs until the objective comes down to a value; None if `most` do not do.
+        """Return the epochs until the objective reaches a value; None if `most` do not suffice.
 
-        block : its rows
+        block : number of its rows
         """
         reached = None
 
-        def is_there(epoch: int, snapshot: Callable[[], Any]) -> bool:
+        def has_reached(epoch: int, snapshot: Callable[[], Any]) -> bool:
             nonlocal reached
             if not problem.objective_at(snapshot()) <= objective:
                 return False
@@ -97,7 +97,7 @@ class Repeatable:
             seed=self.seed,
             trace=SNAPSHOTS,
             block=None if counts_writes else block,
-            on_epoch=is_there,
+            on_epoch=has_reached,
         )
         crossed = report.epochs_to(objective)
         # the last snapshot may be a few blocks before the end of the epoch that reached it
@@ -105,14 +105,14 @@ class Repeatable:
 
 
 def repeatable(solve: Callable[..., Report], c: Choices, seed: int, late: bool) -> Repeatable:
-    """What `solve` was called with; `late` where that went on from a start or a checkpoint."""
+    """Return the arguments of `solve`; `late` if it continued from a start or a checkpoint."""
     obstacle = ""
     if not isinstance(c.barrier, BuiltIn):
         obstacle = "its barrier is a function"
     elif late:
-        obstacle = "it began from a start model or a checkpoint, which a report does not keep"
+        obstacle = "it began from a start model or a checkpoint, which a report does not store"
     elif c.stop.validation is not None:
-        obstacle = "it held rows out for validation, and which ones a report does not keep"
+        obstacle = "it held out rows for validation, and a report does not store which ones"
     return Repeatable(
         solve=solve,
         rule=c.rule,

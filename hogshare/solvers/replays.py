@@ -1,4 +1,4 @@
-"""Doing a recorded run again on one core."""
+"""The replay of a recorded run on one core."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from hogshare.system.interrupts import leaves_numpy
 
 
 class ApproximateReplay(UserWarning):
-    """A replay that is near the run, not equal to it."""
+    """A replayed model is only approximately that of the run."""
 
 
 @leaves_numpy
 def replay(problem: Problem, report: Report) -> Any:
-    """Do a run that was recorded again, in this thread.
+    """Replay a recorded run in this thread.
 
     Parameters
     ----------
     problem : LinearProblem or GradientProblem
-        The one that was solved.
+        The problem of the run.
     report : Report
-        Of ``solve(..., record=True)``.
+        The report of ``solve(..., record=True)``.
 
     Returns
     -------
     Model or Params
-        With the `Master` plane the run's own, bit for bit. On one vector without locks only near
-        it: a warning says so.
+        With the `Master` plane the run's model, bit for bit. On one vector without locks it is
+        only approximately the run's, and a warning says so.
 
     Raises
     ------
     TypeError
-        If what is given is no report; its recording alone is not enough.
+        If `report` is not a report; its recording alone is not enough.
     ValueError
         If the report has no recording, or the problem has another shape.
 
@@ -62,8 +62,8 @@ def replay(problem: Problem, report: Report) -> Any:
     recording = report.recording
     if recording is None:
         raise ValueError(
-            "This report has no recording: solve with record=True. (The recording of a run in "
-            "which a worker or the master has died is not kept.)"
+            "This report has no recording: call solve with record=True. (A run in which a worker "
+            "or the master has died has no recording.)"
         )
     given, was = problem.facts(), report.settings["problem"]
     sizes = [name for name in ("rows", "features", "columns", "params") if name in was]
@@ -75,8 +75,8 @@ def replay(problem: Problem, report: Report) -> Any:
         )
     if not recording.exact:
         warn(
-            "On one vector without locks only the order of blocks is known, and workers wrote it "
-            "row by row: the replayed model is near the run's, not equal to it.",
+            "On one vector without locks only the order of blocks is recorded, but workers wrote "
+            "it row by row: the replayed model is only approximately the run's.",
             ApproximateReplay,
         )
     model = dataclasses.replace(replay_recording(problem, recording).model(), t=report.model.t)

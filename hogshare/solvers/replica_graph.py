@@ -36,16 +36,16 @@ def stochastic_reduce(
     theory: bool = True,
     **settings: Any,
 ) -> Report:
-    """Minimise by ASAP: a model for each worker, averaged with those of a few others.
+    """Minimize by ASAP: a model for each worker, averaged with those of a few others.
 
     Parameters
     ----------
     barrier : Barrier, str or None, default=None
-        Another of `hogshare.barriers` besides, as in ``"pssp:10,4"``; then ``sync="async"`` leaves
-        all waiting to it.
+        An additional barrier of `hogshare.barriers`, as in ``"pssp:10,4"``; with ``sync="async"``
+        it is the only reason to wait.
     theory : bool, default=True
-        Whether the report says in `Report.theory` what the graph promises: degree, gap, rounds
-        until workers agree, and what they had.
+        Whether `Report.theory` has the predictions from the graph: degree, gap, rounds until
+        workers agree, and the rounds that they had.
     **settings
         Further arguments of `hogshare.solve`: `rule`, `runtime`, `trace`, `seed`, ..., and of
         `Replicas`: `rows`, `weights`, `final`, `patience`.
@@ -53,7 +53,7 @@ def stochastic_reduce(
     Returns
     -------
     Report
-        With `Report.reduces`, and in `Report.consistency` how many inputs reduces have used.
+        With `Report.reduces`, and `Report.consistency`, the numbers of inputs that reduces used.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def stochastic_reduce(
 
 
 def promises(plane: Replicas, report: Report) -> dict[str, Any]:
-    """What a graph promises of a run that is over, and how much of it the run had."""
+    """Return the predictions from a graph for a finished run, and the run's own numbers."""
     weights = plane.weights_of(report.n_workers)
     rounds = topology.predicted_rounds(weights)
     had, whole = int(report.reduces.rounds.min()), report.reduces.whole_share
@@ -112,12 +112,12 @@ def promises(plane: Replicas, report: Report) -> dict[str, Any]:
     words = [
         f"the graph is {found.sentence}"
         if len(weights) == 1
-        else f"the graph has {len(weights)} turns"
+        else f"the graph cycles through {len(weights)} graphs"
     ]
     if np.isfinite(rounds):
         words.append(
-            f"workers come a thousand times nearer to agreement in {rounds:.0f} rounds; the "
-            f"slowest had {had}"
+            f"disagreement of workers falls to a thousandth in {rounds:.0f} rounds; the slowest "
+            f"worker had {had}"
         )
     if whole < 1.0:
         words.append(f"only {whole:.1%} of all reduces had every input")

@@ -1,4 +1,4 @@
-"""One run, from choices that are settled to its report: prepare, run, report."""
+"""One run, from its final choices to its report: prepare, run, report."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ from hogshare.system.interrupts import errstate
 if TYPE_CHECKING:
     from hogshare.engine.event_log import Recording
 
-COPIES = 4  # of a model that a fit makes in float64, at least: 27 to 58 bytes a coefficient in all
+COPIES = 4  # fewest copies of a model in float64 in a fit: 27 to 58 bytes per coefficient in all
 
 
 @dataclass(kw_only=True)
 class Run:
-    """A run that has been settled."""
+    """A run with its final choices."""
 
     choices: Choices
     runner: Runtime
-    notes: list[str]  # for the report; more come
-    began: float  # when the call did, by `time.perf_counter`
-    start: Model | None  # where the caller has it start
-    saved: Saved | None  # the run that it goes on with
+    notes: list[str]  # for the report; the run adds more
+    began: float  # begin of the call of `solve`, by `time.perf_counter`
+    start: Model | None  # the caller's start
+    saved: Saved | None  # the run to resume
     checkpoint: Checkpoint | None
-    facts: dict[str, Any]  # what run it is, for checkpoints
+    facts: dict[str, Any]  # by which a checkpoint identifies the run
     stragglers: Stragglers | None
     on_epoch: OnEpoch | EpochEnds | None
     gradients: bool  # whether the trace has the gradient's norm
-    seed: Any  # as it was given
+    seed: Any  # the caller's
     again: Repeatable
     seconds: dict[str, float] = field(default_factory=dict, init=False)
 
@@ -89,7 +89,7 @@ class Run:
             )
 
     def to_the_end(self) -> Report:
-        """Do it all.
+        """Prepare, run and report.
 
         Raises
         ------
@@ -107,14 +107,14 @@ class Run:
     # -- before
 
     def prepare(self, arrays: dict[str, np.ndarray]) -> None:
-        """Fill memory, compile kernels, and settle who looks at the model on the way."""
+        """Fill memory, compile kernels, and set up the evaluations of the model during the run."""
         c, saved, checks = self.choices, self.saved, self.checks
         asked = None if isinstance(c.barrier, BuiltIn) else c.barrier
         outside = GradientSteps(c.problem, c.rule) if by_gradient(c.problem) else None
         plane = c.plane if c.plane.has_homes else None
         session = Session(arrays, self.settings, asked, self.stragglers, outside, plane)
         fill(session, c.problem, c.rule, c.stop, c.step, self.start, c.remote_rows)
-        next_check = FIRST_CHECK if self.start is None else 0  # a start may be good enough
+        next_check = FIRST_CHECK if self.start is None else 0  # a given start may be good enough
         if saved is not None:
             restore(session, saved)
             next_check = saved.next_check
@@ -150,11 +150,12 @@ class Run:
 
     @property
     def _paces(self) -> bool:
-        """Whether workers rest at every epoch's end, so that its model can be read.
+        """Whether workers pause at the end of every epoch, for `on_epoch` to read its model.
 
-        Not where each goes on by itself, nor on a virtual clock, whose times a rest would change,
-        nor on ranks, which meet at epochs anyway, nor for who says that it only counts epochs. Nor
-        behind BSP, where who rests has folded what others would have read first: other bits.
+        They do not if each worker continues alone, on a virtual clock, whose times a pause would
+        change, on ranks, which wait for each other at epochs anyway, or if `on_epoch` only counts
+        epochs. Neither do they with BSP, where a paused worker has folded changes before others
+        have read the model, which would change bits of the result.
         """
         session = self.session
         return (
@@ -177,19 +178,19 @@ class Run:
     # -- the run
 
     def work(self) -> Model:
-        """Let the workers run; returns the model.
+        """Have the workers run; return the model.
 
         Raises
         ------
         ValueError
-            If it has left the floating-point range.
+            If the model has left the floating-point range.
         """
         session = self.session
         session.began = session.clock()
-        with errstate(all="ignore") as held:  # an average may be too large for the rows' type
+        with errstate(all="ignore") as ignored:  # an average may be too large for the rows' type
             try:
                 with known(session), one_thread_each(session):
-                    self.notes += held.outside(self._run)
+                    self.notes += ignored.outside(self._run)
             except BaseException:
                 if self.handed:
                     session.settle()
@@ -198,7 +199,7 @@ class Run:
             session.restore_sums()
             if session.homes is not None:
                 session.homes.finish()
-            # a checkpoint of the end is yet to come, and reads what a last model writes over
+            # a checkpoint at the end is still to be written, from memory that a last model reuses
             model = session.model(last=self.runner.is_private and self.keeper is None)
             remembered = session.remembered()
             self.squares = sum_of_squares(model.coef)
@@ -212,7 +213,7 @@ class Run:
         return model
 
     def _run(self) -> list[str]:
-        """Let the workers run, and again while the model is not what was asked for."""
+        """Have the workers run, and continue while the model does not meet the criterion."""
         self.outcome = self.runner.run(self.session, self.heard, self.at_pause)
         if self.ends is not None:
             self.ends.finish(self.session)
@@ -225,7 +226,7 @@ class Run:
         return notes
 
     def _must_go_on(self, doubt: Confirmation) -> bool:
-        """Whether a run that `tol` has ended is to go on; looks at the model."""
+        """Whether a run that `tol` has ended must continue; evaluates the model."""
         session = self.session
         if session.word(layout.STOP) != layout.STOPPED_BY_CRITERION:
             return False
@@ -234,7 +235,7 @@ class Run:
     # -- after
 
     def report(self, model: Model) -> Report:
-        """What has come of it."""
+        """Return the report of the run."""
         c, session, checks, doubt = self.choices, self.session, self.checks, self.doubt
         if self.keeper is not None:
             self.keeper.finish()
@@ -289,26 +290,26 @@ class Run:
         )
 
     def _account(self) -> dict[str, Any]:
-        """What was sent, and what a plane with homes tells, by the report's names."""
+        """Return the traffic, and the account of a plane with homes, by the report's names."""
         session, sent = self.session, self.sent
-        told = None if session.homes is None else session.homes.account()
+        account = None if session.homes is None else session.homes.account()
         if not self.runner.counts_mail(session):
-            own = getattr(told, "traffic", None)
+            own = getattr(account, "traffic", None)
             sent = [*sent, outcome.mail_traffic(session) if own is None else own]
-        name = "exchanges" if isinstance(told, Exchanges) else "reduces"
-        return {"traffic": total(sent), name: told}
+        name = "exchanges" if isinstance(account, Exchanges) else "reduces"
+        return {"traffic": total(sent), name: account}
 
     def _checked_model(self, checks: Checks, model: Model) -> Model:
-        """The model that is returned, whyever the run has ended, with what a look makes of it."""
+        """Return the final model after a convergence check, which may set its intercept."""
         session = self.session
         if checks.seen and checks.seen[-1]["epoch"] >= session.word(layout.EPOCHS):
             return model
-        with errstate(all="ignore"):  # as in the run, whose looks are within it
+        with errstate(all="ignore"):  # as for the checks during the run
             checks.act(session, call_parts)
         return dataclasses.replace(model, intercept=session.model().intercept)
 
     def _end(self) -> tuple[bool, str]:
-        """Whether a criterion was met, and why the run has ended, in words."""
+        """Return whether a criterion was met, and the reason for the run's end as a sentence."""
         checks, doubt, reason = self.checks, self.doubt, self.session.word(layout.STOP)
         converged, why = reason == layout.STOPPED_BY_CRITERION, outcome.REASONS[reason]
         if doubt is not None and doubt.seen:
@@ -321,13 +322,13 @@ class Run:
         if checks is not None:
             converged = checks.met
             if checks.hopeless:
-                why = "the epochs that are left would not do"
+                why = "the remaining epochs would not suffice"
             why = checks.sentence() if converged else f"{why}; {checks.sentence()}"
         return converged, why
 
 
 def checks_of(c: Choices) -> Checks | None:
-    """Who looks at the model on its way, if a criterion asks for it."""
+    """Return the convergence checks of a run, if a criterion needs them."""
     if not c.stop.has_checks:
         return None
     if by_gradient(c.problem):
@@ -336,7 +337,7 @@ def checks_of(c: Choices) -> Checks | None:
 
 
 def confirmation_of(c: Choices, session: Session) -> Confirmation | None:
-    """Who looks at a run that `tol` would end; None where that is not asked for, or not needed."""
+    """Return the confirmation of a run that `tol` would end; None if not requested or needed."""
     if not c.stop.confirm or c.stop.tol is None:
         return None
     doubt = Confirmation(c.problem, c.stop.tol, c.stop.epochs)
@@ -349,7 +350,7 @@ def confirmation_of(c: Choices, session: Session) -> Confirmation | None:
 def recorded(
     session: Session, c: Choices, settings: SessionSettings, shapes: Shapes, start: Model | None
 ) -> Recording | None:
-    """The run's recording; None where somebody has died, and with it part of what happened."""
+    """Return the run's recording; None if a worker has died, which loses a part of it."""
     from hogshare.engine.event_log import Recording, taken_from
 
     died = bool((session.schedule.table[:, layout.T_STATE] == layout.DEAD).any())
@@ -365,7 +366,7 @@ class Diverged(ValueError):
 
 
 def diverged(epoch: int, c: Choices) -> Diverged:
-    """The error of a run whose model left the floating-point range."""
+    """Return the error for a run whose model left the floating-point range."""
     advice, what, too = "", "problem", ""
     if c.problem.has_rows:
         advice = "Scaling input data with StandardScaler or MinMaxScaler might help. "

@@ -76,98 +76,99 @@ def solve(
     checkpoint: Checkpoint | str | Path | None = None,
     resume: str | Path | None = None,
 ) -> Report:
-    """Minimise a problem with any number of workers.
+    """Minimize a problem with any number of workers.
 
-    Where the meaning is plain, an argument may be a word in place of a thing, in upper or lower
-    case: ``rule="saga"`` is ``SAGA()``, ``barrier="ssp:4"`` is ``SSP(4)``, ``stop=3`` is
-    ``Stop(epochs=3)``. A class stands for its defaults: ``rule=SAGA``.
+    If the meaning is clear, an argument may be a name or a number, in upper or lower case:
+    ``rule="saga"`` is ``SAGA()``, ``barrier="ssp:4"`` is ``SSP(4)``, ``stop=3`` is
+    ``Stop(epochs=3)``. A class stands for an instance with its defaults: ``rule=SAGA``.
 
     Parameters
     ----------
     problem : LinearProblem or GradientProblem
-        From `hogshare.problems.linear`. It holds the caller's own arrays, checked when it was made:
-        their indices must not be changed in place after that, nor by a callback. Rows and labels
-        are none, for they do not say which loss is meant. Or by a gradient of one's own, from
-        `hogshare.problems.user` or a class derived from `hogshare.problems.GradientProblem`.
+        A problem from `hogshare.problems.linear`, or one with a gradient of your own, from
+        `hogshare.problems.user` or a class derived from `hogshare.problems.GradientProblem`. A
+        problem refers to your own arrays, which were checked when it was made: do not change their
+        indices in place afterwards, in a callback neither. Rows and labels are not a problem, since
+        they do not specify a loss.
     *others
-        Nothing: all other arguments are named.
+        Not accepted: pass all other arguments by name.
     rule : SGD, SDCA, SAGA, Adam, {"sgd", "sdca", "saga", "adam", "auto"}, default=SGD()
-        How a block of rows becomes a step. "auto" is `SDCA` or `SAGA`, whichever suits the problem:
-        no step size to choose, for any loss but the perceptron's, with private copies. For a
-        gradient `SGD`, `Adam`, or a rule of one's own (`hogshare.Rule`).
+        How a block of rows becomes a step. "auto" is `SDCA` or `SAGA`, whichever suits the problem;
+        it needs no step size, supports any loss except the perceptron's, and needs private copies.
+        For a problem by gradient: `SGD`, `Adam`, or a rule of your own (`hogshare.Rule`).
     plane : Shared, Grid, Master, Replicas, Mirrors, \
             {"shared", "grid", "master", "replicas", "mirrors"}, default=Shared()
-        Where the model lives; or a plane of one's own (`hogshare.Plane`).
+        Where the model lives; or a plane of your own (`hogshare.Plane`).
     barrier : Barrier, callable or str, default=None
-        When a worker may go on after a block. None: where a step has a memory (momentum, `Adam`) or
-        is the mean over a mini-batch (networks), and the model is one vector, ``BSP()``, whose
-        workers compute each mini-batch together, so that any number of them takes the steps of one;
-        else ``ASP()``, with which nobody waits. Or `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`,
+        When a worker may continue after a block: `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`,
         `Throttled`, or a function ``(table, me) -> bool`` of a `ProgressTable` and the worker's
-        number, which is asked again and again until it says True. In words as the command has them:
-        "asp", "bsp", "ssp:4", "pbsp:10", "pssp:10,4", "fraction:0.9,2", "throttled:8", and, as in
-        "pbsp:10,hold", a last word for ``hold=True``.
+        number, which is called repeatedly until it returns True. The names are those of the command
+        line: "asp", "bsp", "ssp:4", "pbsp:10", "pssp:10,4", "fraction:0.9,2", "throttled:8", and
+        "pbsp:10,hold" for ``hold=True``. None is ``BSP()`` if the model is one vector and a step
+        has a memory (momentum, `Adam`) or is the mean over a mini-batch (networks): the workers
+        then compute each mini-batch together, and any number of them takes the steps of one.
+        Otherwise None is ``ASP()``, with which no worker waits.
     runtime : {"auto", "caller", "threads", "processes", "mpi", "simulator"}, MPI or Simulator, \
             default="auto"
-        Who runs the workers. "auto" uses as many of `n_workers` as pay, less the cores that others
-        have now where a run is short, as threads (no copy of the rows), or as processes if the
-        rows come from `hogshare.share`. With a runtime named exactly `n_workers` start. A
-        `Simulator` runs any number of them on a virtual clock; "simulator" is ``Simulator()``. An
-        `MPI` has every rank of a job make this call, each with `n_workers`; "mpi" is ``MPI()``. Or
-        a runtime of one's own (`hogshare.runtimes.protocol.Runtime`).
+        Where the workers run. "auto" uses as many of `n_workers` as are useful, and in a short run
+        no cores that are busy; as threads, without a copy of the rows, or as processes if the rows
+        come from `hogshare.share`. With a named runtime exactly `n_workers` start. A `Simulator`
+        runs any number of workers on a virtual clock; "simulator" is ``Simulator()``. With `MPI`
+        every rank of a job makes this call, each with `n_workers`; "mpi" is ``MPI()``. Or a runtime
+        of your own (`hogshare.runtimes.protocol.Runtime`).
     n_workers : int or None, default=None
-        None is one, -1 all usable cores (`joblib.effective_n_jobs`). A ceiling with
-        ``runtime="auto"``, which takes fewer where more cannot pay or others have the cores now;
-        with a runtime named, exactly so many start.
+        Number of workers; None is one, -1 all usable cores (`joblib.effective_n_jobs`). With
+        ``runtime="auto"`` it is a maximum, and fewer are used if more would not be faster or the
+        cores are busy; with a named runtime exactly this number starts.
     step : StepSize, float or str, default=StepSize("optimal")
-        Step sizes of `SGD`; the other rules have none. A number is a constant one, a word the
-        schedule of that name. With a gradient of one's own ``StepSize("constant")`` by default,
+        Step sizes of `SGD`; the other rules have none. A number is a constant step size, a string
+        the name of a schedule. For a gradient of your own the default is ``StepSize("constant")``,
         for the sum over the rows of a step.
     stop : Stop or int, default=Stop(epochs=10)
-        When to end; a number is so many epochs.
+        The stopping criterion; an int is a number of epochs.
     shuffle : bool, default=True
-        Whether each epoch visits the rows in a new order: scikit-learn's for rows of up to 16 MB,
-        and by windows of neighbours for more and for `SAGA` (`problems.linear.rows.windows`).
+        Whether each epoch visits the rows in a new order: scikit-learn's for rows of up to 16 MB;
+        by windows of neighbors for more rows and for `SAGA` (`problems.linear.rows.windows`).
     seed : int, RandomState or None, default=None
-        Of the row order. With one worker the same seed gives the same model bit for bit; with more
-        the run depends on their timing.
+        Determines the order of the rows. With one worker the same seed gives the same model bit for
+        bit; with several workers the run depends on their timing.
     start : Model, Params or ndarray, default=None
-        Where to start: coefficients, intercept, averages and step counter; of a gradient of one's
-        own the vector. `SAGA` and `SDCA` go on
-        with what the model remembers (`Model.memory`), also with another `alpha`; without, SAGA
-        reads all rows once to remember the derivatives at a start other than zero, and SDCA
-        starts from zero only.
+        The model from which to start: coefficients, intercept, averages and step counter; for a
+        gradient of your own its vector. `SAGA` and `SDCA` continue with the model's row memory
+        (`Model.memory`), even with another `alpha`. Without row memory, SAGA first reads all rows
+        to compute the derivatives at a nonzero start, and SDCA starts from zero only.
     trace : int or None, default=None
-        Snapshots of the model per epoch, for the report's curves. The objective is evaluated on
-        them after the run.
+        Number of snapshots of the model per epoch, for the report's curves. The objective is
+        evaluated on them after the run.
     block : int or None, default=None
-        Rows of a block, after which a worker's clock advances and the barrier is asked. None: an
-        eighth of a worker's share of an epoch, at most 8192. A trace may need smaller ones. With
-        private copies behind `BSP`, and on a virtual clock, what lies between two exchanges. With a
-        gradient of one's own a block is one step, of 64 rows, or of a mini-batch.
+        Rows of a block, after which a worker's clock advances and the barrier is evaluated. None is
+        an eighth of a worker's share of an epoch, at most 8192; a trace may need smaller blocks.
+        With private copies and `BSP`, and on a virtual clock, a block is the rows between two
+        exchanges. With a gradient of your own it is one step, of 64 rows, or of a mini-batch.
     record : bool, default=False
-        Whether the report keeps who did which block from which version (`Report.recording`), for
-        `hogshare.replay`. Needs the `Master` plane, or ``Shared(exchange=None)``.
+        Whether the report records each block's worker and the version that it read
+        (`Report.recording`), for `hogshare.replay`. Needs the `Master` plane, or
+        ``Shared(exchange=None)``.
     gradients : bool, default=False
-        Whether the trace also holds the squared norm of the objective's gradient, which must be
-        smooth: one more pass over the rows per snapshot, after the run.
+        Whether the trace also contains the squared norm of the objective's gradient, which must be
+        smooth. This takes one more pass over the rows per snapshot, after the run.
     stragglers : Stragglers or str, default=None
-        A law of `hogshare.stragglers`, or its words, such as "cds:0.6": workers are slow on
-        purpose, to see what a barrier makes of it. Each block is then pulled for and pushed by
-        itself, and workers sleep in between.
+        A law of `hogshare.stragglers`, or its name, such as "cds:0.6", by which workers are slowed
+        down on purpose, to study barriers. Workers then pull and push for each block, and sleep
+        between blocks.
     on_epoch : callable, default=None
         ``on_epoch(epoch, snapshot) -> bool`` is called in the calling thread after each epoch
-        (counted from 1); ``snapshot()`` gives the model; True stops the run. Workers in threads and
-        processes wait for it at each epoch's end, so that the model is that of the epoch, but for
-        planes with a model for every worker, workers that go on without the others, and `BSP`,
-        whose bits a wait would change: there it may be a later epoch's.
+        (counted from 1); ``snapshot()`` returns the model; True stops the run. Workers in threads
+        and processes wait for it at the end of each epoch, so the model is that of the epoch. They
+        do not wait on planes with a model for every worker, if workers continue without the others,
+        and with `BSP`, since waiting would change its bits: the model may then be a later epoch's.
     checkpoint : Checkpoint, str or Path, default=None
-        Where to save the run on its way; a path means after every epoch. See `Checkpoint` and
-        ``docs/checkpoints.md``.
+        Where to save the run while it is running; with a path it is saved after every epoch. See
+        `Checkpoint` and ``docs/checkpoints.md``.
     resume : str or Path, default=None
-        A checkpoint file of the same run, to go on from: up to `stop`'s epochs, those before
-        counted. With one worker it is bit for bit the run that was never interrupted. The file is
-        not written unless it is named in `checkpoint` too. `seed` may be left out.
+        A checkpoint file of the same run, which then continues up to `stop`'s epochs, earlier
+        epochs included. With one worker the result is bit for bit that of an uninterrupted run. The
+        file is not written unless it is also named in `checkpoint`. `seed` may be left out.
 
     Returns
     -------
@@ -176,21 +177,21 @@ def solve(
     Raises
     ------
     ValueError
-        If an argument is out of its range, or a word that means nothing, if the run diverges, or if
-        `resume` is no checkpoint or that of another run.
+        If an argument is out of its range or an unknown name, if the run diverges, or if `resume`
+        is not a checkpoint of this run.
     TypeError
-        If an argument is of another kind than it has to be.
+        If an argument is of the wrong type.
     GradientError
-        If a gradient of the user's raises, or answers what is no loss.
+        If your gradient raises, or returns an invalid loss.
     PlaneError
-        If a plane of the user's raises, or answers what is no model.
+        If your plane raises, or returns an invalid model.
     BarrierError
-        If a barrier of the user's raises, answers neither yes nor no, or lets nobody pass.
+        If your barrier raises, returns anything but a boolean, or lets no worker pass.
     OSError
-        If `resume` cannot be read, or there is no folder for `checkpoint`. Later on, a checkpoint
-        that cannot be written is a warning.
+        If `resume` cannot be read, or the folder of `checkpoint` does not exist. A checkpoint that
+        cannot be written later gives a warning.
     MemoryError
-        If the run's memory does not fit.
+        If the run needs more memory than is free.
 
     Examples
     --------
@@ -202,7 +203,7 @@ def solve(
     >>> report.n_epochs, report.model.coef.shape
     (5, (1, 30))
 
-    The same in words, with another rule and two workers in step:
+    The same with names, another rule, and two workers in step:
 
     >>> problem = problems.linear(scale(X), y, alpha=0.01)
     >>> solve(problem, rule="saga", barrier="bsp", runtime="threads", n_workers=2, stop=5, seed=0)
@@ -216,7 +217,7 @@ def solve(
     first = problem.start_model(start)
     files = {"checkpoint": checkpoint, "resume": resume}
     check_settings(n_workers, shuffle, trace, block, on_epoch, files)
-    # of Python's from here on: some of NumPy's wrap around
+    # Python's integers from this line on: some of NumPy's wrap around
     trace, block = (None if one is None else int(one) for one in (trace, block))
     ranges.flag(record=record, gradients=gradients)
     rule, plane = rule_of(rule, problem, shuffle, first), plane_of(plane)
@@ -236,7 +237,7 @@ def solve(
         rule.check_simulated(plane)
     are_one = workers > 1 and runner.is_orderly and runner.everywhere(workers) == workers
     if splits and are_one and not named_barrier and not record:
-        barrier = BSP()  # late steps are another optimiser's: who asks for none has one worker's
+        barrier = BSP()  # late steps change the optimizer, so by default the steps are one worker's
     check_groups(plane, barrier, runner.everywhere(workers))
     runner.settle(barrier, workers)
     check_workers(stragglers, workers)
@@ -277,8 +278,8 @@ def solve(
     choices = fitted(choices)
     if record and choices.split:
         raise ValueError(
-            "record=True is for runs that depend on their timing, and behind BSP this one repeats "
-            "every bit: leave it out, or take another barrier."
+            "record=True is for runs that depend on their timing, but with BSP this run is "
+            "repeatable bit for bit: use record=False, or another barrier."
         )
     run = Run(
         choices=choices,
@@ -299,7 +300,7 @@ def solve(
 
 
 def weight_of_iterates(rule: Rule, plane: Plane, n_workers: int, start: Model | None) -> float:
-    """What an iterate counts in the lag: less than 1 where that is the start's own average."""
+    """Weight of an iterate in the lag: less than 1 if the lag is the start's own average."""
     if not (rule.average and isinstance(start, Handed)):
         return 1.0
     alone = plane.mode(n_workers) == epoch_schedule.ALONE and not plane.has_homes
@@ -308,11 +309,11 @@ def weight_of_iterates(rule: Rule, plane: Plane, n_workers: int, start: Model | 
 
 
 class OrderSeed(int):
-    """A seed of the row order itself: as `seed` of `solve` it is used as it is, not drawn from."""
+    """A seed of the row order itself: as `seed` of `solve` it is used directly, not drawn from."""
 
 
 def shuffle_seed(seed: Any) -> int:
-    """Seed of the row order, drawn as scikit-learn draws it: the second number of the generator."""
+    """Draw the seed of the row order as scikit-learn does: the generator's second number."""
     if isinstance(seed, OrderSeed):
         return int(seed)
     random_state = check_random_state(seed)
@@ -321,7 +322,7 @@ def shuffle_seed(seed: Any) -> int:
 
 
 def place_of(checkpoint: Checkpoint | str | Path | None, files: OneFile) -> Checkpoint | None:
-    """Where checkpoints go, if anywhere; a place that will not do is refused."""
+    """Return the checkpoint's settings, if any; refuse an unsuitable place."""
     if checkpoint is None:
         return None
     if not isinstance(checkpoint, Checkpoint):
@@ -331,17 +332,18 @@ def place_of(checkpoint: Checkpoint | str | Path | None, files: OneFile) -> Chec
 
 
 def saved_run(resume: str | Path | None, has_start: bool, files: OneFile) -> Saved | None:
-    """The run to go on with, if any.
+    """Return the run to resume, if any.
 
     Raises
     ------
     ValueError
-        If the file is no checkpoint, or there is another start besides.
+        If the file is no checkpoint, or a start is given too.
     """
     if resume is None:
         return None
     if has_start:
         raise ValueError(
-            "give one of start and resume: a checkpoint holds the model that its run goes on from."
+            "pass only one of start and resume: a checkpoint contains the model from which its run "
+            "continues."
         )
     return files.load(resume)

@@ -1,6 +1,6 @@
-"""What methods on tasks have in common: workers, rows, when to end, and the report.
+"""The common parts of methods on tasks: workers, rows, the end, and the report.
 
-So that a method is its own few lines (`task_sgd.py`, `task_saga.py`).
+With these a method is a few lines (`task_sgd.py`, `task_saga.py`).
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from hogshare.tasks.executors import job_of
 from hogshare.tasks.results import Result
 from hogshare.tasks.steps import StepRule, step_rule
 
-# what the docstrings of all methods say, where they do not say otherwise
+# sections added to the docstrings of all methods that do not have them
 SAID = """
 Parameters
 ----------
 problem : LinearProblem or GradientProblem
-    What to minimise.
+    The problem to minimize.
 *others
-    Nothing: all other arguments are named.
+    Not accepted: pass all other arguments by name.
 workers, n_workers
-    Who runs tasks, see `hogshare.AsyncContext`.
+    The workers that run tasks, see `hogshare.AsyncContext`.
 rate : float, default=0.1
     Share of its rows that a task draws.
 epochs : float, default=10
-    Passes over the rows, counted by those that are drawn.
+    Number of passes over the rows, by the number of drawn rows.
 barrier : Barrier, str or callable, optional
-    When a worker may have its next task, see `Collection.barrier`; by default at once.
+    When a worker may get its next task, see `Collection.barrier`; by default at once.
 **settings
-    ``barrier``, ``partitions`` and ``trace`` (snapshots in an epoch), and further arguments of
+    ``barrier``, ``partitions`` and ``trace`` (snapshots per epoch), and further arguments of
     `AsyncContext`: ``seed``, ``stragglers``, ``cutoff``, ``retries``, ``memory``.
 
 Returns
@@ -57,7 +57,7 @@ class TaskRunDiverged(FloatingPointError):
 
 
 def by_ranks(method: Callable[..., Report]) -> Callable[..., Report]:
-    """Have a method be called by all ranks of a job, where they are meant: all get its report."""
+    """Wrap a method: if `workers` are ranks, all ranks of the job call it and get its report."""
     docstrings.complete(method, [SAID])
 
     @functools.wraps(method)
@@ -76,15 +76,15 @@ def by_ranks(method: Callable[..., Report]) -> Callable[..., Report]:
 
 
 class TaskRun:
-    """A method's workers and rows, for the length of a ``with`` block.
+    """A method's workers and rows, for the duration of a ``with`` block.
 
-    problem : with whatever came in places after it, where there is nothing
-    rate, barrier : as of `Collection.sample` and `Collection.barrier`
-    trace : snapshots of the model in an epoch, whose objective is evaluated after the run
-    context : of `AsyncContext`
+    problem : the problem, and further positional arguments, which are refused
+    rate, barrier : as in `Collection.sample` and `Collection.barrier`
+    trace : snapshots of the model per epoch, whose objective is evaluated after the run
+    context : further arguments of `AsyncContext`
 
-    It has that, `ac`; the problem's rows, sampled, behind the barrier, `points`; and how many steps
-    the model has taken so far, `updates`.
+    Its attributes are the context `ac`; `points`, the problem's rows, sampled, with the barrier;
+    and `updates`, the number of the model's steps so far.
     """
 
     def __init__(
@@ -122,22 +122,22 @@ class TaskRun:
         self._snapshots: list[tuple[float, int, float, np.ndarray]] = []
 
     def start(self) -> np.ndarray:
-        """The vector to begin with."""
+        """Return the initial vector."""
         w = np.array(self.problem.start(), dtype=np.float64)
         self._snapshot(w)
         return w
 
     def goes_on(self) -> bool:
-        """Whether fewer rows have been drawn than are asked for."""
+        """Whether fewer rows have been drawn than requested."""
         return self.rows < self._epochs * self.problem.n_rows
 
     def record(self, w: np.ndarray, *results: Result) -> None:
-        """Count an update of the model, by these results.
+        """Count an update of the model by these results.
 
         Raises
         ------
-        Diverged
-            If the model is not finite any more.
+        TaskRunDiverged
+            If the model is no longer finite.
         """
         self.updates += 1
         for result in results:
@@ -145,7 +145,7 @@ class TaskRun:
             self._staleness[min(result.staleness, layout.HISTOGRAM - 1)] += 1
         if not np.isfinite(w).all():
             raise TaskRunDiverged(
-                f"the model is not finite after {self.updates} updates: step less."
+                f"the model is not finite after {self.updates} updates: use a smaller step."
             )
         if self._every is not None:
             due = self._snapshots[-1][0] + 1.0 / self._every
@@ -157,7 +157,7 @@ class TaskRun:
         self._snapshots.append((passes, self.updates, self.ac.seconds, w.copy()))
 
     def report(self, method: str, w: np.ndarray, **settings: Any) -> Report:
-        """What the run came to."""
+        """Return the report of the run."""
         seconds = self.ac.seconds
         if self._every is not None and self._snapshots[-1][1] < self.updates:
             self._snapshot(w)
@@ -214,15 +214,16 @@ class TaskRun:
         if self.ac.dropped:
             found.append(f"{self.ac.dropped} results were older than cutoff, and were dropped")
         if self.ac.repeated:
-            found.append(f"{self.ac.repeated} tasks were run again, whose workers were lost")
+            found.append(f"{self.ac.repeated} tasks were run again, because workers were lost")
         return found
 
     def step(self, given: Any, of_number: Callable[[float], StepRule], share: float) -> StepRule:
-        """The rule of step sizes; by default that share of one over a task's largest curvature.
+        """Return the rule of step sizes; by default `share` over a task's largest curvature.
 
-        Which is known of a linear problem: that of a mean of B rows lies between those of all rows,
-        at most the mean of theirs, and of the largest row (expected smoothness, Gower et al., "SGD:
-        general analysis and improved rates", ICML 2019, for sampling without replacement).
+        The curvature is known for a linear problem: that of a mean of B rows is between that of all
+        rows, at most the mean of theirs, and that of the largest row (expected smoothness, Gower et
+        al., "SGD: general analysis and improved rates", ICML 2019, for sampling without
+        replacement).
         """
         safe = None
         if has_rows(self.problem):

@@ -1,4 +1,4 @@
-"""SAGA and ASAGA of ASYNC, as programs on `hogshare.AsyncContext` with the history of its rows."""
+"""ASYNC's SAGA and ASAGA, as programs on `hogshare.AsyncContext` with the history of its rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hogshare.solvers.task_runs import TaskRun, by_ranks
 from hogshare.tasks import steps
 from hogshare.tasks.plans import DifferenceOf
 
-SHARE = 1 / 3  # of one over the largest curvature: SAGA's step
+SHARE = 1 / 3  # SAGA's step, relative to one over the largest curvature
 
 
 @by_ranks
@@ -28,18 +28,19 @@ def saga_rounds(
     epochs: float = 10,
     **settings: Any,
 ) -> Report:
-    """Minimise by synchronous SAGA: a round of tasks, and a step by all of them together.
+    """Minimize by synchronous SAGA: a round of tasks, and one step by all of them.
 
     Parameters
     ----------
     step : float or callable, optional
-        A number is constant, as in the paper. By default a third of one over the largest curvature
-        of a row, of linear problems.
+        A number is constant, as in the paper. By default, for linear problems, it is a third of one
+        over the largest curvature of a row.
 
     Notes
     -----
-    Source: Soori et al. 2019 (ASYNC), Algorithm 3. Departure: the average of the history is taken
-    before, and changed after the step, by the sum over N; as printed, it is off by a factor.
+    Source: Soori et al. 2019 (ASYNC), Algorithm 3. Departure: the step uses the average of the
+    history before its change, which follows the step, by the sum over N; as printed, it is off by a
+    factor.
 
     Examples
     --------
@@ -58,7 +59,7 @@ def saga_rounds(
         size = run.step(step, steps.constant, SHARE)
         difference = DifferenceOf(run.problem)
         w = run.start()
-        average = np.zeros_like(w)  # of all rows' gradients when they were last used
+        average = np.zeros_like(w)  # of all rows' gradients at their last use
         while run.goes_on():
             w_br = run.ac.broadcast(w)
             run.points.map_with_index(difference, w_br, history=True).reduce(add)
@@ -83,21 +84,21 @@ def asaga_tasks(
     barrier: Any = None,
     **settings: Any,
 ) -> Report:
-    """Minimise by ASAGA on tasks: a step by each, first come first served.
+    """Minimize by ASAGA on tasks: one step by each, first come first served.
 
     (`hogshare.asaga` is the algorithm of that name on one vector without locks.)
 
     Parameters
     ----------
     step : float or callable, optional
-        A number is divided by the number of workers and constant, as in the paper. By default a
-        third of one over the largest curvature of a row, of linear problems.
+        A number is divided by the number of workers and constant, as in the paper. By default, for
+        linear problems, it is a third of one over the largest curvature of a row.
 
     Notes
     -----
-    Source: Soori et al. 2019 (ASYNC), Algorithm 4, with the departure of `saga_rounds`. What
-    workers compute gradients of the past from are versions of the model, of which each is sent to a
-    worker once (`Collection.map` with ``history=True``).
+    Source: Soori et al. 2019 (ASYNC), Algorithm 4, with the departure of `saga_rounds`. Workers
+    compute past gradients from versions of the model, each of which is sent to a worker once
+    (`Collection.map` with ``history=True``).
 
     Examples
     --------
@@ -116,7 +117,7 @@ def asaga_tasks(
         size = run.step(step, partial(_shared, n_workers=run.ac.n_workers), SHARE)
         difference = DifferenceOf(run.problem)
         w = run.start()
-        average = np.zeros_like(w)  # of all rows' gradients when they were last used
+        average = np.zeros_like(w)  # of all rows' gradients at their last use
         while run.goes_on():
             w_br = run.ac.broadcast(w)
             run.points.map_with_index(difference, w_br, history=True).reduce(add)

@@ -1,4 +1,4 @@
-"""SGD and ASGD of ASYNC, as programs on `hogshare.AsyncContext`."""
+"""ASYNC's SGD and ASGD, as programs on `hogshare.AsyncContext`."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def sgd_rounds(
     epochs: float = 10,
     **settings: Any,
 ) -> Report:
-    """Minimise by synchronous SGD: a round of tasks, and a step by all of them together.
+    """Minimize by synchronous SGD: a round of tasks, and one step by all of them.
 
     Parameters
     ----------
     step : float or callable, optional
-        A number is the first of steps that fall as one over the root of the round's number, as in
-        the paper; or a rule of `hogshare.tasks.steps`. By default one over the largest curvature of
-        a row, of linear problems.
+        A number is the first step; steps decrease as one over the root of the round's number, as in
+        the paper. A callable is a rule of `hogshare.tasks.steps`. By default, for linear problems,
+        the number is one over the largest curvature of a row.
 
     Notes
     -----
-    Source: Soori et al. 2019 (ASYNC), Algorithm 1, the baseline that is MLlib's mini-batch SGD.
+    Source: Soori et al. 2019 (ASYNC), Algorithm 1, the baseline, which is MLlib's mini-batch SGD.
 
     Examples
     --------
@@ -74,19 +74,20 @@ def asgd(
     barrier: Any = None,
     **settings: Any,
 ) -> Report:
-    """Minimise by asynchronous SGD: a step by each task, first come first served.
+    """Minimize by asynchronous SGD: one step by each task, first come first served.
 
     Parameters
     ----------
     step : float or callable, optional
-        A number is divided by the number of workers, and falls as one over the root of the number
-        of updates per worker, as in the paper; or a rule of `hogshare.tasks.steps`, such as
-        ``steps.damped(steps.constant(0.1))``. By default as of `sgd_rounds`.
+        A number is divided by the number of workers, and decreases as one over the root of the
+        number of updates per worker, as in the paper. A callable is a rule of
+        `hogshare.tasks.steps`, such as ``steps.damped(steps.constant(0.1))``. The default is that
+        of `sgd_rounds`.
 
     Notes
     -----
-    Source: Soori et al. 2019 (ASYNC), Algorithm 2. The sum of a task is divided by the rows that it
-    has drawn, which the authors' code leaves out in places.
+    Source: Soori et al. 2019 (ASYNC), Algorithm 2. The sum of a task is divided by the number of
+    rows that it has drawn, which the authors' code omits in places.
 
     Examples
     --------
