@@ -3,10 +3,10 @@
 import ast
 from pathlib import Path
 
+import cases
 import numpy as np
 import pytest
 
-import cases
 from hogshare import solve
 from hogshare.barriers import BarrierError
 from hogshare.kernels import layout

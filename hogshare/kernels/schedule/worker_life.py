@@ -40,7 +40,9 @@ EVENTS = (
     "die",
     "replace",  # of tasks: another process has the number of one that died
 )
-JOIN, WORK, WAIT, PAUSE, LEAVE, CLOSE, EXPECT, AWAIT, MISS, REOPEN, DIE, REPLACE = range(len(EVENTS))
+JOIN, WORK, WAIT, PAUSE, LEAVE, CLOSE, EXPECT, AWAIT, MISS, REOPEN, DIE, REPLACE = range(
+    len(EVENTS)
+)
 ILLEGAL = -1
 LEGAL = {
     JOIN: {STARTING: ACTIVE, RESTING: ACTIVE},

@@ -1,8 +1,7 @@
-"""Whether all ranks make the same call: each says what it was called with, and rank 0 compares.
+"""The check that all ranks make the same call: each describes its arguments, and rank 0 compares.
 
-What is said is short text, made by rules that give the same on every rank: numbers and words as
-they are, arrays by a hash, functions and objects by their names, for two ranks have no two
-objects that are one.
+Descriptions are short texts with the same rules on every rank: numbers and strings verbatim, arrays
+by a hash, functions and objects by their names, because an object's identity differs between ranks.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ import numpy as np
 from hogshare._version import __version__
 from hogshare.problems.protocol import Problem
 
-OF_ROWS = ("rows", "nonzeros", "columns")  # that shards have different ones of
-MOST = 200  # characters of a fact in a sentence
+OF_ROWS = ("rows", "nonzeros", "columns")  # which differ between shards
+MOST = 200  # characters of a fact in a message
 CALL, LINE = "the call", "the line of the call"
 ADVICE = (
-    " All ranks make the same calls, each from one line of the program; a rank that has caught an "
-    "error of its own, and left out a call, is ahead of the others."
+    " Make the same calls on all ranks, each from one line of the program; a rank that has caught "
+    "an error of its own, and skipped a call, is ahead of the others."
 )
 
 
 class RanksDiffer(ValueError):
-    """The ranks of a job have been called with different things."""
+    """The ranks of a job have been called with different arguments."""
 
 
 def versions() -> dict[str, str]:
-    """What has to be the same, or the same call is not the same."""
+    """Return the package versions, which must be the same on all ranks."""
     return {
         "the version of hogshare": __version__,
         "the version of Python": platform.python_version(),
@@ -43,7 +42,7 @@ def versions() -> dict[str, str]:
 
 
 def of_problem(problem: Problem, whole: bool) -> dict[str, str]:
-    """What a problem is; with `whole` its rows too, else what they have alike on every rank."""
+    """Describe a problem; with `whole` including its rows, else the facts that all ranks share."""
     facts = problem.identity() if whole else problem.facts()
     return {
         f"{name} of the problem": described(value)
@@ -53,7 +52,7 @@ def of_problem(problem: Problem, whole: bool) -> dict[str, str]:
 
 
 def described(value: Any) -> str:
-    """A thing as text, the same on every rank."""
+    """Describe a value as text, the same on every rank."""
     if isinstance(value, np.ndarray):
         if value.dtype.hasobject:
             return f"an array of {value.shape} objects"
@@ -77,7 +76,7 @@ def described(value: Any) -> str:
 
 
 def difference(said: Sequence[Mapping[str, str]]) -> str | None:
-    """What ranks differ in, as a sentence; None if all have said the same.
+    """Return the first difference between ranks as a message; None: there is no difference.
 
     Examples
     --------
@@ -88,11 +87,12 @@ def difference(said: Sequence[Mapping[str, str]]) -> str | None:
     first = said[0]
     for rank, other in enumerate(said):
         for name in [*first, *(name for name in other if name not in first)]:
-            here, there = first.get(name, "not given"), other.get(name, "not given")
-            if here != there:
+            on_first, on_other = first.get(name, "not given"), other.get(name, "not given")
+            if on_first != on_other:
                 return (
-                    f"the ranks were not called with the same: {name} is {_cut(here)} on rank 0, "
-                    f"and {_cut(there)} on rank {rank}.{ADVICE if name in (CALL, LINE) else ''}"
+                    f"the ranks were not called with the same: {name} is {_cut(on_first)} on rank "
+                    f"0, and {_cut(on_other)} on rank {rank}."
+                    f"{ADVICE if name in (CALL, LINE) else ''}"
                 )
     return None
 

@@ -1,6 +1,6 @@
-"""The one place where mpi4py is imported: it begins MPI, so that nobody does who does not ask.
+"""The only import of mpi4py, which begins MPI: only callers of MPI must begin it.
 
-Also what is done with messages that a call which was broken off leaves under way.
+Also the buffers of messages that an aborted call leaves under way.
 """
 
 from __future__ import annotations
@@ -11,39 +11,40 @@ from typing import Any
 
 from hogshare.system import extras
 
-# what Open MPI's launcher has its ranks find, if it was started with --with-ft ulfm
+# set by Open MPI's launcher for its ranks, if it was started with --with-ft ulfm
 WITH_SURVIVORS = "OMPI_MCA_mpi_ft_enable"
 DIED = "has died"
 
 
 @functools.cache
 def library() -> Any:
-    """The module `mpi4py.MPI`; MPI has begun when it is there.
+    """Return the module `mpi4py.MPI`; its import begins MPI.
 
     Raises ImportError if it is not installed, or finds no MPI.
     """
     try:
         from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:  # the second where no library of MPI's is found
+    except (ImportError, RuntimeError) as error:  # RuntimeError: no MPI library is found
         how = extras.command_for("mpi4py", "mpich")
         raise ImportError(
-            f"runtime='mpi' needs mpi4py and an MPI, which both come as wheels: {how} ({error})."
+            f"runtime='mpi' needs mpi4py and an MPI, which are both available as wheels: {how} "
+            f"({error})."
         ) from error
     return MPI
 
 
 @functools.cache
 def known() -> dict[str, Any]:
-    """What this MPI is: its version, whether threads may share it, and deaths.
+    """Return this MPI's version, and whether it supports threads and detects deaths.
 
-    ``knows_deaths`` says whether a call that meets a dead rank can raise an error that says so
-    (ULFM, the fault tolerance of MPI-5); others wait for that rank, or end with it.
+    ``knows_deaths`` says whether a call with a dead rank can raise a specific error (ULFM, the
+    fault tolerance of MPI-5); other MPIs wait for that rank, or end with it.
     """
     mpi = library()
     return {
         "version": " ".join(mpi.Get_library_version().splitlines()[0].partition(",")[0].split()),
         "threads": mpi.Query_thread() == mpi.THREAD_MULTIPLE,
-        # an MPI without such an error has mpi4py take the one that stands for whatever is unknown
+        # for an MPI without this error, mpi4py defines it as the error for unknown ones
         "knows_deaths": mpi.ERR_PROC_FAILED != mpi.ERR_UNKNOWN,
     }
 
@@ -57,9 +58,9 @@ def is_death(error: BaseException) -> bool:
 
 
 def death(error: BaseException, comm: Any) -> str | None:
-    """MPI's error in a sentence that names who has died; None: it is another one.
+    """Return a message that names the dead rank, for an error by a death; None: another error.
 
-    What is collective may fail by any error when a rank dies in it.
+    A collective call may fail with any error when a rank dies in it.
     """
     if not isinstance(error, library().Exception) or not outlives_ranks():
         return None
@@ -70,9 +71,9 @@ def death(error: BaseException, comm: Any) -> str | None:
 
 
 def died(comm: Any) -> list[int]:
-    """Ranks of a communicator that have died, as this rank's MPI knows so far.
+    """Return the ranks of a communicator that have died, as far as this rank's MPI knows.
 
-    From then on a receive from anybody does not fail because of them.
+    After this call, a receive from any source no longer fails because of them.
     """
     if not outlives_ranks():
         return []
@@ -82,17 +83,17 @@ def died(comm: Any) -> list[int]:
         of_comm = comm.Get_group()
         found = library().Group.Translate_ranks(failed, list(range(n)), of_comm)
         of_comm.Free()
-    failed.Free()  # who polls asks thousands of times a second
+    failed.Free()  # polls call this thousands of times a second
     return [int(k) for k in found]
 
 
 def leaves_others() -> bool:
-    """Whether the launcher was asked to leave the other ranks alone when one has died."""
+    """Whether the launcher was started to leave the other ranks running after a death."""
     return os.environ.get(WITH_SURVIVORS) == "1"
 
 
 def outlives_ranks() -> bool:
-    """Whether ranks go on when another has died: MPI knows, and the job was started so."""
+    """Whether ranks continue after a death: MPI detects it, and the launcher allows it."""
     return leaves_others() and bool(known()["knows_deaths"])
 
 
@@ -100,8 +101,8 @@ _left_behind: list[Any] = []
 
 
 def leave_behind(*requests: Any) -> None:
-    """Keep the buffers of sends that nobody may ever receive, of a run that was broken off.
+    """Store the buffers of an aborted run's sends, which may never be received.
 
-    MPI may still read them, and to wait for them could take for ever.
+    MPI may still read them, and waiting for them could take for ever.
     """
     _left_behind.extend(one for one in requests if one is not None and not one.Test())

@@ -1,10 +1,10 @@
-"""What sites of one vector have in common, and what they come to.
+"""The flat vector that sites share, and their common decision.
 
-The vector is what machines have in common, one after the other:
+The vector concatenates the machines' shared numbers:
 
     coefficients | intercepts | means of the duals | SAGA's average
 
-"Means of the duals" are SAGA's mean slopes, too; the average is there with SAGA only.
+With SAGA, "means of the duals" are its mean slopes; only SAGA has the average.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.kernels.rules.sgd_steps import DUAL
 
-ORDINARY = (layout.RUNNING, layout.STOPPED_BY_LIMIT)  # stop words that nobody else has to hear of
+ORDINARY = (layout.RUNNING, layout.STOPPED_BY_LIMIT)  # stops that need no announcement
 
 
 class Flat(NamedTuple):
-    """How long the parts are.
+    """The sizes of the vector's parts.
 
-    m : coefficients
-    columns : intercepts, and means
+    m : number of coefficients
+    columns : number of intercepts, and of means
     average : 0 or m
     """
 
@@ -34,16 +34,16 @@ class Flat(NamedTuple):
 
     @classmethod
     def of(cls, session: Session) -> Flat:
-        """Those of a session."""
+        """Return the sizes for a session."""
         return cls(session.size, session.settings.n_columns, len(session.memory.average))
 
     @property
     def size(self) -> int:
-        """Numbers in all."""
+        """The vector's length."""
         return self.m + 2 * self.columns + self.average
 
     def start(self, session: Session) -> np.ndarray:
-        """What all machines have alike when a run begins; sums begin at zero, each with its own."""
+        """Return the common start of all machines; sums begin at zero, as each has its own part."""
         flat = np.zeros(self.size)
         if session.rule.method != DUAL:
             flat[: self.m] = session.vector.w
@@ -51,29 +51,29 @@ class Flat(NamedTuple):
         return flat
 
     def coefficients(self, flat: np.ndarray) -> np.ndarray:
-        """Those of a flat vector: a view."""
+        """Return a flat vector's coefficients, as a view."""
         return flat[: self.m]
 
     def intercepts(self, flat: np.ndarray) -> np.ndarray:
-        """Those of a flat vector: a view."""
+        """Return a flat vector's intercepts, as a view."""
         return flat[self.m : self.m + self.columns]
 
     def means(self, flat: np.ndarray) -> np.ndarray:
-        """Those of a flat vector: a view."""
+        """Return a flat vector's means, as a view."""
         return flat[self.m + self.columns : self.m + 2 * self.columns]
 
     def averages(self, flat: np.ndarray) -> np.ndarray:
-        """SAGA's average of a flat vector: a view."""
+        """Return a flat vector's average of SAGA, as a view."""
         return flat[self.m + 2 * self.columns :]
 
 
 class Decision(NamedTuple):
-    """What all have come to at an epoch's end, each by itself.
+    """The common decision at an epoch's end, which each site computes by itself.
 
-    stop : why the run ends; RUNNING: it goes on
-    epochs : that are over
-    loss : mean of the last one
-    columns : float64[N_COLUMN_FIELDS, n_columns], as of `layout`
+    stop : why the run ends; RUNNING: it continues
+    epochs : the number of ended epochs
+    loss : the mean loss of the last one
+    columns : float64[N_COLUMN_FIELDS, n_columns], as in `layout`
     """
 
     stop: int

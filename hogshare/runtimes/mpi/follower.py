@@ -1,7 +1,7 @@
 """A rank that follows: it maps the leader's memory, and runs its own workers on it.
 
-It has its own problem, barrier and plane, made by the same code as the leader's; nothing of the
-user's is sent. Who writes what is told in `hogshare.runtimes.mpi.leader`.
+It has its own problem, barrier and plane, made by the same code as the leader's; no objects of the
+user are sent. `hogshare.runtimes.mpi.leader` describes which rank writes which data.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from hogshare.system.interrupts import DeferredSignals
 
 
 def follow(call: Call, machine: MachineRanks, attach: Callable[[dict[str, Any]], Session]) -> Any:
-    """Do as the leader says; returns its report.
+    """Follow the leader's messages; return its report.
 
-    attach : what the leader says of its run -> its session, as this rank sees it
+    attach : maps the leader's description of its run to a session on this rank
     """
     leader = machine.leader
     session: Session | None = None
@@ -48,17 +48,17 @@ def follow(call: Call, machine: MachineRanks, attach: Callable[[dict[str, Any]],
 
 
 def attached(parts: ProcessParts, content: dict[str, Any]) -> Session:
-    """The session of a leader that has made the same call; the memory stays with its arrays."""
+    """Return the session of a leader that has made the same call; its arrays own the memory."""
     arena = accept(content)
     arrays = {**{name: arena[name] for name in arena.names}, **parts.rows}
-    if content["plane"] is not None:  # with what the leader has chosen for the problem
+    if content["plane"] is not None:  # with the leader's choices for the problem
         parts = parts._replace(plane=content["plane"])
     return Session(arrays, content["settings"], *parts[1:])
 
 
 def _run(call: Call, session: Session, workers: range) -> None:
     heart = pulse.Pulse(session.arrays[pulse.NAME], call.talk.rank)
-    with DeferredSignals(news := Bell()) as held:
+    with DeferredSignals(news := Bell()) as signals:
         crew = ThreadCrew(session, workers, news)
         try:
             crew.start()
@@ -67,10 +67,10 @@ def _run(call: Call, session: Session, workers: range) -> None:
                 call.poll()
                 heart.beat()
                 crew.wake()
-                held.deliver()
+                signals.deliver()
         except BaseException:
             session.stop()
-            crew.join(crew.patience(held))
+            crew.join(crew.patience(signals))
             raise
         crew.finish()
     heart.pause()

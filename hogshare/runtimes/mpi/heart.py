@@ -1,12 +1,12 @@
-"""Heartbeats of a call: a rank whose process is halted is known, whatever it was doing.
+"""Heartbeats of a call: they detect a rank whose process is halted, whatever its task.
 
-The ranks stand in a ring: each sends a word to the next one every second of a call, from a thread
-of its own, and counts its own seconds since the last word of the one before. So a rank may
-compute, compile or be in a callback for as long as it takes; and one that was halted itself counts
-nothing of that time.
+The ranks form a ring: each sends a word to the next one every second of a call, from a thread of
+its own, and counts its own seconds since the last word of the one before. A rank may thus compute,
+compile or be in a callback for any time, and a rank that was halted itself counts none of that
+time.
 
-Who writes: the thread of the call, on a communicator that nobody else uses; `silent` it alone. Who
-reads: the thread that calls. MPI has to allow several threads; else there are no such heartbeats.
+Writer: the call's own thread, on a separate communicator; only it writes `silent`. Reader: the
+calling thread. MPI must allow several threads; otherwise a call has no such heartbeats.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import numpy as np
 from hogshare.runtimes.mpi.door import is_death, leave_behind, library
 
 EVERY_SECONDS = 1.0
-SILENT_SECONDS = 15.0  # with what a launcher takes to end a halted process less than 30
+SILENT_SECONDS = 15.0  # below 30 with a launcher's time to end a halted process
 
 
 @contextlib.contextmanager
 def unless_dead() -> Iterator[None]:
-    """Leave out what a rank that has died would have a part in."""
+    """Ignore errors by a dead rank."""
     try:
         yield
     except Exception as error:
@@ -37,9 +37,9 @@ def unless_dead() -> Iterator[None]:
 class Heart:
     """A rank's heartbeats.
 
-    comm : of the ranks of the call, for nothing else
-    before : the rank that is listened for
-    silent : seconds of this rank in which nothing came from there
+    comm : a communicator of the call's ranks, for heartbeats alone
+    before : the rank whose heartbeats this one checks
+    silent : this rank's seconds without a word of that rank
     """
 
     def __init__(self, comm: Any) -> None:
@@ -51,14 +51,14 @@ class Heart:
         self._may = library().Query_thread() == library().THREAD_MULTIPLE
 
     def start(self) -> None:
-        """Beat from now on: all ranks are in the call."""
+        """Start to beat, once all ranks are in the call."""
         if not self._may or self._stop is not None:
             return
         self.silent, self._stop = 0.0, threading.Event()
         threading.Thread(target=self._beat, args=(self._stop,), daemon=True).start()
 
     def stop(self) -> None:
-        """Beat no more: the call is over."""
+        """Stop beating, at the end of the call."""
         if self._stop is not None:
             self._stop.set()
             self._stop = None
@@ -78,7 +78,9 @@ class Heart:
             self.silent += EVERY_SECONDS
             with unless_dead():
                 while comm.Iprobe(source=self.before):
-                    comm.Recv(come, source=self.before)  # it has come: nobody waits within MPI
+                    comm.Recv(
+                        come, source=self.before
+                    )  # it has come: this does not wait within MPI
                     self.silent = 0.0
             stop.wait(EVERY_SECONDS)
         leave_behind(going)

@@ -1,16 +1,16 @@
-"""The rank that decides: it makes the run's memory, and has all ranks run their workers.
+"""The leading rank: it creates the run's memory, and makes all ranks run their workers.
 
-To `solve` this is a runtime as any other: it runs all workers of a session. It hears of epochs,
-evaluates the model where all rest, and is the master's rank.
+For `solve` this is an ordinary runtime, which runs all workers of a session. It notices ended
+epochs, evaluates the model while all pause, and is the master's rank.
 
     leader: ATTACH (the arena, the settings) -> READY of all -> RUN -> RAN of all -> ... -> REPORT
 
-A fit of an estimator decides between its calls of `solve`, by what came of the last; so rank 0
-makes them by itself, and the others run workers of whatever it solves (`AssigningLeader`): each of
-these calls has the memory and the packed parts that processes of a crew are handed.
+A fit of an estimator decides on its next call of `solve` by the last one's result. Rank 0 therefore
+makes these calls alone, and the others run workers for each of them (`AssigningLeader`): each call
+has the memory and the packed parts that a crew's processes get.
 
-Who writes: the leader allocates and fills the arena; from RUN on all workers write as
-`hogshare.engine.session` says; from RAN on the leader alone.
+Writers: the leader allocates and fills the arena; from RUN on all workers write as
+`hogshare.engine.session` describes; from RAN on the leader alone.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from hogshare.shm.table import IN_RUN
 from hogshare.system.interrupts import DeferredSignals
 
 ATTACH, READY, RUN, RAN, REPORT = "attach", "ready", "run", "ran", "report"
-TICK_SECONDS = 0.005  # between two glances at messages, epochs and those that rest
+TICK_SECONDS = 0.005  # between two polls of messages, epochs and paused workers
 
 
 class Leader(Runtime):
-    """The runtime of the ranks of one machine, as the one that leads them has it."""
+    """The leading rank's runtime, for the ranks of one machine."""
 
     name = "mpi"
     is_private = False  # others have the arena, too
@@ -59,23 +59,23 @@ class Leader(Runtime):
         rows: Mapping[str, np.ndarray],
         assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
-        """One arena for what all write; the rows every rank has, and reads where they are."""
+        """Create one arena for all written arrays; each rank reads its own copy of the rows."""
         self.arena = Arena.create({**shapes, **pulse.shapes(len(self.machine.ranks))})
         return {**{name: self.arena[name] for name in self.arena.names}, **rows}
 
     def close(self) -> None:
-        """Drop this rank's handle of the run's memory."""
+        """Close this rank's handle of the run's memory."""
         if self.arena is not None:
             self.arena.close()
             self.arena = None
 
     def prepare(self, session: Session) -> None:
-        """Compile, and have the others load what is compiled; they wait, and then attach."""
+        """Compile the kernels, and then let the others load them and attach."""
         assert self.arena is not None
         session.worker(session.local_workers.start).prepare()
         plane = session.plane
         if plane is not None and not plane.is_chosen:
-            plane = None  # it is as every rank has it
+            plane = None  # every rank has the same plane
         content = {**offer(self.arena), "settings": session.settings, "plane": plane}
         self.call.post_all(ATTACH, content)
         self._await(READY)
@@ -83,12 +83,12 @@ class Leader(Runtime):
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
-        """Run to the end."""
+        """Run this rank's workers to the end of the run."""
         n_workers = session.settings.n_workers
         heart = pulse.Pulse(session.arrays[pulse.NAME], self.call.talk.rank)
         with (
-            DeferredSignals(news := Bell()) as held,
-            EpochHook(session, on_epoch, checks, deferred=held) as hook,
+            DeferredSignals(news := Bell()) as signals,
+            EpochHook(session, on_epoch, checks, deferred=signals) as hook,
         ):
             own = ThreadCrew(session, self.mine, news)
             master = ThreadCrew(session, range(n_workers, n_workers + session.has_master), news)
@@ -103,14 +103,15 @@ class Leader(Runtime):
                     hook.poll()
                     own.wake()
                     if not own.running:
-                        self._refuse_late(session)  # before asking who works: nobody joins any more
+                        # before reading states: after it no worker can join
+                        self._refuse_late(session)
                         if not self._others_work(session) and session.master_is_idle():
                             break
             except BaseException:
                 session.stop()
                 self._refuse_late(session)
                 for crew in (own, master):
-                    crew.join(crew.patience(held))
+                    crew.join(crew.patience(signals))
                 raise
             heart.pause()
             own.finish()
@@ -120,7 +121,7 @@ class Leader(Runtime):
         return Outcome([])
 
     def facts(self) -> dict[str, Any]:
-        """How many ranks there were, and workers of each."""
+        """Return the number of ranks, and of each rank's workers."""
         return {"ranks": len(self.machine.ranks), "workers_of_ranks": list(self.machine.workers)}
 
     def _await(self, kind: str) -> None:
@@ -138,7 +139,7 @@ class Leader(Runtime):
 
 
 class AssigningLeader(Leader):
-    """The runtime of rank 0 in a call that the others lend workers to."""
+    """The runtime of rank 0 in a call that runs the other ranks' workers."""
 
     def __init__(self, call: Call, machine: MachineRanks) -> None:
         super().__init__(call, machine)
@@ -150,15 +151,15 @@ class AssigningLeader(Leader):
         rows: Mapping[str, np.ndarray],
         assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
-        """One arena for everything that is not in one already."""
+        """Create one arena for all arrays that are not in an arena yet."""
         return self.assignment.allocate({**shapes, **pulse.shapes(len(self.machine.ranks))}, rows)
 
     def close(self) -> None:
-        """Drop this rank's handles of the run's memory."""
+        """Close this rank's handles of the run's memory."""
         self.assignment.close()
 
     def prepare(self, session: Session) -> None:
-        """Compile, and hand the run to the others; they wait, and load what is compiled."""
+        """Compile the kernels, and then assign the run to the others, which load them."""
         dealt = self.machine.dealt(session.settings.n_workers)
         self.mine = dealt.workers_of(dealt.leader)
         session.worker(session.local_workers.start).prepare()
@@ -169,7 +170,7 @@ class AssigningLeader(Leader):
 
 
 def borrowed(content: Mapping[str, Any]) -> Session:
-    """The leader's session, in a rank that lends it workers."""
+    """Return the leader's session, on a rank whose workers are assigned to it."""
     numbers: list[int] = []
     try:
         for number in content["numbers"]:

@@ -1,9 +1,9 @@
-"""Heartbeats of ranks, in the arena of a run: a rank that is halted is told from one that works.
+"""Heartbeats of ranks, in the arena of a run, which distinguish a halted rank from a working one.
 
-Who writes: each rank its own word, from its calling thread, every so many milliseconds of a run; 0
-says that it does something else, or is not there yet.
-Who reads: all others, which end the run when one is silent for long; a plain load of an aligned
-word, of which no order is asked.
+Writers: each rank writes its own word, from its calling thread, every few milliseconds of a run; 0
+means that it does other work, or has not started.
+Readers: all others, which end the run when a rank is silent too long; a plain load of an aligned
+word, without any ordering.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Shapes = dict[str, tuple[tuple[int, ...], str]]
 
 
 def shapes(n_ranks: int) -> Shapes:
-    """The array that a run has besides its own."""
+    """Return the array of heartbeats, in addition to the run's own arrays."""
     return {NAME: ((n_ranks * layout.WORD,), "int64")}
 
 
 class Pulse:
-    """A rank's heart, and its eye on the others'.
+    """A rank's heartbeat, and its check of the others'.
 
     words : ndarray of int64; the array of the run
     """
@@ -38,9 +38,9 @@ class Pulse:
         self._since = np.full(len(self._words), time.monotonic())
 
     def beat(self) -> None:
-        """Show that this rank is there, and see whether the others are.
+        """Beat, and check the other ranks' heartbeats.
 
-        Raises RankFailed if one has not been heard of for too long since it was first.
+        Raises RankFailed if a rank that has beaten once is silent for too long.
         """
         now = time.monotonic()
         self._words[self._rank] += 1
@@ -51,9 +51,9 @@ class Pulse:
         if silent.size:
             raise RankFailed(
                 f"Rank {silent[0]} has not been heard of for {self._seconds:g} seconds: its "
-                "process is halted, or holds the interpreter."
+                "process is halted, or does not release the GIL."
             )
 
     def pause(self) -> None:
-        """Show that this rank is about to do something else, for as long as it takes."""
+        """Announce that this rank stops beating for any time."""
         self._words[self._rank] = 0

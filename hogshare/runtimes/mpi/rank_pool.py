@@ -1,11 +1,10 @@
-"""What all ranks of a communicator report to each other before and after a run.
+"""The exchange between all ranks of a communicator before and after a run.
 
-By MPI's collective calls, of which those that wait do so on a core; so calls that do not wait are
-begun, and looked after now and then, asleep in between. Meanwhile a rank hears whether another has
-failed, and then waits no longer. In a run there is a `Channel` instead: a collective call that a
-broken-off run leaves behind cannot be taken back.
+It uses MPI's nonblocking collective calls, because blocking ones wait on a core. A rank polls them,
+sleeps between polls, and stops waiting if another rank has failed. A run uses a `Channel` instead:
+a collective call that an aborted run leaves behind cannot be cancelled.
 
-Who writes and reads: the thread of a rank that talks to the others.
+Writer and reader: each rank's thread that communicates with the others.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from hogshare.runtimes.mpi.channel import NAP_SECONDS, Living, Wait
 
 
 class RankPool:
-    """The ranks of a communicator, one for each machine, as one of them has them.
+    """The ranks of a communicator, one for each machine.
 
     watch : called while this rank waits; raises if another one has failed
-    living : what brings ranks together that go on without those that die; None: they do not
-    lost : ranks that have died, of whom all know; the same on all
-    rows, training : of each rank, all and those to train on
+    living : the exchange of ranks that continue without dead ones; None: they do not continue
+    lost : dead ranks that all survivors know; the same on all
+    rows, training : each rank's number of rows, and of rows to train on
     """
 
     living: Living | None = None
@@ -37,14 +36,14 @@ class RankPool:
         self.me, self.size = comm.Get_rank(), comm.Get_size()
 
     def copy_of_comm(self, agree: Callable[[], Any] | None = None) -> Any:
-        """A communicator of the same ranks, whose messages meet none of the others'.
+        """Return a communicator of the same ranks, with messages of its own.
 
-        All ranks have come here before one begins: a copy that only some have begun would be
-        paired with the others' next one, in another call too.
+        No rank begins before all have called this: a copy that only some ranks have begun would be
+        paired with the others' next copy, even in another call.
 
         agree : callable, default=None
-            Returns once all ranks have called it, or raises; None: by the communicator itself,
-            which has to be of this call alone.
+            Returns once all ranks have called it, or raises; None: use the communicator itself,
+            which must belong to this call alone.
         """
         if agree is None:
             self.gathered(np.zeros(1))
@@ -55,7 +54,7 @@ class RankPool:
         return copy
 
     def added(self, numbers: np.ndarray) -> np.ndarray:
-        """The sum of all ranks' arrays, on each; the same bits everywhere.
+        """Return the sum of all ranks' arrays, with the same bits on each.
 
         numbers : float64, of one shape on all
         """
@@ -63,18 +62,18 @@ class RankPool:
         return np.asarray(parts.sum(axis=0))
 
     def gathered(self, numbers: np.ndarray) -> np.ndarray:
-        """All ranks' arrays, in their order, on each."""
+        """Return all ranks' arrays, in order, on each."""
         own = np.ascontiguousarray(numbers, np.float64)
         found = np.empty((self.size, *own.shape))
         self._wait(self.comm.Iallgather(own, found))
         return found
 
     def of_first(self, make: Callable[[], np.ndarray], wait: Wait | None = None) -> np.ndarray:
-        """The two numbers that the first rank makes, on each."""
+        """Return the first rank's two numbers on each rank."""
         return np.asarray(self.gathered(make() if self.me == 0 else np.zeros(2))[0])
 
     def spread(self, content: bytes) -> bytes:
-        """What the first rank has, on each."""
+        """Return the first rank's content on each rank."""
         size = int(self.gathered(np.array([len(content)]))[0, 0])
         buffer = np.zeros(size, np.uint8)
         if self.me == 0:
@@ -89,10 +88,10 @@ class RankPool:
 
 
 def give_back(comm: Any, is_over: bool) -> None:
-    """Free a run's communicator, unless the run was broken off.
+    """Free a run's communicator, unless the run was aborted.
 
-    MPI may give the number of one that is free to the next one. Messages that nobody has received,
-    of a run that was broken off, would then be received in another run.
+    MPI may reuse the number of a freed communicator. Unreceived messages of an aborted run would
+    then be received in another run.
     """
     if is_over:
         comm.Free()

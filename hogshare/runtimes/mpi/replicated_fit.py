@@ -1,7 +1,7 @@
 """A fit that every rank makes by itself, in step with the others: its calls of `solve` are joint.
 
-For ranks that share no memory. All of the fit is one call (`hogshare.runtimes.mpi.calls`), with
-what it asks of the rows of all, so that what one rank raises, wherever it is, ends it on all.
+For ranks that share no memory. The whole fit is one call (`hogshare.runtimes.mpi.calls`), including
+its exchanges about all rows: an error of one rank, at any point, ends the fit on all.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ FOUND, SUMMED, SAME, CAME_OUT = "found", "summed", "same", "came out"
 
 
 class ReplicatedFit(Joint):
-    """The runtime of the estimator that a rank fits: the ranks of a call that all are in.
+    """The runtime of the estimator that a rank fits, within a call of all ranks.
 
-    rows : {"shard", "all"}, of a call of `solve`
-    everybody : what the fit asks of the rows of all ranks (`hogshare.estimators.all_rows`)
+    rows : {"shard", "all"}, for a call of `solve`
+    everybody : the fit's exchange about all ranks' rows (`hogshare.estimators.all_rows`)
     """
 
     name = "mpi"
@@ -40,25 +40,25 @@ class ReplicatedFit(Joint):
         return self
 
     def place(self) -> tuple[int, int]:
-        """Which rank this is, and how many there are."""
+        """Return this rank, and the number of ranks."""
         return self.call.talk.rank, self.call.talk.size
 
     def gathered(self, content: Any) -> list[Any]:
-        """What all ranks have, in their order, on each: all have to ask."""
+        """Return all ranks' content, in order, on each: all must call it."""
         found: list[Any] = self.call.spread(FOUND, self.call.gather(FOUND, content))
         return found
 
     def added(self, numbers: Any) -> Any:
-        """The sum of the ranks' arrays, the same bits on each: all have to ask."""
+        """Return the sum of the ranks' arrays, with the same bits on each: all must call it."""
         found = self.call.gather(SUMMED, numbers)
         return self.call.spread(SUMMED, None if found is None else sum(found[1:], found[0]))
 
     def require_alike(self, shard: Any) -> None:
-        """See that all ranks have the same rows; raises RanksDiffer if they have not."""
+        """Raise RanksDiffer unless all ranks have the same rows."""
         alike(self.call, self.ranks, shard)
 
     def make(self, making: Callable[[], Making]) -> Any:
-        """Make a call of `solve` with the other ranks, whose fits have come as far."""
+        """Make a call of `solve` with the other ranks, whose fits make the same one."""
         asked = making()
         problem = agreement.of_problem(asked.problem, whole=self.rows == "all")
         words = {k: agreement.described(v) for k, v in asked.said().items() if k != "n_workers"}
@@ -66,16 +66,16 @@ class ReplicatedFit(Joint):
         if found is not None and (sentence := agreement.difference(found)):
             raise agreement.RanksDiffer(sentence)
         report = call_across_sites(self.call, self.ranks, asked, self.rows, self.link)
-        # of the rows of rank 0, where those are not all, and the next run may deal them otherwise
+        # memory is of rank 0's rows, which may not be all, and the next run may deal them otherwise
         return dataclasses.replace(report, model=dataclasses.replace(report.model, memory=None))
 
 
 def make_on_every_rank(
     call: Call, ranks: MachineRanks, led: Led, rows: str, link: Link | None
 ) -> Any:
-    """Have every rank make something by itself; what has come of it, that of rank 0 for all.
+    """Make the same fit on every rank by itself; return rank 0's result on each.
 
-    Raises RuntimeError if the ranks do not come to the same.
+    Raises RuntimeError if the ranks' results differ.
     """
     made, words = led.along(ReplicatedFit(call, ranks, link), rows == "all")
     found = call.gather(
@@ -83,7 +83,7 @@ def make_on_every_rank(
     )
     if found is not None and (sentence := agreement.difference(found)):
         raise RuntimeError(
-            "The ranks have come to different models, which is an error of hogshare: please "
-            f"report it with the call ({sentence}). None of the models is to be trusted."
+            "The ranks have come to different models, which is an error of hogshare: do not use "
+            f"any of them, and please report the error with the call ({sentence})."
         )
     return call.spread(REPORT, made)

@@ -1,8 +1,8 @@
-"""How long messages take between ranks, as runs exchange them: both ends sleep between polls.
+"""The time of messages between ranks, as runs exchange them: both ends sleep between polls.
 
     rank 0: a message -> another rank: the same one back
 
-Who writes: the thread of a rank that polls its channel.
+Writer: each rank's thread that polls its channel.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from hogshare.runtimes.mpi.channel import FIRST_KIND, NAP_SECONDS, Channel
 
 ASK, ANSWER, OVER = range(FIRST_KIND, FIRST_KIND + 3)
 SHORT, LONG, LONGEST = 64, 1 << 20, 1 << 26  # bytes
-MANY, SOME = 30, 5  # round trips, besides a first one
-ENOUGH_SECONDS = 0.02  # of a round trip that is mostly bytes: many naps
-MOST_RANKS = 8  # that are measured
+MANY, SOME = 30, 5  # round trips, after a first one
+ENOUGH_SECONDS = 0.02  # of a round trip that is dominated by its bytes: many naps
+MOST_RANKS = 8  # most ranks that are measured
 
 
 class Way(NamedTuple):
-    """Between rank 0 and another one.
+    """The measured connection between rank 0 and another one.
 
     latency : seconds that a short message takes one way
     bandwidth : bytes a second, one way
@@ -35,9 +35,9 @@ class Way(NamedTuple):
 
 
 def ways(channel: Channel) -> list[Way]:
-    """Measure the ways from rank 0 to the others, one after the other; all ranks have to call.
+    """Measure the ways from rank 0 to the others, in order; all ranks must call it.
 
-    Of many ranks some are measured. Ranks but the first return nothing.
+    If there are many ranks, some are measured. All ranks except the first return an empty list.
     """
     others = np.unique(np.linspace(1, channel.size - 1, MOST_RANKS).round().astype(int)).tolist()
     come: list[int] = []
@@ -56,7 +56,7 @@ def ways(channel: Channel) -> list[Way]:
 
 
 def way_of(rank: int, short: float, long: float, n_bytes: int) -> Way:
-    """A way, by the seconds of round trips of a short message and of one of so many bytes.
+    """Return a way, from the seconds of round trips of a short message and of one of `n_bytes`.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def way_of(rank: int, short: float, long: float, n_bytes: int) -> Way:
     >>> way_of(1, short=0.002, long=0.006, n_bytes=2_000_064)
     Way(rank=1, latency=0.001, bandwidth=1000000000.0)
     """
-    beyond = max(long - short, NAP_SECONDS / 10.0)  # who naps may find both as long
+    beyond = max(long - short, NAP_SECONDS / 10.0)  # with naps both may take equally long
     return Way(rank, short / 2.0, 2.0 * (n_bytes - SHORT) / beyond)
 
 
@@ -77,7 +77,7 @@ def _way(channel: Channel, rank: int, come: list[int]) -> Way:
 
 
 def _seconds(channel: Channel, rank: int, come: list[int], n_bytes: int, count: int) -> float:
-    """The median of so many round trips."""
+    """Return the median seconds of `count` round trips."""
     times, sent = [], np.ones(n_bytes, np.uint8)
     for _ in range(count + 1):
         come.clear()

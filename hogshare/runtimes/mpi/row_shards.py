@@ -1,4 +1,4 @@
-"""Rows that every rank has, or could have, dealt out: each takes its part."""
+"""The split of rows that every rank has, or could have, into a part for each rank."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from hogshare.system import missed_calls, ranges
 def shard(*arrays: Any, place: int | None = None, of: int | None = None) -> Any:
     """Take this rank's part of rows that every rank has.
 
-    Parts are as long as each other, or longer by a row, and follow each other in the order of the
-    ranks. Of a memory-mapped array only the part is read.
+    The sizes of parts differ by at most one row, and parts follow each other in the order of the
+    ranks. Only the part of a memory-mapped array is read.
 
     Parameters
     ----------
     *arrays : array-likes with the same number of rows
         ndarray, memory map, list, data frame, or sparse matrix.
     place, of : int, default=None
-        Which part of how many; None: the calling rank's, of as many as there are ranks of MPI.
+        The number of the part, from 0, and of all parts; None: the calling rank's, and one part for
+        each rank of MPI.
 
     Returns
     -------
     array or tuple of arrays
-        As many as were given, each of its own kind; views where slices are.
+        As many as were given, of the same types; views if slices are views.
 
     Raises
     ------
     ValueError
-        If the arrays have different numbers of rows, or there is no such part.
+        If the arrays have different numbers of rows, or `place` is not below `of`.
     ImportError
         If `place` is None, and mpi4py is not installed or finds no MPI.
 
@@ -43,7 +44,10 @@ def shard(*arrays: Any, place: int | None = None, of: int | None = None) -> Any:
     ([3, 4, 5], 'cde')
     """
     if (place is None) != (of is None):
-        raise ValueError("place and of go together: which part, of how many.")
+        raise ValueError(
+            f"place and of must be given together, such as place=0, of=4; got place={place!r} and "
+            f"of={of!r}."
+        )
     if place is None or of is None:
         comm = library().COMM_WORLD
         place, of = comm.Get_rank(), comm.Get_size()
@@ -52,8 +56,8 @@ def shard(*arrays: Any, place: int | None = None, of: int | None = None) -> Any:
         raise ValueError(f"place must be from 0 to {of - 1}; got {place}.")
     lengths = [_length(one) for one in arrays]
     if len(set(lengths)) > 1:
-        told = ", ".join(map(str, lengths))
-        raise ValueError(f"The arrays must have the same number of rows; they have {told}.")
+        listed = ", ".join(map(str, lengths))
+        raise ValueError(f"The arrays must have the same number of rows; they have {listed}.")
     parts = tuple(_part(one, place, of, lengths[0]) for one in arrays)
     return parts[0] if len(parts) == 1 else parts
 

@@ -1,10 +1,10 @@
-"""The calls that the ranks of a communicator make together, numbered alike on all of them.
+"""The calls that the ranks of a communicator make together, with the same numbers on all of them.
 
-A rank that has missed a call, because it raised before the call began or because it waited in vain
-for the others, takes that call's number and reports the error under it: the others raise it, and
-the next call has the same number everywhere.
+A rank misses a call if it raises before the call begins, or waits in vain for the others. It then
+takes that call's number and reports its error under it: the others raise it, and the next call has
+the same number on all ranks.
 
-Who writes: the thread that calls.
+Writer: the calling thread.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ class RankMissing(TimeoutError):
 class Sequence:
     """The calls of one communicator.
 
-    comm : it is copied by all of its ranks in the first call, so that messages of one's own meet
-        none
+    comm : all of its ranks copy it in the first call, to separate these messages from the user's
     """
 
     def __init__(self, comm: Any) -> None:
@@ -42,10 +41,10 @@ class Sequence:
         self._missed: list[BaseException] = []
 
     def next(self, seconds: float) -> Call:
-        """The next call; what this rank has missed is reported first.
+        """Return the next call, after reporting the calls that this rank has missed.
 
-        Raises RankMissing if the first one is not made by all ranks within so many seconds;
-        RankFailed if one has died.
+        Raises RankMissing if not all ranks make the first call within `seconds`; RankFailed if a
+        rank has died.
         """
         self._missed += missed_calls.taken()
         if self._talk is None:
@@ -55,7 +54,9 @@ class Sequence:
                 if (sentence := door.death(error, self.comm)) is None:
                     raise
                 raise RankFailed(sentence) from error
-            except RankMissing as error:  # a call of these ranks, not of the next that there are
+            except (
+                RankMissing
+            ) as error:  # it belongs to these ranks' sequence, not to another communicator's
                 setattr(error, missed_calls.SETTLED, True)
                 self._missed.append(error)
                 raise
@@ -69,17 +70,17 @@ class Sequence:
         return call
 
     def _opened(self, seconds: float) -> tuple[Talk, Heart]:
-        """Talk and heartbeats, on copies of the communicator that all of its ranks have to make."""
+        """Open talk and heartbeats, on copies of the communicator that all ranks must make."""
         rank_exit.begin()
-        # once: of more copies that one rank makes, the others' first ones would be the first
+        # copy once, even after a timeout: copies are paired in order on all ranks
         self._opening = self._opening or [self.comm.Idup(), self.comm.Idup()]
         deadline, nap = time.monotonic() + seconds, SHORTEST_SLEEP
         while not all(request.Test() for _, request in self._opening):
             if time.monotonic() > deadline:
                 raise RankMissing(
                     f"Not all of {self.comm.Get_size()} ranks have called within {seconds:g} "
-                    "seconds: each of them has to make the same call. start_timeout= of MPI says "
-                    "how long to wait."
+                    "seconds: make the same call on each of them, or wait longer with "
+                    "MPI(start_timeout=...)."
                 )
             time.sleep(nap)
             nap = min(2 * nap, PATIENT_SLEEP)
@@ -91,5 +92,5 @@ class Sequence:
 
 
 def sequence_of(comm: Any) -> Sequence:
-    """The calls of a communicator."""
+    """Return the sequence of a communicator's calls."""
     return _sequences.setdefault(comm.py2f(), Sequence(comm))

@@ -1,7 +1,7 @@
-"""From the shards of all ranks to the whole, which all of them see: in an arena, written once.
+"""The union of all ranks' shards, which all ranks read: in an arena, written once.
 
-Who writes: the leader makes the arena, with the sizes that all have told; each rank writes its own
-part; when all have said so, everybody reads. Who frees: nobody needs to; the memory goes with the
+Writers: the leader creates the arena, with the sizes that all ranks report; each rank writes its
+own part; after all have confirmed this, all read. No rank frees the memory: it is released with the
 last rank that has an array of it.
 """
 
@@ -24,21 +24,21 @@ from hogshare.shm.arena import Arena
 from hogshare.system.callers import users_line
 
 SHARD, MEMORY, WRITTEN = "shard", "memory", "written"
-HELD_OUT = "held out"  # the name of the rows that are, among a shard's arrays
+HELD_OUT = "held out"  # the name of the mask of held-out rows among a shard's arrays
 
 
 def united(call: Call, machine: MachineRanks, making: Making) -> Making:
-    """The same call of the problem that the shards of all ranks are parts of.
+    """Return the same call for the union of all ranks' shards.
 
-    Raises ValueError if there is nothing to put together, or shards do not fit.
+    Raises ValueError if the problem has no shards, or shards do not fit.
     """
     problem = making.problem
     shard = problem.shard()
     if shard is None:
         raise ValueError(
-            f"The rows of {problem.facts().get('gradient', 'this problem')} are its own business, "
-            "so that those of several ranks cannot be put together: have every rank state the "
-            "whole problem, with runtime=MPI(rows='all')."
+            f"The rows of {problem.facts().get('gradient', 'this problem')} are opaque, and the "
+            "shards of several ranks cannot be concatenated: give every rank the whole problem, "
+            "with runtime=MPI(rows='all')."
         )
     if making.validation is not None:
         shard = replace(shard, arrays={**shard.arrays, HELD_OUT: np.asarray(making.validation)})
@@ -50,15 +50,15 @@ def united(call: Call, machine: MachineRanks, making: Making) -> Making:
 def whole(
     call: Call, machine: MachineRanks, shard: Shard
 ) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
-    """The facts of all shards, by rank, and their arrays end to end, read-only."""
+    """Return the facts of all shards, by rank, and their concatenated arrays, read-only."""
     sizes = {name: (len(one), one.shape[1:], one.dtype.str) for name, one in shard.arrays.items()}
     mine = {"facts": shard.facts, "sizes": sizes, "digits": digits(*shard.arrays.values())}
     shards: list[dict[str, Any]] = call.spread(SHARD, call.gather(SHARD, mine))
     if all(one["digits"] == shards[0]["digits"] for one in shards) and _n_rows(sizes):
         warnings.warn(
-            f"All {len(shards)} ranks have the same rows, which each calls its own, so that there "
-            "are as many copies of each: give every rank a part, as hogshare.shard(X, y) does, or "
-            "say runtime=MPI(rows='all').",
+            f"All {len(shards)} ranks have the same rows, and with rows='shard' each row counts "
+            f"{len(shards)} times: give every rank a part, as hogshare.shard(X, y) does, or use "
+            "runtime=MPI(rows='all').",
             UserWarning,
             stacklevel=users_line(),
         )
@@ -101,16 +101,16 @@ def laid_out(sizes: Sequence[Mapping[str, Any]]) -> dict[str, tuple[tuple[int, .
     for name in dict.fromkeys(name for one in sizes for name in one):
         parts = {rank: one[name] for rank, one in enumerate(sizes) if name in one}
         full = {rank: part for rank, part in parts.items() if part[0]} or parts
-        at, (_, rest, _) = next(iter(full.items()))
+        at, (_, shape, _) = next(iter(full.items()))
         for rank, (_, other, _) in full.items():
-            if other != rest:
+            if other != shape:
                 raise ValueError(
-                    f"the shards do not fit: a row of {name!r} has the shape {rest} on rank {at}, "
-                    f"and {other} on rank {rank}."
+                    f"the shards do not fit: a row of {name!r} has the shape {shape} on rank {at}, "
+                    f"and {other} on rank {rank}; give all ranks rows of one shape."
                 )
-        # an empty part, which may be of any kind, makes no numbers of labels
+        # empty parts are ignored: their dtype, which is arbitrary, must not change that of labels
         kind = np.result_type(*(np.dtype(dtype) for _, _, dtype in full.values()))
-        found[name] = ((sum(count for count, _, _ in parts.values()), *rest), kind)
+        found[name] = ((sum(count for count, _, _ in parts.values()), *shape), kind)
     return found
 
 

@@ -1,14 +1,15 @@
 """Checkpoints of machines that share no memory: each writes its part, the first one the manifest.
 
-    all: parts to the disk -> all have -> first: the manifest takes its place -> all: old parts go
+    all: write parts -> all have done so -> first: replace the manifest -> all: remove old parts
 
-Each step begins when all machines have done the one before, so that a kill at any moment leaves the
-checkpoint before, or this one, whole. What one machine cannot write is an error on all.
+Each step begins when all machines have completed the one before: a kill at any moment leaves the
+previous checkpoint, or this one, whole. If one machine cannot write, all raise an error.
 
-A machine reads its own part from its own disk, so that the folder need not be shared. Where
-machines have other rows than those that wrote it, the first one reads all parts.
+A machine reads its own part from its own disk, so the folder need not be shared. If machines have
+other rows than those that wrote the checkpoint, the first one reads all parts.
 
-Who calls: each rank's thread that talks to the others, all alike, while all rest or have ended.
+Caller: each rank's thread that communicates with the others, on all ranks, while all pause or have
+ended.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ TOKEN_BITS = 48  # which a float has
 
 
 class SiteFiles(OneFile):
-    """Who reads and writes them.
+    """The reader and writer of checkpoints on one machine.
 
-    pool : before and after a run
-    gathered : all machines' arrays, on each; at any time
-    rows : numbers of this machine's rows among all, and how many those are
+    pool : the exchange before and after a run
+    gathered : returns all machines' arrays on each, at any time
+    rows : numbers of this machine's rows among all, and the number of all rows
     workers : numbers of this machine's workers among all
     """
 
@@ -61,11 +62,11 @@ class SiteFiles(OneFile):
         self.me, self.workers = pool.me, workers
 
     def agreed(self, number: float) -> float:
-        """The first machine's."""
+        """Return the first machine's number."""
         return float(self.gathered(np.array([number]))[0, 0])
 
     def save(self, saved: Saved, path: str | Path) -> None:
-        """Write a checkpoint together, or leave the one before.
+        """Write a checkpoint together, or leave the previous one.
 
         Raises
         ------
@@ -84,7 +85,7 @@ class SiteFiles(OneFile):
             manifest = dataclasses.replace(saved, arrays=common, parts=parts)
             self._all(functools.partial(manifest.save, path) if self.me == 0 else nothing, path)
         except OSError:
-            # of a first machine that has died by now either manifest may stand, which needs these
+            # the first machine may have died after it replaced the manifest, which needs the parts
             if not (are_written and self.pool.lost):
                 with contextlib.suppress(OSError):
                     os.unlink(part_path(path, parts, self.me))
@@ -92,12 +93,12 @@ class SiteFiles(OneFile):
         remove_others(path, parts)
 
     def load(self, path: str | Path) -> Saved:
-        """Read what the first machine finds under a name, and what of it is this one's.
+        """Read the checkpoint that the first machine finds, and this machine's part of it.
 
         Raises
         ------
         ValueError
-            If that is no checkpoint, or one of other rows.
+            If the file is no checkpoint, or one of other rows.
         OSError
             If it, or a part of it, cannot be read.
         """
@@ -110,7 +111,7 @@ class SiteFiles(OneFile):
         return dataclasses.replace(saved, arrays=arrays)
 
     def _own(self, saved: Saved, path: str | Path) -> dict[str, np.ndarray] | None:
-        """The part of this machine, if all machines have the same rows as when it was written."""
+        """Return this machine's part, if all machines have the same rows as at its writing."""
         if saved.parts.get("sites") != self.pool.size:
             return None
         found = None
@@ -123,7 +124,7 @@ class SiteFiles(OneFile):
         return pickle.loads(self.pool.spread(pickle.dumps(make()) if self.me == 0 else b""))
 
     def _all(self, write: Callable[[], Any], path: str | Path) -> None:
-        """Have each machine write; raises OSError on all if one could not."""
+        """Call `write` on each machine; raise OSError on all if one could not write."""
         failed = 0
         try:
             write()
@@ -144,11 +145,11 @@ class SiteFiles(OneFile):
 
 
 def nothing() -> None:
-    """Write nothing: another machine does."""
+    """Write nothing: another machine writes."""
 
 
 def identity_of_all(own: LinearProblem, pool: RankPool) -> dict[str, Any]:
-    """The identity of the problem whose rows are those of all ranks, one after the other."""
+    """Return the identity of the problem with the concatenated rows of all ranks."""
     rows = own.rows
     n, nonzeros, weighed = len(rows.y), len(rows.data), rows.weight.size > 0
     counts = pool.gathered(np.array([n, nonzeros, weighed, len(rows.indices)])).astype(int)

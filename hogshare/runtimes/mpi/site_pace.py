@@ -1,14 +1,14 @@
-"""How often a site offers what its vector has changed, by rows; and whether all wait for all.
+"""The interval in rows between a site's offers, and whether all sites wait for each other.
 
-What an offer costs a site is the time that its talking thread takes from the workers' cores: the
-vector is read once to offer, and written once for what has come, and each message is copied by MPI
-and moved by Python. An offer is due when the rows since the last one have taken twenty times as
-long, or when they are as many as keep sites close: an eighth of a site's for plain descent, and a
-sixteenth for rules that remember rows.
+The cost of an offer is the time that the site's communicating thread takes from the workers' cores:
+it reads the vector once for an offer and writes it once for received ones, and each message is
+copied by MPI and moved by Python. An offer is due at the larger of two intervals: rows that take
+twenty times as long, and a share of a site's rows for which sites stay close, an eighth for plain
+descent and a sixteenth for rules that remember rows.
 
-More curvature between sites than between workers asks for nothing else: the weight of a coordinate
-(`hogshare.kernels.exchange.site_exchange`) falls as its curvature times the rows, so what is too
-curved for the interval is averaged.
+Larger curvature between sites than between workers needs no other rule: the weight of a coordinate
+(`hogshare.kernels.exchange.site_exchange`) falls as its curvature times the rows, so coordinates
+with too much curvature for the interval are averaged.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from hogshare.engine.choices import Choices
 from hogshare.planes.shared import row_nanoseconds
 from hogshare.rules.pace import DELAY
 
-OFFER_NS, MESSAGE_NS = 100_000.0, 50_000.0  # of an offer, and of each message of it, however short
+OFFER_NS, MESSAGE_NS = 100_000.0, 50_000.0  # of an offer, and of each of its messages of any size
 COORDINATE_NS, VALUE_NS = 4.0, 3.0  # of each of their numbers
-EASY_SHARE, DEAREST_SHARE = 20.0, 4.0  # rows' time between two offers, in offers
+EASY_SHARE, DEAREST_SHARE = 20.0, 4.0  # rows' time between two offers, in times of an offer
 DESCENT_SPREAD, SPREAD = 8, 16  # a site's rows, in those between two offers
 SHORT, SPREAD_OF_SUMS, LEAST_BLOCK = 4096, 64, 32  # see `in_rounds`
-FIRST = 256  # rows of a worker between two offers at first
+FIRST = 256  # rows of a worker between two offers, at a run's start
 
 
 def offer_nanoseconds(size: int, sites: int) -> float:
-    """What an offer of so many numbers to all others, and theirs, take from a site's cores."""
+    """Return the time that an offer of `size` numbers to all, and theirs, take from a site."""
     each = MESSAGE_NS + VALUE_NS * size
     return OFFER_NS + COORDINATE_NS * size + (sites - 1) * each
 
 
 def rows_between(n_rows: int, sites: int, spread: int, offer_rows: float) -> float:
-    """Rows of a site between two of its offers.
+    """Return the rows of a site between two of its offers.
 
-    n_rows : of all sites
+    n_rows : rows of all sites
     offer_rows : rows that take as long as an offer
     """
     return max(n_rows / (spread * sites), EASY_SHARE * offer_rows)
 
 
 class SitePace(NamedTuple):
-    """How often a site offers.
+    """The interval between a site's offers.
 
-    rows : of all its workers, between two offers
-    first : of all its workers, at first
+    rows : rows of all its workers between two offers
+    first : the same at a run's start
     carries : whether the part that a weight withholds is offered later
     """
 
@@ -57,7 +57,7 @@ class SitePace(NamedTuple):
     carries: bool
 
     def rows_now(self, done: int) -> int:
-        """Rows between offers: few at first, when the model moves fast; then as many as are done.
+        """Return the rows between offers: few while the model moves fast, then as many as done.
 
         Examples
         --------
@@ -70,10 +70,10 @@ class SitePace(NamedTuple):
 
 
 def site_pace(choices: Choices, size: int) -> SitePace:
-    """How often a site of a run offers.
+    """Return the interval between offers of a run's sites.
 
-    choices : with how many sites there are, and how many rows they have
-    size : numbers of a vector that is exchanged
+    choices : with the number of sites and of their rows
+    size : numbers of an exchanged vector
     """
     problem, rule, sites = choices.problem, choices.rule, len(choices.world.sites)
     spread = SPREAD if rule.remembers else DESCENT_SPREAD
@@ -81,17 +81,17 @@ def site_pace(choices: Choices, size: int) -> SitePace:
     offer_rows = 0.0 if are_rounds else _offer_rows(choices, size)
     rows = max(1, int(rows_between(choices.n_all, sites, spread, offer_rows)))
     first = min(rows, FIRST * choices.n_local)
-    # as of workers: what is held back comes so many exchanges later, and is not to be too old
+    # as for workers: a withheld change comes several exchanges later, and must not be too old
     fresh = DELAY * rows * sites**2 <= choices.n_all and problem.l1 == 0.0
     return SitePace(rows, first, rule.remembers and fresh)
 
 
 def need_rounds(choices: Choices, size: int) -> bool:
-    """Whether sites have to wait for each other's offers.
+    """Whether sites must wait for each other's offers.
 
-    A rule that remembers rows settles only if what it remembers is of models that all have had, a
-    short while ago. Rows of few features are so quick that an epoch may be over before an offer is
-    answered. Sites may find differently, by their rows: one has to say so for all.
+    A rule that remembers rows converges only if its memory is of recent models that all sites had.
+    Rows of few features are so quick that an epoch may end before an offer is answered. Sites may
+    differ, by their rows: one site's result must count for all.
     """
     is_free = not choices.names_barrier and choices.block is None
     if not (choices.rule.remembers and is_free and size <= SHORT):
@@ -101,7 +101,7 @@ def need_rounds(choices: Choices, size: int) -> bool:
 
 
 def in_rounds(choices: Choices) -> Choices:
-    """Choices of a run whose workers wait for all others, as often in an epoch at every site."""
+    """Return choices with a barrier of all workers, equally often in an epoch at every site."""
     rounds = SPREAD_OF_SUMS if choices.rule.is_sum else SPREAD
     least = LEAST_BLOCK * choices.n_workers
     rounds = max(1, min(rounds, choices.n_all // least))
@@ -110,6 +110,6 @@ def in_rounds(choices: Choices) -> Choices:
 
 
 def _offer_rows(choices: Choices, size: int) -> float:
-    """Rows that take as long as an offer."""
+    """Return the rows that take as long as an offer."""
     sites = len(choices.world.sites)
     return offer_nanoseconds(size, sites) / row_nanoseconds(choices.problem)

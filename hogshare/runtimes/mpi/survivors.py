@@ -1,24 +1,23 @@
-"""Ranks that go on when another has died: what `MPI(survive=True)` needs of an MPI, and of a run.
+"""Ranks that continue after a death: the requirements of `MPI(survive=True)`, and their exchange.
 
-An MPI that knows of deaths (ULFM) has every call that meets a dead rank raise an error that says
-so, and answers which ranks have died. Who does not need a dead rank's part goes on without it.
+With an MPI that detects deaths (ULFM), every call with a dead rank raises a specific error, and MPI
+lists the dead ranks. A rank that does not need a dead rank's part continues without it.
 
-What ranks bring each other comes together at the first one that lives, which says who was in it:
+The first surviving rank collects the parts of an exchange, and lists the ranks that took part:
 
-    own part -> first;  parts of all that live -> first -> (who was in it, all parts) -> all
+    own part -> first;  survivors' parts -> first -> (ranks that took part, all parts) -> all
 
-So a rank that dies between two messages is in it for all, or for nobody. When the first one dies
-every rank reports to the next one what it waits for, and the last result that it has. Who has been
-given a result is at most one ahead of who has not: no result is made before all that live have
-brought their part. So the next one finds the result if anybody alive has it, and makes another one
-only where nobody has.
+A rank that dies between two messages has thus taken part for all ranks, or for none. When the first
+rank dies, every rank reports its part and its last result to the next one. Ranks with a result are
+at most one ahead of the others, because a result needs the parts of all survivors. The next first
+rank therefore finds the result if any survivor has it, and makes a new one only if none has.
 
-    first dies -> (results so far, own part, last result) -> next: passes it on, or makes it anew
+    first dies -> (results so far, own part, last result) -> next: forwards it, or makes a new one
 
-Of a rank that it knows to be dead nobody reads a letter any more: a result that only arrives then
-would be another than the one that is made anew.
+A rank reads no letter of a rank that it knows to be dead: a result that arrives later might differ
+from the new one.
 
-Who writes: the thread of a rank that talks to the others. Order: that of the letters of a call.
+Writer: each rank's thread that communicates with the others. Order: of the letters in a call.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ TOGETHER = "together"  # the kind of these letters
 
 
 class RankDied(RuntimeWarning):
-    """A rank of MPI has died; the others go on without it."""
+    """A rank of MPI has died; the others continue without it."""
 
 
 def require(is_shared: bool) -> None:
-    """Refuse to go on without ranks where that cannot be; raises ValueError.
+    """Raise ValueError if the run cannot continue after a death.
 
     is_shared : whether the ranks share the memory of the run
     """
@@ -51,23 +50,23 @@ def require(is_shared: bool) -> None:
         raise ValueError(
             "MPI(survive=True) needs an MPI that knows when a rank has died, and a launcher that "
             "leaves the others alone: Open MPI 5, started by mpiexec --with-ft ulfm. This is "
-            f"{door.known()['version']}; `hogshare doctor` says what it can, and what to do."
+            f"{door.known()['version']}; run `hogshare doctor` for its abilities, and advice."
         )
     if is_shared:
         raise ValueError(
-            "MPI(survive=True) is for ranks that share no memory, and these are on one machine: "
-            "what a rank is writing when it dies the others would read. MPI(arena=False, "
-            "survive=True) has them exchange messages."
+            "MPI(survive=True) is for ranks that share no memory, and these share an arena: the "
+            "others would read what a dying rank has half written. Use MPI(arena=False, "
+            "survive=True), with which ranks exchange messages."
         )
 
 
 def refuse(what: str) -> ValueError:
-    """The error of what needs every rank to its end."""
+    """Return the error for a run that needs every rank to its end."""
     return ValueError(f"MPI(survive=True) is not for {what}, which needs every rank to its end.")
 
 
 def check(choices: Choices) -> None:
-    """Refuse runs that need what only a dead rank would know; raises ValueError."""
+    """Raise ValueError for runs that need data of a dead rank."""
     plane, rule = choices.plane, choices.rule
     if plane.has_master:
         raise refuse(type(plane).__name__)
@@ -76,10 +75,10 @@ def check(choices: Choices) -> None:
 
 
 class GatheredParts(NamedTuple):
-    """What ranks have brought each other.
+    """The result of an exchange.
 
-    number : which time it was, from 1
-    parts : by rank, in their order
+    number : the exchange's number, from 1
+    parts : by rank, in order
     """
 
     number: int
@@ -87,11 +86,11 @@ class GatheredParts(NamedTuple):
 
 
 class Contribution(NamedTuple):
-    """What a rank has for the first one.
+    """A rank's contribution, for the first rank.
 
-    results : that it has had by now
-    part : of the next one, in a tuple; None: it has not come to that
-    last : the last result; None: the first one has it too
+    results : the number of results that it has
+    part : its part of the next result, in a tuple; None: it has not reached that exchange
+    last : the last result; None: the first rank has it too
     """
 
     results: int
@@ -100,9 +99,9 @@ class Contribution(NamedTuple):
 
 
 class Survivors(RankPool):
-    """The ranks of a call that have not died, as one of them has them.
+    """The ranks of a call that have not died, on one of them.
 
-    is_over : whether the run is, so that nothing is lost with a rank
+    is_over : whether the run is over, and no result is lost with a rank
     """
 
     def __init__(self, call: Call, comm: Any) -> None:
@@ -112,27 +111,27 @@ class Survivors(RankPool):
         self.is_over = False
         self.notes: list[str] = []
         self._results, self._last = 0, GatheredParts(0, dict.fromkeys(range(self.size)))
-        self._part: tuple[Any] | None = None  # of the next result, once this rank has come to it
+        self._part: tuple[Any] | None = None  # of the next result, once this rank has reached it
         self._brought: dict[int, tuple[Any]] = {}  # parts of the next result, by rank
         self._buried: set[int] = set()
         self._first = 0
 
     def begin(self) -> None:
-        """Go on without ranks that die from now on: all have come as far as this."""
+        """Continue without ranks that die from now on; it first waits for all ranks."""
         self.gathered(np.zeros(0))
         self.call.may_lose = True
 
     def gathered(self, numbers: np.ndarray) -> np.ndarray:
-        """The arrays of all that live, in their order."""
+        """Return the arrays of all survivors, in order."""
         return np.stack([*self.together(np.ascontiguousarray(numbers, np.float64)).values()])
 
     def spread(self, content: bytes) -> bytes:
-        """What the first one that lives has, on each."""
+        """Return the first survivor's content on each rank."""
         found: bytes = self.of_first(lambda: content)
         return found
 
     def of_first(self, make: Callable[[], Any], wait: Wait | None = None) -> Any:
-        """What the first one that lives makes, on each."""
+        """Return the first survivor's result on each rank."""
         while True:
             is_first = self.me == self._first
             found = self.together((make(),) if is_first else None, wait)
@@ -140,7 +139,7 @@ class Survivors(RankPool):
                 return part[0]
 
     def together(self, part: Any, wait: Wait | None = None) -> dict[int, Any]:
-        """As of `hogshare.runtimes.mpi.channel.Living`."""
+        """Return each survivor's part; see `hogshare.runtimes.mpi.channel.Living`."""
         number = self._results + 1
         self._part = (part,)
         if self.me == self._first:
@@ -156,7 +155,7 @@ class Survivors(RankPool):
         return dict(parts)
 
     def serve(self) -> None:
-        """Read what has come, bury who has died, and make a result that is whole."""
+        """Read received letters, drop dead ranks, and make a result once its parts are complete."""
         for rank in self.call.talk.others:
             while rank not in self._buried and (letter := self.call.heard(rank, TOGETHER)):
                 self._read(rank, letter.content)
@@ -179,7 +178,7 @@ class Survivors(RankPool):
                 self._take(content)
             return
         if content.results > self._results:
-            assert content.last is not None, "who is ahead has been given a result by the one dead"
+            assert content.last is not None, "a rank ahead has a result of the dead first rank"
             self._take(content.last)
         elif content.results < self._results:
             self.call.post(rank, TOGETHER, self._last)
@@ -199,7 +198,7 @@ class Survivors(RankPool):
             self._brought[first] = self._part
 
     def _make(self) -> None:
-        """Make the next result, if this rank is the first and all that live have brought theirs."""
+        """Make the next result, if this rank is the first and has all survivors' parts."""
         alive = [rank for rank in range(self.size) if rank not in self._buried]
         if self.me != self._first or not all(rank in self._brought for rank in alive):
             return
@@ -207,7 +206,7 @@ class Survivors(RankPool):
         self._take(GatheredParts(self._results + 1, parts))
 
     def _take(self, result: GatheredParts) -> None:
-        """Have a result, and pass it on to who waits for it."""
+        """Store a result, and send it to the ranks that wait for it."""
         waiting, self._brought, self._part = list(self._brought), {}, None
         self._results, self._last = result.number, result
         for rank in waiting:
@@ -220,6 +219,6 @@ class Survivors(RankPool):
         if self.is_over:
             sentence += "; the run was over, and only the report lacks its workers"
         else:
-            sentence += ", which nobody visits any more; the run goes on without it"
+            sentence += ", which are no longer trained on; the run continues without it"
         self.notes.append(sentence)
         warn(sentence, RankDied)

@@ -1,14 +1,14 @@
-"""Messages between ranks: posted, and polled for; nobody ever waits within MPI.
+"""Messages between ranks: posted, and polled for; no rank ever waits within MPI.
 
-A blocked receive, a barrier and whatever else waits within MPI take a core, from those that
-compute. So all that is sent goes by `Isend`, all that comes is looked for now and then, and who
-waits sleeps in between: an idle rank takes a twentieth of a core.
+A blocked receive, a barrier and any other wait within MPI take a core from workers. All messages
+are therefore sent by `Isend` and polled for, and a waiting rank sleeps between polls: an idle rank
+takes a twentieth of a core.
 
-A message is one array of bytes, a pickled `Letter`. Those of one rank to another stay in order. All
-go through a communicator of their own, so that they meet none of the user's.
+A message is one array of bytes, a pickled `Letter`. Messages from one rank to another stay in
+order. They have a communicator of their own, apart from the user's messages.
 
-Who writes: the thread that calls, one at a time, everything here. A buffer that is under way is
-kept until MPI says that it has gone. Who frees: nobody needs to; MPI ends with the process.
+Writer: the calling thread, one at a time, writes all data of this file. A buffer under way lives
+until MPI has sent it. Nothing needs to be freed; MPI ends with the process.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ T = TypeVar("T")
 SPIN_SECONDS = 30e-6  # most answers take a few microseconds
 SHORTEST_SLEEP = 50e-6
 LONGEST_SLEEP = 0.0005
-SHARE_SLEPT = 0.125  # of what has been waited: how long the next sleep is
+SHARE_SLEPT = 0.125  # the next sleep, as a share of the time waited so far
 PATIENT_SECONDS = 1.0  # of waiting, after which sleeps are longer
 PATIENT_SLEEP = 0.002
 
-GOODBYE, FAILED = "goodbye", "failed"  # kinds that everybody understands at any time
+GOODBYE, FAILED = "goodbye", "failed"  # kinds that every rank accepts at any time
 
 
 class Letter(NamedTuple):
-    """What one rank tells another.
+    """A message from one rank to another.
 
     call : the number of the call that it belongs to
-    kind : what it is
-    content : anything that can be pickled
+    kind : the name of its kind
+    content : any object that can be pickled
     """
 
     call: int
@@ -52,9 +52,9 @@ class Letter(NamedTuple):
 class Talk:
     """A rank's messages to and from the others of a communicator.
 
-    comm : for nothing else: a copy of the user's
+    comm : a copy of the user's communicator, for these messages alone
     gone : ranks that have ended, and how
-    dead : those of them that were killed, where MPI knows of deaths
+    dead : those of them that were killed, if MPI detects deaths
     """
 
     def __init__(self, comm: Any) -> None:
@@ -75,7 +75,7 @@ class Talk:
         return [rank for rank in range(self.size) if rank != self.rank]
 
     def post(self, to: int, letter: Letter) -> None:
-        """Send a letter; returns at once."""
+        """Send a letter, without waiting."""
         if to in self.dead:
             return
         content = np.frombuffer(_pickled(tuple(letter)), np.uint8)
@@ -88,7 +88,7 @@ class Talk:
         self._under_way.append((request, content, to))
 
     def poll(self) -> None:
-        """Take in what has come, and let go of what has gone."""
+        """Receive messages, and release buffers that have been sent."""
         if self._may_lose:
             self._bury()
         try:
@@ -99,11 +99,11 @@ class Talk:
             self._bury()
 
     def _bury(self) -> None:
-        """Expect nothing more of ranks that have died."""
+        """Drop dead ranks and their messages."""
         self.dead |= set(door.died(self.comm))
         for rank in self.dead:
             self.gone.setdefault(rank, door.DIED)
-            self._coming.pop(rank, None)  # also what has come to be known of since
+            self._coming.pop(rank, None)  # also messages received since
         self._under_way = [one for one in self._under_way if one[2] not in self.dead]
 
     def _poll(self) -> None:
@@ -123,14 +123,14 @@ class Talk:
                     self._letters[source].append(letter)
 
     def letters(self, source: int) -> deque[Letter]:
-        """What has come from a rank and not been taken; who takes it, takes it from the left."""
+        """Return a rank's received letters that are not taken yet; take them from the left."""
         return self._letters[source]
 
     def wait_for(self, ready: Callable[[], T | None], seconds: float | None = None) -> T | None:
-        """Poll until something is ready, asleep in between; None if it is not in time.
+        """Poll until `ready` returns a value, and sleep between polls; None: not in time.
 
-        ready : what it answers is returned, unless it is None
-        seconds : None: as long as it takes
+        ready : returns the value to return, or None to wait
+        seconds : None: no limit
         """
         began = time.perf_counter()
         while True:
@@ -145,12 +145,12 @@ class Talk:
                 time.sleep(min(max(SHORTEST_SLEEP, SHARE_SLEPT * waited), longest))
 
     def flush(self, seconds: float) -> None:
-        """See what has been posted on its way, for some time."""
+        """Poll until all posted messages are sent, for at most `seconds`."""
         self.wait_for(lambda: not self._under_way or None, seconds)
 
 
 def _pickled(content: Any) -> bytes:
-    """As bytes; with code of its own what a script has defined inside of functions."""
+    """Pickle content; functions and classes that are local to a function include their code."""
     try:
         return pickle.dumps(content, 5)
     except (pickle.PicklingError, AttributeError, TypeError):

@@ -1,14 +1,14 @@
-"""Sites with a vector each: what each has changed goes to all others, and one epoch ends for all.
+"""Sites with a vector each: each sends its changes to all others, and epochs end for all together.
 
     while they work     offers, from each site to each (`site`)
-    at an epoch's end   offers -> words (epochs, stop words, sums) -> one vector's bits -> callers
-                        -> one decision, which all come to by themselves
+    at an epoch's end   offers -> words (epochs, stop flags, sums) -> one vector's bits -> callers
+                        -> one decision, which each site computes by itself
 
-Who has stopped in the middle of an epoch says so, and comes to the same epoch_barriers as those who
-rest, until all have ended.
+A site that has stopped in the middle of an epoch announces it, and joins the same epoch barriers as
+the paused sites, until all have ended.
 
-Who writes: each rank's thread that talks to the others, by `hogshare.runtimes.mpi.site`, which says
-the rest. Who frees: `close`.
+Writer: each rank's thread that communicates with the others, as `hogshare.runtimes.mpi.site`
+describes. `close` frees the memory.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from hogshare.runtimes.mpi.site import TAKEN, Site
 from hogshare.runtimes.mpi.site_pace import SitePace
 
 SNAPSHOTS = tuple(snapshots(0, 0, 0, "float64", False))  # names of their arrays
-STOP_NOW = TAKEN + 1  # the kind of message of who has stopped in the middle of an epoch
+STOP_NOW = TAKEN + 1  # the kind of message of a site that stops in the middle of an epoch
 
 
 class VectorLevel(Level):
     """The level of sites with a vector each.
 
-    A meeting has two more steps where anybody looks at the model between epochs, or the rule does:
-    all get rank 0's bits, since each has added the offers in another order, and all hear what
-    callers say.
+    If a site, or the rule, evaluates the model between epochs, an epoch barrier has two more steps:
+    all get rank 0's bits, because each has added the offers in another order, and all get the
+    callers' decisions.
 
     pool : one rank for each site
     n_rows : rows that all sites train on
-    network : links between sites besides the real ones
+    network : emulated links between sites
 
-    shares_trace : whether there are snapshots, which are rank 0's: of what it knows of the vector,
+    shares_trace : whether snapshots exist, which are rank 0's: of the vector as rank 0 knows it,
         within an epoch when its workers have done that share of their rows
-    is_evaluated : whether anybody looks at the model between two epochs
+    is_evaluated : whether any site evaluates the model between two epochs
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class VectorLevel(Level):
     ) -> None:
         super().__init__(pool, session, n_rows)
         self.is_evaluated = self.has_criterion or session.rule.schedule == step_schedules.ADAPTIVE
-        # sites may disagree on what has been claimed to be zero, until they meet
+        # sites may disagree on the coefficients that are claimed to be zero, until a barrier
         self.is_evaluated |= session.rule.l1_ratio > 0.0
         flat, start = Flat.of(session), Flat.of(session).start(session)
         single = session.vector.w.dtype == np.float32 and not flat.average
@@ -67,11 +67,11 @@ class VectorLevel(Level):
 
     @property
     def nap(self) -> float:
-        """As of `Level`."""
+        """The seconds until the site's next offer is due; see `Level`."""
         return self.site.nap
 
     def poll(self) -> bool:
-        """Do whatever there is to do; whether anything was."""
+        """Do all pending work; return whether there was any."""
         return self.channel.poll() | self.site.poll()
 
     def prepare(self) -> None:
@@ -80,11 +80,11 @@ class VectorLevel(Level):
         self.site.prepare()
 
     def begin(self, is_heard: bool) -> None:
-        """Agree on how curved the objective is, and begin at one vector."""
+        """Agree on the objective's curvature, and begin at one vector."""
         arrays, site = self.session.arrays, self.site
         curved = [arrays[name] for name in ("curvature", "rarity")]
         own = [float(self.is_evaluated or is_heard), float(site.has_own)]
-        # at once: each that is asked for by itself costs as much as a hundred thousand rows
+        # in one collective call: each call costs as much as a hundred thousand rows
         found = self.pool.added(
             np.concatenate([own, *(site.share * one.astype(np.float64) for one in curved)])
         )
@@ -93,18 +93,20 @@ class VectorLevel(Level):
         curved[1][:] = found[2 + len(curved[0]) :]
         if found[1]:
             site.offer(is_whole=True)
-            self.channel.gathered(np.zeros(0))  # behind the offers
+            self.channel.gathered(np.zeros(0))  # after it all offers have come
             site.take_in()
             site.adopt()
-        is_first = self.pool.me == 0 or self.pool.living is not None  # or may be, in the end
+        is_first = (
+            self.pool.me == 0 or self.pool.living is not None
+        )  # or may become the first, after deaths
         if is_first and self.session.plan.record_every < self.session.plan.n_blocks:
             self.session.whole = self.site.known
         self.site.go_on()
 
     def end(self) -> None:
-        """Bring the run to its end on all sites, with one model."""
+        """End the run on all sites, with one model."""
         stop = self.session.word(layout.STOP)
-        if stop not in ORDINARY:  # the others are to hear of it now
+        if stop not in ORDINARY:  # the others must stop now
             for to in self.channel.others:
                 self.channel.post(to, STOP_NOW, [np.array([stop])])
         super().end()
@@ -112,43 +114,43 @@ class VectorLevel(Level):
             self._share_trace()
 
     def common(self) -> AbstractContextManager[None]:
-        """As of `Level`."""
+        """Set the session's model to the common one within a block; see `Level`."""
         return self.site.common()
 
     def has_finite(self) -> bool:
-        """As of `Level`."""
+        """Whether all numbers of the common vector are finite; see `Level`."""
         return bool(np.isfinite(self.site.account.base).all())
 
     def arrive(self) -> None:
-        """Offer what is left."""
+        """Offer the remaining changes; see `Level`."""
         self.site.is_at_work = False
         self.site.offer()
 
     def bring(self, clock: int) -> Model:
-        """As of `Level`; the same bits for all, if anybody looks at them."""
+        """Return the common model, with the same bits on all if it is evaluated; see `Level`."""
         self.site.take_in()
-        self.session.local_table[:, layout.T_CLOCK] = clock  # where all go on from
+        self.session.local_table[:, layout.T_CLOCK] = clock  # all workers continue from it
         if self.is_evaluated or self.are_over.any():
             self.site.adopt()
         return self.site.known()
 
     def go_on(self) -> None:
-        """As of `Level`."""
+        """Leave an epoch barrier; see `Level`."""
         self.site.go_on()
 
     def clear(self) -> None:
-        """As of `Level`."""
+        """Set the session's vector to the common one; see `Level`."""
         self.site.put_known()
 
     def bury(self, site: int) -> None:
-        """As of `Level`; a site's share is that of the rows which are left."""
+        """Continue without a dead site, with shares of the remaining rows; see `Level`."""
         rows, me = self.pool.training, self.pool.me
         self.site.bury(site, float(rows[me] / rows[[me, *self.channel.others]].sum()))
 
     def _meet(self, between: Between, is_last: bool) -> Decision:
         decision = super()._meet(between, is_last)
         if is_last and not self.are_over.all():
-            self.site.go_on(works=False)  # others have gone on, and offer
+            self.site.go_on(works=False)  # other sites continue, and offer
         return decision
 
     def _stop(self, sender: int, content: np.ndarray) -> None:
@@ -156,7 +158,7 @@ class VectorLevel(Level):
             self.session.stop(int(content.view(np.int64)[0]))
 
     def _share_trace(self) -> None:
-        """Have the snapshots of rank 0 on all sites: others count blocks of their own."""
+        """Copy the snapshots of rank 0 to all sites: others count blocks of their own."""
         arrays: Any = self.session.arrays
         self.session.whole = None
         own = pickle.dumps([arrays[name] for name in SNAPSHOTS])

@@ -1,8 +1,8 @@
-"""What an epoch of all machines comes to: one criterion, step sizes and a stop word, for all.
+"""The verdict on an epoch of all machines: one criterion, step sizes and a stop flag for all.
 
-Made of the sums of all machines, by the code by which a run of one machine does it.
+It is computed from the sums of all machines, with the same code as in a run on one machine.
 
-Who writes: whoever decides, in the thread of its rank that talks to the others.
+Writer: each rank's thread that communicates with the others.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from hogshare.system.interrupts import errstate
 class Verdict:
     """The verdict after each epoch.
 
-    session : of a machine, for what all have alike: the rule, and the columns as they begin
-    plan : with the criterion of the run, by which machines by themselves do not stop
+    session : a machine's session, for the common rule, and the initial columns
+    plan : with the run's criterion, which single machines do not apply
     n_rows : rows that all machines train on
-    columns : float64[N_COLUMN_FIELDS, n_columns]; as of `layout`
-    loss : mean of the last epoch
-    epochs : that have been judged, of a run that goes on those before, too
-    score : float64[n_columns], on the held-out rows of all machines, of the model that all have
+    columns : float64[N_COLUMN_FIELDS, n_columns]; as in `layout`
+    loss : the mean loss of the last epoch
+    epochs : the number of judged epochs, with those before a resumed run
+    score : float64[n_columns], of the common model on the held-out rows of all machines
     """
 
     def __init__(self, session: Session, plan: EpochPlan, n_rows: int) -> None:
@@ -42,7 +42,7 @@ class Verdict:
         self.score = np.zeros(self.columns.shape[1])
 
     def prepare(self) -> None:
-        """Load or compile its kernel."""
+        """Load or compile the verdict's kernel."""
         if JIT_DISABLED:
             return
         n = self.columns.shape[1]
@@ -52,10 +52,10 @@ class Verdict:
         )
 
     def of(self, n_epochs: int, sums: np.ndarray, w: np.ndarray, is_finite: bool) -> int:
-        """The stop word when so many epochs are over; RUNNING: the run goes on.
+        """Return the stop flag after `n_epochs` epochs; RUNNING: the run continues.
 
         sums : float64[3 * n_columns], of all machines, of the last epoch
-        w : float64[n_features * n_columns], the vector that all have by then
+        w : float64[n_features * n_columns], the common vector
         """
         self.epochs, n = n_epochs, self.columns.shape[1]
         parts = 1 if self.rule.loss == losses.MULTINOMIAL else n
