@@ -1,9 +1,10 @@
-"""What every quantum does before a block: poll, pass the barrier, claim.
+"""The part of every quantum before a block: poll, pass the barrier, claim.
 
 A quantum that finds no block yet, or waits at a barrier, polls again for a moment, T_POLLS times in
 one wait. Longer waits are the loop's (`hogshare.engine.loop`).
 
-Who writes: every worker its own row of the table; the schedule's words through `epoch_schedule`.
+Writers: every worker writes its own row of the table, and the schedule's words through
+`epoch_schedule`.
 """
 
 from hogshare.kernels import layout
@@ -17,17 +18,18 @@ from hogshare.kernels.schedule.epoch_schedule import EXCHANGE, MASTER, claim, mu
 from hogshare.kernels.schedule.ordered_rounds import COMPUTED, UNSENT, next_step
 from hogshare.kernels.schedule.shares import rows_before, span_of
 
-# Polls of the run's words, a nanosecond each, between two times that a waiting quantum gives its
-# core up; in plain Python each takes as long as a hundred. Few where every block waits for another
-# worker, which may have no core: behind a barrier, and with a master.
+# Polls of the run's words, a nanosecond each, before a waiting quantum gives its core up once; in
+# plain Python each takes as long as a hundred. Few if every block waits for another worker, which
+# may have no core: behind a barrier, and with a master.
 GLANCES, FEW_GLANCES = (100, 1) if JIT_DISABLED else (10_000, 100)
 
 
 @helper
 def rows_of(ticket, plan, orders, first_t):
-    """A block: its epoch's order, where it begins and ends there, and its first row's time.
+    """Return a block's order, its begin and end in that, and its first row's time.
 
-    That is how many rows have been visited, with those that other machines have visited meanwhile.
+    The time is the number of rows visited before, including those that other machines have visited
+    meanwhile.
     """
     epoch = ticket // plan.n_blocks
     order = orders[epoch % 2]
@@ -39,19 +41,19 @@ def rows_of(ticket, plan, orders, first_t):
 
 @inlined
 def is_waited_for(schedule, plan):
-    """Whether there will be blocks again without anybody's help but the other workers'."""
+    """Whether blocks will come again by the other workers alone, without the caller."""
     ended = load(schedule.control, layout.EPOCHS)
     return ended < plan.max_epochs and ended < load(schedule.control, layout.LIMIT)
 
 
 @helper
 def poll_again(schedule, plan, me):
-    """Whether who waits may look once more in this turn; some microseconds later, if so.
+    """Poll for some microseconds; return whether the waiting worker may retry in this quantum.
 
-    Between two looks the core is given up, because who is waited for may need it; on a busy machine
-    each time takes milliseconds, so that looks are few, and once they are done the turns of this
-    wait make none. Whoever has come by what it waited for sets T_POLLED back to 0. Nobody looks
-    while all are to stand still for a repair, or where a stop ends the turn.
+    Between two polls the core is given up, because the awaited worker may need it. On a busy
+    machine each time takes milliseconds, so the polls of a wait are few, and later quanta of the
+    same wait make none. A worker whose wait has ended sets T_POLLED back to 0. No worker polls
+    while all must stand still for a repair, or when a stop ends the quantum.
     """
     control = schedule.control
     state = schedule.table[me]
@@ -80,15 +82,15 @@ def poll_again(schedule, plan, me):
 
 @helper
 def claim_or_wait(schedule, plan, me):
-    """Take the next block; look again for a moment, if there is none yet.
+    """Take the next block; retry for a moment if there is none yet.
 
-    What is waited for are the last blocks of others: an epoch may not begin before the one before
-    the last has ended, and a run not end before its last.
+    The wait is for the last blocks of others: epoch e may not begin before epoch e - 2 has ended,
+    and a run may not end before its last epoch.
     """
     state = schedule.table[me]
     ticket = claim(schedule, plan, me)
     while ticket == layout.NO_BLOCK:
-        # who has failed to take a block has written its number: the monitor would wait for it
+        # a failed claim has written its block's number, and the monitor would wait for that block
         store(state, layout.T_BLOCK, layout.NO_BLOCK)
         if not (is_waited_for(schedule, plan) and poll_again(schedule, plan, me)):
             return ticket
@@ -99,9 +101,9 @@ def claim_or_wait(schedule, plan, me):
 
 @kernel
 def stop(control, reason):
-    """Ask everybody to stop at their next block, from outside of the run; the first reason stands.
+    """Ask all workers to stop at their next block, from outside of the run; the first reason stays.
 
-    A compare-exchange as in the run's own stops: between a look and a store somebody else may stop.
+    A compare-exchange, as in the run's own stops: between a load and a store another may stop it.
     """
     stop_now(control, reason)
 
@@ -110,10 +112,10 @@ def stop(control, reason):
 def pass_barrier(plan, schedule, vector, memory, private, me):
     """Whether the worker may claim its next block; it has the others' pushes then.
 
-    Looks again for a moment, unless each look is a draw of its own: of many, one is lucky.
+    It retries for a moment, unless each poll is a draw of its own: one of many would be lucky.
     """
     state = schedule.table[me]
-    if state[layout.T_PASSED] <= state[layout.T_CLOCK]:  # else what it waits for is not the barrier
+    if state[layout.T_PASSED] <= state[layout.T_CLOCK]:  # otherwise it waits for something else
         each_draws = plan.barrier == LAG and plan.sample != EVERYBODY and plan.hold == 0
         while not may_pass(plan, schedule.table, schedule.control, me):
             if each_draws or not poll_again(schedule, plan, me):
@@ -126,7 +128,7 @@ def pass_barrier(plan, schedule, vector, memory, private, me):
 
 @helper
 def step_or_wait(rows, rule, plan, schedule, vector, memory, mail, private, me):
-    """`next_step`; looks again for a moment whether others have had their sections."""
+    """Do `next_step`; poll for a moment whether others have had their sections."""
     answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
     while answer == layout.QUANTUM_WAIT and poll_again(schedule, plan, me):
         answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
@@ -137,7 +139,7 @@ def step_or_wait(rows, rule, plan, schedule, vector, memory, mail, private, me):
 
 @helper
 def nothing_to_claim(schedule, plan, me):
-    """What a turn answers whose worker finds no block."""
+    """Return the answer of a quantum that finds no block."""
     control = schedule.control
     schedule.table[me, layout.T_BLOCK] = layout.NO_BLOCK
     epochs = load(control, layout.EPOCHS)
@@ -149,7 +151,7 @@ def nothing_to_claim(schedule, plan, me):
 
 @helper
 def begin_step(schedule, private, me):
-    """Answer that the block in hand is ready for its step, which is taken outside."""
+    """Answer that the block in hand is ready for its step, which is taken outside of kernels."""
     start_block(private.local)
     schedule.table[me, layout.T_STEP] = 1
     return layout.QUANTUM_STEP
@@ -157,18 +159,19 @@ def begin_step(schedule, private, me):
 
 @helper
 def rows_in_hand(schedule, plan, me):
-    """How many rows the block in hand has."""
+    """Return the number of rows of the block in hand."""
     _, first, end, _ = rows_of(schedule.table[me, layout.T_BLOCK], plan, schedule.order, 1.0)
     return end - first
 
 
 @helper
 def wait_for_section(schedule, me):
-    """Note that the block in hand is computed, and waits for the worker's section."""
+    """Mark the block in hand as computed; it waits for the worker's section."""
     state = schedule.table[me]
     if state[layout.T_SITE] != layout.ONE_SITE:
         state[layout.T_SITE] = layout.ASKS
         state[layout.T_COMPUTED] = UNSENT
         return
     state[layout.T_COMPUTED] = COMPUTED
+    # last, releasing: a section that sees T_READY sees the computed block
     store(state, layout.T_READY, state[layout.T_ROUND])

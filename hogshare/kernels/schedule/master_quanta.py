@@ -1,7 +1,8 @@
 """Quanta on the master's plane: read a snapshot, compute, post a message.
 
-See `hogshare.kernels.schedule.quanta`, whose table has the kernels that this factory makes. Who
-takes the messages, and what the snapshot is: `hogshare.kernels.exchange.master_updates`.
+The table in `hogshare.kernels.schedule.quanta` has the kernels that this factory makes. For the
+snapshot, and for the worker or master that takes messages, see
+`hogshare.kernels.exchange.master_updates`.
 """
 
 from hogshare.kernels import layout
@@ -36,16 +37,16 @@ from hogshare.kernels.schedule.worker_life import WORK, move
 
 @helper
 def may_go_on(plan, mail, me):
-    """Whether the master has taken so much of a worker's mail that the worker may go on.
+    """Whether the master has taken enough of a worker's mail for the worker to go on.
 
-    Behind a barrier that is all it has posted: see `count_posted`.
+    Behind a barrier enough is all that it has posted: see `count_posted`.
     """
     return has_capacity(mail.box, me) if plan.barrier == FREE else all_taken(mail.box, me)
 
 
 @helper
 def is_answered(plan, schedule, vector, mail, me):
-    """`may_go_on`; helps the master, and looks again for a moment."""
+    """Whether `may_go_on`; help the master, and retry for a moment."""
     while not may_go_on(plan, mail, me):
         help_master(plan, schedule, vector, mail, me)
         if not may_go_on(plan, mail, me) and not poll_again(schedule, plan, me):
@@ -56,7 +57,7 @@ def is_answered(plan, schedule, vector, mail, me):
 
 @helper
 def step_or_help(rows, rule, plan, schedule, vector, memory, mail, private, me):
-    """`next_step`; helps the master, and looks again for a moment."""
+    """Do `next_step`; help the master, and retry for a moment."""
     answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
     while answer == layout.QUANTUM_WAIT:
         help_master(plan, schedule, vector, mail, me)
@@ -71,8 +72,8 @@ def step_or_help(rows, rule, plan, schedule, vector, memory, mail, private, me):
 def count_posted(plan, state, me):
     """Count the worker's block, whose message the master has taken; it has none in hand then.
 
-    Behind a barrier a push is over when the master has taken it, and the clock comes after: so who
-    passes on account of that clock, and reads then, has what has come of the message.
+    Behind a barrier a push is over when the master has taken it, and the clock comes after: so a
+    worker that passes because of that clock, and then reads, has the message's effect.
     """
     if state[layout.T_COMPUTED] == POSTED:
         state[layout.T_COMPUTED] = 0
@@ -81,14 +82,14 @@ def count_posted(plan, state, me):
 
 @helper
 def read_for_block(rows, rule, plan, schedule, vector, mail, private, me, ticket):
-    """Read a snapshot of the master's for a block's rows; False if that does not come about."""
+    """Read a snapshot of the master's model for a block's rows; False if no attempt finds one."""
     order, first, end, _ = rows_of(ticket, plan, schedule.order, rule.first_t)
     return read_snapshot(rows, order, first, end, plan, schedule, vector, mail, private, me)
 
 
 @helper
 def ready_to_compute(rows, rule, plan, schedule, vector, mail, private, me, ticket):
-    """COMPUTE if the block in hand has its snapshot, and has been slept for; or what comes first.
+    """Return COMPUTE if the block in hand has its snapshot and its sleep, or the missing action.
 
     A block whose snapshot cannot be read stays in hand.
     """
@@ -105,7 +106,7 @@ def ready_to_compute(rows, rule, plan, schedule, vector, mail, private, me, tick
 
 
 def message_of(copied, single=False):
-    """Make what computes a block at its snapshot and writes the message, which is not posted yet.
+    """Make the helper that computes a block at its snapshot and writes the message, unposted.
 
     copied : whether rows are stepped on a copy with a scale, and not with penalties on their places
     single : whether the model has one column
@@ -137,12 +138,12 @@ message_of_column, message_of_columns = message_of(True, True), message_of(True)
 def master_quantum_of(name, ordered, copied=False, single=False, outside=False):
     """Make the kernel of a quantum on the master's plane; see `quantum_of` and `message_of`.
 
-    A step that is taken outside is the worker's next message, which who takes it writes into the
-    slot.
+    A step that is taken outside of kernels is the worker's next message: its code writes it into
+    the slot.
     """
 
     def take_quantum(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
-        """Claim, read, compute and post up to `n_blocks` blocks; one of the ``TURN_`` answers."""
+        """Claim, read, compute and post up to `n_blocks` blocks; return a ``QUANTUM_`` answer."""
         control = schedule.control
         state = schedule.table[me]
         while n_blocks > 0 or (outside and state[layout.T_STEP] != 0):
@@ -160,8 +161,8 @@ def master_quantum_of(name, ordered, copied=False, single=False, outside=False):
                 if plan.inline != 0:
                     take_round(plan, schedule, vector, mail)
                 if ordered:
-                    side = schedule, vector, memory, mail, private, me
-                    answer = step_or_help(rows, rule, plan, *side)
+                    groups = schedule, vector, memory, mail, private, me
+                    answer = step_or_help(rows, rule, plan, *groups)
                     if answer == AGAIN:
                         continue
                     if answer == layout.QUANTUM_BRING and state[layout.T_COMPUTED] == 0:
@@ -176,8 +177,8 @@ def master_quantum_of(name, ordered, copied=False, single=False, outside=False):
                         return layout.QUANTUM_WAIT
                     count_posted(plan, state, me)
                     if plan.sleeps != 0:
-                        return layout.QUANTUM_OVER  # with its block
-                ticket = state[layout.T_BLOCK]  # which may have waited for a snapshot
+                        return layout.QUANTUM_OVER  # a quantum ends with its block
+                ticket = state[layout.T_BLOCK]  # a block may have waited for its snapshot
                 if not ordered:
                     if ticket == layout.NO_BLOCK:
                         if plan.barrier == FREE:
@@ -208,7 +209,7 @@ def master_quantum_of(name, ordered, copied=False, single=False, outside=False):
                 continue
             last, completed = True, 0
             if ticket != layout.FINISH_EPOCH:
-                # first counted, then posted: if it dies in between, the block is not done again
+                # counted, then posted: if the worker dies in between, the block is not done again
                 last, completed = complete(schedule, plan, ticket, private.local)
                 post(mail.box, me)
                 if plan.inline != 0:

@@ -1,6 +1,6 @@
-"""What a step that is taken outside of kernels needs of them, between two quanta.
+"""Kernels for steps that are taken outside of kernels, between two quanta.
 
-Who writes: every worker the vector, by atomic adds.
+Writers: every worker writes the vector, by atomic adds.
 """
 
 from hogshare.kernels.exchange.master_updates import proposals
@@ -10,7 +10,7 @@ from hogshare.kernels.jit.decorators import kernel
 
 @kernel
 def subtract(w, places, step):
-    """Subtract a step from the one vector by atomic adds, of which none is lost.
+    """Subtract a step from the one vector by atomic adds: none is lost.
 
     places : int64, of `step` and of `w`; empty: all
     """

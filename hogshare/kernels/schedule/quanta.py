@@ -1,17 +1,17 @@
 """Many blocks in one call: the compiled form of the worker's loop.
 
-A call of a kernel from Python costs microseconds and holds the interpreter's lock; an epoch of a
-small data set costs a millisecond. So a worker asks for a *quantum*: claim, compute and push up to
-so many blocks without Python, polling the stop word at every block. The loop in Python
+A call of a kernel from Python costs microseconds and takes the interpreter's lock; an epoch of a
+small data set costs a millisecond. So a worker calls for a *quantum*: claim, compute and push up to
+`n_blocks` blocks without Python, polling the stop word at every block. The loop in Python
 (`hogshare.engine.loop`) is the same loop with quanta as its computing step.
 
-One factory makes them all. Its arguments are constants of the kernel: Numba leaves out a branch on
-a constant before it looks at types, so that a fit compiles the rows of its own rule and no others.
+One factory makes them all. Its arguments are constants of the kernel: Numba removes a branch on a
+constant before it infers types, so a fit compiles the rows of its own rule and no others.
 
 With `OUTSIDE` a quantum claims a block, pulls for it, and answers QUANTUM_STEP. The caller takes
-the step where the plane wants it (`hogshare.engine.gradient_steps`) and calls again: that quantum
-pushes and counts the block, and claims the next if `n_blocks` is not 0. So a block is one call of a
-kernel and one of the gradient.
+the step at the place that the plane requires (`hogshare.engine.gradient_steps`) and calls again:
+that quantum pushes and counts the block, and claims the next if `n_blocks` is not 0. So a block is
+one call of a kernel and one of the gradient.
 """
 
 from typing import Any, NamedTuple
@@ -28,11 +28,11 @@ ROWS, COPY, OUTSIDE, CELLS = range(4)
 
 
 class Kind(NamedTuple):
-    """What quanta differ by.
+    """The properties in which quanta differ.
 
-    method : of the rule, as `sgd_steps.RuleNumbers.method`
-    plane : as `EpochPlan.private`
-    ordered : whether workers fold and claim in their order, see `ordered_rounds`
+    method : of the rule, see `sgd_steps.RuleNumbers.method`
+    plane : see `EpochPlan.private`
+    ordered : whether workers fold and claim in order, see `ordered_rounds`
     single : whether the model has one column; see `sgd_steps.sgd_rows`
     step : ROWS, COPY, OUTSIDE or CELLS
     virtual : whether a block is read and written in parts, on a virtual clock; see `stale_quanta`
@@ -59,13 +59,13 @@ def quantum_of(name: str, kind: Kind) -> Any:
     )
 
 
-# Ordered quanta are kernels of their own: few runs need them, and they would double what a first
-# fit compiles. So are those for one column where that pays; the dual rule's were no quicker for it.
+# Ordered quanta are separate kernels: few runs need them, and they would double the code that a
+# first fit compiles. So are quanta for one column where that pays; the dual rule's were no faster.
 QUANTA: dict[Kind, Any] = {}
 
 
 def _tabulate(name: str, kind: Kind, **others: tuple[Any, ...]) -> None:
-    """Enter a kernel for its kind, and for kinds that differ from it in nothing that it reads."""
+    """Enter a kernel for its kind, and for kinds that differ only in fields that it ignores."""
     kinds = [kind]
     for field, values in others.items():
         kinds = [one._replace(**{field: value}) for one in kinds for value in values]
@@ -97,12 +97,12 @@ for _ordered, _name in ((False, "quantum"), (True, "round")):
     _tabulate(f"block_master_{_name}", _kind._replace(plane=MASTER), single=_COLUMNS)
 _kind = Kind(GRADIENT, LOCK_FREE, step=OUTSIDE, virtual=True)
 _tabulate("stale_block_quantum", _kind, single=_COLUMNS)
-# what a problem whose rows stand in cells names as its own, see `CompiledPass`
+# a problem with rows in cells names this quantum as its own, see `CompiledPass`
 factors_quantum = quantum_of("factors_quantum", Kind(GRADIENT, LOCK_FREE, step=CELLS))
 
 
 def quantum_for(plan: Any, rule: Any, n_columns: int, outside: bool) -> Any:
-    """The kernel of a run's quanta.
+    """Return the kernel of a run's quanta.
 
     plan : `EpochPlan`
     rule : `sgd_steps.RuleNumbers`

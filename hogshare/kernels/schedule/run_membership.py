@@ -1,11 +1,11 @@
 """Entering a run, pausing for a repair, and leaving it.
 
 A worker is in the run from `enter_run` to `leave_run`. With T_ENTERS in its row, which is written
-before the run, its first quantum enters and the one that finds nothing left leaves (`may_begin`,
-`parting`); otherwise the loop calls `join` and `leave`.
+before the run, its first quantum enters, and the quantum that finds nothing more to claim leaves
+(`may_begin`, `parting`); otherwise the loop calls `join` and `leave`.
 
-Who writes: every worker its own row, its private arrays, and the shared vector under the segments'
-locks. LIVE is counted by atomic adds.
+Writers: every worker writes its own row, its private arrays, and the shared vector under the
+segments' locks. LIVE is counted by atomic adds.
 """
 
 import numpy as np
@@ -25,12 +25,11 @@ from hogshare.kernels.schedule.worker_life import CLOSE, JOIN, LEAVE, PAUSE, mov
 def pause(rule, plan, schedule, vector, memory, private, me, wanted):
     """Stand still while the sums that a dead worker has left are repaired; called between blocks.
 
-    The vector of the dual rule and SAGA's average are sums over the rows' entries, and a worker
-    that is killed leaves them off by what it had not folded, or had half folded. The monitor asks
-    for a repair by its number. Every worker folds all that it has and writes that number into its
-    row; when all have, the monitor opens SUMMER, and the worker that takes it sums anew. So no
-    worker is in the middle of a block meanwhile, and all changes are in the shared arrays. The
-    number in SUMMER and the second check of REPAIRED make a monitor harmless that opens too late.
+    The vector of the dual rule and SAGA's average are sums over the rows' entries. A killed worker
+    leaves them wrong by its changes that were not, or only half, folded. The monitor asks for a
+    repair by its number. Every worker folds all its changes and writes that number into its row;
+    when all have, the monitor opens SUMMER, and the worker that takes it sums anew. So no worker is
+    in the middle of a block meanwhile, and all changes are in the shared arrays.
 
     wanted : the last repair that has been asked for
 
@@ -43,6 +42,7 @@ def pause(rule, plan, schedule, vector, memory, private, me, wanted):
         if plan.private == EXCHANGE and state[layout.T_ROWS] > state[layout.T_ROWS_AT_JOIN]:
             push_private(rule, schedule, vector, memory, private, me, ALL)
         store(state, layout.T_PAUSED, wanted)
+    # the repair's number, and the check of REPAIRED: a monitor that opens SUMMER late does no harm
     elif compare_exchange(control, layout.SUMMER, -wanted, me + 1) == -wanted:
         if load(control, layout.REPAIRED) != wanted:
             return True
@@ -53,7 +53,7 @@ def pause(rule, plan, schedule, vector, memory, private, me, wanted):
 @helper
 def end_pause(control, wanted):
     """Give SUMMER back: the sums are whole."""
-    store(control, layout.REPAIRED, wanted)
+    store(control, layout.REPAIRED, wanted)  # first: the next owner of SUMMER checks it
     store(control, layout.SUMMER, 0)
 
 
@@ -76,7 +76,7 @@ def enter_run(rule, plan, schedule, vector, memory, private, me):
 
 @helper
 def leave_run(rule, plan, schedule, vector, memory, private, me, event):
-    """Push what is left, and leave by `event`: LEAVE or PAUSE, whose state is written last."""
+    """Push the remaining changes, and leave by `event`, LEAVE or PAUSE, whose state comes last."""
     if plan.private == EXCHANGE:
         push_private(rule, schedule, vector, memory, private, me, ALL)
     elif plan.private == ALONE:
@@ -101,7 +101,7 @@ def leave(rule, plan, schedule, vector, memory, private, me, event):
 
 @helper
 def may_begin(rule, plan, schedule, vector, memory, private, me):
-    """Enter the run, if that is the quantum's to do; False: the run is closed, or over, already."""
+    """Enter the run, if T_ENTERS asks for it; False: the run is closed, or over, already."""
     state = schedule.table[me]
     now = load(state, layout.T_STATE)
     if state[layout.T_ENTERS] == 0 or now == layout.ACTIVE or now == layout.WAITING:
@@ -115,7 +115,7 @@ def may_begin(rule, plan, schedule, vector, memory, private, me):
 
 @helper
 def parting(rule, plan, schedule, vector, memory, private, me, answer):
-    """Return a quantum's last answer; leave the run at its end or pause, if that is its to do."""
+    """Return a quantum's last answer; leave the run at its end or pause, if T_ENTERS says so."""
     if schedule.table[me, layout.T_ENTERS] != 0:
         if answer == layout.QUANTUM_DONE:
             leave_run(rule, plan, schedule, vector, memory, private, me, LEAVE)

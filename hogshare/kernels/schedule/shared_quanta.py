@@ -1,6 +1,6 @@
 """Quanta on the shared vector, or on a private copy that is exchanged with it.
 
-See `hogshare.kernels.schedule.quanta`, whose table has the kernels that this factory makes.
+The table in `hogshare.kernels.schedule.quanta` has the kernels that this factory makes.
 """
 
 import numpy as np
@@ -44,10 +44,10 @@ from hogshare.kernels.schedule.ordered_rounds import AGAIN, COMPUTE
 from hogshare.kernels.schedule.run_membership import end_pause, may_begin, parting, pause
 from hogshare.kernels.schedule.worker_life import WORK, move
 
-# Rows between a worker's first exchanges, and later ones in rows that it has done, up to the
-# interval. The step of plain descent falls as rows are done, by all workers and in earlier runs
-# too, and with it the change that a worker has not seen of the others: there it is a worker's share
-# of all those rows.
+# Rows between a worker's first exchanges, and the growth of that number per row that it has done,
+# up to the interval. The step of plain descent falls with the rows done by all workers, in earlier
+# runs too, and with it the others' changes that a worker has not seen: so for plain descent the
+# rows are a worker's share of all those rows.
 FIRST_INTERVAL, GROWTH = 128, 1.0
 DESCENT_FIRST, DESCENT_GROWTH = 256, 1.0 / 16.0
 UNEXCHANGED = layout.T_UNEXCHANGED
@@ -55,7 +55,7 @@ UNEXCHANGED = layout.T_UNEXCHANGED
 
 @inlined
 def interval_now(plan, rows_done, first, growth):
-    """Rows between exchanges: few at first, when the model moves fast."""
+    """Return the rows between exchanges: few at first, when the model moves fast."""
     return min(plan.interval, max(first, np.int64(growth * rows_done)))
 
 
@@ -64,19 +64,19 @@ def shared_quantum_of(
 ):
     """Make the kernel of a quantum by one rule, on the shared vector itself or on a private one.
 
-    All are constants of the kernel. Numba leaves out a branch on a constant before it looks at
-    types, so that a fit compiles its own rule's rows and no other's.
+    All arguments are constants of the kernel. Numba removes a branch on a constant before it infers
+    types, so a fit compiles its own rule's rows and no other's.
 
     Parameters
     ----------
     name : str
-        What the kernel is called in the cache folder, in profiles and in tracebacks.
+        The kernel's name in the cache folder, in profiles and in tracebacks.
     method : int
-        As `sgd_steps.RuleNumbers.method`.
+        See `sgd_steps.RuleNumbers.method`.
     lock_free : bool
         Whether all workers write the one vector.
     ordered : bool
-        Whether workers fold and claim in their order, see `ordered_rounds`.
+        Whether workers fold and claim in order, see `ordered_rounds`.
     single : bool
         Whether the model has one column; see `sgd_rows`.
     outside : bool
@@ -87,10 +87,10 @@ def shared_quantum_of(
     """
 
     def take_quantum(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
-        """Claim and compute up to `n_blocks` blocks; returns one of the ``TURN_`` answers."""
+        """Claim and compute up to `n_blocks` blocks; return a ``QUANTUM_`` answer."""
         control = schedule.control
         table = schedule.table
-        # a block's push comes before its clock wherever somebody looks at clocks
+        # a block's push must come before its clock if any worker waits for clocks
         must_push = not ordered and (plan.barrier != FREE or plan.sleeps != 0)
         if not ordered and not may_begin(rule, plan, schedule, vector, memory, private, me):
             return layout.QUANTUM_CLOSED
@@ -104,8 +104,8 @@ def shared_quantum_of(
                 if not outside:
                     n_blocks -= 1
                 if must_leave(control, ordered):
-                    side = schedule, vector, memory, private, me
-                    return parting(rule, plan, *side, layout.QUANTUM_DONE)
+                    groups = schedule, vector, memory, private, me
+                    return parting(rule, plan, *groups, layout.QUANTUM_DONE)
                 wanted = load(control, layout.REPAIR_WANTED)
                 if method != GRADIENT and wanted != load(control, layout.REPAIRED):
                     if pause(rule, plan, schedule, vector, memory, private, me, wanted):
@@ -120,8 +120,8 @@ def shared_quantum_of(
                     return layout.QUANTUM_WAIT
                 slept = plan.sleeps != 0 and table[me, layout.T_SLEEPS] != 0
                 if ordered:
-                    side = schedule, vector, memory, mail, private, me
-                    answer = step_or_wait(rows, rule, plan, *side)
+                    groups = schedule, vector, memory, mail, private, me
+                    answer = step_or_wait(rows, rule, plan, *groups)
                     if answer == AGAIN:
                         continue
                     if answer != COMPUTE:
@@ -130,8 +130,8 @@ def shared_quantum_of(
                 elif slept:
                     ticket = table[me, layout.T_BLOCK]
                 else:
-                    side = schedule, vector, memory, private, me
-                    if plan.barrier != FREE and not pass_barrier(plan, *side):
+                    groups = schedule, vector, memory, private, me
+                    if plan.barrier != FREE and not pass_barrier(plan, *groups):
                         return layout.QUANTUM_WAIT
                     ticket = claim_or_wait(schedule, plan, me)
                 if ticket == layout.NO_BLOCK:
@@ -148,7 +148,7 @@ def shared_quantum_of(
                 if outside and ticket != layout.FINISH_EPOCH:
                     return begin_step(schedule, private, me)
                 n_rows = 0
-            if cells:  # a branch of its own, which Numba leaves out, or all others
+            if cells:  # a constant: Numba compiles either this branch or the others
                 if ticket != layout.FINISH_EPOCH:
                     n_rows = cell_of_factors(rows, rule, plan, schedule, vector, private, ticket)
             elif not outside and ticket != layout.FINISH_EPOCH:
@@ -205,7 +205,7 @@ def shared_quantum_of(
                     record_push(schedule, me)
                     note_event(schedule, me, ticket, 0, 0)
                 elif must_push and table[me, UNEXCHANGED] > 0:
-                    # before its clock
+                    # before `tick`: a worker that passes by the clock must find the push
                     push_private(rule, schedule, vector, memory, private, me, WAIT)
                 elif outside and not ordered and table[me, UNEXCHANGED] >= plan.interval:
                     push_private(rule, schedule, vector, memory, private, me, TRY)
@@ -216,8 +216,9 @@ def shared_quantum_of(
                 last, completed = complete(schedule, plan, ticket, private.local)
                 tick(plan, table[me], me)
             if last:
-                looked_at = plan.early_stopping or plan.report_epochs
-                if not lock_free and plan.private == EXCHANGE and looked_at:
+                # the copy's changes go into the shared vector first, if the epoch's end reads it
+                is_evaluated = plan.early_stopping or plan.report_epochs
+                if not lock_free and plan.private == EXCHANGE and is_evaluated:
                     push_private(rule, schedule, vector, memory, private, me, TRY)
                 if cells:
                     end_epochs(rows.rows, rule, plan, schedule, vector, memory, private, me)

@@ -1,15 +1,15 @@
-"""Blocks that read the one vector, compute, and write it, one after the other with time in between.
+"""Quanta on a virtual clock: blocks read the one vector in parts, compute, and write it in parts.
 
-On the lock-free vector a worker reads and writes while it computes, row by row, and what happens
-meanwhile is up to the processor. On a virtual clock nothing happens meanwhile: a turn is a moment.
-So there a block is taken apart. It reads the vector in `plan.parts` parts with a sleep behind each,
+On the lock-free vector a worker reads and writes while it computes, row by row, and the processor
+decides what happens meanwhile. On a virtual clock nothing happens meanwhile: a quantum takes no
+time. So a block is divided. It reads the vector in `plan.parts` parts with a sleep after each,
 computes on that copy, and adds its change in as many parts, again with sleeps in between. Other
-workers' writes fall between its reads, so that what it has read need not be a state that the vector
-has ever been in: the inconsistent read of AsySG-incon (Lian et al. 2015, equation 12).
+workers' writes fall between its reads, so its copy need not be a state that the vector has ever
+been in: the inconsistent read of AsySG-incon (Lian et al. 2015, equation 12).
 
-Who writes: every worker the vector, a part in a turn; turns of one simulation do not overlap.
-T_SLEEPS counts a block's sleeps so far: as many as parts when it computes, and one less than twice
-that when it writes the last part.
+Writers: every worker writes the vector, a part per quantum; quanta of one simulation do not
+overlap. T_SLEEPS counts a block's sleeps so far: as many as parts when it computes, and one less
+than twice that when it writes the last part.
 """
 
 from hogshare.kernels import layout
@@ -53,15 +53,14 @@ def read_part(vector, private, part, parts):
 
 @helper
 def moved(now, base, mine):
-    """`now` plus the change from `base` to `mine`; to the bit `mine` where nobody else has written,
-    so that one worker's run is the sequential one.
-    """
+    """Return `now` plus the change from `base` to `mine`."""
+    # exactly `mine` if no other worker has written: so one worker's run is the sequential one
     return mine if now == base else now + (mine - base)
 
 
 @helper
 def write_part(vector, private, part, parts):
-    """Add what has changed in one part of the copy."""
+    """Add the changes of one part of the copy to the vector."""
     size = vector.w.shape[0]
     kind = vector.w.dtype.type
     for j in range(size * part // parts, size * (part + 1) // parts):
@@ -90,14 +89,14 @@ def compute_on_copy(rows, rule, plan, schedule, vector, private, ticket):
 
 
 def stale_quantum_of(name, outside=False):
-    """Make the kernel of a quantum that takes blocks a step further.
+    """Make the kernel of a quantum that advances blocks by a part.
 
-    outside : whether steps are taken between two calls, see `quanta`: on the copy, when
-        its last part has been read. Then a quantum is the block in hand, or one that begins.
+    outside : whether steps are taken between two calls, see `quanta`: on the copy, when its last
+        part has been read. Then a quantum is the block in hand, or one that begins.
     """
 
     def take_quantum(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
-        """Take up to `n_blocks` blocks a step further; one of the ``TURN_`` answers."""
+        """Advance up to `n_blocks` blocks by a part; return a ``QUANTUM_`` answer."""
         control = schedule.control
         state = schedule.table[me]
         for _ in range(1 if outside else n_blocks):

@@ -9,13 +9,13 @@
 The caller moves workers that are outside of the run: it expects them again after a pause (`EXPECT`,
 `AWAIT`), or opens a run that a criterion had closed (`REOPEN`).
 
-Who writes: every worker its own row; the caller, while nobody works, those of all; the monitor,
-those of the dead. A move is a compare-exchange, so that of a worker that joins and a monitor that
-closes the run to it, one has its way. Who reads: barriers, the master, the monitor, reports.
-Every write of T_STATE is in this file (a test reads the others).
+Writers: every worker writes its own row; the caller, while no worker works, all rows; the monitor
+the rows of dead workers. A move is a compare-exchange, so if a worker joins while the monitor
+closes the run to it, exactly one of the two succeeds. Readers: barriers, the master, the monitor,
+reports. Every write of T_STATE is in this file (a test reads the other files).
 
 A move that is not legal is refused, and changes nothing: the row of a worker that counts as dead
-stays DEAD, whatever a thread of it may still do.
+stays DEAD, even if one of its threads still runs.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ EVENTS = (
     "close",  # the run is closed to a worker outside of it
     "expect",  # the limit is raised: it is to join again
     "await",  # the same, and barriers wait for it already
-    "miss",  # others have done all that it was expected for
+    "miss",  # others have done all blocks that it was expected for
     "reopen",  # a run that was over goes on
     "die",
     "replace",  # of tasks: another process has the number of one that died
@@ -63,7 +63,7 @@ MOVES = np.full((len(EVENTS), len(layout.STATES)), ILLEGAL, np.int64)
 for _event, _moves in LEGAL.items():
     for _before, _after in _moves.items():
         MOVES[_event, _before] = _after
-# T_MOVES has the last moves, the youngest in the lowest bits: 1 + event; 0 before the first
+# T_MOVES has the last moves as 1 + event, the newest in the lowest bits; 0 before the first
 EVENT_BITS, N_REMEMBERED = 4, 15
 MASK = (1 << EVENT_BITS * N_REMEMBERED) - 1  # below the sign of an int64
 
@@ -76,20 +76,20 @@ def move(row, event):
     if after == ILLEGAL:
         return False
     if compare_exchange(row, layout.T_STATE, before, after) != before:
-        return False  # another has moved it meanwhile: the caller polls again, or gives way
+        return False  # another has moved it meanwhile: the caller polls again, or gives up
     if after != before:
-        # not atomic: of two moves at one time the story may lose one, and the state does not
+        # not atomic: with two moves at one time the story may lose one; the state loses none
         row[layout.T_MOVES] = ((row[layout.T_MOVES] << EVENT_BITS) | (event + 1)) & MASK
     return True
 
 
 def copy_state(row: np.ndarray, state: int) -> None:
-    """Write the state of a worker at another site, whose own row has made the move there."""
+    """Write the state of another site's worker, whose own row has made the move at its site."""
     note(row, layout.T_STATE, state)
 
 
 def apply(row: np.ndarray, event: int) -> bool:
-    """Move a worker's row from Python, where nobody else moves it at that moment.
+    """Move a worker's row from Python; no other thread or process may move it at that moment.
 
     Returns False, and writes nothing, if the move is not legal.
 
@@ -115,7 +115,7 @@ def apply(row: np.ndarray, event: int) -> bool:
 
 
 def story(row: np.ndarray) -> list[str]:
-    """The last moves of a worker, the oldest first.
+    """Return the last moves of a worker, the oldest first.
 
     row : int64 array of shape (N_TABLE,), the worker's of the table
     """
@@ -126,7 +126,7 @@ def story(row: np.ndarray) -> list[str]:
 
 
 def stories(table: np.ndarray, most: int = 8, moves: int = 4) -> str:
-    """The last `moves` moves of the first `most` workers of a table, for a message."""
+    """Describe the last `moves` moves of the first `most` workers of a table, for a message."""
     lines = []
     for k, row in enumerate(table[:most]):
         lines.append(f"worker {k}: {', '.join(story(row)[-moves:]) or 'none'}")
