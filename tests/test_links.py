@@ -168,7 +168,7 @@ def test_what_is_no_link_is_told_at_once(given, told):
 @pytest.mark.parametrize(
     ("plane", "told"),
     [
-        (Mirrors(3, links=links.preset("lan", 2)), "links are of 2 centres, and the run has 3"),
+        (Mirrors(3, links=links.preset("lan", 2)), "links are for 2 centres, but the run has 3"),
         (Mirrors(3, links=[[Link(bandwidth=0.0)] * 3] * 3), "never delivers anything"),
     ],
 )

@@ -701,7 +701,7 @@ def test_what_is_no_law_or_no_network_is_refused(problem):
         run(problem, 3)
     with pytest.raises(TypeError, match="block time must be one of"):
         Simulator(block_time=1.0)
-    with pytest.raises(ValueError, match="keep the model in one place"):
+    with pytest.raises(ValueError, match="have the model in one place"):
         Simulator(placement=Placement(model="distributed", state="distributed"))
     with pytest.raises(ValueError, match="leave overlay out"):
         Simulator(overlay=Overlay(4))
@@ -734,7 +734,7 @@ def test_what_is_no_law_or_no_network_is_refused(problem):
 @pytest.mark.parametrize(
     ("simulator", "settings", "words"),
     [
-        (Simulator(slowness=[1.0, 2.0]), {}, "slowness has 2 entries, and the run has 8"),
+        (Simulator(slowness=[1.0, 2.0]), {}, "slowness has 2 entries, but the run has 8"),
         (Simulator(network=Network(edges={(8, MODEL): Link()})), {}, "names worker 8"),
         (Simulator(churn=Churn(joins={9: 1.0})), {}, "names worker 9"),
         (
@@ -745,7 +745,7 @@ def test_what_is_no_law_or_no_network_is_refused(problem):
         (
             Simulator(placement=Placement(state="distributed"), overlay=Overlay(9)),
             {"barrier": PBSP(1)},
-            "the overlay has 9 workers, and the run 8",
+            "the overlay has 9 workers, but the run has 8",
         ),
         (Simulator(poll=0.0), {"barrier": PBSP(2)}, "poll=0 lets a worker pass"),
         (NOTHING, {"barrier": PBSP(2)}, "give poll"),

@@ -1,4 +1,4 @@
-"""A link: how long what is sent is under way; and one in use, on which messages stand in line."""
+"""A link, which says how long a message is under way, and a line: a link with queued messages."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from hogshare.system.ranges import LONGEST, is_number
 
 @dataclass(frozen=True)
 class Link:
-    """One direction between two ends.
+    """One direction of a connection between two ends.
 
     Parameters
     ----------
     latency : float, default=0.0
-        Seconds, virtual ones of a `Simulator`, that a message of no length takes. Infinity: nothing
-        ever arrives.
+        Seconds, virtual ones with a `Simulator`, of an empty message. Infinity: no message ever
+        arrives.
     bandwidth : float, default=inf
-        Bytes per second. 0: nothing ever arrives.
+        Bytes per second. 0: no message ever arrives.
     outages : sequence of (float, float), default=()
-        Begin and end, in seconds of the run, of times in which nothing departs. What is on its way
-        by then arrives; what is being sent goes on where it was.
+        Begin and end, in seconds of the run, of times in which no byte departs. Messages that have
+        departed arrive; a message that is being sent continues after the outage.
 
     Examples
     --------
@@ -57,13 +57,16 @@ class Link:
         return self.latency < math.inf and self.bandwidth > 0.0
 
     def seconds(self, n_bytes: float) -> float:
-        """How long a message is under way."""
+        """Return the time that a message is under way."""
         if not self.delivers:
             return math.inf
         return self.latency + n_bytes / self.bandwidth
 
     def departs(self, at: float, n_bytes: float) -> float:
-        """When a message has departed that begins to at a moment of the run, in seconds."""
+        """Return when a message has departed that begins to depart at `at`, in seconds of the run.
+
+        Outages delay it.
+        """
         if not self.delivers:
             return math.inf
         end = at + n_bytes / self.bandwidth
@@ -74,12 +77,12 @@ class Link:
 
 
 def _in_order(outages: Any) -> tuple[tuple[float, float], ...]:
-    """Outages by their begin.
+    """Return the outages, sorted by their begin.
 
     Raises
     ------
     ValueError
-        If they are anything but spans that do not overlap.
+        If they are not pairs of seconds, or overlap.
     """
     try:
         spans = sorted((float(down), float(up)) for down, up in outages)
@@ -95,20 +98,20 @@ def _in_order(outages: Any) -> tuple[tuple[float, float], ...]:
 
 
 class Line:
-    """One direction of a `Link` in use: when what is sent now arrives.
+    """One direction of a `Link` in use: it computes when a message sent now arrives.
 
-    A token bucket and a delay line. What is sent departs when the line has let the messages before
-    it go, at the link's bandwidth, and arrives a latency later.
+    A token bucket and a delay line: a message departs after all earlier messages, at the link's
+    bandwidth, and arrives a latency later.
 
-    In real time the sender says with the message for how many seconds it is still under way, and
-    the receiver holds it for those: seconds, not a moment, because two machines have two clocks. So
-    the link is that much slower than described as the real one beneath it takes.
+    In real time the sender adds to the message the seconds for which it is still under way, and the
+    receiver defers it for this time: seconds and not a moment, because two machines have two
+    clocks. The time of the real link is thus added to the described one.
 
     Parameters
     ----------
     link : Link
     clock : callable
-        Seconds, of a clock that only rises. The link's seconds of the run are counted from here.
+        Returns the seconds of a monotonic clock. The link's seconds of the run begin now.
 
     Examples
     --------
@@ -124,7 +127,7 @@ class Line:
         self._free = 0.0  # when the last message has departed, in seconds since then
 
     def send(self, n_bytes: int) -> float:
-        """Seconds for which a message that is sent now is under way."""
+        """Return the seconds for which a message sent now is under way."""
         if not self.link.delivers:
             return float("inf")
         now = self._clock() - self._began

@@ -1,9 +1,8 @@
 """Links between data centres: presets, a matrix, a file.
 
-The paper on Gaia measured eleven regions of a cloud: between them bandwidth is 15 times less than
-inside one in the mean, and 60 times between the two that are worst off (Hsieh et al. 2017, section
-2). That is the paper's; the circle on which we put regions, and the latencies of 10 to 300 ms, are
-ours.
+The paper on Gaia measured eleven regions of a cloud: the bandwidth between them is 15 times less
+than inside one on average, and 60 times between the worst pair (Hsieh et al. 2017, section 2).
+These factors are the paper's; the circle of regions and the latencies of 10 to 300 ms are ours.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from hogshare.system.messages import nearest
 
 LAN = Link(latency=5e-4, bandwidth=125e6)  # 1 Gbit/s
 MEAN, WORST = 15.0, 60.0  # times less than the LAN
-NEAREST = 6.84  # of neighbours on the circle, by which eleven are 15 in the mean
+NEAREST = 6.84  # of neighbours on the circle, chosen for a mean of 15 with eleven regions
 SHORTEST, LONGEST = 0.01, 0.3  # seconds
 FAR = 0.05  # seconds of "wan" and "slowest"
 PRESETS = ("lan", "wan", "slowest", "regions")
@@ -31,13 +30,14 @@ Links = list[list[Link]]
 
 
 def preset(name: str, n_centres: int) -> Links:
-    """Links between centres by name.
+    """Return the links between centres for a preset's name.
 
     Parameters
     ----------
     name : {"lan", "wan", "slowest", "regions"} or str
-        All as inside of one; all 15 times slower, with 50 ms; all 60 times; or as far apart as on a
-        circle, 7 to 60 times slower. Or so many times slower with so much latency: "15x:100ms".
+        "lan": as inside a centre. "wan": 15 times slower, with 50 ms. "slowest": 60 times slower.
+        "regions": by the distance on a circle, 7 to 60 times slower. Or a factor and a latency,
+        such as "15x:100ms".
     n_centres : int
 
     Returns
@@ -48,7 +48,7 @@ def preset(name: str, n_centres: int) -> Links:
     Raises
     ------
     ValueError
-        If there is none of that name.
+        If the name is unknown.
 
     Examples
     --------
@@ -71,34 +71,34 @@ def preset(name: str, n_centres: int) -> Links:
 
 
 def _alike(name: str) -> Link | None:
-    """The link of a name that stands for one between all centres; None: "regions".
+    """Return the link of a name that means one link between all centres; None for "regions".
 
     Raises
     ------
     ValueError
-        If it stands for none.
+        If the name is unknown.
     """
     if name == "lan":
         return LAN
     if (factor := {"wan": MEAN, "slowest": WORST}.get(name)) is not None:
         return Link(FAR, LAN.bandwidth / factor)
-    if (said := SLOWER.fullmatch(name)) is not None and float(said["times"]) > 0.0:
-        return Link(1e-3 * float(said["ms"]), LAN.bandwidth / float(said["times"]))
+    if (matched := SLOWER.fullmatch(name)) is not None and float(matched["times"]) > 0.0:
+        return Link(1e-3 * float(matched["ms"]), LAN.bandwidth / float(matched["times"]))
     if name == "regions":
         return None
     raise ValueError(
-        f"links are one of {', '.join(PRESETS)}, so many times slower than the LAN with so much "
-        f"latency, as in 15x:100ms, or a file; got {name!r}.{nearest(name, PRESETS)}"
+        f"links are one of {', '.join(PRESETS)}, a factor by which they are slower than the LAN "
+        f"and a latency, such as 15x:100ms, or a file; got {name!r}.{nearest(name, PRESETS)}"
     )
 
 
 def is_preset(name: str) -> bool:
-    """Whether links have that name, and are no file."""
+    """Whether a name is a preset's, and not a file's."""
     return name in PRESETS or SLOWER.fullmatch(name) is not None
 
 
 def matrix(latency: Any, bandwidth: Any) -> Links:
-    """Links of two matrices: entry [i, j] from centre i to centre j; the diagonal says nothing.
+    """Return the links of two matrices: entry [i, j] from centre i to j; the diagonal is ignored.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def matrix(latency: Any, bandwidth: Any) -> Links:
     Raises
     ------
     ValueError
-        If they are not square and alike, or an entry is no link.
+        If the shapes are not square and equal, or an entry makes no valid link.
     """
     both = {}
     for name, given in (("latency", latency), ("bandwidth", bandwidth)):
@@ -135,46 +135,46 @@ def matrix(latency: Any, bandwidth: Any) -> Links:
 
 
 def read(path: str | Path) -> Links:
-    """Links of a JSON file: ``{"latency": [[...]], "bandwidth": [[...]]}``, as of `matrix`.
+    """Read links from a JSON file: ``{"latency": [[...]], "bandwidth": [[...]]}``, as in `matrix`.
 
     Raises
     ------
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     ValueError
-        If it is anything else.
+        If its content is different.
     """
     try:
-        told = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{path} is no JSON: {error}.") from None
-    if not isinstance(told, dict) or not {"latency", "bandwidth"} <= told.keys():
+        raise ValueError(f"{path} is no JSON file of links: {error}.") from None
+    if not isinstance(content, dict) or not {"latency", "bandwidth"} <= content.keys():
         raise ValueError(
-            f"{path} must hold an object with two matrices, 'latency' in seconds and 'bandwidth' "
-            "in bytes per second."
+            f"{path} must contain an object with two matrices, 'latency' in seconds and "
+            "'bandwidth' in bytes per second."
         )
-    return matrix(told["latency"], told["bandwidth"])
+    return matrix(content["latency"], content["bandwidth"])
 
 
 def between(links: str | Links, n_centres: int) -> Links:
-    """Links between so many centres, of what is settled.
+    """Return the links between `n_centres` centres, from the result of `settled`.
 
     Raises
     ------
     ValueError
-        If they are of another number of centres.
+        If the links are for another number of centres.
     """
     found = preset(links, n_centres) if isinstance(links, str) else links
     if len(found) != n_centres:
         raise ValueError(
-            f"links are of {len(found)} centres, and the run has {n_centres}: one row and one "
-            "column for each."
+            f"links are for {len(found)} centres, but the run has {n_centres}: give one row and "
+            "one column for each."
         )
     return found
 
 
 def settled(links: Any) -> str | Links:
-    """A preset's name, or a matrix, which a file is read for; before centres are counted.
+    """Return a preset's name, or a matrix, read from a file if needed; before centres are counted.
 
     Raises
     ------
@@ -184,7 +184,7 @@ def settled(links: Any) -> str | Links:
         name = str(links)
         if not is_preset(name) and Path(name).exists():
             return read(name)
-        _alike(name)  # raises where it stands for nothing
+        _alike(name)  # raises for an unknown name
         return name
     rows = list(links) if isinstance(links, Sequence) else []
     ok = all(isinstance(row, Sequence) and len(row) == len(rows) for row in rows)

@@ -22,16 +22,16 @@ class Network:
     Parameters
     ----------
     link : Link, default=Link()
-        What nothing else is said of: no latency, as many bytes as one likes.
+        The default link: no latency, and unlimited bandwidth.
     classes : mapping of str to (Link, sequence of int), default={}
-        Workers whose two directions are another link, by the name of their class.
+        Workers with another link in both directions, by the name of their class.
     edges : mapping of (int, int) to Link, default={}
-        Single directions, ``(from, to)``, between two workers, or of which one end is
-        `hogshare.simulation.MODEL`. They count more than classes. Between two workers the sender's
-        class counts more than the other's.
+        Single directions, ``(from, to)``, between two workers, or with
+        `hogshare.simulation.MODEL` as one end. They take precedence over classes. Between two
+        workers the sender's class takes precedence.
     ceiling : float, default=inf
-        Bytes per virtual second that the model's end sends and receives in all: messages stand in
-        line for it.
+        Bytes per virtual second that the model's end sends and receives in all; messages beyond it
+        are queued.
 
     Examples
     --------
@@ -75,20 +75,20 @@ class Network:
         return {int(k): link for link, members in self.classes.values() for k in members}
 
     def up(self, worker: int) -> Link:
-        """The link by which a worker's updates reach the model."""
+        """Return the link for a worker's updates to the model."""
         return self.edges.get((worker, MODEL)) or self._of_class.get(worker, self.link)
 
     def down(self, worker: int) -> Link:
-        """The link by which the model reaches a worker."""
+        """Return the link for the model to a worker."""
         return self.edges.get((MODEL, worker)) or self._of_class.get(worker, self.link)
 
     def between(self, sender: int, to: int) -> Link:
-        """The link by which a worker's messages reach another."""
+        """Return the link for a worker's messages to another."""
         classes = self._of_class
         return self.edges.get((sender, to)) or classes.get(sender, classes.get(to, self.link))
 
     def check(self, n_workers: int) -> None:
-        """Refuse links of workers that the run does not have.
+        """Refuse links for workers that the run does not have.
 
         Raises
         ------
@@ -99,5 +99,5 @@ class Network:
 
 
 def message_bytes(payload: int, n_columns: int) -> int:
-    """Bytes of a model or of an update: payload, intercepts, header."""
+    """Return the bytes of a model or of an update: payload, intercepts, header."""
     return payload + 8 * n_columns + HEADER_BYTES

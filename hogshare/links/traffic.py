@@ -1,8 +1,8 @@
-"""Messages and bytes of a run by kind, and of each kind by edge: one shape, whoever has sent them.
+"""Messages and bytes of a run by kind, and by edge within a kind: one format for all senders.
 
     {"update": {"messages": 3, "bytes": 96, "edges": {"0 to 1": {"messages": 3, "bytes": 96}}}}
 
-An edge joins workers, centres or ranks, which are numbers, or one of them and the model's end.
+An edge joins two workers, centres or ranks, which are numbers, or one of them and the model's end.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-MODEL = -1  # the model's end of a link, beside workers from 0
-MODEL_NAME, OTHERS = "model", "others"  # ends that are no numbers: the model's, and several at once
+MODEL = -1  # the model's end of a link; workers' ends are numbers from 0
+MODEL_NAME, OTHERS = "model", "others"  # names of ends: the model's, and several at once
 MESSAGES, BYTES = range(2)
 
 End = int | str
-Counted = dict[str, dict[str, Any]]  # as the head of this file shows
+Counted = dict[str, dict[str, Any]]  # in the format that this file's head shows
 
 
 class Traffic:
     """Messages and bytes of a run so far.
 
-    kinds : that are reported even if nothing of them was sent
+    kinds : kinds that are reported even without messages
     """
 
     def __init__(self, kinds: Iterable[str] = ()) -> None:
@@ -31,14 +31,14 @@ class Traffic:
         self._edges: dict[tuple[str, End, End], list[int]] = {}
 
     def add(self, kind: str, sender: End, to: End, n_bytes: int, count: int = 1) -> None:
-        """Count messages, of so many bytes in all."""
+        """Count `count` messages, of `n_bytes` bytes in all."""
         if count:
             counted = self._edges.setdefault((kind, sender, to), [0, 0])
             counted[MESSAGES] += count
             counted[BYTES] += n_bytes
 
     def as_dict(self) -> Counted:
-        """For the report: each kind's ``messages`` and ``bytes``, and the same by ``edges``.
+        """Return each kind's ``messages`` and ``bytes``, and the same by ``edges``, for the report.
 
         Examples
         --------
@@ -55,7 +55,7 @@ class Traffic:
 
 
 def by_edge(kinds: Sequence[str], edges: Sequence[tuple[int, int]], sent: np.ndarray) -> Counted:
-    """Messages and bytes that were counted in an array; all kinds and edges are there.
+    """Return the messages and bytes of an array of counts, with all kinds and edges.
 
     sent : int64 array of shape (n_edges, n_kinds, 2), along each edge messages and bytes by kind
     """
@@ -67,7 +67,7 @@ def by_edge(kinds: Sequence[str], edges: Sequence[tuple[int, int]], sent: np.nda
 
 
 def total(found: Iterable[Mapping[str, Mapping[str, Any]] | None]) -> Counted:
-    """The sum of what several have counted, each what it has sent itself.
+    """Return the sum of several senders' counts, each of its own messages.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def total(found: Iterable[Mapping[str, Mapping[str, Any]] | None]) -> Counted:
 
 
 def bytes_of(counted: Mapping[str, Mapping[str, Any]]) -> int:
-    """Bytes of all messages."""
+    """Return the bytes of all messages."""
     return sum(one["bytes"] for one in counted.values())
 
 

@@ -1,8 +1,7 @@
-"""A virtual clock: how long blocks take, who waits for whom, and who sees whom.
+"""A virtual clock: the time of blocks, the waits between workers, and the workers' views.
 
-Nothing here computes a gradient: `Simulator` describes a run that `hogshare.solve` carries out, and
-`progress` runs clocks and barriers alone (`hogshare.lab.psp`). Names are imported when they are
-first used.
+This package computes no gradients: `Simulator` describes a run for `hogshare.solve`, and `progress`
+runs clocks and barriers alone (`hogshare.lab.psp`). Names are imported on first use.
 
 Examples
 --------

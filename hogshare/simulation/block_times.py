@@ -1,7 +1,7 @@
-"""How long a block takes on a virtual clock: laws that block times are drawn from.
+"""The time of a block on a virtual clock: laws from which block times are drawn.
 
-What is drawn depends on the seed, the worker and the number of its block alone, so that it repeats
-however the workers interleave. `hogshare.kernels.schedule.block_time_draws` draws.
+A draw depends only on the seed, the worker and the number of its block, so it repeats for any
+interleaving of workers. `hogshare.kernels.schedule.block_time_draws` draws.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Numbers = tuple[int, float, float, np.ndarray]
 
 
 class BlockTime(ABC):
-    """What all laws have in common.
+    """The base class of all laws.
 
     Attributes
     ----------
@@ -34,26 +34,24 @@ class BlockTime(ABC):
 
     mean: float
     _code: ClassVar[int]  # of `hogshare.kernels.schedule.block_time_draws`
-    _given: ClassVar[tuple[str, ...]] = ("mean",)  # its numbers, one or two
+    _given: ClassVar[tuple[str, ...]] = ("mean",)  # names of its one or two numbers
 
     def numbers(self) -> Numbers:
-        """Code, two numbers and the trace, as `hogshare.kernels.schedule.block_time_draws` takes
-        them.
-        """
+        """Return code, two numbers and trace for `hogshare.kernels.schedule.block_time_draws`."""
         first, second = (*(float(getattr(self, name)) for name in self._given), 0.0)[:2]
         return self._code, first, second, _NO_TRACE
 
     def draw(self, seed: int, worker: int, block: int) -> float:
-        """Virtual seconds that a block takes.
+        """Return the virtual seconds of a block.
 
         Parameters
         ----------
         seed : int
             From 0, below 2**32.
         worker : int
-            Which worker, from 0.
+            The worker's number, from 0.
         block : int
-            How many blocks it has completed before.
+            The number of blocks that it has completed before.
         """
         return float(codes.draw(*self.numbers(), seed, worker, block))
 
@@ -110,14 +108,14 @@ class Exponential(BlockTime):
 
 @dataclass(frozen=True)
 class LogNormal(BlockTime):
-    """Block times whose logarithm is normal: as they are measured on a busy machine.
+    """Block times whose logarithm is normal, as measured on a busy machine.
 
     Parameters
     ----------
     mean : float
-        Seconds; of the times, not of their logarithm.
+        Mean seconds of the times, not of their logarithm.
     sigma : float
-        Standard deviation of the logarithm; about that of the times over their mean, if small.
+        Standard deviation of the logarithm; if small, about that of the times over their mean.
 
     Examples
     --------
@@ -138,14 +136,14 @@ class LogNormal(BlockTime):
 
 @dataclass(frozen=True)
 class Gamma(BlockTime):
-    """Block times of a gamma law: `shape` exponential pieces one after another.
+    """Block times of a gamma law: the sum of `shape` exponential times.
 
     Parameters
     ----------
     mean : float
         Seconds.
     shape : float
-        1 is `Exponential`; the larger, the more regular. The standard deviation is the mean over
+        1 is `Exponential`; larger shapes are more regular. The standard deviation is the mean over
         the root of the shape.
 
     Examples
@@ -166,7 +164,7 @@ class Gamma(BlockTime):
 
 @dataclass(frozen=True)
 class Uniform(BlockTime):
-    """Block times between two bounds, each as likely as any other.
+    """Block times that are uniform between two bounds.
 
     Parameters
     ----------
@@ -195,7 +193,7 @@ class Uniform(BlockTime):
 
 @dataclass(frozen=True)
 class Measured(BlockTime):
-    """Block times that were measured; each is drawn with the same chance, again and again.
+    """Measured block times, drawn with equal chances and with replacement.
 
     Parameters
     ----------
@@ -214,39 +212,39 @@ class Measured(BlockTime):
     _trace: np.ndarray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        kept = numbers(seconds=self.seconds)
-        if not kept:
+        values = numbers(seconds=self.seconds)
+        if not values:
             raise ValueError("seconds must have at least one entry; got none.")
-        for value in kept:
+        for value in values:
             not_negative(**{"every entry of seconds": value})
-        object.__setattr__(self, "seconds", kept)
-        trace = np.array(kept)
+        object.__setattr__(self, "seconds", values)
+        trace = np.array(values)
         trace.flags.writeable = False
         object.__setattr__(self, "_trace", trace)
         object.__setattr__(self, "mean", float(trace.mean()))
 
     def numbers(self) -> Numbers:
-        """As `BlockTime.numbers`."""
+        """Return the trace, with its code; see `BlockTime.numbers`."""
         return codes.MEASURED, 0.0, 0.0, self._trace
 
 
 def law_of(law: Any) -> BlockTime:
-    """The law of block times that is meant: words are read as by `parse`.
+    """Return a law of block times; text is parsed by `parse`.
 
     Raises
     ------
     ValueError
-        If the words name none.
+        If the text names no law.
     TypeError
-        If it is no law.
+        If `law` is neither a law nor text.
     """
     if isinstance(law, str):
         return parse(law)
     if not isinstance(law, BlockTime):
         raise TypeError(
             "a block time must be one of Constant(1.0), Exponential(1.0), LogNormal(1.0, 0.5), "
-            "Gamma(1.0, 4.0), Uniform(0.5, 1.5) or Measured(seconds), of hogshare.simulation, or "
-            f"in words, such as 'exponential:1.0'; got {law!r}."
+            "Gamma(1.0, 4.0), Uniform(0.5, 1.5) or Measured(seconds) of hogshare.simulation, or "
+            f"text such as 'exponential:1.0'; got {law!r}."
         )
     return law
 
@@ -261,12 +259,12 @@ _NAMED: dict[str, Any] = {
 
 
 def parse(text: str) -> BlockTime:
-    """Read a law as it is written on a command line.
+    """Parse a law in the format of the command line.
 
     Raises
     ------
     ValueError
-        If there is no such law, or its numbers do not fit.
+        If the law is unknown, or its numbers do not fit.
 
     Examples
     --------
@@ -274,12 +272,12 @@ def parse(text: str) -> BlockTime:
     >>> parse("uniform:0.5,1.5")
     Uniform(low=0.5, high=1.5)
     """
-    name, _, rest = text.strip().lower().partition(":")
+    name, _, listed = text.strip().lower().partition(":")
     kind = _NAMED.get(name)
     try:
         if kind is None:
-            raise ValueError(f"there is none of that name.{nearest(name, _NAMED)}")
-        made: BlockTime = kind(*(float(part) for part in rest.split(",") if rest))
+            raise ValueError(f"no law is named {name!r}.{nearest(name, _NAMED)}")
+        made: BlockTime = kind(*(float(part) for part in listed.split(",") if listed))
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{text!r} is no law of block times: {sentence(error)} Write constant:SECONDS, "
@@ -289,7 +287,7 @@ def parse(text: str) -> BlockTime:
 
 
 def written(law: BlockTime) -> str:
-    """Write a law as `parse` reads it; a measured one has no such form and is shown by its mean."""
+    """Write a law in the format of `parse`; a measured law has none, and is shown by its mean."""
     for name, kind in _NAMED.items():
         if isinstance(law, kind):
             return f"{name}:{','.join(f'{getattr(law, each):g}' for each in law._given)}"

@@ -1,4 +1,4 @@
-"""Who is in a simulated run, and when: workers that join late, leave or die."""
+"""The members of a simulated run over time: workers that join late, leave or die."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Churn:
     Parameters
     ----------
     joins : mapping of int to float, default={}
-        When a worker starts, in virtual seconds; at 0 if nothing is said.
+        When a worker starts, in virtual seconds; workers that are not named start at 0.
     leaves : mapping of int to float, default={}
-        When a worker wishes to leave: it finishes the block in hand first.
+        When a worker wants to leave: it first finishes its current block.
     deaths : mapping of int to float, default={}
-        When a worker dies, in the middle of whatever it does. Others do its block again.
+        When a worker dies, at any point of its loop. Others repeat its block.
     leave_rate, death_rate : float, default=0.0
-        Leaves and deaths per worker and virtual second, at random, besides those named.
+        Random leaves and deaths per worker and virtual second, in addition to the named ones.
     join_seconds : float, default=0.0
-        Workers start at random times between 0 and this, besides those named.
+        Workers that are not named in `joins` start at random times between 0 and this.
     seed : int, default=0
-        Of what is random.
+        The seed of random times.
 
     Examples
     --------
@@ -61,12 +61,12 @@ class Churn:
                 not_negative(**{f"{name}[{worker!r}]": when})
 
     def __bool__(self) -> bool:
-        """Whether anybody comes late or goes early."""
+        """Whether any worker joins late, leaves or dies."""
         named = self.joins or self.leaves or self.deaths
         return bool(named or self.leave_rate or self.death_rate or self.join_seconds)
 
     def check(self, n_workers: int) -> None:
-        """Refuse workers that the run does not have, and any that goes before it has come.
+        """Refuse workers that the run does not have, or that leave or die before they join.
 
         Raises
         ------
@@ -79,16 +79,16 @@ class Churn:
                 if when < self.joins.get(worker, 0.0):
                     raise ValueError(
                         f"Churn has worker {worker} in {name} at {when} s, before it joins at "
-                        f"{self.joins[worker]} s."
+                        f"{self.joins[worker]} s: use a later time, or an earlier one in joins."
                     )
 
     def schedule(self, n_workers: int) -> list[tuple[float, str, int]]:
-        """All that happens, in order: ``(virtual seconds, "joins" | "leaves" | "deaths", worker)``.
+        """Return the events in order: ``(virtual seconds, "joins" | "leaves" | "deaths", worker)``.
 
         Parameters
         ----------
         n_workers : int
-            Of the run, those that join late among them.
+            The run's number of workers, including those that join late.
         """
         rng = np.random.default_rng(self.seed)
         start = rng.uniform(0.0, self.join_seconds, n_workers) if self.join_seconds else None
@@ -104,7 +104,7 @@ class Churn:
                 end = getattr(self, name).get(k, begin + float(drawn[k]))
                 if end < math.inf:
                     events.append((max(begin, end), name, k))
-        # who comes, comes before who goes; each kind by worker
+        # at equal times joins come before leaves, and leaves before deaths; each kind by worker
         rank = {JOIN: 0, LEAVE: 1, DIE: 2}
         return sorted(events, key=lambda event: (event[0], rank[event[1]], event[2]))
 

@@ -1,4 +1,4 @@
-"""The full view: everybody knows who is there, and draws from the list."""
+"""The full view: every worker knows all members, and draws from the list."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from hogshare.system.ranges import count, whole
 
 
 class Membership:
-    """Who is in the run, known to everybody.
+    """The members of a run, as every worker knows them.
 
-    A sample is drawn without replacement, each set of others as likely as any other, and takes no
-    messages besides those to its members. What it takes is that every worker is told of everybody
-    who joins or leaves: n messages each time, which `Overlay` spares.
+    A sample is drawn without replacement, each set of others with the same chance, and needs
+    messages to its members only. The cost is that every worker must be notified of each join and
+    leave: n messages each time, which `Overlay` saves.
 
     Parameters
     ----------
     n_workers : int
-        Workers 0 to n_workers - 1 are in it at first.
+        The initial number of workers, 0 to n_workers - 1.
     seed : int, default=0
-        Of the draws.
+        The seed of the draws.
 
     Raises
     ------
@@ -38,40 +38,40 @@ class Membership:
     def __init__(self, n_workers: int, *, seed: int = 0) -> None:
         count(1, n_workers=n_workers)
         whole(seed=seed)
-        self._workers = list(range(n_workers))  # in no order
+        self._workers = list(range(n_workers))  # unordered after a leave
         self._place = {k: k for k in self._workers}
         self._named = n_workers
         self._random = np.random.default_rng(seed)
 
     @property
     def n_workers(self) -> int:
-        """How many there are."""
+        """The number of workers."""
         return len(self._workers)
 
     @property
     def workers(self) -> np.ndarray:
-        """Their numbers, ascending, int64."""
+        """The workers' numbers, ascending, int64."""
         return np.sort(np.array(self._workers, np.int64))
 
     def sample(self, me: int, size: int) -> np.ndarray:
-        """Draw others without replacement.
+        """Draw other workers without replacement.
 
         Parameters
         ----------
         me : int
-            Who asks; not in the sample.
+            The asking worker, which is not in the sample.
         size : int
-            At most as many as there are others.
+            At most the number of others.
 
         Returns
         -------
         ndarray of shape (size,), int64
-            Their numbers.
+            The sample's worker numbers.
 
         Raises
         ------
         ValueError
-            If `me` is not there, or the sample is larger than the number of others.
+            If `me` is no member, or the sample is larger than the number of others.
         """
         mine = self._place_of(me)
         check_sample(size, self.n_workers)
@@ -80,7 +80,7 @@ class Membership:
         return np.array([self._workers[place] for place in drawn], np.int64)
 
     def join(self, worker: int | None = None) -> int:
-        """Take one in: a number that is not there, or None for one that never was.
+        """Add a worker: the number of no current member, or None for a number never used.
 
         Returns
         -------
@@ -90,24 +90,24 @@ class Membership:
         Raises
         ------
         ValueError
-            If that worker is there.
+            If the worker is a member.
         """
         worker = self._named if worker is None else worker
         count(0, worker=worker)
         if worker in self._place:
-            raise ValueError(f"worker {worker} is there already.")
+            raise ValueError(f"worker {worker} is a member already: use another number, or None.")
         self._named = max(self._named, worker + 1)
         self._place[worker] = len(self._workers)
         self._workers.append(worker)
         return worker
 
     def leave(self, worker: int) -> None:
-        """Let one go.
+        """Remove a worker.
 
         Raises
         ------
         ValueError
-            If that worker is not there, or the only one.
+            If the worker is no member, or the only one.
         """
         place = self._place_of(worker)
         check_leaving(worker, self.n_workers)
@@ -119,12 +119,12 @@ class Membership:
 
     def _place_of(self, worker: int) -> int:
         if worker not in self._place:
-            raise ValueError(f"worker {worker!r} is not there: it never joined, or has left.")
+            raise ValueError(f"worker {worker!r} is no member: it never joined, or has left.")
         return self._place[worker]
 
 
 def check_sample(size: int, n_workers: int) -> None:
-    """Refuse a sample of more than there are others.
+    """Refuse a sample larger than the number of others.
 
     Raises
     ------
@@ -133,17 +133,17 @@ def check_sample(size: int, n_workers: int) -> None:
     count(0, size=size)
     if size > n_workers - 1:
         raise ValueError(
-            f"A sample of {size} cannot be drawn without replacement: there are {n_workers - 1} "
-            "others. Take a smaller one, or a barrier that watches everybody, as BSP() and SSP(4)."
+            f"A sample of {size} cannot be drawn without replacement from {n_workers - 1} others. "
+            "Use a smaller sample, or a barrier on all workers, such as BSP() or SSP(4)."
         )
 
 
 def check_leaving(worker: int, n_workers: int) -> None:
-    """Refuse that the last one leaves.
+    """Refuse that the last worker leaves.
 
     Raises
     ------
     ValueError
     """
     if n_workers == 1:
-        raise ValueError(f"worker {worker} is the only one left: let another join first.")
+        raise ValueError(f"worker {worker} is the only one left: add another one first.")

@@ -1,35 +1,34 @@
-"""The structured overlay: sampling of the others without anybody who knows them all.
+"""The structured overlay: sampling of other workers when no worker knows all of them.
 
-Workers stand on a ring (`hogshare.simulation.ring`), know O(log n) others each, and reach the owner
-of any point in O(log n) hops. Source: Wang, Catterall and Mortier 2017, who take it for granted
-that the owner of a random point is a random worker. It is not: the chance is the owner's zone,
-zones are about exponentially distributed, and of 1000 workers the luckiest is drawn some seven
-times too often, and a tenth of them less than a tenth as often as they should be.
+Workers are on a ring (`hogshare.simulation.ring`), know O(log n) others each, and reach the owner
+of any point in O(log n) hops. Source: Wang, Catterall and Mortier 2017, which assumes that the
+owner of a random point is a random worker. It is not: the chance is proportional to the owner's
+zone, and zones are about exponentially distributed. Of 1000 workers the luckiest is drawn about
+seven times too often, and a tenth of them less than a tenth as often as they should be.
 
-What makes draws uniform
-------------------------
-Draw a point and a number j below K; go to the point's owner and on to its j-th successor; take it
-if it lies less than L points behind the point, else begin anew. Each worker is within L points of
-exactly L of the 2^bits points, and then is the j-th from there for exactly one j: its chance is
-``L / (2^bits K)``, the same for all. That is exact as long as no arc of L points has more than K
-workers, for otherwise the last of them are never reached. With ``L = s 2^bits / n`` an arc has s
-workers on average, and about Poisson many, so a K for which that fails with a chance of less than
-one in 10^9 is small: with ``s = log2 n`` it is 40 for 1000 workers, hence 4 tries a draw, each of
-some ``log2(n) / 2 + 1`` hops to the point and nearly s along the ring. In all O(log n): 55 hops,
-where the biased draw takes 6. A worker that does meet more than K says so (`Drawn.crowded`).
+Uniform draws
+-------------
+Draw a point and a number j below K. Go to the point's owner and then to its j-th successor. Accept
+this worker if it is less than L points after the point, else try again. Each worker is within L
+points of exactly L of the 2^bits points, and is then the j-th from the point for exactly one j: its
+chance is ``L / (2^bits K)``, the same for all. This is exact if no arc of L points has more than K
+workers; in a fuller arc the last workers are never reached. With ``L = s 2^bits / n`` the workers
+of an arc are about Poisson with mean s, so a small K fails with a chance below 10^-9: with ``s =
+log2 n`` K is 40 for 1000 workers. A draw then takes 4 tries, each of about ``log2(n) / 2 + 1`` hops
+to the point and nearly s along the ring. That is O(log n): 55 hops, and 6 for the biased draw. A
+worker that meets more than K reports it (`Drawn.crowded`).
 
-Others that were considered, for 1000 workers:
+Alternatives, for 1000 workers:
 
 - accept an owner with chance (least zone) / (its zone): exact, but the least of n zones is about
-  1 / n^2, so that it takes some n tries, 6000 hops, and somebody who knows the least zone;
-- the same with a larger constant c / n: quick (1.6 tries for c = 1), and biased again, since all
-  zones below it are as unlikely as before: for c = 1, six
-  workers of ten;
-- average zones: go on by a random number of successors below s, accept with
-  ``c / (n * average of the last s zones)``. As exact as ours and about as dear, but a worker has to
-  know s predecessors;
-- King and Saia, "Choosing a random peer" (PODC 2004), where a long zone's surplus is handed on to
-  the next workers. As exact, for it fails by the same tail; 7 tries with their constants.
+  1 / n^2, so it takes about n tries, 6000 hops, and a worker that knows the least zone;
+- the same with a larger constant c / n: quick (1.6 tries for c = 1), but biased again, because
+  zones below c / n are as unlikely as before: for c = 1, six workers of ten;
+- average zones: continue by a random number of successors below s, accept with
+  ``c / (n * average of the last s zones)``. This is as exact as ours and about as expensive, but a
+  worker must know s predecessors;
+- King and Saia, "Choosing a random peer" (PODC 2004), which hands a long zone's surplus to the next
+  workers. This is as exact, with the same tail of failures; 7 tries with their constants.
 """
 
 from __future__ import annotations
@@ -50,19 +49,19 @@ MOST_BITS = 62  # sums of two points fit in int64
 CROWDED = 1e-9  # chance that an arc anywhere has more than `Window.most`
 METHODS = ("uniform", "point")
 MOST_AT_ONCE = 1 << 18  # tries; a few tens of megabytes
-MOST_TRIES = 10_000  # on average; more is a mistaken size
+MOST_TRIES = 10_000  # on average; more indicate a mistaken size
 
 
 @dataclass(frozen=True)
 class Window:
-    """How uniform draws are made, see `Overlay.window`.
+    """The parameters of uniform draws, see `Overlay.window`.
 
     Attributes
     ----------
     length : int
-        L, points of an arc.
+        L, the points of an arc.
     most : int
-        K, workers that one may have.
+        K, the largest number of workers in an arc.
     """
 
     length: int
@@ -71,15 +70,15 @@ class Window:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Workers that were drawn, and what it took.
+    """Workers that were drawn, and the cost of drawing them.
 
     Attributes
     ----------
     workers : ndarray of shape (n_draws,), int64
         Their numbers.
     hops : ndarray of shape (n_draws,), int64
-        Times that a message was handed on until it was with the worker; tries that failed, and
-        draws that were given up because the worker was there already, are counted in.
+        Hops of messages until the worker was reached, including failed tries, and draws that were
+        rejected because the worker was in the sample already.
     tries : ndarray of shape (n_draws,), int64
         Points that were drawn for it.
     crowded : int
@@ -95,7 +94,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class SizeEstimate:
-    """How many workers there are, by a count of one zone.
+    """An estimate of the number of workers, from a count in one zone.
 
     Attributes
     ----------
@@ -113,17 +112,17 @@ class SizeEstimate:
 
 
 class Overlay:
-    """Workers on a ring of 2^bits points, who know their neighbours and their fingers.
+    """Workers on a ring of 2^bits points, which know their neighbours and their fingers.
 
     Parameters
     ----------
     workers : int or array-like of int
-        How many there are, with identifiers drawn at random; or their identifiers, worker k's at
-        place k, all different.
+        The number of workers, with random identifiers; or their identifiers, worker k's at index k,
+        all different.
     bits : int, default=62
-        Of identifiers; at most 62.
+        The bits of identifiers; at most 62.
     seed : int, default=0
-        Of identifiers and draws.
+        The seed of identifiers and draws.
 
     Raises
     ------
@@ -133,8 +132,8 @@ class Overlay:
 
     Notes
     -----
-    A join or a leave copies the sorted identifiers: O(n) at memory's speed here, however many
-    messages it is in a network.
+    A join or a leave copies the sorted identifiers: O(n) at memory speed in this model, regardless
+    of its number of messages in a network.
 
     Examples
     --------
@@ -168,37 +167,37 @@ class Overlay:
 
     @property
     def n_workers(self) -> int:
-        """How many there are."""
+        """The number of workers."""
         return len(self._workers)
 
     @property
     def workers(self) -> np.ndarray:
-        """Their numbers in the order of the ring, int64."""
+        """The workers' numbers in the order of the ring, int64."""
         return self._workers.copy()
 
     @property
     def identifiers(self) -> np.ndarray:
-        """Their identifiers in the order of the ring, int64."""
+        """The workers' identifiers in the order of the ring, int64."""
         return self._identifiers.copy()
 
     @property
     def zones(self) -> np.ndarray:
-        """Points that each owns, in the order of the ring, int64."""
+        """The number of points that each worker owns, in the order of the ring, int64."""
         return ring.zones(self._identifiers, self.bits)
 
     # -- routing ----------------------------------------------------------------------------------
 
     def owners(self, points: Any) -> np.ndarray:
-        """Numbers of the workers that own the points: the first at or behind each."""
+        """Return the numbers of the workers that own the points: the first at or after each."""
         return self._workers[ring.owners(self._identifiers, self._check_points(points))]
 
     def hops(self, senders: Any, points: Any) -> np.ndarray:
-        """How many times messages are handed on until they are with the points' owners.
+        """Return the hops of messages until they reach the points' owners.
 
         Parameters
         ----------
         senders : int or array-like of shape (n_messages,)
-            Workers.
+            The sending workers.
         points : array-like of shape (n_messages,)
 
         Returns
@@ -209,7 +208,7 @@ class Overlay:
         Raises
         ------
         ValueError
-            If a sender is not there, or a point is not on the ring.
+            If a sender is no member, or a point is not on the ring.
         """
         points = self._check_points(points)
         senders = np.broadcast_to(self._places_of(senders), points.shape)
@@ -222,19 +221,19 @@ class Overlay:
     ) -> SizeEstimate:
         """Estimate the number of workers by the density of a zone.
 
-        k workers whose identifiers begin with a prefix of l bits stand for ``k 2^l``. Over
-        prefixes, or identifiers, that is right on average, with a relative standard deviation of
-        ``sqrt((2^l - 1) / n)``. To have that at e, take ``2^l`` near ``e^2 n``.
+        If k workers' identifiers begin with a prefix of l bits, the estimate is ``k 2^l``. It is
+        unbiased over prefixes, or identifiers, with a relative standard deviation of ``sqrt((2^l -
+        1) / n)``. For a deviation of e, take ``2^l`` near ``e^2 n``.
 
         Parameters
         ----------
         prefix_bits : int
-            l; 0 counts everybody.
+            l; 0 counts all workers.
         prefix : int or None, default=None
-            Which zone; None: a random one, or that of `me`.
+            The zone; None: a random one, or that of `me`.
         me : int or None, default=None
-            Count in this worker's own zone. It is there itself, so that zone is not any zone:
-            ``k 2^l`` would be ``2^l - 1`` too many on average, and ``(k - 1) 2^l + 1`` is right.
+            Count in this worker's own zone. This zone always contains the worker: ``k 2^l`` would
+            be ``2^l - 1`` too many on average, and ``(k - 1) 2^l + 1`` is unbiased.
 
         Returns
         -------
@@ -243,7 +242,7 @@ class Overlay:
         Raises
         ------
         ValueError
-            If there is no such prefix or worker, or both are given.
+            If the prefix is out of range, `me` is no member, or both are given.
 
         Examples
         --------
@@ -259,13 +258,18 @@ class Overlay:
         shift = self.bits - prefix_bits
         if me is not None:
             if prefix is not None:
-                raise ValueError("Give prefix or me, not both: me stands for its own prefix.")
+                raise ValueError(
+                    f"Give prefix or me, not both, because me implies its own prefix; got "
+                    f"prefix={prefix!r} and me={me!r}."
+                )
             prefix = int(self._identifiers[self._place_of(me)]) >> shift
         elif prefix is None:
             prefix = int(self._random.integers(zones))
         count(0, prefix=prefix)
         if prefix >= zones:
-            raise ValueError(f"prefix must be below {zones} with that many bits; got {prefix!r}.")
+            raise ValueError(
+                f"prefix must be below {zones} with prefix_bits={prefix_bits}; got {prefix!r}."
+            )
         start = np.array([prefix << shift])
         seen = int(ring.inhabitants(self._identifiers, self.bits, start, 1 << shift)[0])
         size = float(seen * zones if me is None else (seen - 1) * zones + 1)
@@ -274,13 +278,13 @@ class Overlay:
     # -- draws ------------------------------------------------------------------------------------
 
     def window(self, size: float | None = None) -> Window:
-        """The arc by which draws are made uniform, and how many workers it may have.
+        """Return the arc that makes draws uniform, and its largest number of workers.
 
         Parameters
         ----------
         size : float or None, default=None
-            What the number of workers is believed to be, as of `estimate_size`; None: what it is.
-            One that is too large costs more tries, one that is far too small makes arcs crowded.
+            The assumed number of workers, as from `estimate_size`; None: the true one. A number
+            that is too large costs more tries; one that is far too small makes arcs crowded.
 
         Returns
         -------
@@ -289,7 +293,7 @@ class Overlay:
         Raises
         ------
         ValueError
-            If the size is below 1, or so large that a draw would hardly ever end.
+            If the size is below 1, or so large that a draw would take over 10,000 tries.
         """
         size = float(self.n_workers) if size is None else size
         at_least_one(size=size)
@@ -300,30 +304,30 @@ class Overlay:
         length = int(min(1.0, expected / size) * (1 << self.bits))
         if length * self.n_workers * MOST_TRIES < most << self.bits:
             raise ValueError(
-                f"size={size!r} is so far above the {self.n_workers} workers there are that a draw "
-                f"would take more than {MOST_TRIES} tries. Take one from estimate_size()."
+                f"size={size!r} is too far above the overlay's {self.n_workers} workers: a draw "
+                f"would take more than {MOST_TRIES} tries. Use a size from estimate_size()."
             )
         return Window(length, most)
 
     def crowd(self, window: Window) -> int:
-        """Most workers that any arc of a window's length has; uniform up to `Window.most`."""
+        """Return the most workers in any arc of a window; draws are uniform up to `Window.most`."""
         arcs = ring.inhabitants(self._identifiers, self.bits, self._identifiers, window.length)
         return int(arcs.max())
 
     def draw(
         self, n_draws: int, *, me: int, method: str = "uniform", size: float | None = None
     ) -> Drawn:
-        """Draw workers, each draw by itself: with replacement, and the asker among them.
+        """Draw workers independently: with replacement, including the asking worker.
 
         Parameters
         ----------
         n_draws : int
         me : int
-            Who asks: where messages start.
+            The asking worker, where messages start.
         method : {"uniform", "point"}, default="uniform"
-            "point" is the owner of a random point, drawn with its zone's chance: biased.
+            "point": the owner of a random point, drawn in proportion to its zone: biased.
         size : float or None, default=None
-            As of `window`.
+            As in `window`.
 
         Returns
         -------
@@ -332,7 +336,7 @@ class Overlay:
         Raises
         ------
         ValueError
-            If the asker is not there, there is no such method, or as `window` does.
+            If `me` is no member, the method is unknown, or as in `window`.
         """
         count(0, n_draws=n_draws)
         mine = self._place_of(me)
@@ -341,19 +345,19 @@ class Overlay:
     def sample(
         self, me: int, size: int, *, method: str = "uniform", believed: float | None = None
     ) -> Drawn:
-        """Draw others without replacement, as a barrier's sample.
+        """Draw other workers without replacement, as a barrier's sample.
 
         Parameters
         ----------
         me : int
-            Who asks; not in the sample.
+            The asking worker, which is not in the sample.
         size : int
-            At most as many as there are others; meant for a small part of them, because who is
-            drawn again is drawn in vain.
+            At most the number of others; meant for a small part of them, because a worker that is
+            drawn twice costs another draw.
         method : {"uniform", "point"}, default="uniform"
-            As of `draw`. Every set is equally likely with the first only.
+            As in `draw`. Every set is equally likely with "uniform" only.
         believed : float or None, default=None
-            What the number of workers is believed to be, as `size` of `window`.
+            The assumed number of workers, as `size` of `window`.
 
         Returns
         -------
@@ -362,17 +366,17 @@ class Overlay:
         Raises
         ------
         ValueError
-            If `me` is not there, the sample is larger than the number of others, or as `draw` does.
+            If `me` is no member, the sample is larger than the number of others, or as in `draw`.
         """
         mine = self._place_of(me)
         check_sample(size, self.n_workers)
         return self._collect(size, mine, self._chosen(method, believed), again=False)
 
     def _collect(self, size: int, mine: int, window: Window | None, *, again: bool) -> Drawn:
-        """Try until there are so many: with replacement, or other ones each time.
+        """Try until `size` workers are drawn, with replacement or without.
 
-        Tries are independent, so they are made many at once, and those behind the last that was
-        needed were never made.
+        Tries are independent. Many are made at once, and tries after the last needed one do not
+        count.
         """
         places, hops, crowded = np.empty((3, 0), np.int64)
         ends = places
@@ -380,7 +384,7 @@ class Overlay:
         if window is not None:
             rate = window.length * self.n_workers / (window.most << self.bits)
         while len(ends) < size:
-            # as many as it may take; where most are drawn again, twice as many as before
+            # the expected number; if most are drawn again, twice as many as before
             more = max(int(1.2 * (size - len(ends)) / rate) + 3, len(places))
             tries = self._try(min(more, MOST_AT_ONCE), mine, window)
             places, hops, crowded = np.hstack([(places, hops, crowded), tries])
@@ -398,30 +402,30 @@ class Overlay:
         )
 
     def _try(self, n_tries: int, mine: int, window: Window | None) -> np.ndarray:
-        """Places drawn (-1: in vain), hops made, and whether arcs were crowded: three rows."""
+        """Return places (-1: a failed try), hops, and whether arcs were crowded: three rows."""
         points = self._random.integers(1 << self.bits, size=n_tries)
         first = ring.owners(self._identifiers, points)
         hops = ring.hops(self._identifiers, self.bits, np.full(n_tries, mine), points)
         if window is None:
             return np.stack([first, hops, np.zeros_like(hops)])
         further = self._random.integers(window.most, size=n_tries)
-        there = ring.inhabitants(self._identifiers, self.bits, points, window.length)
-        places = np.where(further < there, (first + further) % self.n_workers, -1)
-        # the last in the arc knows that its successor is not
-        hops += np.minimum(further, np.maximum(there - 1, 0))
-        return np.stack([places, hops, there > window.most])
+        in_arc = ring.inhabitants(self._identifiers, self.bits, points, window.length)
+        places = np.where(further < in_arc, (first + further) % self.n_workers, -1)
+        # a try ends at the arc's last worker, which knows that its successor is outside
+        hops += np.minimum(further, np.maximum(in_arc - 1, 0))
+        return np.stack([places, hops, in_arc > window.most])
 
-    # -- who is there -----------------------------------------------------------------------------
+    # -- members ----------------------------------------------------------------------------------
 
     def join(self, worker: int | None = None, identifier: int | None = None) -> int:
-        """Take one in.
+        """Add a worker.
 
         Parameters
         ----------
         worker : int or None, default=None
-            A number that is not there; None: one that never was.
+            The number of no current member; None: a number that was never used.
         identifier : int or None, default=None
-            None: drawn at random.
+            The worker's identifier; None: a random one.
 
         Returns
         -------
@@ -431,18 +435,18 @@ class Overlay:
         Raises
         ------
         ValueError
-            If the worker is there, or the identifier is taken or not on the ring.
+            If the worker is a member, or the identifier is taken or not on the ring.
         """
         worker = self._named if worker is None else worker
         count(0, worker=worker)
         if worker < len(self._places) and self._places[worker] >= 0:
-            raise ValueError(f"worker {worker} is there already.")
+            raise ValueError(f"worker {worker} is a member already: use another number, or None.")
         self._check_capacity(self.n_workers + 1)
         identifier = self._free_identifier() if identifier is None else identifier
         point = self._check_points([identifier])
         place = int(np.searchsorted(self._identifiers, point)[0])
         if self._identifiers[place % self.n_workers] == identifier:
-            raise ValueError(f"identifier {identifier} is taken.")
+            raise ValueError(f"identifier {identifier} is taken: use another one, or None.")
         self._identifiers = np.insert(self._identifiers, place, identifier)
         self._workers = np.insert(self._workers, place, worker)
         self._named = max(self._named, worker + 1)
@@ -450,12 +454,12 @@ class Overlay:
         return worker
 
     def leave(self, worker: int) -> None:
-        """Let one go; its zone is its successor's.
+        """Remove a worker; its zone goes to its successor.
 
         Raises
         ------
         ValueError
-            If that worker is not there, or the only one.
+            If the worker is no member, or the only one.
         """
         place = self._place_of(worker)
         check_leaving(worker, self.n_workers)
@@ -466,7 +470,7 @@ class Overlay:
     # -- help -------------------------------------------------------------------------------------
 
     def _find_places(self) -> None:
-        """Place of each worker by its number, -1 where it is not there."""
+        """Set the place of each worker by its number, -1 for numbers of no member."""
         self._places = np.full(self._workers.max() + 1, -1, np.int64)
         self._places[self._workers] = np.arange(len(self._workers))
 
@@ -477,13 +481,13 @@ class Overlay:
             known = numbers.min() >= 0 and numbers.max() < len(self._places)
             known = bool(known) and bool((self._places[numbers] >= 0).all())
         if not known:
-            raise ValueError(f"worker {workers!r} is not there: it never joined, or has left.")
+            raise ValueError(f"worker {workers!r} is no member: it never joined, or has left.")
         return self._places[numbers]
 
     def _place_of(self, worker: int) -> int:
         place = self._places_of(worker)
         if place.ndim:
-            raise ValueError(f"one worker is wanted; got {worker!r}.")
+            raise ValueError(f"the worker must be one number; got {worker!r}.")
         return int(place)
 
     def _chosen(self, method: str, size: float | None) -> Window | None:
@@ -495,27 +499,30 @@ class Overlay:
     def _check_capacity(self, n_workers: int) -> None:
         if n_workers > 1 << self.bits:
             raise ValueError(
-                f"{n_workers} workers need as many points, and {self.bits} bits are "
-                f"{1 << self.bits}: give more bits."
+                f"{n_workers} workers need as many points, but bits={self.bits} gives "
+                f"{1 << self.bits}: use more bits."
             )
 
     def _check_points(self, points: Any) -> np.ndarray:
         given = np.asarray(points)
         if given.size and given.dtype.kind not in "iu":
-            raise ValueError(f"points must be whole numbers; got {given.dtype}.")
+            raise ValueError(f"points must be whole numbers; got an array of {given.dtype}.")
         if given.size and not (given.min() >= 0 and given.max() < 1 << self.bits):
-            raise ValueError(f"points must be on the ring, from 0 to 2^{self.bits} - 1.")
+            raise ValueError(
+                f"points must be on the ring, from 0 to 2^{self.bits} - 1; got {given.min()} to "
+                f"{given.max()}."
+            )
         return given.astype(np.int64)
 
     def _check_identifiers(self, given: Any) -> np.ndarray:
         identifiers = self._check_points(given)
         if identifiers.ndim != 1 or not identifiers.size:
             raise ValueError(
-                "workers must be how many there are, or a list of their identifiers; "
-                f"got {given!r}."
+                f"workers must be the number of workers, or a list of their identifiers; got "
+                f"{given!r}."
             )
         if len(np.unique(identifiers)) < len(identifiers):
-            raise ValueError("identifiers must all be different.")
+            raise ValueError(f"identifiers must all be different; got {given!r}.")
         return identifiers
 
     def _free_identifier(self) -> int:

@@ -1,4 +1,4 @@
-"""Where the model and the workers' clocks are kept, and which barriers that allows."""
+"""The place of the model and of the workers' clocks, and the barriers that it allows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ASK_AND_ANSWER = 2  # messages
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the model is and where the state, each worker's clock, is.
+    """The place of the model, and of the state: each worker's clock.
 
     ============= ============= ========================================================
     model         state         barriers
     ============= ============= ========================================================
-    central       central       all: the server has the clocks, and samples for who asks
-    central       distributed   those that need nobody's clock, or a sample's
+    central       central       all: the server has the clocks, and draws the samples
+    central       distributed   those that need no clocks, or a sample's
     distributed   distributed   the same
     distributed   central       none: it has no use
     ============= ============= ========================================================
@@ -34,13 +34,12 @@ class Placement:
     Raises
     ------
     ValueError
-        If there is no such place.
+        If a value is neither of the two.
 
     Notes
     -----
-    Source: Wang, Catterall and Mortier 2017. The barriers that the paper does not have
-    go by the same rule: `Fraction` with a sample asks a sample, `Throttled` and a function of the
-    user's ask everybody.
+    Source: Wang, Catterall and Mortier 2017. Barriers that are not in the paper follow the same
+    rule: `Fraction` with a sample asks a sample, `Throttled` and a user's function ask all workers.
 
     Examples
     --------
@@ -72,14 +71,14 @@ class Placement:
         ----------
         barrier : Barrier
         n_workers : int or None, default=None
-            How many there are, to tell a sample that is everybody; None: more than any sample.
+            The number of workers, to detect a sample of all of them; None: more than any sample.
 
         Raises
         ------
         ValueError
-            Why it does not, and what does.
+            If the placement does not allow the barrier.
         TypeError
-            If it is no barrier.
+            If `barrier` is no barrier.
         """
         barrier = barrier_of(barrier)
         numbers = _numbers(barrier, n_workers)
@@ -87,7 +86,7 @@ class Placement:
             if self.model == "distributed":
                 raise ValueError(
                     "A distributed model with central state is of no use: every worker depends on "
-                    "the server of the clocks, which could keep the model as well. Take "
+                    "the server of the clocks, which could have the model as well. Use "
                     "model='central', or state='distributed'."
                 )
             return
@@ -97,38 +96,38 @@ class Placement:
         if getattr(barrier, "sample", None) is not None:
             needs = f"{name_of(barrier)} samples everybody of {n_workers} workers"
         raise ValueError(
-            f"{needs}, and with distributed state nobody has them all. Take a barrier that asks a "
-            "sample, as PBSP(10), PSSP(10, 4) or Fraction(0.9, sample=10), or ASP(); or "
-            "state='central'."
+            f"{needs}, and with state='distributed' no worker has them all. Take a barrier that "
+            "asks a sample, such as PBSP(10), PSSP(10, 4) or Fraction(0.9, sample=10), or ASP(); "
+            "or use state='central'."
         )
 
     def messages(
         self, barrier: Barrier, n_workers: int | None = None, *, hops: float = 0.0
     ) -> float:
-        """How many control messages one poll of a worker's takes.
+        """Return the control messages of one poll by a worker.
 
         Parameters
         ----------
         barrier : Barrier
         n_workers : int or None, default=None
-            As of `check`.
+            As in `check`.
         hops : float, default=0
-            What finding a sample of that size takes: with an `Overlay` the sum of `Drawn.hops`, or
-            its mean. Nothing with a `Membership`. It does not count where state is central.
+            The hops to find the sample: with an `Overlay` the sum of `Drawn.hops`, or its mean. 0
+            with a `Membership`. Ignored with central state.
 
         Returns
         -------
         float
-            0 if nobody's clock is needed. With central state 2, whatever the barrier: a question to
-            the server and its answer. With distributed state 2 for each worker of the sample, and
+            0 if the barrier needs no clocks. With central state 2 for any barrier: a question to
+            the server and its answer. With distributed state 2 for each worker of the sample, plus
             the hops.
 
         Raises
         ------
         ValueError
-            As `check` does, or if the hops are no number of at least 0.
+            As in `check`, or if `hops` is no number of at least 0.
         TypeError
-            If it is no barrier.
+            If `barrier` is no barrier.
         """
         barrier = barrier_of(barrier)
         self.check(barrier, n_workers)

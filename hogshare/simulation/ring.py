@@ -1,22 +1,22 @@
-"""Identifiers on a ring: who owns a point, and how far it is there by fingers.
+"""Identifiers on a ring: a point's owner, and the number of hops to it by fingers.
 
-A worker with identifier i owns the points from behind its predecessor up to i. It knows its
-neighbours on the ring and, for each power of two, the owner of the point that far ahead: its
-fingers. A message goes by the longest finger that does not pass over the point, until the point's
-owner is next.
+A worker with identifier i owns the points after its predecessor, up to i. It knows its neighbours
+on the ring and, for each power of two, the owner of the point at that distance: its fingers. A
+message takes the longest finger that does not pass the point, until the point's owner is the next
+worker.
 
             0
           .   .        9's fingers, of 16 points: owners of 10, 11, 13 and 1,
        13       3      that is 11, 11, 13 and 3.
         |       |      A message from 9 to point 2: the finger 13 is the longest that
-       11       |      does not pass over it; from there 0 is, and 2's owner, 3, is
-          9 . .        next: 3 hops.
+       11       |      does not pass it; from 13 the finger 0 is, and 2's owner, 3,
+          9 . .        is next: 3 hops.
 
-Source: Stoica et al., "Chord", SIGCOMM 2001, with fingers that are always right: who joins or
-leaves is known to all who point there at once.
+Source: Stoica et al., "Chord", SIGCOMM 2001, with fingers that are always right: all workers with a
+finger on a worker know of its join or leave at once.
 
-`identifiers` are int64, sorted, all different, from 0 to 2^bits - 1; workers are named by their
-places in that order here.
+`identifiers` are int64, sorted, all different, from 0 to 2^bits - 1; this file numbers workers by
+their places in that order.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ import numpy as np
 
 
 def owners(identifiers: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Places of the points' owners."""
+    """Return the places of the points' owners."""
     return np.searchsorted(identifiers, points) % len(identifiers)
 
 
 def zones(identifiers: np.ndarray, bits: int) -> np.ndarray:
-    """How many points each worker owns; their sum is 2^bits."""
+    """Return the number of points that each worker owns; they sum to 2^bits."""
     behind = np.roll(identifiers, 1)
     own = (identifiers - behind) % (1 << bits)
     return own if len(own) > 1 else np.array([1 << bits])
 
 
 def inhabitants(identifiers: np.ndarray, bits: int, starts: np.ndarray, length: int) -> np.ndarray:
-    """How many workers there are in the arcs of that length from those points on."""
+    """Return the number of workers in the arcs of `length` points that begin at `starts`."""
     ends = starts + length
     wrapped = ends >> bits
     last = np.searchsorted(identifiers, ends - (wrapped << bits)) + wrapped * len(identifiers)
@@ -45,25 +45,25 @@ def inhabitants(identifiers: np.ndarray, bits: int, starts: np.ndarray, length: 
 
 
 def hops(identifiers: np.ndarray, bits: int, senders: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """How many times messages are handed on until they are with the owners of their points.
+    """Return the hops of messages until they reach the owners of their points.
 
     Parameters
     ----------
     identifiers : ndarray of shape (n_workers,), int64
     bits : int
     senders : ndarray of shape (n_messages,), int64
-        Places.
+        Places of the senders.
     points : ndarray of shape (n_messages,), int64
 
     Returns
     -------
     ndarray of shape (n_messages,), int64
-        0 where the sender owns the point.
+        0 if the sender owns the point.
 
     Notes
     -----
-    All messages at once, by one finger after the other from the longest on: behind a hop over
-    2^i points less than 2^i are left to go, so that no finger is used twice.
+    All messages are routed at once, by all fingers in order, from the longest: after a hop over 2^i
+    points less than 2^i are left, so no finger is used twice.
     """
     ring = 1 << bits
     goals = owners(identifiers, points)
@@ -74,10 +74,10 @@ def hops(identifiers: np.ndarray, bits: int, senders: np.ndarray, points: np.nda
     for i in range(bits - 1, -1, -1):
         if not len(going):
             break
-        here = identifiers[at[going]]
-        finger = owners(identifiers, (here + (1 << i)) % ring)
-        ahead = (identifiers[finger] - here) % ring
-        hop = (ahead > 0) & (ahead < (points[going] - here) % ring)
+        position = identifiers[at[going]]
+        finger = owners(identifiers, (position + (1 << i)) % ring)
+        ahead = (identifiers[finger] - position) % ring
+        hop = (ahead > 0) & (ahead < (points[going] - position) % ring)
         at[going[hop]] = finger[hop]
         made[going[hop]] += 1
         going = going[at[going] != before[going]]

@@ -1,4 +1,4 @@
-"""What a run on a virtual clock is made of: block times, links, who comes and goes, polls."""
+"""The settings of a run on a virtual clock: block times, links, joins and leaves, polls."""
 
 from __future__ import annotations
 
@@ -19,83 +19,84 @@ from hogshare.system.ranges import LONGEST, numbers, positive, seconds, store_wh
 if TYPE_CHECKING:
     from hogshare.problems.model import Model
 
-HOPS_DRAWS = 1000  # by which the mean hops of a draw are found
+HOPS_DRAWS = 1000  # for the estimate of a draw's mean hops
 
 
 class SimulationError(RuntimeError):
-    """A simulated run in which nothing more can happen."""
+    """A simulated run has no further event."""
 
 
 def _factors(slowness: Any, mean: float) -> tuple[float, ...]:
-    """A factor for each worker of blocks that take that long, as plain data."""
+    """Return a factor for each worker, as plain data, for blocks of `mean` virtual seconds."""
     factors = numbers(slowness=slowness)
     for factor in factors:
         positive(**{"every entry of slowness": factor})
     if max(factors, default=1.0) * mean > LONGEST:
         raise ValueError(
             f"slowness makes blocks of {mean:g} virtual seconds longer than {LONGEST:g}, by a "
-            f"factor of {max(factors):g}: take another unit of time."
+            f"factor of {max(factors):g}: use a larger unit of time."
         )
     return factors
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Simulator:
-    """Runs workers one after the other on a virtual clock: a runtime of `hogshare.solve`.
+    """Run workers one after another on a virtual clock: a runtime of `hogshare.solve`.
 
     Workers run the same loop on the same kernels as in threads and processes, with real gradients;
-    only time is modelled. So there may be a thousand of them, and the same seeds give the same run
+    only time is modelled. A run may have a thousand workers, and the same seeds give the same run
     bit for bit.
 
     A block, which is computed from one reading of the model, takes::
 
         model to the worker + read_seconds + block time * slowness + write_seconds + update back
 
-    and, with ``solve(stragglers=...)``, what the straggler sleeps. The worker reads the model at
-    the block's beginning and its update counts at the end. On the lock-free vector
+    plus the straggler's sleep with ``solve(stragglers=...)``. The worker reads the model at the
+    block's beginning, and its update counts at the end. On the lock-free vector
     (``Shared(exchange=None)``) reading and writing take `parts` moments each, spread over their
-    seconds, with other workers' writes between them; and a block is one mini-batch of the rule, if
-    ``solve(block=...)`` says nothing else. Private copies are exchanged at a block's end, and a
-    block is as long as their interval, if nothing else is said. A run that is resumed begins with
-    the clock at 0, and with the same times.
+    seconds, with other workers' writes between them; by default a block is then one mini-batch of
+    the rule. Private copies are exchanged at a block's end, and by default a block is as long as
+    their interval; ``solve(block=...)`` overrides both. A resumed run begins with the clock at 0,
+    and with the same times.
 
     Parameters
     ----------
     block_time : BlockTime or str, default=Exponential(1.0)
-        Law of the virtual seconds of computing in a block; in words as the command has them, such
-        as "lognormal:1.0,0.5".
+        Law of the virtual seconds of computing in a block; or its name and numbers as on the
+        command line, such as "lognormal:1.0,0.5".
     slowness : sequence of float or None, default=None
         Factor of each worker's block times; None: 1 for all.
     seconds : float or None, default=None
-        When the run ends at the latest, in virtual seconds; None: when its `Stop` says so.
+        The latest end of the run, in virtual seconds; None: its `Stop` alone ends it.
     poll : float or None, default=None
-        Virtual seconds after which a worker that a barrier holds polls again. 0: at the very moment
-        at which it may pass. None: 0, and a twentieth of the mean block time for barriers that draw
-        a new sample at each poll (or are a function of yours), whose polls are part of the rule.
-        With a poll above 0 `BSP` does not keep workers in their order, and repeats only itself.
+        Virtual seconds between two polls of a worker that waits at a barrier. 0: it passes at the
+        first moment it may. None: 0, or a twentieth of the mean block time for barriers that draw a
+        new sample at each poll (or are your function), whose polls are part of the rule. With a
+        poll above 0 `BSP` does not preserve the order of workers: a run repeats itself, but no
+        other runtime's run.
     network : Network, default=Network()
         Links between workers and the model: by default, messages take no time.
     read_seconds, write_seconds : float, default=0.0
-        Virtual seconds of reading the model and of writing a change to it. A master takes
-        `write_seconds` for each message, one after the other.
+        Virtual seconds of reading the model, and of writing a change to it. A master takes
+        `write_seconds` for each message, one after another.
     parts : int, default=8
-        Moments of reading, and of writing, on the lock-free vector; 1 where both take no time.
+        Moments of reading, and of writing, on the lock-free vector; 1 if both take no time.
     churn : Churn, default=Churn()
         Workers that join late, leave or die.
     placement : Placement, default=Placement()
-        Where workers' clocks are kept, which says what barriers there may be and what a poll of
-        one costs in control messages. Central: with the model. Distributed: with each worker, who
-        is asked over the network's `link`; the answer takes that long, and the clocks are those of
-        when the question was asked.
+        The place of workers' clocks, which determines the allowed barriers and a poll's control
+        messages. Central: with the model. Distributed: with each worker, which is asked over the
+        network's `link`; the answer takes that long, and has the clocks at the time of the
+        question.
     overlay : Overlay or None, default=None
-        With distributed state: how a sample is found, whose hops cost messages and time as well.
-        None: everybody knows everybody.
+        With distributed state: the search for a sample, whose hops also cost messages and time.
+        None: all workers know each other.
     watch : callable or None, default=None
         ``watch(seconds, model)`` is called every `watch_seconds` of the virtual clock, from 0 on,
-        with the model as it stands.
+        with the current model.
     watch_seconds : float, default=1.0
     seed : int, default=0
-        Of the block times. (That of ``solve`` is of the row order and the barrier's samples.)
+        The seed of block times. (The seed of ``solve`` is for the row order and barriers' samples.)
 
     Examples
     --------
@@ -130,7 +131,7 @@ class Simulator:
         if self.block_time.mean > LONGEST:
             raise ValueError(
                 f"block_time has blocks of {self.block_time.mean:g} virtual seconds, too long for "
-                "a clock that counts nanoseconds: take another unit of time, in which the mean is "
+                "a clock that counts nanoseconds: use a larger unit of time, in which the mean is "
                 f"at most {LONGEST:g}."
             )
         if self.slowness is not None:
@@ -155,17 +156,17 @@ class Simulator:
                 raise TypeError(f"{name} must be a {kind.__name__}; got {getattr(self, name)!r}.")
         if self.placement.model != "central":
             raise ValueError(
-                "the planes Shared and Master keep the model in one place: leave "
-                "model='distributed' out of the Placement."
+                "the planes Shared and Master have the model in one place: use "
+                "Placement(model='central')."
             )
         if self.overlay is not None and self.placement.state == "central":
             raise ValueError(
-                "where the state is central nobody searches for a sample: leave overlay out, or "
-                "take Placement(state='distributed')."
+                "overlay is for distributed state, because central state needs no search for a "
+                "sample: remove overlay, or use Placement(state='distributed')."
             )
 
     def check(self, barrier: Barrier, n_workers: int) -> None:
-        """Refuse what does not fit the barrier and the number of workers.
+        """Refuse settings that do not fit the barrier or the number of workers.
 
         Raises
         ------
@@ -174,11 +175,12 @@ class Simulator:
         self.placement.check(barrier, n_workers)
         if self.overlay is not None and self.overlay.n_workers != n_workers:
             raise ValueError(
-                f"the overlay has {self.overlay.n_workers} workers, and the run {n_workers}."
+                f"the overlay has {self.overlay.n_workers} workers, but the run has {n_workers}: "
+                f"use Overlay({n_workers})."
             )
         if self.slowness is not None and len(self.slowness) != n_workers:
             raise ValueError(
-                f"slowness has {len(self.slowness)} entries, and the run has {n_workers} workers: "
+                f"slowness has {len(self.slowness)} entries, but the run has {n_workers} workers: "
                 "give a factor for each."
             )
         self.network.check(n_workers)
@@ -186,13 +188,14 @@ class Simulator:
 
     @property
     def is_orderly(self) -> bool:
-        """Whether BSP may keep workers in their order, as it does in threads and processes: all are
-        there from the beginning to the end, and nobody polls at times of its own.
+        """Whether BSP may preserve the order of workers, as in threads and processes.
+
+        All workers must be in the run from beginning to end, and none may poll at its own times.
         """
         return not self.churn and not self.poll
 
     def to_dict(self) -> dict[str, Any]:
-        """What was simulated, for a report: numbers, and the rest in words; not who watched."""
+        """Return the settings for a report: numbers, and other values as text, without `watch`."""
         names = [entry.name for entry in fields(self) if entry.name != "watch"]
         known = {name: getattr(self, name) for name in names}
         known["overlay"] = None if self.overlay is None else f"{self.overlay.n_workers} workers"
@@ -202,17 +205,17 @@ class Simulator:
         }
 
     def parts_of(self, lock_free: bool) -> int:
-        """Moments of reading the one vector; 0 on a plane that has no such vector."""
+        """Return the moments of reading the lock-free vector; 0 on a plane without it."""
         if not lock_free:
             return 0
         return self.parts if self.read_seconds or self.write_seconds else 1
 
     def cost_of_poll(self, barrier: Barrier, n_workers: int) -> tuple[int, float]:
-        """Control messages of a poll of a barrier, and virtual seconds until it is answered."""
+        """Return a barrier poll's control messages, and the virtual seconds until its answer."""
         sample = numbers_of(barrier, n_workers)["sample"]
         per_draw = 0.0
         if self.overlay is not None:
-            # one of its own: draws from the user's would make the next run another
+            # a separate copy: draws from the user's overlay would change the next run
             overlay = Overlay(self.overlay.identifiers, bits=self.overlay.bits, seed=self.seed)
             hops = overlay.draw(HOPS_DRAWS, me=int(overlay.workers[0])).hops
             per_draw = float(np.mean(hops))
@@ -220,38 +223,38 @@ class Simulator:
         messages = self.placement.messages(barrier, n_workers, hops=routed)
         seconds = 0.0
         if messages and self.placement.state == "distributed":
-            # all of a sample are searched for at once
+            # all workers of a sample are searched in parallel
             seconds = (per_draw + ASK_AND_ANSWER) * self.network.link.latency
         return round(messages), seconds
 
     def poll_seconds(self, barrier: str, must_poll: bool, late: float = 0.0) -> float:
-        """After how long a worker that is held polls again; 0: at the moment it may pass.
+        """Return the seconds until a waiting worker polls again; 0: at the moment it may pass.
 
         Parameters
         ----------
         barrier : str
-            Its name.
+            The barrier's name.
         must_poll : bool
-            Whether polls change what it says: it draws a new sample at each, or is the user's.
+            Whether polls change its answer: it draws a new sample at each, or is a user's function.
         late : float, default=0.0
-            What stragglers add to every block.
+            Seconds that stragglers add to every block.
 
         Raises
         ------
         ValueError
-            If it must poll, and `poll` is 0, or nothing says what it should be.
+            If the barrier must poll, and `poll` is 0, or None with blocks that take no time.
         """
         if self.poll == 0.0 and must_poll:
             raise ValueError(
-                f"poll=0 lets a worker pass at the very moment it may, and {barrier} says "
-                "something else at every poll: give the seconds between two polls."
+                f"poll=0 lets a worker pass at the first moment it may, but the answer of "
+                f"{barrier} changes from poll to poll: set poll to the seconds between two polls."
             )
         if self.poll is not None:
             return float(self.poll)
         mean = self.block_time.mean + late
         if must_poll and mean == 0.0:
             raise ValueError(
-                f"{barrier} says something else at every poll, and blocks take no time of which "
-                "the seconds between two polls could be a part: give poll."
+                f"the answer of {barrier} changes from poll to poll, and the default of poll is a "
+                "share of the block time, which is 0: set poll to the seconds between two polls."
             )
         return mean / POLLS_PER_BLOCK if must_poll else 0.0

@@ -78,9 +78,7 @@ class Heart:
             self.silent += EVERY_SECONDS
             with unless_dead():
                 while comm.Iprobe(source=self.before):
-                    comm.Recv(
-                        come, source=self.before
-                    )  # it has come: this does not wait within MPI
+                    comm.Recv(come, source=self.before)  # it has come: no wait within MPI
                     self.silent = 0.0
             stop.wait(EVERY_SECONDS)
         leave_behind(going)

@@ -80,23 +80,23 @@ def whole(
 def alike(
     call: Call, machine: MachineRanks, shard: Shard
 ) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
-    """The facts and arrays that all ranks have, who have to have the same.
+    """Return the facts and arrays of all ranks, which must be the same.
 
-    Raises RanksDiffer if they have not.
+    Raises RanksDiffer if they differ.
     """
     mine = digits(*shard.arrays.values())
     shards = call.spread(SHARD, call.gather(SHARD, mine))
     other = next((rank for rank, one in enumerate(shards) if one != shards[0]), None)
     if other is not None:
         raise RanksDiffer(
-            f"the rows of rank {other} are not those of rank 0, and rows='all' of MPI says that "
-            "they are: leave it out for rows of each rank's own."
+            f"the rows of rank {other} differ from those of rank 0, but MPI(rows='all') needs the "
+            "same rows on all ranks: use rows='shard' if each rank has rows of its own."
         )
     return [shard.facts], shard.arrays
 
 
 def laid_out(sizes: Sequence[Mapping[str, Any]]) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
-    """Shape and dtype of each array of the whole; raises ValueError if shards do not fit."""
+    """Return shape and dtype of each array of the union; raise ValueError if shards do not fit."""
     found: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
     for name in dict.fromkeys(name for one in sizes for name in one):
         parts = {rank: one[name] for rank, one in enumerate(sizes) if name in one}

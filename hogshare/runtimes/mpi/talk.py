@@ -5,7 +5,7 @@ are therefore sent by `Isend` and polled for, and a waiting rank sleeps between 
 takes a twentieth of a core.
 
 A message is one array of bytes, a pickled `Letter`. Messages from one rank to another stay in
-order. They have a communicator of their own, apart from the user's messages.
+order. They have a communicator of their own, separate from the user's.
 
 Writer: the calling thread, one at a time, writes all data of this file. A buffer under way lives
 until MPI has sent it. Nothing needs to be freed; MPI ends with the process.
