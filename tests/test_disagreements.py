@@ -23,7 +23,7 @@ def names_in(path):
 
 def here_of(row):
     """What a row says of this package."""
-    return row.split("- **Here**:")[1].split("- **Held by**:")[0]
+    return row.split("- **In hogshare**:")[1].split("- **Checked by**:")[0]
 
 
 def test_there_are_sixteen():
@@ -33,13 +33,13 @@ def test_there_are_sixteen():
 @pytest.mark.parametrize("number", ROWS)
 def test_a_row_says_what_is_printed_what_is_so_and_what_is_done(number):
     said = re.findall(r"^- \*\*(\w+(?: \w+)?)", ROWS[number], re.MULTILINE)
-    assert [said[0], *said[2:]] == ["Printed", "Here", "Held by"]
+    assert [said[0], *said[2:]] == ["Printed", "In hogshare", "Checked by"]
     assert said[1] in ("By algebra", "By experiment", "In the")
 
 
 @pytest.mark.parametrize("number", ROWS)
 def test_the_tests_that_hold_it_are_there(number):
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", ROWS[number].split("**Held by**")[1])
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", ROWS[number].split("**Checked by**")[1])
     assert named
     for path, name in named:
         assert name in names_in(path), f"{path} has no {name}"
