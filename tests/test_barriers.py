@@ -300,7 +300,7 @@ def worker_with(turn, table):
         arrays={"turns": np.zeros((2, 4, 4), np.int64)},
         plan=SimpleNamespace(inline=0, barrier=0, sleeps=0),
         settings=SimpleNamespace(n_workers=1),
-        here=range(1),
+        local_workers=range(1),
         patience_ns=None,
         barrier=None,
     )
@@ -333,7 +333,7 @@ def test_who_waits_in_a_crowd_or_has_looked_sleeps_at_once_unless_it_is_held(sea
         plan = SimpleNamespace(barrier=barrier, private=private, split=False)
         seams.usable.cores_of_waiting = lambda: cores
         slept.clear()
-        session = SimpleNamespace(here=here, plan=plan, looks=looks)
+        session = SimpleNamespace(local_workers=here, plan=plan, n_polls=looks)
         for_others = barrier != FREE or private == MASTER
         may_look = n_workers > 1 and (for_others or n_workers <= cores)
         assert (driver.polls_of(session) > 0) == may_look

@@ -53,8 +53,8 @@ def share(X: Any) -> Any:
     parts = _csr_parts(X)
     if parts is None:
         raise TypeError(
-            f"X must be an ndarray or a SciPy CSR matrix, not {type(X).__name__}; convert it "
-            "with numpy.asarray(X), or with X.tocsr() if it is sparse."
+            f"share() needs X as an ndarray or a SciPy CSR matrix, not {type(X).__name__}; convert "
+            "it with numpy.asarray(X), or with X.tocsr() if it is sparse."
         )
     shared = _shared_buffers(parts)
     if shared is None:
@@ -107,7 +107,7 @@ def _shared_buffers(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray] | Non
         return None
     for name, part in parts.items():
         if part.dtype.hasobject:
-            raise TypeError(f"X must have numbers, but its {name} have dtype {part.dtype}.")
+            raise TypeError(f"share() needs numbers in X, but its {name} have dtype {part.dtype}.")
     arena = Arena.create({k: (part.shape, part.dtype) for k, part in parts.items()})
     for name, part in parts.items():
         arena.fill(name, part)
