@@ -1,4 +1,4 @@
-"""One worker on the calling thread. Ctrl-C is noticed between quanta, a few milliseconds apart.
+"""One worker on the calling thread. Ctrl-C is noticed between quanta, after some milliseconds.
 
 A thread caches the memory of its last small run: allocating fifty arrays takes a tenth of such a
 run. No report refers to that memory; a run that reports epochs, whose arguments the caller may

@@ -60,7 +60,7 @@ class Virtual(Runtime):
         return self.simulator.is_orderly
 
     def facts(self) -> dict[str, Any]:
-        """The simulator, as plain data."""
+        """Return the simulator as plain data."""
         return {"simulator": self.simulator.to_dict()}
 
     def settle(self, barrier: Barrier, n_workers: int) -> None:
@@ -69,11 +69,11 @@ class Virtual(Runtime):
         self.poll_cost = self.simulator.cost_of_poll(barrier, n_workers)
 
     def counts_mail(self, session: Session) -> bool:
-        """Whether messages are modelled, not mailed: so if all workers read one model."""
+        """Whether the runtime models the messages: if all workers read one model, without homes."""
         return session.homes is None
 
     def parts(self, plane: Plane) -> int:
-        """Number of moments at which a worker reads the one vector; 0 if the plane has none."""
+        """Return the number of moments of reading the one vector; 0 if the plane has none."""
         return self.simulator.parts_of(plane.is_lock_free)
 
     def run(
@@ -192,7 +192,7 @@ class Simulation:
         for row in self._table:
             repair.refuse(row)  # a worker that has not come
         if self._master is not None and not (self.reached_limit and self._master.is_writing):
-            self._master.serve()  # applies the rest of a sum
+            self._master.serve()  # applies the remainder of a sum
         self.hook.poll()
         if not self._is_over():
             self.notes.append("no worker was left: all had gone or died before the run's end")
@@ -353,7 +353,7 @@ class Simulation:
         self._notice(me)
 
     def _see_to_pause(self) -> None:
-        """Note a worker's pause: if all pause, apply the rest of a sum and evaluate the model."""
+        """Note a worker's pause: if all pause, apply the remainder of a sum, evaluate the model."""
         master = self._master
         if master is not None and not master.is_writing and self.session.word(layout.GATHERED):
             master.serve()
