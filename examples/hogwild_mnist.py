@@ -1,7 +1,7 @@
-"""Hogwild on MNIST: a network of PyTorch, trained by two processes on one vector without locks.
+"""Hogwild on MNIST: a PyTorch network, trained by two processes on one vector without locks.
 
-With MNIST's four IDX files in the folder that HOGSHARE_DATA names; without them on scikit-learn's
-digits, which are smaller. A few seconds either way::
+It reads MNIST's four IDX files from the folder named by HOGSHARE_DATA; without them it uses
+scikit-learn's digits, which are smaller. It takes a few seconds either way::
 
     HOGSHARE_DATA=FOLDER python examples/hogwild_mnist.py
 """
@@ -25,7 +25,7 @@ def rows():
 
 
 def main():
-    """Train, and tell how well and how stale."""
+    """Train, and print the accuracy and the staleness."""
     train, (X_test, y_test) = rows()
     torch.manual_seed(0)
     n_pixels = X_test.shape[1]

@@ -19,7 +19,7 @@ from hogshare.kernels.schedule import epoch_schedule
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import linear
 from hogshare.rules import SGD
-from hogshare.rules.start_memory import begins_empty
+from hogshare.rules.row_memory import begins_empty
 from hogshare.rules.steps import StepSize
 
 EVERY_FORM = [

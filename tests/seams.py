@@ -78,7 +78,7 @@ PLACES = {
     },
     # what time it is, and how long somebody waits
     "clock": {
-        "of_checkpoints": "hogshare.engine.checkpoint_schedule.time.monotonic",
+        "of_checkpoints": "hogshare.engine.checkpoint_session.time.monotonic",
         "of_waiting": "hogshare.runtimes.driver.time",
         "of_placement": "hogshare.runtimes.core_placement.time",
         "of_races": "hogshare.lab.rivals.race.time.perf_counter",

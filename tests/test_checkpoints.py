@@ -38,8 +38,8 @@ from hogshare import (
     problems,
     solve,
 )
-from hogshare.engine import checkpoint_schedule, checkpoints, run_state
-from hogshare.engine.checkpoint_schedule import CheckpointFailed
+from hogshare.engine import checkpoint_session, checkpoints
+from hogshare.engine.checkpoint_session import CheckpointFailed
 from hogshare.io import archives
 from hogshare.kernels import layout
 from hogshare.problems import fingerprints
@@ -200,7 +200,7 @@ def test_every_part_of_the_state_counts(path, name, parts):
     for part in parts.split():
         path.write_bytes(whole)
         array = checkpoints.load(path).arrays[f"state_{part}"]
-        wrong = array[..., ::-1] if part in run_state.ORDERS else 0.5 * array
+        wrong = array[..., ::-1] if part in checkpoint_session.ORDERS else 0.5 * array
         rewritten(path, **{f"state_{part}": wrong.astype(array.dtype)})
         resumed = solve(problem, stop=stop(10), resume=path, **run)
         with pytest.raises(AssertionError):
@@ -879,7 +879,7 @@ def test_arrays_that_do_not_fit(path, name):
     whole = path.read_bytes()
     array = checkpoints.load(path).arrays[f"state_{name}"]
     wrong = [None, array[:-1], array.astype(np.float32), array.astype(str)]
-    if name in run_state.ORDERS:
+    if name in checkpoint_session.ORDERS:
         wrong += [None, np.where(array == 5, 120, array), np.where(array == 5, -1, array)]
     for change in wrong:
         path.write_bytes(whole)
@@ -1028,18 +1028,18 @@ def test_a_model_that_is_not_finite_is_not_saved(path):
     problem = problems.linear(*rows(), alpha=0.01)
     solve(problem, seed=3, checkpoint=path)
     saved = checkpoints.load(path)
-    keeper = checkpoint_schedule.Keeper(a_session(), Checkpoint(path), {}, None, 0, False)
+    writer = checkpoint_session.CheckpointWriter(a_session(), Checkpoint(path), {}, None, 0, False)
     os.unlink(path)
     saved.arrays["intercept"][0] = np.nan
-    keeper._write(saved)
+    writer._write(saved)
     assert not path.exists()
     saved.arrays["intercept"][0] = 0.0
-    keeper._write(saved)
+    writer._write(saved)
     assert path.exists()
 
 
 def a_session():
-    """What a keeper asks of a session when it is made."""
+    """What a writer asks of a session when it is made."""
     return type("Session", (), {"word": lambda self, place: 0})()
 
 
@@ -1052,7 +1052,7 @@ def test_what_makes_no_sense():
 
 
 def test_every_number_of_a_worker_has_a_name():
-    names = run_state.fields()
+    names = checkpoint_session.fields()
     assert len(set(names["local"])) == layout.N_LOCAL_FIELDS
     assert len(set(names["columns"])) == layout.N_COLUMN_FIELDS
     assert names["local"][layout.L_SCALE] == "L_SCALE"
@@ -1240,15 +1240,15 @@ def test_a_keeper_rests_by_the_seconds(seams, path):
     """From a pace of sixteen epochs a second, a checkpoint a second is one every 16 epochs."""
     clock = [0.0]
     seams.clock.of_checkpoints = lambda: clock[0]
-    keeper = checkpoint_schedule.Keeper(
+    writer = checkpoint_session.CheckpointWriter(
         a_session(), Checkpoint(path, seconds=1.0), {}, None, 0, False
     )
     epochs = []
     for _ in range(4):
-        epochs.append(keeper.limit)
+        epochs.append(writer.limit)
         clock[0] = epochs[-1] / 16
-        keeper._pace(epochs[-1])
-        keeper._next = keeper._after(epochs[-1])
+        writer._pace(epochs[-1])
+        writer._next = writer._after(epochs[-1])
     assert epochs == [1, 8, 16, 32]
 
 

@@ -10,8 +10,8 @@ import pytest
 import ranks
 from ranks import needs_mpi
 
-from hogshare.cli import checkup
-from hogshare.cli.checkup import FINE, NOTE, WRONG
+from hogshare.cli import doctor as checks
+from hogshare.cli.doctor import FINE, NOTE, WRONG
 from hogshare.cli.main import main
 from hogshare.runtimes.mpi import door
 from hogshare.system import extras, machine
@@ -45,7 +45,7 @@ def test_on_a_machine_that_runs_these_tests_processes_and_memory_are_fine():
 
 
 def test_a_table_without_json(capsys, monkeypatch):
-    monkeypatch.setattr(checkup, "CHECKS", (checkup.shared_memory,))
+    monkeypatch.setattr(checks, "CHECKS", (checks.shared_memory,))
     assert main(["doctor"]) == 0
     out, err = capsys.readouterr()
     assert "shared memory" in out
@@ -63,13 +63,13 @@ def test_kernels_that_are_not_compiled_are_wrong():
 def test_kernels_that_nobody_can_keep_are_wrong(monkeypatch, seams, tmp_path):
     seams.kernels.folder = None
     seams.kernels.no_folder = "the disk is read-only"
-    state, words = states(checkup.kernels)["compiled kernels"]
+    state, words = states(checks.kernels)["compiled kernels"]
     assert state == WRONG
     assert "read-only; set HOGSHARE_CACHE_DIR" in words
     seams.kernels.folder = tmp_path / "none" / "yet"
-    assert "hogshare warm" in states(checkup.kernels)["compiled kernels"][1]
-    monkeypatch.setattr(checkup, "FULL", 1 << 80)
-    assert states(checkup.kernels)["disk"][0] == WRONG
+    assert "hogshare warm" in states(checks.kernels)["compiled kernels"][1]
+    monkeypatch.setattr(checks, "FULL", 1 << 80)
+    assert states(checks.kernels)["disk"][0] == WRONG
 
 
 @pytest.mark.parametrize(
@@ -91,27 +91,27 @@ def test_cores_that_are_taken_away(monkeypatch, seams, there, bound, usable, cho
     monkeypatch.setattr(machine, "usable_cores", lambda: bound)
     seams.machine.busy_others = lambda: usable - 1
     monkeypatch.setattr(joblib, "cpu_count", lambda: usable)
-    found = states(checkup.cores)
+    found = states(checks.cores)
     assert words in found["cores"][1]
     assert (found["cores"][0] == FINE) == (usable == there)
     assert "other programs" not in found
     seams.machine.busy_others = lambda: usable
-    assert states(checkup.cores)["other programs"][0] == NOTE
+    assert states(checks.cores)["other programs"][0] == NOTE
 
 
 @pytest.mark.parametrize(
-    ("free", "state"), [(None, NOTE), (checkup.ENOUGH - 1, WRONG), (1 << 34, FINE)]
+    ("free", "state"), [(None, NOTE), (doctor.ENOUGH - 1, WRONG), (1 << 34, FINE)]
 )
 def test_memory(seams, free, state):
     seams.memory.free = lambda: free
-    assert states(checkup.memory_left)["memory"][0] == state
+    assert states(checks.memory_left)["memory"][0] == state
 
 
 def test_more_threads_of_blas_than_cores(monkeypatch):
     import joblib
 
     monkeypatch.setattr(joblib, "cpu_count", lambda: 0)
-    found = states(checkup.blas_threads)
+    found = states(checks.blas_threads)
     assert found
     assert all(state == WRONG and "OMP_NUM_THREADS" in words for state, words in found.values())
 
@@ -123,27 +123,27 @@ def test_no_shared_memory(monkeypatch):
         raise OSError("no space left")
 
     monkeypatch.setattr(Arena, "create", refused)
-    state, words = states(checkup.shared_memory)["shared memory"]
+    state, words = states(checks.shared_memory)["shared memory"]
     assert state == WRONG
     assert "no space left; let fits have threads" in words
 
 
 def test_processes_that_do_not_answer(monkeypatch):
-    monkeypatch.setattr(checkup, "START_SECONDS", 0.0)
-    state, words = states(checkup.processes)["worker processes"]
+    monkeypatch.setattr(checks, "START_SECONDS", 0.0)
+    state, words = states(checks.processes)["worker processes"]
     assert state == WRONG
     assert "ulimit -u" in words
 
 
 def test_few_open_files(monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda which: (100, 4096))
-    assert states(checkup._open_files)["open files"] == (NOTE, "at most 100; ulimit -n 1024")
+    assert states(checks._open_files)["open files"] == (NOTE, "at most 100; ulimit -n 1024")
 
 
 def test_an_mpi_that_does_not_begin(monkeypatch):
     pytest.importorskip("mpi4py", exc_type=ImportError)
-    monkeypatch.setattr(checkup, "ASK_MPI", "raise RuntimeError('cannot load libmpi.so')")
-    state, words = states(checkup.ranks)["MPI"]
+    monkeypatch.setattr(checks, "ASK_MPI", "raise RuntimeError('cannot load libmpi.so')")
+    state, words = states(checks.ranks)["MPI"]
     assert state == WRONG
     assert "cannot load libmpi.so; pip install" in words
 
@@ -151,8 +151,8 @@ def test_an_mpi_that_does_not_begin(monkeypatch):
 def asked(monkeypatch, **told):
     """What doctor says of an MPI that says this of itself."""
     known = {"version": "MPI 9", "threads": True, "knows_deaths": True, "memory": "", **told}
-    monkeypatch.setattr(checkup, "ASK_MPI", f"print('noise'); print('{json.dumps(known)}')")
-    return states(checkup.ranks)
+    monkeypatch.setattr(checks, "ASK_MPI", f"print('noise'); print('{json.dumps(known)}')")
+    return states(checks.ranks)
 
 
 def test_what_an_mpi_can_is_told(monkeypatch):
@@ -174,7 +174,7 @@ def test_what_an_mpi_can_is_told(monkeypatch):
 
 @needs_mpi
 def test_the_mpi_that_is_installed_says_what_it_can():
-    found = states(checkup.ranks)
+    found = states(checks.ranks)
     assert found["memory of ranks"][0] == FINE
     assert set(found) == {"MPI", "threads of MPI", "memory of ranks", "a rank that dies"}
     # of a rank of a job it says the same, once for each
@@ -183,11 +183,11 @@ def test_the_mpi_that_is_installed_says_what_it_can():
 
 
 def test_what_is_not_installed_says_how(monkeypatch):
-    monkeypatch.setattr(checkup.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(extras, "_is_installed", lambda: True)
-    state, words = states(checkup.ranks)["MPI"]
+    state, words = states(checks.ranks)["MPI"]
     assert state == NOTE and words.endswith("; pip install 'hogshare[mpi]' mpich")
-    found = states(checkup.optional_parts)
+    found = states(checks.optional_parts)
     assert set(found) | {"mpi4py"} == set(extras.EXTRAS)
     for library, (_, words) in found.items():
         assert words.endswith(f"; pip install 'hogshare[{extras.EXTRAS[library]}]'")

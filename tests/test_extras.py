@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hogshare import Ridge, figures, problems, solve
-from hogshare.cli import checkup
+from hogshare.cli import doctor
 from hogshare.cli.main import main
 from hogshare.io import arrow
 from hogshare.runtimes.mpi import door
@@ -86,7 +86,7 @@ def test_who_lacks_one_is_told_what_to_type(library, installed, lacking, monkeyp
 
 
 def test_every_optional_library_is_asked_for_here_or_by_the_doctor():
-    assert set(WITHOUT) | set(checkup.PURPOSES) == set(extras.EXTRAS)
+    assert set(WITHOUT) | set(doctor.PURPOSES) == set(extras.EXTRAS)
 
 
 def test_a_plot_that_cannot_be_drawn_is_refused_before_the_work(lacking, monkeypatch, capsys):

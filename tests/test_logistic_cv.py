@@ -22,7 +22,7 @@ from sklearn.utils._test_common.instance_generator import PER_ESTIMATOR_XFAIL_CH
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hogshare import LogisticRegressionCV, Shared
-from hogshare.estimators import logistic_path
+from hogshare.estimators import logistic_cv
 from hogshare.estimators.logistic import LogisticRegression
 from hogshare.runtimes.pool import call_in_queue
 
@@ -184,7 +184,7 @@ def test_warm_starts_take_fewer_epochs_and_remember_rows(monkeypatch):
         starts.append((self.C, None if start is None else start.memory is not None))
         return real(self, X, y, weight, penalty, start)
 
-    monkeypatch.setattr(logistic_path.LogisticRegression, "_fit_rows", noting)
+    monkeypatch.setattr(logistic_cv.LogisticRegression, "_fit_rows", noting)
     clone(model).fit(X, y)
     assert [C for C, _ in starts[:5]] == sorted(settings["Cs"])
     # the last one begins at the mean of the folds' models

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hogshare.cli.main import main
-from hogshare.lab.rivals import disciplines, race
+from hogshare.lab.rivals import race, race_catalogue
 from hogshare.lab.studies.named_problems import family_of
 
 SMALL = {"network:10-5-3": 1500, "network:10-5-1": 1500, "factorisation": 3000, "topics": 200}
@@ -17,12 +17,12 @@ HERE = ("hogshare", "scikit-learn", "torch")
 def a_race(name):
     family = family_of(name)
     data = family.data(None, SMALL[name], np.float32, 0)
-    return family, disciplines.race_of(family, data, 0)
+    return family, race_catalogue.race_of(family, data, 0)
 
 
 def cases():
     for name in SMALL:
-        for kind in disciplines.CONTESTANTS[family_of(name).reads]:
+        for kind in race_catalogue.CONTESTANTS[family_of(name).reads]:
             yield pytest.param(name, kind, id=f"{name}-{kind.name}")
 
 
@@ -92,14 +92,14 @@ def test_a_race_by_name(capsys, tmp_path, name):
 
 
 def test_who_does_not_fit_is_told():
-    kinds = disciplines.select(["implicit"], disciplines.CONTESTANTS["ratings"])
+    kinds = race_catalogue.select(["implicit"], race_catalogue.CONTESTANTS["ratings"])
     _, event = a_race("factorisation")
     with pytest.raises(ValueError, match="are of clicks"):
         race.race(event, kinds, race.RacePlan(workers=1), isolated=False)
-    task = disciplines.race_of(
+    task = race_catalogue.race_of(
         family_of("lenet"), family_of("lenet").data(None, 20, np.float32, 0), 0
     ).task(1)
-    for kind in disciplines.CONTESTANTS["rows"]:
+    for kind in race_catalogue.CONTESTANTS["rows"]:
         assert bool(kind(task).refusal()) == (kind.library != "hogshare")
 
 

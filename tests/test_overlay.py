@@ -308,13 +308,13 @@ def small():
 
 BAD = {
     "workers must be a whole number, at least 1; got 0": lambda: Overlay(0),
-    "workers must be how many there are, or a list": lambda: Overlay([]),
-    "workers must be how many there are, or": lambda: Overlay([[1, 2]]),
+    "workers must be the number of workers, or a list": lambda: Overlay([]),
+    "workers must be the number of workers, or": lambda: Overlay([[1, 2]]),
     "points must be whole numbers": lambda: Overlay([0.5]),
     "identifiers must all be different": lambda: Overlay([1, 1]),
     "on the ring, from 0 to 2\\^4 - 1": lambda: Overlay([16], bits=4),
     "on the ring": lambda: Overlay([-1], bits=4),
-    "9 workers need as many points, and 3 bits are 8": lambda: Overlay(9, bits=3),
+    "9 workers need as many points, but bits=3 gives 8": lambda: Overlay(9, bits=3),
     "bits must be at most 62; got 63": lambda: Overlay(9, bits=63),
     "bits must be a whole number, at least 1": lambda: Overlay(9, bits=0),
     "seed must be a whole number": lambda: Overlay(9, seed=-1),
@@ -344,7 +344,7 @@ BAD = {
     "worker 3 is a member already": lambda: Membership(4).join(3),
     "worker 4 is no member": lambda: Membership(4).leave(4),
     "worker 6 is no member": lambda: Membership(4).sample(6, 1),
-    "there are 3 others": lambda: Membership(4).sample(0, 4),
+    "from 3 others": lambda: Membership(4).sample(0, 4),
     "worker 0 is the only one": lambda: Membership(1).leave(0),
 }
 

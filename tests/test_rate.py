@@ -34,11 +34,12 @@ from hogshare.rules.pace import (
     carries,
     interval_of_rounds,
     interval_with_memory,
+    largest_share,
     longest_interval,
     oldest_reading,
+    row_chances,
     windows_abreast,
 )
-from hogshare.rules.sampling import largest_share, row_chances
 
 LIMIT = 100
 CLOSE = 1e-8  # relative excess of the objective

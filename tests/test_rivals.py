@@ -9,7 +9,7 @@ from scipy import sparse
 
 from hogshare import datasets
 from hogshare.cli.main import main
-from hogshare.lab.rivals import disciplines, race, standings
+from hogshare.lab.rivals import race, race_catalogue, standings
 from hogshare.lab.rivals.contestant import Contestant
 from hogshare.lab.rivals.discipline import Reference
 from hogshare.lab.rivals.linear import optimum
@@ -23,7 +23,7 @@ def small(loss="log_loss", alpha=0.01, form=np.asarray):
 
 
 def kind(name):
-    (found,) = (kind for kind in disciplines.LINEAR if kind.name == name)
+    (found,) = (kind for kind in race_catalogue.LINEAR if kind.name == name)
     return found
 
 
@@ -140,21 +140,21 @@ def test_optimum_of_the_hinge_is_the_same_by_two_methods(monkeypatch, form, alph
 
 
 def test_selection_by_name_and_loss():
-    names = [kind.name for kind in disciplines.of_linear(["SKLEARN SGD", "saga"], "log_loss")]
+    names = [kind.name for kind in race_catalogue.of_linear(["SKLEARN SGD", "saga"], "log_loss")]
     assert names == ["sklearn SGD", "sklearn saga", "tick SAGA"]
-    assert len({kind.name for kind in disciplines.LINEAR}) == len(disciplines.LINEAR)
-    assert all("hinge" in kind.losses for kind in disciplines.of_linear([], "hinge"))
+    assert len({kind.name for kind in race_catalogue.LINEAR}) == len(race_catalogue.LINEAR)
+    assert all("hinge" in kind.losses for kind in race_catalogue.of_linear([], "hinge"))
     with pytest.raises(ValueError, match="no contestant's name contains 'nobody'"):
-        disciplines.of_linear(["nobody"], "hinge")
+        race_catalogue.of_linear(["nobody"], "hinge")
     with pytest.raises(ValueError, match="has the loss hinge"):
-        disciplines.of_linear(["sklearn saga"], "hinge")
+        race_catalogue.of_linear(["sklearn saga"], "hinge")
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize(
     "kind",
-    [kind for kind in disciplines.LINEAR if kind.library in ("scikit-learn", "hogshare")],
+    [kind for kind in race_catalogue.LINEAR if kind.library in ("scikit-learn", "hogshare")],
     ids=lambda kind: kind.name,
 )
 def test_contestants_minimise_the_objective(form, kind):

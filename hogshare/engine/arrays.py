@@ -26,9 +26,9 @@ from hogshare.planes.protocol import Shapes as Shapes
 from hogshare.planes.shared import feature_curvature, feature_rarity
 from hogshare.problems.model import Handed, Model, columns_last
 from hogshare.problems.protocol import Problem, RowProblem, by_gradient, has_rows
-from hogshare.rules.memories import BY_METHOD
+from hogshare.rules.pace import row_chances
 from hogshare.rules.protocol import Rule
-from hogshare.rules.sampling import row_chances
+from hogshare.rules.row_memory import BY_METHOD
 from hogshare.rules.steps import StepSize
 from hogshare.shm import mailbox, speeds
 from hogshare.shm.spacing import PAIR, SPACING

@@ -1,21 +1,36 @@
-"""Checkpoints: where a run stands, in a file, and which run it is.
+"""Checkpoints: how far a run has come, in a file, and which run it is.
 
-The file is an archive (`hogshare.io.archives`), so it is the old checkpoint or the new one,
-whatever is killed while it is written, and nothing in it is unpickled.
+The file is an archive (`hogshare.io.archives`): a process that is killed while it writes leaves the
+old checkpoint or the new one. Nothing in it is unpickled.
 
-    header               JSON: format, version, finished epochs, what run this is (its facts), the
-                         first step's time, the looks at the model so far, names of fields and
-                         of what the rule has with each worker
+    header               JSON: format, version, finished epochs, the run's facts, the first step's
+                         time, the checks so far, names of fields and of the rule's arrays
     coef, intercept, average_coef, average_intercept
                          the model, for people and for `Checkpoint.model`
-    state_*              what the engine needs to go on; see `hogshare.engine.run_state`
+    state_*              what the engine needs to go on; see `hogshare.engine.checkpoint_session`
+
+A run on several sites writes a manifest and a part for each site:
+
+    run.npz                    the manifest: a checkpoint without the arrays of one site
+    run.npz.TOKEN.0of2         site 0's part, run.npz.TOKEN.1of2 site 1's
+
+A part has the memory of the site's rows, with their numbers among all rows; the orders of its rows;
+and the arrays of the rule for its workers. Of a plane's arrays the manifest has all rows
+(`Plane.checkpointed_owners`). Each checkpoint has a token, and so its own names of parts. The parts
+reach the disk first, then the manifest replaces the one before, then the parts of that one are
+removed: a run killed in between leaves a file and parts of one checkpoint.
+
+With as many sites and the same rows each site continues from its part. With another number, or on
+one machine, the parts are put together by the numbers of rows.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +38,6 @@ from typing import Any
 import numpy as np
 
 from hogshare._version import __version__
-from hogshare.engine.checkpoint_parts import STATE_PREFIX, TOKEN, joined, remove_others
 from hogshare.engine.homes import HOMES
 from hogshare.engine.homes import PREFIX as PLANES
 from hogshare.engine.stops import CRITERIA, Stop
@@ -34,11 +48,132 @@ from hogshare.problems.kernel_arrays import FLOATS
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.problems.protocol import Problem, has_rows
-from hogshare.rules.memories import CHECKPOINTED, derivatives_in
 from hogshare.rules.protocol import Rule
+from hogshare.rules.row_memory import CHECKPOINTED, derivatives_in
 from hogshare.rules.steps import StepSize
 from hogshare.system import files, ranges
 from hogshare.system.messages import own
+
+STATE_PREFIX = "state_"  # of what the engine needs, among a checkpoint's arrays
+PART_FORMAT = "hogshare part of a checkpoint"
+PART_NAME = "a part of a hogshare checkpoint"
+PART_VERSION = 1
+NUMBERS = "numbers"  # of a part's rows among all
+OF_ROWS = tuple(f"{STATE_PREFIX}{name}" for name in ("dual", "gradients"))
+ORDERS = tuple(f"{STATE_PREFIX}{name}" for name in ("order", "permutation"))
+OF_WORKERS = f"{STATE_PREFIX}{PREFIX}"
+TOKEN = re.compile(r"[0-9a-f]{12}")
+
+
+def part_path(path: str | Path, parts: Mapping[str, Any], site: int) -> Path:
+    """Where a site's part is."""
+    return Path(f"{os.fspath(path)}.{parts['token']}.{site}of{parts['sites']}")
+
+
+def divided(
+    arrays: Mapping[str, np.ndarray],
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Of a checkpoint's arrays those that all sites have alike, and those that are a site's own."""
+    own = {
+        name: array
+        for name, array in arrays.items()
+        if name in (*OF_ROWS, *ORDERS) or name.startswith(OF_WORKERS)
+    }
+    return {name: array for name, array in arrays.items() if name not in own}, own
+
+
+def write_part(
+    path: str | Path,
+    parts: Mapping[str, Any],
+    site: int,
+    own: Mapping[str, np.ndarray],
+    numbers: np.ndarray,
+) -> None:
+    """Write a site's part; raises OSError if that cannot be done."""
+    header = {"format": PART_FORMAT, "format_version": PART_VERSION, **parts, "site": site}
+    header["names"] = sorted(own)
+    archives.write(part_path(path, parts, site), header, {**own, NUMBERS: numbers})
+
+
+def read_part(path: str | Path, parts: Mapping[str, Any], site: int) -> dict[str, np.ndarray]:
+    """Read a site's part.
+
+    Raises ValueError if it is that of another checkpoint, OSError if it cannot be read.
+    """
+    file = part_path(path, parts, site)
+
+    def names(header: dict[str, Any]) -> list[str]:
+        found = header.get("names")
+        if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+            raise ValueError(f"{file}: not {PART_NAME} (it names no arrays)")
+        return [NUMBERS, *found]
+
+    header, arrays = archives.read(file, PART_NAME, PART_FORMAT, [PART_VERSION], names)
+    told = {name: header.get(name) for name in ("token", "sites", "site")}
+    if told != {**parts, "site": site} or NUMBERS not in arrays:
+        raise ValueError(f"{file}: this is no part of the checkpoint {os.fspath(path)}")
+    return arrays
+
+
+def remove_others(path: str | Path, parts: Mapping[str, Any] | None) -> None:
+    """Remove the parts of checkpoints that this file is not; what cannot be removed stays."""
+    file = Path(path)
+    pattern = re.compile(rf"{re.escape(file.name)}\.({TOKEN.pattern})\.\d+of\d+")
+    kept = None if parts is None else parts["token"]
+    with contextlib.suppress(OSError):
+        for name in os.listdir(file.parent):
+            found = pattern.fullmatch(name)
+            if found and found[1] != kept:
+                with contextlib.suppress(OSError):
+                    os.unlink(file.parent / name)
+
+
+def joined(
+    path: str | Path, parts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """A manifest's arrays with the parts of all sites put together.
+
+    Raises
+    ------
+    ValueError
+        If the parts do not fit together.
+    OSError
+        If one of them cannot be read.
+    """
+    found = [read_part(path, parts, site) for site in range(int(parts["sites"]))]
+    whole = dict(arrays)
+    try:
+        order = np.argsort(np.concatenate([part[NUMBERS] for part in found]), kind="stable")
+        for name in OF_ROWS:
+            if name in found[0]:
+                rows = [part[name].reshape(len(part[NUMBERS]), -1) for part in found]
+                whole[name] = np.concatenate(rows)[order].reshape(-1)
+        for name in found[0]:
+            if name.startswith(OF_WORKERS):
+                whole[name] = np.concatenate([part[name] for part in found])
+    except (ValueError, KeyError, IndexError) as error:
+        raise ValueError(f"{path}: its parts do not fit together ({error!r})") from error
+    return whole
+
+
+def with_rows(
+    arrays: Mapping[str, np.ndarray], numbers: np.ndarray, n_rows: int, workers: range
+) -> dict[str, np.ndarray]:
+    """A checkpoint of all rows, as a site with some of them, and some workers, goes on with it.
+
+    Raises ValueError if it is of another number of rows.
+    """
+    arrays = {name: array for name, array in arrays.items() if name not in ORDERS}
+    for name in OF_ROWS:
+        if name in arrays:
+            if not n_rows or len(arrays[name]) % n_rows:
+                raise ValueError(f"the checkpoint is not of {n_rows} rows")
+            arrays[name] = arrays[name].reshape(n_rows, -1)[numbers].reshape(-1)
+    for name, array in arrays.items():
+        if name.startswith(OF_WORKERS) and len(array):
+            arrays[name] = array[np.array(workers) % len(array)]
+    return arrays
+
 
 FORMAT = "hogshare checkpoint"
 FORMAT_VERSION = 1
@@ -169,7 +304,7 @@ class Saved:
     epochs : finished epochs
     facts : what run it is; see `facts_of`
     first_t : step counter of the run's first row
-    form : how the state is written; see `hogshare.engine.run_state`
+    form : how the state is written; see `hogshare.engine.checkpoint_session`
     ready : epochs whose row order is prepared
     looks : ``seen``, what the looks so far found, and ``next``, the epoch of the next one
     fields : names of the rows of the state's tables, in order

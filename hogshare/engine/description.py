@@ -29,7 +29,7 @@ from hogshare.kernels.rules import (
 )
 from hogshare.kernels.schedule import epoch_schedule
 from hogshare.kernels.schedule.epoch_schedule import EpochPlan
-from hogshare.rules.memory_numbers import neutral
+from hogshare.rules.row_memory import neutral
 
 PASS_ROWS = 1 << 14, 1 << 16  # of a block of a pass: fewest and most
 PASS_BLOCKS = 8  # per worker and epoch, in between

@@ -12,8 +12,7 @@ from hogshare.kernels.schedule import epoch_schedule
 from hogshare.planes.shared import descent_interval, message_rows, row_nanoseconds
 from hogshare.problems.linear import effective_l1_ratio
 from hogshare.problems.linear.row_arrays import block_rows, windows
-from hogshare.rules.pace import longest_interval, pace_of, windows_abreast
-from hogshare.rules.sampling import largest_share
+from hogshare.rules.pace import largest_share, longest_interval, pace_of, windows_abreast
 from hogshare.rules.steps import optimal_start
 from hogshare.system.interrupts import errstate
 

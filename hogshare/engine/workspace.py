@@ -27,7 +27,7 @@ from hogshare.kernels.schedule import (
 )
 from hogshare.kernels.schedule.epoch_schedule import EpochPlan
 from hogshare.kernels.shared_arrays import MasterMail, MemoryArrays, Schedule, Vector
-from hogshare.rules.memories import BY_METHOD
+from hogshare.rules.row_memory import BY_METHOD
 from hogshare.shm.mailbox import mailbox_of
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
 

@@ -1,8 +1,9 @@
-"""`LogisticRegression`: scikit-learn's estimator, fitted on every core."""
+"""`LogisticRegression`: scikit-learn's estimator, by epochs of all workers, then full batches."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,45 +12,108 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model import LogisticRegression as _LogisticRegression
 from sklearn.linear_model._logistic import _check_solver
 
+from hogshare.engine.convergence_checks import Checks
 from hogshare.engine.stops import Stop
 from hogshare.estimators import few_rows
 from hogshare.estimators.all_rows import all_rows_of
+from hogshare.estimators.convergence_warnings import (
+    ADVICE,
+    warn_of_what_is_left,
+    warn_without_optimum,
+)
 from hogshare.estimators.epoch_tasks import EpochTasks
 from hogshare.estimators.fits import fits
 from hogshare.estimators.linear_models import LinearClassifier, ToTheOptimum
-from hogshare.estimators.logistic_finish import (
-    ADVICE,
-    NO_FINISHER,
-    OTHERWISE,
-    epochs_of,
-    go_on,
-    may_be_finished,
-    warn_of_what_is_left,
-    warn_unless_good,
-    warn_without_optimum,
-    with_finish,
-)
 from hogshare.estimators.parameters import LOGISTIC_WORDS
 from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.validation import check_rows, classes_of, weights_of_part
 from hogshare.estimators.workers import (
     Shape,
+    chooses_runtime,
     constraints_of,
     may_choose_runtime,
     require_workers,
     strength,
     to_the_optimum,
+    warn_unconverged,
     warn_unless_converged,
     with_mean_one,
 )
 from hogshare.kernels.rows.survey import Survey
+from hogshare.optimum.full_batch import Finish, finish, method_for
 from hogshare.problems.linear import build
 from hogshare.problems.linear.labels import own_type
+from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import class_weights
+from hogshare.report import Report
+from hogshare.runtimes.choice import usable_workers
+from hogshare.runtimes.pool import each_by
 from hogshare.system.callers import warn
 from hogshare.system.clusters import is_collection
+
+FINISHERS = ("lbfgs", "newton-cg", "newton-cholesky", "liblinear")
+SHARE = 4  # ``1 / SHARE`` of `max_iter` is reserved for Newton's method
+NO_FINISHER = "Increase max_iter, or scale the data (StandardScaler)."
+OTHERWISE = (
+    " With runtime='auto' and any solver but 'sag' and 'saga', Newton's method finishes the fit if "
+    "the workers stop making progress."
+)
+
+
+def may_be_finished(estimator: Any) -> bool:
+    """Whether a full-batch method may continue from the workers' model."""
+    is_ours = chooses_runtime(estimator) or not all_rows_of(estimator).is_one
+    return estimator.solver in FINISHERS and is_ours
+
+
+def epochs_of(estimator: Any, problem: RowProblem) -> int:
+    """Return the workers' maximum number of epochs, which leaves iterations for Newton's method.
+
+    None are left for L-BFGS, since so few iterations are worth less than as many epochs.
+    """
+    most = int(estimator.max_iter)
+    if not may_be_finished(estimator) or method_for(problem, estimator.solver) == "lbfgs":
+        return most
+    return most - most // SHARE
+
+
+def go_on(estimator: Any, problem: RowProblem, report: Report, stop: Stop) -> Finish:
+    """Continue from the workers' model, for the remaining iterations."""
+    left = estimator.max_iter - report.n_epochs
+    workers = usable_workers(estimator.n_jobs)
+
+    method = method_for(problem, estimator.solver)
+    return finish(problem, report.model, stop, method, left, each=each_by(workers), n_parts=workers)
+
+
+def with_finish(report: Report, finished: Finish) -> Report:
+    """Return the report of the whole fit, after a method has continued from the workers' model."""
+    names = " and ".join(f"{name!r}" for name in finished.iterations)
+    count = sum(finished.iterations.values())
+    how = f"{names} continued for {count} iterations and {finished.sentence}"
+    return replace(
+        report,
+        model=finished.model,
+        converged=finished.converged,
+        stop_reason=how,
+        checks=[*report.checks, {"epoch": report.n_epochs, **finished.found}],
+        notes=[
+            *report.notes,
+            f"the fit was finished by {names} in {count} iterations, because after "
+            f"{report.n_epochs} epochs {report.stop_reason}",
+        ],
+    )
+
+
+def warn_unless_good(problem: RowProblem, model: Model, stop: Stop) -> None:
+    """Give the same warning for the start of a fit with ``max_iter=0``, unless it is good."""
+    checks = Checks(problem, stop, settles=False)
+    checks.note(0, Optimality(problem, model))
+    if not checks.met:
+        warn_unconverged(f"after 0 epochs {checks.sentence()}. Increase max_iter.")
+
 
 DRAWS = ("liblinear", "sag", "saga")
 GAP_SHARE = 500.0  # relative duality gap asked for, in units of tol: one in twenty by default

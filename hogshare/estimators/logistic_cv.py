@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn import config_context, get_config
 from sklearn.linear_model import LogisticRegressionCV as _LogisticRegressionCV
 from sklearn.linear_model._logistic import _check_solver
+from sklearn.metrics import get_scorer, make_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metadata_routing import (
@@ -17,11 +21,11 @@ from sklearn.utils.metadata_routing import (
     _routing_enabled,
     process_routing,
 )
+from sklearn.utils.validation import _check_method_params
 
 from hogshare.estimators.fits import fits
 from hogshare.estimators.linear_models import LinearClassifier, ToTheOptimum
-from hogshare.estimators.logistic_grid import PenaltyGrid, kind_of, settled
-from hogshare.estimators.logistic_path import Path, point, scorer_for
+from hogshare.estimators.logistic import LogisticRegression
 from hogshare.estimators.parameters import LOGISTIC_WORDS, MAX_INT
 from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.validation import check_rows, classes_of
@@ -31,7 +35,194 @@ from hogshare.problems.model import Model
 from hogshare.problems.weights import row_weights
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.pool import call_in_queue
+from hogshare.system import memory
+from hogshare.system.callers import warn
 from hogshare.system.messages import speaking
+from hogshare.system.ranges import meaning, whole
+
+COPIES = 3  # arrays of the size of `Cs` while the scale is computed
+
+
+@dataclass(frozen=True)
+class PenaltyGrid:
+    """The penalties to choose among, and the scoring."""
+
+    Cs: np.ndarray
+    ratios: list[Any]  # [None] where `l1_ratios` is None
+    penalty: str
+    scoring: Any
+    legacy: bool
+
+
+def kind_of(penalty: str, ratio: float | None) -> str:
+    """Name a penalty by its parts: kernels skip the part that a pure l1 or l2 does not need."""
+    if penalty != "elasticnet" or ratio is None:
+        return penalty
+    return {0.0: "l2", 1.0: "l1"}.get(ratio, penalty)
+
+
+def settled(estimator: Any) -> PenaltyGrid:
+    """Read the grid of penalties from the parameters, with scikit-learn's warnings about defaults.
+
+    Raises
+    ------
+    ValueError
+        If the grid is empty, or contains an invalid penalty.
+    """
+    est = estimator
+    ratios: Any = None if isinstance(est.l1_ratios, str) else est.l1_ratios
+    if isinstance(est.l1_ratios, str):
+        _warn_of_change(
+            "The default value for l1_ratios will change from None to (0.0,) in version 1.10; "
+            "set a value, e.g. l1_ratios=(0,)."
+        )
+    elif est.penalty == "deprecated" and ratios is None:
+        _warn_of_change(
+            "'l1_ratios=None' was deprecated in version 1.8 and will trigger an error in 1.10. Use "
+            "an array-like with values in [0, 1] instead."
+        )
+    if est.penalty == "deprecated":
+        with meaning("l1_ratios must be numbers between 0 and 1"):
+            shares = np.unique(np.asarray([0.0] if ratios is None else ratios, float)).tolist()
+        penalty = {(0.0,): "l2", (1.0,): "l1"}.get(tuple(shares), "elasticnet")
+    else:
+        penalty = est.penalty
+        _warn_of_change(
+            "'penalty' was deprecated in version 1.8 and will be removed in 1.10. Use "
+            "l1_ratios=(0,) instead of penalty='l2', l1_ratios=(1,) instead of penalty='l1', "
+            "l1_ratios set to floats between 0 and 1 instead of penalty='elasticnet', and "
+            "Cs=(np.inf,) instead of penalty=None."
+        )
+        if penalty != "elasticnet" and ratios is not None:
+            warn(
+                "l1_ratios parameter is only used when penalty is 'elasticnet'. Got "
+                f"(penalty={penalty})",
+            )
+    if penalty == "elasticnet":
+        given = ratios is not None and len(ratios) > 0
+        if not given or not all(isinstance(r, Real) and 0.0 <= float(r) <= 1.0 for r in ratios):
+            raise ValueError(
+                "l1_ratios must be an array-like of numbers between 0 and 1; got "
+                f"(l1_ratios={ratios!r})"
+            )
+    if est.scoring == "warn":
+        _warn_of_change(
+            "The default value of the parameter 'scoring' will change from None, i.e. accuracy, to "
+            "'neg_log_loss' in version 1.11; set scoring='neg_log_loss', or scoring='accuracy'."
+        )
+    if est.use_legacy_attributes == "warn":
+        name = type(est).__name__
+        _warn_of_change(
+            f"The fitted attributes of {name} will be simplified in scikit-learn 1.10. Set "
+            "`use_legacy_attributes=False` to have that now, or `True` to silence this warning. "
+            "The default value of use_legacy_attributes will change from True to False."
+        )
+    if isinstance(est.Cs, Integral):
+        n_cs = int(est.Cs)
+        whole(1, Cs=n_cs)
+        memory.require(COPIES * 8 * n_cs, f"Cs={n_cs}")
+        Cs = np.logspace(-4, 4, n_cs)
+    else:
+        with meaning("Cs must be a number or a list of positive numbers"):
+            Cs = np.asarray(est.Cs, float)
+    if Cs.ndim != 1 or not Cs.size or not (Cs > 0.0).all():
+        raise ValueError(f"Cs must be a number or a list of positive numbers; got {est.Cs!r}.")
+    return PenaltyGrid(
+        Cs,
+        [None] if ratios is None else list(ratios),
+        penalty,
+        None if est.scoring == "warn" else est.scoring,
+        est.use_legacy_attributes in ("warn", True),
+    )
+
+
+def _warn_of_change(text: str) -> None:
+    warn(text, FutureWarning)
+
+
+def point(template: dict[str, Any], C: float, ratio: float | None, **others: Any) -> Any:
+    """Make a `LogisticRegression` for one penalty that takes checked rows (`_fit_rows`)."""
+    estimator = LogisticRegression(C=C)
+    for name, value in {**template, "l1_ratio": ratio, **others}.items():
+        setattr(estimator, name, value)
+    return estimator
+
+
+@dataclass(frozen=True)
+class Path:
+    """The fits to a fold's rows with one `l1_ratio` and every `C`, one after another."""
+
+    # parameters of all estimators, and `classes_`: all labels, even if the fold lacks some
+    template: dict[str, Any]
+    penalty: str
+    ratio: float | None
+    Cs: np.ndarray
+    X: Any  # all rows; `train` and `test` index them
+    y: np.ndarray
+    sample_weight: np.ndarray | None
+    train: np.ndarray
+    test: np.ndarray
+
+    def follow(
+        self, scorer: Any, score_params: dict[str, Any], is_over: Callable[[], bool]
+    ) -> tuple[np.ndarray, list[float], list[int]] | None:
+        """Fit from the strongest penalty to the weakest; score in the order of `Cs`.
+
+        Returns coefficients of shape (n_cs, n_columns, n_features + fit_intercept), scores and
+        numbers of iterations; None if `is_over` has ended the path early.
+        """
+        X, y, weight = self.X[self.train], self.y[self.train], self.sample_weight
+        weight = None if weight is None else weight[self.train]
+        estimator = point(self.template, self.Cs[0], self.ratio)
+        fitted: dict[int, tuple[np.ndarray, np.ndarray, int]] = {}
+        last = None
+        for k in np.argsort(self.Cs, kind="stable"):
+            if is_over():
+                return None
+            estimator.C = self.Cs[k]
+            last = estimator._fit_rows(X, y, weight, self.penalty, last)
+            fitted[int(k)] = estimator.coef_, estimator.intercept_, int(estimator.n_iter_[0])
+        score = self._score(scorer, score_params)
+        coefs, scores, counts = [], [], []
+        for k, C in enumerate(self.Cs):
+            estimator.C = C
+            estimator.coef_, estimator.intercept_, n_iter = fitted[k]
+            parts = [estimator.coef_]
+            parts += [estimator.intercept_[:, None]] if estimator.fit_intercept else []
+            coefs.append(np.hstack(parts))
+            scores.append(score(estimator))
+            counts.append(n_iter)
+        return np.array(coefs), scores, counts
+
+    def _score(self, scorer: Any, params: dict[str, Any]) -> Callable[[Any], float]:
+        """Return a function that scores an estimator on the left-out rows."""
+        X, y, weight = self.X[self.test], self.y[self.test], self.sample_weight
+        if scorer is None:
+            weight = None if weight is None else weight[self.test]
+            return lambda estimator: estimator.score(X, y, sample_weight=weight)
+        params = _check_method_params(X=self.X, params=params, indices=self.test)
+        return lambda estimator: scorer(estimator, X, y, **params)
+
+
+def scorer_for(scoring: Any, classes: np.ndarray) -> Any:
+    """Return the scorer of that name, with all classes as its labels if it takes any.
+
+    A fold may lack a class. With None the result is None, for the estimator's own score.
+    """
+    scorer = get_scorer(scoring)
+    function = getattr(scorer, "_score_func", None)
+    known = inspect.signature(function).parameters if function is not None else {}
+    if "labels" not in known:
+        return scorer
+    settings = {"labels": classes, **scorer._kwargs}
+    if "pos_label" in known and len(classes) == 2:
+        settings.setdefault("pos_label", classes[-1])
+    return make_scorer(
+        function,
+        greater_is_better=scorer._sign == 1,
+        response_method=scorer._response_method,
+        **settings,
+    )
 
 
 class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV):

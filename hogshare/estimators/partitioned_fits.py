@@ -20,8 +20,8 @@ from sklearn.utils.multiclass import (
 )
 
 from hogshare.barriers import barrier_of, name_of
+from hogshare.estimators.convergence_warnings import warn_of_what_is_left, warn_without_optimum
 from hogshare.estimators.epoch_tasks import print_epoch
-from hogshare.estimators.logistic_finish import warn_of_what_is_left, warn_without_optimum
 from hogshare.estimators.parameters import MAX_INT
 from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.workers import chooses_runtime, strength

@@ -1,6 +1,5 @@
 """The laboratory: experiments, the papers' claims, rivals, studies, bounds and predictions.
 
-Nothing outside of it needs it but by doors that are opened when they are used: the command,
-`Report.predict`, the sections of theory in reports, and the public names of `hogshare.theory` and
-`hogshare.simulation`.
+The other packages import it only on use: by the command, `Report.predict`, the theory sections of
+reports, and the public names of `hogshare.theory` and `hogshare.simulation`.
 """

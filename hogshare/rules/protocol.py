@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from hogshare.planes.protocol import Plane
-from hogshare.rules.memories import RowMemory, Shapes
-from hogshare.rules.memory_numbers import neutral
+from hogshare.rules.row_memory import RowMemory, Shapes, neutral
 from hogshare.rules.run_choices import OtherChoices
 from hogshare.rules.steps import StepSize
 from hogshare.system.messages import own

@@ -12,11 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hogshare.kernels.rules import losses
 from hogshare.planes.protocol import Plane
 from hogshare.problems.linear.row_arrays import exceeds_memory
-from hogshare.rules.memories import GradientTable, RowMemory
-from hogshare.rules.memory_numbers import longest_intercept, neutral, smoothness_of
 from hogshare.rules.protocol import Rule
+from hogshare.rules.row_memory import (
+    GradientTable,
+    RowMemory,
+    check_remembering,
+    longest_intercept,
+    neutral,
+    smoothness_of,
+)
 from hogshare.rules.run_choices import OtherChoices
-from hogshare.rules.start_memory import check_remembering
 from hogshare.rules.steps import StepSize
 from hogshare.system import ranges
 from hogshare.system.messages import own

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hogshare.kernels.rules import losses
-from hogshare.rules.memories import Duals, RowMemory
-from hogshare.rules.memory_numbers import longest_intercept, neutral, smoothness_of
 from hogshare.rules.protocol import Rule
+from hogshare.rules.row_memory import (
+    Duals,
+    RowMemory,
+    check_remembering,
+    longest_intercept,
+    neutral,
+    smoothness_of,
+)
 from hogshare.rules.run_choices import OtherChoices
-from hogshare.rules.start_memory import check_remembering
 from hogshare.rules.steps import StepSize
 from hogshare.system.messages import own
 

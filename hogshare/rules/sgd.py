@@ -10,8 +10,8 @@ import numpy as np
 
 from hogshare.kernels.rules import momentum as descents
 from hogshare.rules.gradient_options import shortened, store_options
-from hogshare.rules.memories import Shapes
 from hogshare.rules.protocol import Descent, Descents, Rule
+from hogshare.rules.row_memory import Shapes
 from hogshare.rules.run_choices import OtherChoices
 from hogshare.system import ranges
 from hogshare.system.messages import nearest

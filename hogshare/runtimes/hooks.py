@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from typing import Any
 
-from hogshare.engine.checkpoint_schedule import OnEpoch as OnEpoch
+from hogshare.engine.checkpoint_session import OnEpoch as OnEpoch
 from hogshare.engine.convergence_checks import AtPause
 from hogshare.engine.session import Session
 from hogshare.kernels import layout

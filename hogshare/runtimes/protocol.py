@@ -22,7 +22,7 @@ from hogshare.engine.checkpoints import OneFile
 
 if TYPE_CHECKING:
     from hogshare.barriers import Barrier
-    from hogshare.engine.checkpoint_schedule import OnEpoch
+    from hogshare.engine.checkpoint_session import OnEpoch
     from hogshare.engine.choices import Choices
     from hogshare.engine.convergence_checks import AtPause
     from hogshare.engine.session import Session

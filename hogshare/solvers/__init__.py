@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from hogshare.solvers.replays import replay as replay
     from hogshare.solvers.replica_graph import stochastic_reduce as stochastic_reduce
     from hogshare.solvers.solver import solve as solve
-    from hogshare.solvers.task_saga import asaga_tasks as asaga_tasks
-    from hogshare.solvers.task_saga import saga_rounds as saga_rounds
-    from hogshare.solvers.task_sgd import asgd as asgd
-    from hogshare.solvers.task_sgd import sgd_rounds as sgd_rounds
+    from hogshare.solvers.task_methods import asaga_tasks as asaga_tasks
+    from hogshare.solvers.task_methods import asgd as asgd
+    from hogshare.solvers.task_methods import saga_rounds as saga_rounds
+    from hogshare.solvers.task_methods import sgd_rounds as sgd_rounds
 
 __getattr__, __dir__, __all__ = lazy_imports.names(
     __name__,
@@ -32,7 +32,6 @@ __getattr__, __dir__, __all__ = lazy_imports.names(
         "replays": "replay",
         "lock_free_saga": "asaga prox_asaga",
         "solver": "solve",
-        "task_saga": "asaga_tasks saga_rounds",
-        "task_sgd": "asgd sgd_rounds",
+        "task_methods": "asaga_tasks asgd saga_rounds sgd_rounds",
     },
 )

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hogshare.barriers import BuiltIn
 from hogshare.engine.arrays import Shapes, assigned, fill, row_arrays
-from hogshare.engine.checkpoint_schedule import Keeper
+from hogshare.engine.checkpoint_session import CheckpointWriter, restore
 from hogshare.engine.checkpoints import Checkpoint, Saved
 from hogshare.engine.choices import Choices
 from hogshare.engine.confirmation import Confirmation, can_go_on, go_on
@@ -26,7 +26,6 @@ from hogshare.engine.convergence_checks import (
 from hogshare.engine.description import describe
 from hogshare.engine.epoch_ends import EpochEnds
 from hogshare.engine.gradient_steps import GradientSteps
-from hogshare.engine.run_state import restore
 from hogshare.engine.session import Session
 from hogshare.engine.workspace import SessionSettings
 from hogshare.kernels import layout
@@ -127,7 +126,7 @@ class Run:
                 checks.begin(session)
         self.session, self.ends = session, None
         self.heard: OnEpoch | None = None
-        self.keeper: Keeper | None = None
+        self.writer: CheckpointWriter | None = None
         self.at_pause: AtPause | None = checks
         if isinstance(self.on_epoch, EpochEnds):
             self.ends = self.at_pause = self.on_epoch
@@ -170,10 +169,10 @@ class Run:
         assert self.checkpoint is not None
         inside = self.runner.is_inside
         what = self.session, self.checkpoint, self.facts, self.checks
-        keeper = Keeper(*what, next_check, inside, self.runner.files)
-        self.session.raise_limit(keeper.limit)
-        self.keeper = keeper
-        self.heard, self.at_pause = keeper.notified_by(self.heard), keeper.at_pause
+        writer = CheckpointWriter(*what, next_check, inside, self.runner.files)
+        self.session.raise_limit(writer.limit)
+        self.writer = writer
+        self.heard, self.at_pause = writer.notified_by(self.heard), writer.at_pause
 
     # -- the run
 
@@ -200,7 +199,7 @@ class Run:
             if session.homes is not None:
                 session.homes.finish()
             # a checkpoint at the end is still to be written, from memory that a last model reuses
-            model = session.model(last=self.runner.is_private and self.keeper is None)
+            model = session.model(last=self.runner.is_private and self.writer is None)
             remembered = session.remembered()
             self.squares = sum_of_squares(model.coef)
             is_finite = model.is_finite(self.squares)
@@ -237,9 +236,9 @@ class Run:
     def report(self, model: Model) -> Report:
         """Return the report of the run."""
         c, session, checks, doubt = self.choices, self.session, self.checks, self.doubt
-        if self.keeper is not None:
-            self.keeper.finish()
-            self.notes += self.keeper.notes
+        if self.writer is not None:
+            self.writer.finish()
+            self.notes += self.writer.notes
         if outcome.is_absurd(c.problem, model, self.squares):
             warn(
                 outcome.absurd(c.rule, c.step),

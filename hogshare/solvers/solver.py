@@ -25,7 +25,7 @@ from hogshare.problems.params import Params
 from hogshare.problems.protocol import Problem
 from hogshare.report import Report
 from hogshare.rules.protocol import Rule
-from hogshare.rules.start_memory import begins_empty
+from hogshare.rules.row_memory import begins_empty
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.choice import choose, work_of
 from hogshare.runtimes.hooks import OnEpoch

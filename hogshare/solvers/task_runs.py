@@ -1,6 +1,6 @@
 """The common parts of methods on tasks: workers, rows, the end, and the report.
 
-With these a method is a few lines (`task_sgd.py`, `task_saga.py`).
+With these a method is a few lines (`task_methods.py`, `task_methods.py`).
 """
 
 from __future__ import annotations

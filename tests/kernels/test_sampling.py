@@ -13,7 +13,7 @@ from hogshare.kernels.rules.saga_steps import saga_rows
 from hogshare.kernels.schedule import streams
 from hogshare.planes.shared import Shared, feature_rarity
 from hogshare.rules import SAGA
-from hogshare.rules.sampling import row_chances
+from hogshare.rules.pace import row_chances
 
 RULES = [SAGA(replace=True), SAGA(sampling="importance"), SAGA(sampling="importance", replace=True)]
 

@@ -1,10 +1,10 @@
 """
-How far workers get behind a barrier
-====================================
+How far workers get with each barrier
+=====================================
 
-A thousand workers on a virtual clock, for forty seconds behind each of the five barriers of Wang,
-Catterall and Mortier (2017), figure 1a. Steps take a second on the mean. The fewer a barrier
-asks, the farther workers get, and the farther they are apart.
+A thousand workers run on a virtual clock, for forty seconds with each of the five barriers of Wang,
+Catterall and Mortier (2017), figure 1a. Steps take a second on average. The fewer clocks a barrier
+reads, the farther workers get, and the more they differ.
 """
 
 import matplotlib.pyplot as plt

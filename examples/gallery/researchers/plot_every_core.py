@@ -3,8 +3,8 @@ One model by several workers
 ============================
 
 Two workers train one logistic regression, on private copies that they exchange and on one vector
-without locks. Against epochs the curves lie together: a step of an asynchronous worker is worth
-about as much as any other. What they gain in seconds is the machine's to say.
+without locks. By epochs the curves coincide: a step of an asynchronous worker is worth about as
+much as any other. The gain in seconds depends on the machine.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ reports = {
 }
 
 # %%
-# The objective is evaluated after the run, of snapshots that it left.
+# The objective is evaluated after the run, on its snapshots of the model.
 
 fig, ax = plt.subplots(figsize=(7.5, 3.5), layout="constrained")
 for name, report in reports.items():
@@ -32,7 +32,7 @@ fig.legend(loc="outside right upper")
 plt.show()
 
 # %%
-# Staleness is how many times others have published between a worker's reading and publishing.
+# Staleness is the number of times others published between a worker's reading and publishing.
 
 for name, report in reports.items():
     print(f"{name:22} staleness {report.staleness_mean:.1f}, at most {report.staleness_max}")

@@ -2,8 +2,8 @@
 Graphs that workers average over
 ================================
 
-Who sends to whom, and how quickly an average spreads: the spectral gap of the mixing weights. A
-root expander sends two messages a round where everybody's graph sends eleven.
+Graphs of senders and receivers, and how quickly an average spreads: the spectral gap of the mixing
+weights. A root expander sends two messages a round, the complete graph eleven.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Barriers from a hundred workers to a million
 ============================================
 
-How far workers get on a virtual clock in ten seconds, by their number. Steps take a second on
-the mean. Behind BSP all wait for the slowest, and the more workers there are, the slower is the
-slowest; a barrier that asks a sample of ten does not feel the number.
+The picture shows how far workers get on a virtual clock in ten seconds, by their number. Steps take
+a second on average. With BSP all wait for the slowest worker, which is slower among more workers; a
+barrier with a sample of ten does not depend on the number.
 """
 
 import matplotlib.pyplot as plt

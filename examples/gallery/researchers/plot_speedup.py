@@ -3,8 +3,8 @@ What stale gradients cost
 =========================
 
 AsySG-incon (Lian, Huang, Li and Liu 2015) with up to 32 workers on a virtual clock: the gradients
-are real, the times are drawn. Iteration speedup is how many times fewer epochs each worker needs
-to the same objective.
+are real, the times are random. Iteration speedup is the factor by which each worker needs fewer
+epochs to the same objective.
 """
 
 import matplotlib.pyplot as plt

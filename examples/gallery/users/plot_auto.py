@@ -2,9 +2,9 @@
 No step size to tune
 ====================
 
-SGD with a step size of one's own, against ``learning_rate="auto"``. Each point is a fit of ten
-epochs: how far its objective is above the optimum. The best step size is found by trying many, and
-"auto" is nearer to the optimum without any.
+SGD with a given step size, against ``learning_rate="auto"``. Each point is a fit of ten epochs: the
+distance of its objective from the optimum. Finding the best step size takes many trials; "auto" is
+nearer to the optimum without any.
 """
 
 import matplotlib.pyplot as plt

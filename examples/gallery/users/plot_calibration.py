@@ -3,8 +3,8 @@ Are the probabilities right?
 ============================
 
 Of the rows to which a model gives a probability of 0.8, four in five should be of that class: a
-curve on the diagonal. Each point is a tenth of the test rows. ``loss="modified_huber"`` says 0 and
-1 too often; scikit-learn's ``CalibratedClassifierCV`` mends it, and gives probabilities to a
+curve on the diagonal. Each point is a tenth of the test rows. ``loss="modified_huber"`` predicts 0
+and 1 too often; scikit-learn's ``CalibratedClassifierCV`` corrects it, and gives probabilities to a
 support vector machine, which has none.
 """
 

@@ -2,8 +2,8 @@
 All cores: time by workers
 ==========================
 
-One model with ``n_jobs=1, 2, ...``, up to the cores of the machine that has built this page.
-``n_jobs`` is a ceiling: a fit starts as many workers as pay, fewer on a machine that is busy.
+One model with ``n_jobs=1, 2, ...``, up to the cores of the machine that built this page.
+``n_jobs`` is a ceiling: a fit starts as many workers as pay, fewer on a busy machine.
 """
 
 import os
@@ -45,7 +45,7 @@ def seconds(fit, n_workers):
 
 
 # %%
-# Seconds of one worker are 100 %. The dashed line is the best that cores could do.
+# Seconds of one worker are 100 %. The dashed line is the ideal speedup by cores.
 
 cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 workers = [n for n in (1, 2, 4, 8, 16) if n <= cores]

@@ -3,8 +3,8 @@ Early stopping
 ==============
 
 With ``early_stopping=True`` a tenth of the rows is held out, and the fit ends when the score on
-those has not risen for ``n_iter_no_change`` epochs. The loss of the other rows goes on falling: it
-does not say when to stop. What is returned is the network of the best epoch.
+those has not risen for ``n_iter_no_change`` epochs. The loss of the other rows still falls: it does
+not show when to stop. The fit returns the network of the best epoch.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-What a fit takes, against scikit-learn
-======================================
+The time of a fit, against scikit-learn
+=======================================
 
 Logistic regression on rows that look like text, with one changed import: the same parameters and
-the same objective, on all cores. The times are those of the machine that has built this page.
+the same objective, on all cores. The times are those of the machine that built this page.
 """
 
 import time

@@ -3,8 +3,8 @@ The loss curve of a network
 ===========================
 
 ``MLPClassifier`` leaves ``loss_curve_``, the mean loss of each epoch. A curve that falls steadily
-and flattens is one to trust; one that jumps asks for a smaller ``learning_rate_init``, and one
-that creeps for a larger.
+and flattens is good; a curve that jumps needs a smaller ``learning_rate_init``, and one that falls
+slowly a larger.
 """
 
 import warnings

@@ -2,9 +2,9 @@
 Recommendations: how strong a penalty
 =====================================
 
-How well ratings are predicted that were in no fit, by the strength of the penalty: of ratings with
-little noise and with much. The penalty that suits one is wrong for the other. ``alpha="auto"``,
-the default, finds either.
+The quality of predictions for held-out ratings, by the strength of the penalty, with little noise
+and with much. The penalty that suits one is wrong for the other. ``alpha="auto"``, the default,
+finds either.
 """
 
 import matplotlib.pyplot as plt

@@ -2,10 +2,10 @@
 Reading a report
 ================
 
-Every fit leaves ``report_``. Two of its figures say whether workers got in each other's way:
-staleness, how many times others have changed the model between a worker's reading it and
-publishing its own changes, and what each worker did with its time. Here staleness is mostly below
-the number of workers, as it should be; a long tail is a worker that has lost its core for a while.
+Every fit leaves ``report_``. Two of its figures show whether workers disturbed each other:
+staleness, the number of times others changed the model between a worker's reading it and publishing
+its own changes, and the use of each worker's time. In this fit staleness is mostly below the number
+of workers, as it should be; a long tail means that a worker lost its core for a while.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ report = SGDClassifier(**settings).fit(X, y).report_
 print(report)
 
 # %%
-# The first picture shows all that were counted; `report.staleness_max` says where its tail ends.
+# The first picture shows the whole histogram; `report.staleness_max` is the end of its tail.
 
 counted = np.asarray(report.staleness)
 workers = [str(worker["worker"]) for worker in report.workers]

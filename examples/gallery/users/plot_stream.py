@@ -1,11 +1,10 @@
 """
-Rows that keep coming
-=====================
+Streams of rows
+===============
 
-``partial_fit`` takes a batch and forgets it, so that rows need not fit in memory. Each batch is
-predicted before the model has learnt from it: the curve is how well rows are predicted that the
-model has not seen. After half of the batches the world changes, labels are drawn by another rule,
-and the model follows.
+``partial_fit`` takes a batch and forgets it, so rows need not fit in memory. Each batch is predicted
+before the model has learnt from it: the curve is the accuracy on new rows. After half of the batches
+labels are drawn by another rule, and the model follows.
 """
 
 import matplotlib.pyplot as plt
@@ -38,8 +37,8 @@ for rows, labels in batches():
         model.partial_fit(rows, labels, classes=[False, True])
 
 # %%
-# A model that is to follow a changing world needs steps that do not fall. The curves are means of
-# ten batches.
+# To follow changing data, a model needs steps that do not fall. The curves are means of ten
+# batches.
 
 fig, ax = plt.subplots(figsize=(7.5, 3.5), layout="constrained")
 for name, values in scores.items():

@@ -2,9 +2,8 @@
 Topics' words
 =============
 
-``LatentDirichletAllocation`` finds in documents without labels which words go together. These
-documents are made of four vocabularies, and most have words of two. The topics that are found are
-the vocabularies.
+``LatentDirichletAllocation`` finds groups of words in documents without labels. These documents are
+made of four vocabularies, and most have words of two. The fit recovers the vocabularies as topics.
 """
 
 import matplotlib.pyplot as plt
@@ -36,7 +35,7 @@ model = LatentDirichletAllocation(
 words = counter.get_feature_names_out()
 
 # %%
-# A topic's bar says how large a share of its words a word is.
+# A bar is a word's share of its topic.
 
 fig, axes = plt.subplots(1, 4, figsize=(11, 3), layout="constrained")
 shares = model.components_ / model.components_.sum(axis=1, keepdims=True)

@@ -99,17 +99,17 @@ def measure(args: Any) -> dict[str, Any]:
 
 def linear(args: Any) -> tuple[Sequence[Kind], Discipline]:
     """Return the contestants and the discipline for linear models."""
-    from hogshare.lab.rivals import disciplines
+    from hogshare.lab.rivals import race_catalogue
     from hogshare.lab.rivals.linear.linear_race import LinearRace
 
-    kinds = disciplines.of_linear(args.only, args.loss)  # first, to fail before the work
+    kinds = race_catalogue.of_linear(args.only, args.loss)  # first, to fail before the work
     args.targets = args.targets or (1e-1, 1e-2, 1e-3)
     return kinds, LinearRace(*common_options.load(args), args.loss, args.alpha)
 
 
 def named(args: Any) -> tuple[Sequence[Kind], Discipline]:
     """Return the contestants and the discipline for a named problem."""
-    from hogshare.lab.rivals import disciplines
+    from hogshare.lab.rivals import race_catalogue
     from hogshare.lab.studies.named_problems import family_of
 
     reads = family_of(args.problem).reads
@@ -118,9 +118,9 @@ def named(args: Any) -> tuple[Sequence[Kind], Discipline]:
             "the race of factorisations needs synthetic ratings, on which all libraries' penalties "
             "are the same: leave out --data"
         )
-    kinds = disciplines.select(args.only, disciplines.CONTESTANTS[reads])
-    args.targets = args.targets or disciplines.TARGETS[reads]
-    return kinds, disciplines.race_of(*experiments.data_of(args), args.seed)
+    kinds = race_catalogue.select(args.only, race_catalogue.CONTESTANTS[reads])
+    args.targets = args.targets or race_catalogue.TARGETS[reads]
+    return kinds, race_catalogue.race_of(*experiments.data_of(args), args.seed)
 
 
 def show(result: dict[str, Any]) -> None:

@@ -1,11 +1,11 @@
-"""Plain descent over ranks of MPI by collective calls, as a script with mpi4py has it.
+"""Plain descent over MPI ranks by collective calls, as in a script with mpi4py.
 
-"all-reduce" sums the gradients of every rank's mini-batch in each step. "local-sgd" takes steps on
-each rank by itself and has all go on from the mean of their models now and then (Stich, "Local SGD
-converges fast and communicates little", ICLR 2019). Gradients are the problem's own, compiled; the
-step falls as one over the root of the epoch, and is the best of a few, tried beforehand. Where a
-link is emulated a call takes what a ring takes on it besides, which is added to the time and not
-slept: all wait for it alike.
+"all-reduce" sums the gradients of every rank's mini-batch in each step. "local-sgd" takes local
+steps on each rank, and at intervals all ranks continue from the mean of their models (Stich, "Local
+SGD converges fast and communicates little", ICLR 2019). Gradients are the problem's own, compiled;
+the step falls as one over the root of the epoch, and is the best of a few, tried beforehand. With
+an emulated link, the time of a ring on it is added to that of a call and not slept, because all
+ranks wait for it equally.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from hogshare.solvers import outcome
 from hogshare.system.interrupts import errstate
 
 BATCH = 64  # rows of a rank in a step
-STEPS_ALONE = {"all-reduce": 1, "local-sgd": 16}  # between two collective calls
-STEPS = 1.0, 3.0, 10.0, 30.0, 100.0  # that are tried, in those of `first_step`
+STEPS_ALONE = {"all-reduce": 1, "local-sgd": 16}  # steps between two collective calls
+STEPS = 1.0, 3.0, 10.0, 30.0, 100.0  # step sizes to try, in units of `first_step`
 TRIAL_EPOCHS = 2
 
 
 class Ran(NamedTuple):
-    """A run: models and seconds, as they were after each epoch, and how many calls there were."""
+    """A run: models and seconds after each epoch, and the number of calls."""
 
     models: list[np.ndarray]
     seconds: list[float]
@@ -43,17 +43,17 @@ class Ran(NamedTuple):
 class CollectiveDescent:
     """A rank's part in descents on one problem.
 
-    runtime : of a call that all ranks are in (`hogshare.runtimes.mpi.replicated_fit`)
-    step : of a mean gradient; None: by the problem's curvature
+    runtime : runtime of a call by all ranks (`hogshare.runtimes.mpi.replicated_fit`)
+    step : step size for a mean gradient; None: by the problem's curvature
     """
 
     problem: Problem
     runtime: Any
     step: float | None
-    _best: dict[str, float] = field(default_factory=dict)  # step by the name of a method
+    _best: dict[str, float] = field(default_factory=dict)  # method -> best step size
 
     def run(self, name: str, epochs: int, seed: int, link: Link | None = None) -> Report:
-        """Run a method, over a link that is emulated between the ranks."""
+        """Run a method, optionally with an emulated link between the ranks."""
         from hogshare.runtimes.mpi.rank_pool import RankPool
 
         call = self.runtime.call
@@ -68,14 +68,14 @@ class CollectiveDescent:
 
     @property
     def first_step(self) -> float:
-        """What a step is by default: one over the mean curvature of a row."""
+        """Return the default step size: one over the mean curvature of a row."""
         if self.step is not None or not has_rows(self.problem):
             return self.step or 0.01
         mean, _ = self.problem.norms
         return float(1.0 / (self.problem.sharpness * mean + self.problem.l2))
 
     def _tried(self, comm: Any, name: str) -> float:
-        """The best of the steps, by the objective after two epochs."""
+        """Return the best of the step sizes, by the objective after two epochs."""
         found = []
         for times in STEPS:
             step = times * self.first_step
@@ -84,7 +84,7 @@ class CollectiveDescent:
         return min(found)[1]
 
     def _seconds_by(self, link: Link | None) -> float:
-        """Seconds of a collective call by a ring of links: each part goes around twice."""
+        """Seconds of a collective call on a ring of links: each part goes around twice."""
         if link is None:
             return 0.0
         _, size = self.runtime.place()
@@ -142,7 +142,7 @@ class CollectiveDescent:
         trace = Trace(epochs, epochs, np.array(ran.seconds), np.array(self._objectives(ran.models)))
         traffic, n_bytes = Traffic(), ran.models[0].nbytes
         kind = "gradient" if STEPS_ALONE[name] == 1 else "model"
-        for rank in range(size):  # by a ring
+        for rank in range(size):  # traffic of a ring
             messages = 2 * (size - 1) * ran.calls
             traffic.add(kind, rank, (rank + 1) % size, messages * n_bytes // size, messages)
         waited = self.runtime.gathered(ran.waited)

@@ -1,4 +1,4 @@
-"""What is raced for: the data, what contestants know of it before, and how a model is judged."""
+"""The discipline of a race: the data, the facts that contestants get before, and the judgement."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from hogshare.lab.rivals.contestant import RaceTask
 
-HELD_OUT = 5  # one row of so many, where unseen rows judge a model
+HELD_OUT = 5  # one row of so many is held out, if unseen rows judge a model
 
 
 @dataclass(frozen=True)
 class Reference:
-    """The lowest value that is known without a race.
+    """The lowest value known without the race.
 
-    `bound` is what `value` may be above the true optimum; None where nobody knows.
+    `bound` is the most by which `value` may exceed the true optimum; None if unknown.
     """
 
     value: float
@@ -26,18 +26,18 @@ class Reference:
 
 
 class Discipline:
-    """What a race is about.
+    """The data, the measure and the judgement of a race.
 
     Attributes
     ----------
     X, y : Any
-        What contestants are given.
+        Data of the contestants.
     measure : str
-        What targets are of, in words: how a value is far from the best.
+        The measure of targets, as a phrase: the distance of a value from the best.
     what : str
-        The problem, in words.
+        The problem, as a phrase.
     settings, facts : dict
-        What has been chosen of the problem, and the sizes of the data, as plain data.
+        Choices for the problem, and the sizes of the data, as plain data.
     """
 
     X: Any
@@ -48,33 +48,33 @@ class Discipline:
     facts: dict[str, Any]
 
     def task(self, workers: int) -> RaceTask:
-        """What contestants know before."""
+        """Return the facts that contestants get before the data."""
         raise NotImplementedError
 
     def judge(self, model: Any) -> float:
-        """The value of a model: the lower the better, and infinity for what is none."""
+        """Return the value of a model: lower is better, infinity for an invalid model."""
         raise NotImplementedError
 
     def find(self) -> Reference:
-        """The reference, by who does not race.
+        """Compute the reference with solvers outside the race.
 
         Raises
         ------
         ValueError
-            If there can be no distance from it.
+            If no distance from it can be defined.
         """
         raise NotImplementedError
 
     def distance(self, value: float, lowest: float) -> float:
-        """How far a value is from the lowest that is known: by which share it is above."""
+        """Distance of a value from the lowest known one: the share by which it is above."""
         return value / lowest - 1.0
 
     def at_start(self) -> float | None:
-        """The value of the model of zeros, where that is one."""
+        """Return the value of the model of zeros, if that is a valid model."""
         return None
 
 
 def split(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the rows to train on, and of those that are held out."""
+    """Return the indices of the rows to train on, and of the held-out rows."""
     order = np.random.default_rng(seed).permutation(n_rows)
     return np.sort(np.delete(order, slice(0, None, HELD_OUT))), np.sort(order[::HELD_OUT])

@@ -1,13 +1,10 @@
-"""Where a contestant runs: in this process, or in one of its own that may crash or hang.
+"""Lanes: a contestant runs in this process, or in a separate one that may crash or hang.
 
-Ownership. `race` makes a lane for each contestant and closes it. Between two requests a lane's
-process is stopped by SIGSTOP: what OpenMP and OpenBLAS do after a fit (their threads spin for up to
-50 ms, measured with scikit-learn's lbfgs) would slow whoever comes next. It holds the rows in the
-library's own format and gets nothing else but requests, one at a time, over a socket pair that it
-shares with this process alone: end of file means death in both directions. It leads a session of
-its own, so that a terminal's Ctrl-C passes it by and whatever it has started ends with it, and the
-kernel ends it with the thread that started it. Its temporary files lie in a folder that this
-process removes.
+Ownership. `race` makes a lane for each contestant and closes it. A lane's process owns the rows in
+the library's own format and receives requests, one at a time, over a socket pair shared only with
+this process: end of file means death in both directions. It leads its own session: a terminal's
+Ctrl-C does not reach it, and its child processes end with it. The kernel ends it with the thread
+that started it. Its temporary files are in a folder that this process removes.
 
 Pickles are safe on that socket: both ends are processes of one user, and it has no name.
 """
@@ -33,20 +30,20 @@ from hogshare.lab.rivals.contestant import Kind, RaceTask, Setting
 from hogshare.runtimes.crew import describe_exit
 from hogshare.runtimes.forked_call import end_with_parent
 
-READY_SECONDS = 600.0  # for preparing rows, and for a first fit, which may compile
+READY_SECONDS = 600.0  # limit for preparing rows, and for a first fit, which may compile
 CLOSE_SECONDS = 2.0
 
 
 class Died(RuntimeError):
-    """The process of a lane has ended by itself."""
+    """The process of a lane ended by itself."""
 
 
 class Overdue(RuntimeError):
-    """The process of a lane was ended, because it took too long."""
+    """The process of a lane was ended because it took too long."""
 
 
 class Lane:
-    """A contestant in this process: nothing stops it, and if it crashes, so does the race."""
+    """A contestant in this process: it cannot be stopped, and its crash ends the race."""
 
     def __init__(self, kind: Kind, task: RaceTask) -> None:
         self._contestant = kind(task)
@@ -54,14 +51,14 @@ class Lane:
         self._prepared: Any = None
 
     def prepare(self, X: Any, y: Any) -> float:
-        """Bring rows and labels into the library's format; return how many seconds that took."""
+        """Convert rows and labels to the library's format; return the seconds."""
         begin = time.perf_counter()
         self._prepared = self._contestant.prepare(X, y)
         return time.perf_counter() - begin
 
     def fit(self, setting: Setting, budget: float, seed: int) -> tuple[float, Any]:
         """Fit once; return the seconds that `Contestant.fit` took, and the model."""
-        # at every fit: a library that is loaded late brings its pool along
+        # at every fit, because a library loaded late has a thread pool of its own
         with threadpool_limits(self._workers):
             begin = time.perf_counter()
             fitted = self._contestant.fit(self._prepared, setting, budget, seed)
@@ -69,29 +66,29 @@ class Lane:
         return seconds, self._contestant.model(fitted)
 
     def close(self) -> None:
-        """Give back what was prepared."""
+        """Free the prepared data."""
         if self._prepared is not None:
             self._contestant.close(self._prepared)
             self._prepared = None
 
     def abandon(self) -> None:
-        """End it after a failure: there is nothing that could be killed."""
+        """Do nothing after a failure: this lane has no process to kill."""
         self.close()
 
 
 class ProcessLane:
-    """A contestant in a process of its own.
+    """A contestant in a separate process.
 
-    After a death the next fit starts another process, prepares the rows again and repeats the
-    first fit that went well, none of which is timed.
+    After a death the next fit starts a new process, prepares the rows again and repeats the first
+    successful fit; none of this is timed.
 
     Parameters
     ----------
     kind : Contestant class, or a variant of one
-        The class importable by its name: not one of ``__main__`` or of a function.
+        The class must be importable by name: not from ``__main__`` or a function.
     task : Task
     limit : float
-        Seconds that a fit may take; preparing and a first fit have `READY_SECONDS`.
+        Seconds that a fit may take; preparing and a first fit may take `READY_SECONDS`.
     """
 
     def __init__(self, kind: Kind, task: RaceTask, limit: float) -> None:
@@ -105,8 +102,8 @@ class ProcessLane:
     def prepare(self, X: Any, y: Any) -> float:
         """Start the process and send it the rows; return the seconds of preparing them.
 
-        What the contestant raises is an ImportError or RuntimeError with its sentence; where it
-        raises nothing and is gone, `Died` or `Overdue`.
+        An error of the contestant becomes an ImportError or RuntimeError with its message; without
+        an error, a lost process is `Died` or `Overdue`.
         """
         self._rows = X, y
         try:
@@ -129,7 +126,7 @@ class ProcessLane:
         return fitted
 
     def close(self) -> None:
-        """Let the process give back what it has taken, and end."""
+        """Let the process free its resources and end."""
         if self._process is None or self._pipe is None:
             return
         self._pipe.close()
@@ -141,11 +138,11 @@ class ProcessLane:
         self._forget()
 
     def abandon(self) -> int:
-        """End the process and what it has started, now; return its exit code."""
+        """End the process and its child processes at once; return its exit code."""
         code = 0
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
-                # nobody has waited for it yet, so its number is still its group's
+                # not waited for yet, so its number still names its group
                 os.killpg(self._process.pid, signal.SIGKILL)
             code = self._process.wait()
         self._forget()
@@ -153,7 +150,7 @@ class ProcessLane:
 
     def _signal(self, number: int) -> None:
         if self._process is not None:
-            os.kill(self._process.pid, number)  # Popen.send_signal would wait for a dead one
+            os.kill(self._process.pid, number)  # Popen.send_signal would reap a dead process
 
     def _forget(self) -> None:
         if self._pipe is not None:
@@ -177,13 +174,13 @@ class ProcessLane:
                 [sys.executable, "-P", "-m", "hogshare.lab.rivals.lanes", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,  # what libraries chat is no data of ours
+                stdout=subprocess.DEVNULL,  # libraries' output must not mix with this command's
                 env=environment,
                 start_new_session=True,
             )
 
     def _ask(self, request: Any, patience: float) -> Any:
-        """Send a request and wait for the answer; after a death there is no process any more."""
+        """Send a request and wait for the answer; after a death the lane has no process."""
         assert self._pipe is not None
         try:
             self._signal(signal.SIGCONT)
@@ -192,7 +189,10 @@ class ProcessLane:
                 self.abandon()
                 raise Overdue(f"took longer than {patience:g} s and was ended")
             answer, failure = self._pipe.recv()
-            if sys.platform == "linux":  # elsewhere it would outlive this process
+            # threads of OpenMP and OpenBLAS spin for up to 50 ms after a fit (measured with
+            # scikit-learn's lbfgs) and would slow the next contestant: stop them between requests.
+            # Only on Linux does the kernel end a stopped process with its parent
+            if sys.platform == "linux":
                 self._signal(signal.SIGSTOP)
         except (EOFError, OSError):
             code = self.abandon()
@@ -207,7 +207,7 @@ def main(fd: int) -> None:
     """Serve requests until the other end is closed: first the rows, then fits."""
     end_with_parent()
     pipe = Connection(fd)
-    # whether somebody has converged is seen from the objective
+    # the objective shows whether a contestant has converged
     warnings.simplefilter("ignore")
     lane: Lane | None = None
     with np.errstate(all="ignore"):
@@ -229,7 +229,7 @@ def main(fd: int) -> None:
                 break
             except ImportError as error:
                 failure = ImportError(str(error))
-            except Exception as error:  # a stranger's, and perhaps not fit for a pickle
+            except Exception as error:  # of any library, and perhaps not picklable
                 failure = RuntimeError(str(error) or type(error).__name__)
             try:
                 pipe.send((answer, failure))
@@ -240,7 +240,7 @@ def main(fd: int) -> None:
 
 
 if __name__ == "__main__":
-    # by its real name, so that there is one copy of this module
+    # import by the real name: `__main__` would be a second copy of this module
     from hogshare.lab.rivals import lanes
 
     lanes.main(int(sys.argv[1]))

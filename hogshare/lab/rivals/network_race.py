@@ -1,6 +1,6 @@
-"""The race of networks: to a share of held-out rows that are classified wrongly.
+"""The race of networks: to a share of misclassified held-out rows.
 
-A model is a vector as `hogshare.problems.network` has it: layer by layer coefficients, of shape
+A model is a vector as in `hogshare.problems.network`: layer by layer coefficients, of shape
 (inputs, units) or (size, size, channels, filters), and intercepts.
 """
 
@@ -19,12 +19,12 @@ from hogshare.problems.layers import Dense, Layer
 from hogshare.problems.modules import library
 
 STEPS = {"sgd": (0.03, 0.1, 0.01), "adam": (0.001, 0.003)}
-MOMENTUM = 0.9  # Nesterov's, of sgd
+MOMENTUM = 0.9  # Nesterov momentum of sgd
 
 
 @dataclass(frozen=True)
 class NetworkTask(RaceTask):
-    """The network: its hidden layers, and the image that a row is, if it is one."""
+    """The network: its hidden layers, and the image shape of a row, if any."""
 
     layers: tuple[Layer, ...]
     image: tuple[int, int, int] | None
@@ -34,13 +34,13 @@ class NetworkTask(RaceTask):
 
     @property
     def hidden(self) -> tuple[int, ...] | None:
-        """Units of the hidden layers, if all of them are connected wholly."""
+        """Units of the hidden layers, if all of them are fully connected."""
         units = [layer.units for layer in self.layers if isinstance(layer, Dense)]
         return tuple(units) if len(units) == len(self.layers) else None
 
 
 class NetworkRace(Discipline):
-    """A network by its name, on four fifths of the rows; the others judge it.
+    """A named network, trained on four fifths of the rows and judged on the others.
 
     Parameters
     ----------
@@ -48,10 +48,10 @@ class NetworkRace(Discipline):
     X, y : array-like
         Rows and labels, from `family.data`.
     seed : int
-        Of the rows that are held out.
+        Seed of the held-out rows.
     """
 
-    measure = "a share of held-out rows that are told wrong"
+    measure = "a share of misclassified held-out rows"
 
     def __init__(self, family: NamedNetwork, X: Any, y: Any, seed: int = 0) -> None:
         train, test = split(X.shape[0], seed)
@@ -87,7 +87,7 @@ class NetworkRace(Discipline):
 
 
 class NetworkContestant(Contestant):
-    """Who fits a network by steps of mini-batches, by momentum or Adam, with a step of a grid."""
+    """A contestant that fits a network on mini-batches by momentum or Adam, with tuned steps."""
 
     task: NetworkTask
     solver: ClassVar[str] = "sgd"
@@ -163,13 +163,13 @@ class ScikitNetwork(NetworkContestant):
 
 
 class TorchNetwork(NetworkContestant):
-    """torch from tensors in memory, by momentum, with as many threads as there may be workers."""
+    """torch on tensors in memory, by momentum, with one thread per allowed worker."""
 
     name = "torch SGD"
     library = "torch"
 
     def refusal(self) -> str:
-        return "" if self.task.hidden else "its layers are built of those that are connected wholly"
+        return "" if self.task.hidden else "this contestant builds only fully connected layers"
 
     def prepare(self, X: Any, y: Any) -> Any:
         torch = library()

@@ -1,8 +1,7 @@
 """The race of alternating least squares over all pairs: to the best training objective known.
 
-Pairs have target 1 and a weight, all others target 0 and weight 1, which is what implicit's
-alternating least squares has, too. A model is a pair of factors, float [n_users, k] and
-[n_items, k].
+Pairs have target 1 and a weight, all others target 0 and weight 1, as in implicit's alternating
+least squares. A model is a pair of factors, float [n_users, k] and [n_items, k].
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from hogshare.lab.rivals.discipline import Discipline, Reference
 from hogshare.optimum.alternation import Alternation, Penalty, usual_penalty
 
 Factors = tuple[np.ndarray, np.ndarray]
-RANK, EXTRA = 64, 5.0  # factors, and a pair's weight over that of one that has not met
-LONG = 60  # sweeps, whose objective is taken for the best
+RANK, EXTRA = 64, 5.0  # factors, and the weight of a pair in excess of 1
+LONG = 60  # sweeps of the reference
 SEED = 0
 
 
@@ -32,7 +31,7 @@ class PairsTask(RaceTask):
 
 
 class PairsRace(Discipline):
-    """Who has met what.
+    """Pairs of users and items.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ class PairsRace(Discipline):
         return PairsTask(workers, self.alpha)
 
     def judge(self, model: Factors) -> float:
-        """Squares over all pairs and the penalty, for each pair that has met."""
+        """Return squares over all pairs plus the penalty, per given pair."""
         P, Q = (part.astype(np.float64) for part in model)
         met = self.X.tocoo()
         z = np.einsum("ij,ij->i", P[met.row], Q[met.col])
@@ -70,7 +69,7 @@ class PairsRace(Discipline):
         return found if np.isfinite(found) else float("inf")
 
     def find(self) -> Reference:
-        """Many sweeps of ours."""
+        """Compute the reference by many sweeps of hogshare."""
         began = time.perf_counter()
         penalty = Penalty(self.alpha, 0.0)
         extras = sp.csr_array(EXTRA * self.X)
@@ -86,14 +85,14 @@ class PairsRace(Discipline):
 
 
 class PairsContestant(Contestant):
-    """Who fits a matrix of users by items, of which each that is stored has met."""
+    """A contestant that fits a matrix of users by items; its stored entries are the pairs."""
 
     task: PairsTask
     unit: ClassVar[str] = "iterations"
 
 
 class HogshareAlternation(PairsContestant):
-    """`hogshare.MatrixFactorization` of pairs, from the matrix."""
+    """`hogshare.MatrixFactorization` on pairs, from the matrix."""
 
     name = "hogshare als"
     library = "hogshare"
@@ -121,7 +120,7 @@ class HogshareAlternation(PairsContestant):
 
 
 class ImplicitAlternation(PairsContestant):
-    """implicit's alternating least squares, by conjugate gradients, too."""
+    """implicit's alternating least squares, also by conjugate gradients."""
 
     name = "implicit als"
     library = "implicit"

@@ -1,18 +1,18 @@
-"""The race: who comes first within a distance of the best, whatever is raced for.
+"""The race: the time of each contestant to a distance from the best, for any discipline.
 
     warm-up   a fit of each contestant (compiling, loading, starting threads), counted separately
-    tuning    each setting of each grid climbs a coarse ladder of budgets once; each target has the
-              setting that was first
-    rounds    one contestant after the other climbs its whole ladder with the settings of its
-              targets, every fit from scratch and timed alone
+    tuning    each setting of each grid climbs a coarse ladder of budgets once; each target gets
+              the setting that reached it first
+    rounds    the contestants, one after another, climb their whole ladder with the settings of
+              their targets, every fit from scratch and timed separately
 
-Each contestant runs in a lane (`hogshare.lab.rivals.lanes`), by default a process of its own: one
-that crashes or hangs is reported, and the others go on. Only one of them computes at a time.
+Each contestant runs in a lane (`hogshare.lab.rivals.lanes`), by default a separate process: a crash
+or a hang is reported, and the others go on. Only one contestant computes at a time.
 
-How a model is judged, and what its distance from the best is, the discipline says
-(`hogshare.lab.rivals.discipline`). The time to a target in a round is that of the fastest fit that
-reached it; a table row has the median over rounds, the fastest and the slowest. What the stages
-hand on is plain data, which is also the JSON output. Nothing here knows a library.
+The discipline (`hogshare.lab.rivals.discipline`) judges a model and defines its distance from the
+best. The time to a target in a round is that of the fastest fit that reached it; a table row has
+the median over rounds, the fastest and the slowest. The stages pass plain data, which is also the
+JSON output. This file depends on no library.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def race(
     advance: Callable[[str], None] = lambda _: None,
     isolated: bool = True,
 ) -> dict[str, Any]:
-    """Race, and return everything that was measured.
+    """Run a race and return all measurements.
 
     Parameters
     ----------
@@ -51,10 +51,10 @@ def race(
     kinds : sequence of Contestant classes, or variants of them
     plan : Plan
     advance : callable, default=nothing
-        Called with what is done next, in a few words.
+        Called with a short text on the next stage.
     isolated : bool, default=True
-        Whether each contestant runs in a process of its own, which its class has to be importable
-        for. False: all run in this process, and nothing stops one that crashes or hangs.
+        Whether each contestant runs in a separate process; its class must be importable. False: all
+        run in this process, which a crash or a hang would affect.
 
     Returns
     -------
@@ -64,9 +64,9 @@ def race(
     Raises
     ------
     ValueError
-        If there is no reference, or nobody can race.
+        If the reference is undefined, or no contestant can race.
     """
-    # whether somebody has converged is seen from the value
+    # the value shows whether a contestant has converged
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         course = Race(discipline, plan, advance)
@@ -79,27 +79,26 @@ def race(
             for stage in (start, tune):
                 for entry in racing(entries):
                     stage(course, entry)
-                    if entry.reason:  # it is out: its memory is for the others
+                    if entry.reason:  # it has dropped out: free its memory for the others
                         entry.lane.close()
             for k in range(plan.rounds):
                 for entry in racing(in_order(entries, k)):
                     run_round(course, entry, k)
         except BaseException:
-            for entry in entries:  # one of them may be in the middle of a fit
+            for entry in entries:  # after an error, one of them may still be in a fit
                 entry.lane.abandon()
             raise
         finally:
             for entry in entries:
                 entry.lane.close()
     if not course.runs:
-        raise ValueError(
-            "nobody can race: " + "; ".join(f"{e.contestant.name}: {e.reason}" for e in entries)
-        )
+        reasons = "; ".join(f"{e.contestant.name}: {e.reason}" for e in entries)
+        raise ValueError(f"no contestant can race: {reasons}")
     return standings.result(course, entries)
 
 
 def racing(entries: Sequence[Entry]) -> list[Entry]:
-    """Those that are still in the race."""
+    """Return the contestants that are still in the race."""
     return [entry for entry in entries if not entry.reason]
 
 
@@ -133,7 +132,7 @@ def start(course: Race, entry: Entry) -> None:
 
 
 def tune(course: Race, entry: Entry) -> None:
-    """Try the grid, and keep for each target the setting that reaches it first."""
+    """Try the grid, and choose for each target the setting that reaches it first."""
     course.advance(f"tuning of {entry.contestant.name}")
     targets, ladder = course.plan.targets, entry.contestant.ladder()[::COARSE]
     best: dict[float, float] = {}
@@ -148,25 +147,25 @@ def tune(course: Race, entry: Entry) -> None:
             for target in targets:
                 if course.distance(run) <= target and run["seconds"] < best.get(target, math.inf):
                     best[target] = run["seconds"]
-                    entry.kept[target] = setting
+                    entry.chosen[target] = setting
             if run["seconds"] > best.get(targets[-1], math.inf):
                 break  # more work cannot be faster
         if entry.overdue:
             break  # the limit is for the whole grid
-    if not entry.kept:
+    if not entry.chosen:
         near = f"closest {closest:.2g}" if closest < math.inf else "no finite model"
         near += f"; a fit failed: {failure}" if failure else ""
         entry.reason = f"reached no target within {course.plan.limit:g} s of tuning ({near})"
 
 
 def run_round(course: Race, entry: Entry, k: int) -> None:
-    """Climb once with each setting that is kept, unless the time for that is used up."""
+    """Climb once with each chosen setting, unless the contestant's time is used up."""
     if entry.spent + entry.spent / max(1, entry.rounds) > course.plan.limit:
         return
     course.advance(f"round {k + 1} of {entry.contestant.name}")
     begin = time.perf_counter()
     tightest = {
-        entry.kept[target]: target for target in course.plan.targets if target in entry.kept
+        entry.chosen[target]: target for target in course.plan.targets if target in entry.chosen
     }
     for setting, target in tightest.items():
         left = course.plan.limit - entry.spent - (time.perf_counter() - begin)

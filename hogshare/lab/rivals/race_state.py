@@ -1,4 +1,4 @@
-"""What a race is about and what has come of it so far: plan, contestants, and every fit."""
+"""The state of a race: plan, contestants, and all fits so far."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Run = dict[str, Any]
 
 @dataclass(frozen=True)
 class RacePlan:
-    """How to race.
+    """The plan of a race.
 
     `targets` from easy to tight; `limit` in seconds, for a contestant's tuning and again for its
     rounds.
@@ -32,24 +32,24 @@ class RacePlan:
 
 @dataclass
 class Entry:
-    """A contestant in this race and what became of it; an empty `reason` means it races."""
+    """A contestant in a race with its state; `reason` says why it does not race, if not empty."""
 
     contestant: Contestant
     lane: Lane | ProcessLane
     reason: str = ""
     prepare_seconds: float | None = None
     warm_up_seconds: float | None = None
-    kept: dict[float, int] = field(default_factory=dict)
+    chosen: dict[float, int] = field(default_factory=dict)  # target -> setting; "kept" in JSON
     spent: float = 0.0
     rounds: int = 0
-    overdue: bool = False  # its last fit was ended, because it took the whole limit
+    overdue: bool = False  # its last fit was ended because it took the whole limit
 
     def __post_init__(self) -> None:
         self.grid = self.contestant.grid()
 
 
 class Race:
-    """Discipline, reference and every fit so far."""
+    """The discipline, the reference and all fits so far."""
 
     def __init__(
         self, discipline: Discipline, plan: RacePlan, advance: Callable[[str], None]
@@ -63,7 +63,7 @@ class Race:
         self.runs: list[Run] = []
 
     def distance(self, run: Run) -> float:
-        """How far a fit is from the best; infinity if it failed or left the numbers."""
+        """Distance of a fit from the best; infinity if it failed or is not finite."""
         if run["objective"] is None:
             return math.inf
         return float(self.discipline.distance(run["objective"], self.lowest))
@@ -83,7 +83,7 @@ class Race:
         try:
             run["seconds"], model = entry.lane.fit(entry.grid[setting], budget, seed)
             value = self.discipline.judge(model)
-        except Exception as error:  # of a stranger's code: part of its result
+        except Exception as error:  # of any library: part of the contestant's result
             run["error"] = sentence(error)
             entry.overdue = isinstance(error, Overdue)
             return run
@@ -115,6 +115,6 @@ class Race:
 
 
 def sentence(error: Exception) -> str:
-    """What an exception says, on one line that fits into a table."""
+    """Describe an exception on one line that fits into a table."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 200 else text[:197] + "..."

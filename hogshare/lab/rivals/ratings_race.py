@@ -1,9 +1,9 @@
 """The race of factorisations: to a relative distance from the best training objective known.
 
-Ratings are made, of known rank. Users have about as many ratings as each other, and items, so that
-the penalty that others take for each rating is a ridge, up to sizes that P and Q may exchange: the
-objective is taken where those are best. A model is a pair of factors, float [n_users, k] and
-[n_items, k].
+Ratings are synthetic, of known rank. All users have about the same number of ratings, and so do all
+items: the penalty per rating of other libraries is then a ridge, up to a scale that P and Q may
+exchange. The objective is taken at the best scale. A model is a pair of factors, float
+[n_users, k] and [n_items, k].
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from hogshare.solvers.solver import solve
 Factors = tuple[np.ndarray, np.ndarray]
 PENALTY = 0.02  # for each rating
 RANK = 8
-LONG = 60  # epochs, whose objective is taken for the best
+LONG = 60  # epochs of the reference
 BEST_STEP = 0.8
-POWER = 0.75  # by which our steps fall
+POWER = 0.75  # exponent by which hogshare's steps fall
 CONSTANT_STEPS = (0.02, 0.015, 0.03)  # of plain descent
 
 
@@ -44,7 +44,7 @@ class RatingsTask(RaceTask):
 
     @property
     def alpha(self) -> float:
-        """Of the ridge."""
+        """Strength of the ridge."""
         return float(PENALTY * self.n_ratings / np.sqrt(self.n_users * self.n_items))
 
 
@@ -71,7 +71,7 @@ class RatingsRace(Discipline):
         return RatingsTask(workers, *self.sizes)
 
     def judge(self, model: Factors) -> float:
-        """Mean loss and penalty, at the best sizes of P and Q that have this product."""
+        """Return mean loss plus penalty, at the best scale of P and Q with this product."""
         P, Q = (part.astype(np.float64) for part in model)
         wrong = self.y - np.einsum("ij,ij->i", P[self.X[:, 0]], Q[self.X[:, 1]])
         penalty = self.task(1).alpha * np.linalg.norm(P) * np.linalg.norm(Q)
@@ -79,7 +79,7 @@ class RatingsRace(Discipline):
         return found if np.isfinite(found) else float("inf")
 
     def find(self) -> Reference:
-        """Many epochs of ours, with one worker."""
+        """Compute the reference by many epochs of hogshare with one worker."""
         began = time.perf_counter()
         problem = stated(self.X, self.y, self.task(1))
         model = descended(problem, BEST_STEP, LONG, 0, n_workers=1, runtime="caller")
@@ -92,13 +92,13 @@ class RatingsRace(Discipline):
 
 
 def stated(X: np.ndarray, y: np.ndarray, task: RatingsTask) -> Any:
-    """The problem, as we have it."""
+    """Return hogshare's problem."""
     settings: dict[str, Any] = {"n_factors": RANK, "biases": False, "alpha": task.alpha}
     return factorisation(X[:, 0], X[:, 1], y, **settings)
 
 
 def descended(problem: Any, step: float, epochs: int, seed: int, **choices: Any) -> Factors:
-    """Factors after so many epochs of steps that fall."""
+    """Return the factors after `epochs` epochs with decreasing steps."""
     n = problem.n_rows
     report = solve(
         problem,
@@ -114,11 +114,11 @@ def descended(problem: Any, step: float, epochs: int, seed: int, **choices: Any)
 
 
 class RatingsContestant(Contestant):
-    """Who fits users and items, int [n_ratings, 2], and ratings."""
+    """A contestant that fits users and items, int [n_ratings, 2], and ratings."""
 
     task: RatingsTask
     steps: ClassVar[tuple[float, ...]] = CONSTANT_STEPS
-    threaded: ClassVar[bool] = True  # whether its threads are a setting
+    threaded: ClassVar[bool] = True  # whether the number of threads is a setting
 
     def grid(self) -> list[Setting]:
         if not self.threaded:
@@ -145,7 +145,7 @@ class HogshareDescent(RatingsContestant):
 
 
 class LibMF(RatingsContestant):
-    """Blocks of ratings that have no user and no item in common, with steps of its own kind."""
+    """Blocks of ratings without a common user or item, with its own kind of steps."""
 
     name = "LIBMF"
     library = "libmf"
@@ -248,13 +248,13 @@ class SurpriseSVD(RatingsContestant):
 
 
 class ImplicitALS(RatingsContestant):
-    """Does not race: its models are of clicks, and have no loss of ratings."""
+    """A contestant that does not race: its models are for clicks, without a loss of ratings."""
 
     name = "implicit ALS"
     library = "implicit"
 
     def refusal(self) -> str:
-        return "its models are of clicks, and have no loss of ratings: --problem preferences"
+        return "its models are for clicks, without a loss of ratings: use --problem preferences"
 
 
 CONTESTANTS = (

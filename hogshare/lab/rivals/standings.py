@@ -1,4 +1,4 @@
-"""From a finished race to plain data: what was measured, and one table row a target."""
+"""Convert a finished race to plain data: the measurements, and one table row per target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DOUBTFUL = 0.01
 
 
 def result(course: Race, entries: Sequence[Entry]) -> dict[str, Any]:
-    """Gather everything as plain data."""
+    """Gather all results as plain data."""
     plan, discipline = course.plan, course.discipline
     for run in course.runs:
         distance = course.distance(run)
@@ -54,7 +54,7 @@ def result(course: Race, entries: Sequence[Entry]) -> dict[str, Any]:
 
 
 def facts(entry: Entry) -> dict[str, Any]:
-    """What there is to say of a contestant besides its fits."""
+    """Return the facts of a contestant besides its fits."""
     contestant = entry.contestant
     return {
         "name": contestant.name,
@@ -65,7 +65,7 @@ def facts(entry: Entry) -> dict[str, Any]:
         "warm_up_seconds": entry.warm_up_seconds,
         "rounds": entry.rounds,
         "grid": entry.grid,
-        "kept": [{"target": t, "setting": setting} for t, setting in entry.kept.items()],
+        "kept": [{"target": t, "setting": setting} for t, setting in entry.chosen.items()],
     }
 
 
@@ -74,8 +74,8 @@ def tabulate(
 ) -> list[dict[str, Any]]:
     """Return a row for each contestant and target: seconds over its rounds.
 
-    A round that does not reach the target counts as infinitely long, so a median is None when half
-    of the rounds do not. Setting and budget are those of the round in the middle.
+    A round that does not reach the target counts as infinitely long: a median is None if half of
+    the rounds do not reach it. Setting and budget are those of the median round.
     """
     table = []
     for contestant in contestants:
@@ -111,7 +111,7 @@ def tabulate(
 
 
 def versions(entries: Sequence[Entry]) -> dict[str, str]:
-    """Versions of the rivals' libraries that are installed."""
+    """Return the versions of the contestants' installed libraries."""
     found = {}
     for library in sorted({entry.contestant.library for entry in entries}):
         try:
@@ -122,12 +122,12 @@ def versions(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def notes(course: Race) -> list[str]:
-    """What makes the result doubtful."""
+    """Return warnings on the result."""
     bound, tightest = course.reference.bound, course.plan.targets[-1]
     share = DOUBTFUL * tightest * course.lowest
     found = []
     if bound is None:
-        found.append("nobody knows how far the reference is above the optimum")
+        found.append("the distance of the reference from the optimum is unknown")
     elif bound > share:
         found.append(f"the reference may be {bound / course.lowest:.1g} above the optimum")
     gained = course.reference.value - course.lowest

@@ -1,9 +1,9 @@
 """The race of topic models: to a relative distance from the best perplexity known.
 
-Of each word of a held-out document one half, by a coin, gives the document's shares of topics, and
-the other is to be foreseen: perplexity is ``exp(-mean log p)`` over those, with the topics' means.
-(scikit-learn's own `perplexity` is another quantity.) A model is what each library's topic-word
-matrix is, float [n_topics, n_words]; everybody's shares are inferred in the same way.
+The words of a held-out document are split in halves at random: the first gives the document's
+shares of topics, and the second is predicted. Perplexity is ``exp(-mean log p)`` over the second
+halves, with the topics' means. (scikit-learn's own `perplexity` is another quantity.) A model is a
+library's topic-word matrix, float [n_topics, n_words]; shares are inferred in the same way for all.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import scipy.sparse as sp
 from hogshare.lab.rivals.contestant import Contestant, RaceTask, Setting
 from hogshare.lab.rivals.discipline import Discipline, Reference, split
 
-LONG = 20  # passes, whose perplexity is taken for the best
+LONG = 20  # passes of the reference
 COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20)
 
 
 @dataclass(frozen=True)
 class TopicsTask(RaceTask):
-    """Topics, and documents of a step."""
+    """The numbers of topics, and of documents in a step."""
 
     n_topics: int
     batch: int
 
     @property
     def online(self) -> dict[str, Any]:
-        """The settings of online LDA by scikit-learn's names."""
+        """Return the settings of online LDA by scikit-learn's names."""
         return {
             "n_components": self.n_topics,
             "learning_method": "online",
@@ -40,7 +40,7 @@ class TopicsTask(RaceTask):
 
 
 def halves(counts: sp.csr_array, seed: int = 0) -> tuple[sp.csr_array, sp.csr_array]:
-    """Documents to complete: what is known of them, and the rest."""
+    """Split documents at random into the known half and the half to predict."""
     first, second = counts.copy(), counts.copy()
     first.data = np.random.default_rng(seed).binomial(counts.data.astype(int), 0.5).astype(float)
     second.data = counts.data - first.data
@@ -50,7 +50,7 @@ def halves(counts: sp.csr_array, seed: int = 0) -> tuple[sp.csr_array, sp.csr_ar
 
 
 def perplexity(shares: np.ndarray, components: np.ndarray, second: sp.csr_array) -> float:
-    """Of the second halves, by the shares that the first have given."""
+    """Perplexity of the second halves, with the shares inferred from the first."""
     words = components / components.sum(axis=1, keepdims=True)
     pairs = second.tocoo()
     likely = np.einsum("ij,ji->i", shares[pairs.row], words[:, pairs.col])
@@ -58,14 +58,14 @@ def perplexity(shares: np.ndarray, components: np.ndarray, second: sp.csr_array)
 
 
 class TopicsRace(Discipline):
-    """Document completion, by the topics of four fifths of the documents.
+    """Document completion, with the topics of four fifths of the documents.
 
     Parameters
     ----------
     counts : csr_array of shape (n_documents, n_words)
     n_topics, batch : int
     seed : int
-        Of the documents that are held out.
+        Seed of the held-out documents.
     """
 
     measure = "a relative distance from the best completion perplexity"
@@ -89,7 +89,7 @@ class TopicsRace(Discipline):
         return perplexity(self._infer(model), model, self.halves[1])
 
     def _infer(self, components: np.ndarray) -> np.ndarray:
-        """Shares of topics, by variational inference from the first halves."""
+        """Infer the shares of topics from the first halves, by variational inference."""
         from scipy.special import psi
         from sklearn.decomposition import LatentDirichletAllocation
 
@@ -102,7 +102,7 @@ class TopicsRace(Discipline):
         return np.asarray(model.transform(self.halves[0]))
 
     def find(self) -> Reference:
-        """Many passes of ours, with one worker."""
+        """Compute the reference by many passes of hogshare with one worker."""
         from hogshare.estimators import LatentDirichletAllocation
 
         began = time.perf_counter()
@@ -112,12 +112,12 @@ class TopicsRace(Discipline):
         return Reference(value, None, f"hogshare, {LONG} passes", time.perf_counter() - began)
 
     def at_start(self) -> float:
-        """Of all words alike."""
+        """Return the perplexity of a model with equal probabilities of all words."""
         return self.judge(np.ones((self.settings["topics"], self.X.shape[1])))
 
 
 class TopicsContestant(Contestant):
-    """Who fits counts of words in documents by online steps; a budget counts passes."""
+    """A contestant that fits word counts of documents by online steps; a budget counts passes."""
 
     task: TopicsTask
 
@@ -129,11 +129,11 @@ class TopicsContestant(Contestant):
 
 
 class HogshareLDA(TopicsContestant):
-    """`hogshare.LatentDirichletAllocation` as it comes, in threads."""
+    """`hogshare.LatentDirichletAllocation` with its defaults, in threads."""
 
     name = "hogshare LDA"
     library = "hogshare"
-    one_matrix: ClassVar[bool] = False  # without locks
+    one_matrix: ClassVar[bool] = False  # whether all workers write one matrix without locks
 
     def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:
         from hogshare.estimators import LatentDirichletAllocation
@@ -149,7 +149,7 @@ class HogshareLDA(TopicsContestant):
 
 
 class ScikitLDA(TopicsContestant):
-    """scikit-learn's online LDA, in one process: of several each batch would be passed around."""
+    """scikit-learn's online LDA, in one process: several would copy each batch between them."""
 
     name = "sklearn LDA"
     library = "scikit-learn"

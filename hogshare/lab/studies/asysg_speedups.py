@@ -1,18 +1,17 @@
-"""Speedups of AsySG-con and AsySG-incon on the virtual clock, beside the papers' tables.
+"""Speedups of AsySG-con and AsySG-incon on the virtual clock, with the papers' tables.
 
 Iteration speedup with p workers is ``p * iterations(1) / iterations(p)`` and time speedup
-``seconds(1) / seconds(p)``, both up to the same objective (as Lian et al. 2015 measure). An
-iteration is an update of the master (con) or a write cycle (incon). Gradients are real, those of a
-linear problem; block times are drawn. So iteration speedup says what stale gradients cost, and time
-speedup besides what reading, writing and the model's end of the links cost. The papers' tables are
-of networks: numbers to stand beside, not to be met. ``hogshare bench speedup --runtime simulator``
-measures those.
+``seconds(1) / seconds(p)``, both to the same objective (as in Lian et al. 2015). An iteration is an
+update of the master (con) or a write cycle (incon). Gradients are real, of a linear problem; block
+times are drawn. Iteration speedup shows the cost of stale gradients; time speedup also includes the
+cost of reading, writing and the links at the model's home. The papers' tables are for networks and
+serve as a comparison only. ``hogshare bench speedup --runtime simulator`` measures networks.
 
-With too long a step stale gradients carry the model on like a momentum, and iteration speedup
-exceeds the number of workers before, with a still longer one, nothing converges. The default step
-times the age of the oldest gradient is a sixteenth.
+With too long a step, stale gradients act like momentum, and the iteration speedup exceeds the
+number of workers; with a still longer step the run diverges. The default step times the age of the
+oldest gradient is a sixteenth.
 
-Results are plain data as those of `hogshare.lab.studies.psp_figures`.
+Results are plain data as in `hogshare.lab.studies.psp_figures`.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ from hogshare.system.ranges import count, positive
 
 WORKERS = (1, 2, 4, 8, 16, 32)
 ROWS, FEATURES = 20_000, 100
-BATCH = 20  # rows of a gradient: 1000 blocks in an epoch, so that 32 workers have 31 of them each
+BATCH = 20  # rows of a gradient: 1000 blocks in an epoch, 31 for each of 32 workers
 EPOCHS = 3
-POINTS = 50  # of the trace, in an epoch
-GAIN = 0.99  # of one worker's: the target
-STEP = {"con": 0.002, "incon": 0.0001}  # of a mean and of a sum over the rows of a gradient
+POINTS = 50  # points of the trace in an epoch
+GAIN = 0.99  # share of one worker's gain at the target
+STEP = {"con": 0.002, "incon": 0.0001}  # for the mean and the sum over the rows of a gradient
 
 
 def speedups(
@@ -52,34 +51,34 @@ def speedups(
     seed: int = 0,
     advance: Advance | None = None,
 ) -> Result:
-    """Measure speedups up to the same objective.
+    """Measure speedups to the same objective.
 
     Parameters
     ----------
     algorithm : {"con", "incon"}
     workers : sequence of int, default=(1, 2, 4, 8, 16, 32)
-        How many; one is always measured.
+        Numbers of workers; one is always measured.
     law : str, default="lognormal:1,0.2"
-        Block time, as `hogshare.simulation.block_times.parse` reads it.
+        Law of the block time, as parsed by `hogshare.simulation.block_times.parse`.
     ceiling : float, default=None
-        With so many workers the model's end of the links is busy all the time. None: it never is.
+        Number of workers that fill the links at the model's home. None: no limit.
     step : float, default=None
         Constant step; None: 0.002 (con) and 0.0001 (incon), which are short enough for 32 workers.
     seeds : int, default=5
-        Runs of each number of workers. Each has its data, row order and block times.
+        Runs for each number of workers, each with its own data, row order and block times.
     seed, advance
-        As of `hogshare.lab.studies.psp_figures.figure`.
+        As in `hogshare.lab.studies.psp_figures.figure`.
 
     Returns
     -------
     dict
-        With a series, whose points have ``x`` (workers), ``iteration``, ``time``, each as mean,
-        low and high over seeds, and ``staleness``; and ``paper``, the tables.
+        A series of points with ``x`` (workers), ``iteration`` and ``time``, each as mean, low and
+        high over seeds, and ``staleness``; and ``paper``, the tables.
 
     Raises
     ------
     ValueError
-        If a setting has no meaning, or a run does not reach the target.
+        If a setting is not valid, or a run does not reach the target.
 
     Examples
     --------
@@ -140,7 +139,7 @@ def speedups(
 
 
 def draw_problem(seed: int) -> RowProblem:
-    """Least squares with noise, on standard normal rows."""
+    """Draw least squares with noise, on standard normal rows."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((ROWS, FEATURES))
     y = X @ rng.standard_normal(FEATURES) + rng.standard_normal(ROWS)
@@ -150,7 +149,7 @@ def draw_problem(seed: int) -> RowProblem:
 
 
 def run(problem: RowProblem, n_workers: int, settings: Result, law: str, seed: int) -> Report:
-    """One run on the virtual clock, with a trace."""
+    """Run once on the virtual clock, with a trace."""
     is_con = settings["algorithm"] == "con"
     solver: Callable[..., Report] = asysg_con if is_con else asysg_incon
     return solver(
@@ -167,12 +166,12 @@ def run(problem: RowProblem, n_workers: int, settings: Result, law: str, seed: i
 
 
 def against(alone: Report, report: Report, n_workers: int) -> dict[str, float]:
-    """A run's speedups over that of one worker."""
+    """Return a run's speedups over the run of one worker."""
     assert alone.trace is not None and report.trace is not None
     begin, end = alone.trace.objective[0], alone.trace.objective[-1]
     if not end < begin:
         raise ValueError(
-            f"one worker's objective goes from {begin:.4g} to {end:.4g}; take a smaller step."
+            f"one worker's objective goes from {begin:.4g} to {end:.4g}; use a smaller step."
         )
     target = begin - GAIN * (begin - end)
     reached = {}
@@ -180,8 +179,8 @@ def against(alone: Report, report: Report, n_workers: int) -> dict[str, float]:
         at = report.trace.first(target, axis), alone.trace.first(target, axis)
         if at[0] is None or at[1] is None:
             raise ValueError(
-                f"with {n_workers} workers the run does not come down to the objective "
-                f"{target:.4g} of one worker; take a smaller step."
+                f"with {n_workers} workers the run does not reach the objective "
+                f"{target:.4g} of one worker; use a smaller step."
             )
         reached[axis] = at[1] / at[0]
     return {

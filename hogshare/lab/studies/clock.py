@@ -1,4 +1,4 @@
-"""The virtual clock that speedups are measured on."""
+"""The virtual clock for the measurement of speedups."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from hogshare.simulation import block_times
 from hogshare.simulation.simulator import Simulator
 
 LAW = "lognormal:1,0.2"
-SHARE = 0.02  # of the mean block time, that reading takes, and writing
+SHARE = 0.02  # share of the mean block time for reading, and the same for writing
 
 
 def virtual(
     problem: Problem, law: str, ceiling: float | None, by_messages: bool, seed: int
 ) -> Simulator:
-    """A simulator whose blocks take what a law says, and reading and writing a little.
+    """Make a simulator with a law of block times, and short times for reading and writing.
 
-    law : block time, as `hogshare.simulation.block_times.parse` reads it
-    ceiling : workers that keep the model's end of the links busy all the time; None: no number does
-    by_messages : whether changes are sent to a master, who takes no time for them, and not written
+    law : law of the block time, as parsed by `hogshare.simulation.block_times.parse`
+    ceiling : number of workers that fill the links at the model's home; None: no limit
+    by_messages : whether changes are sent to a master, which takes no time for them, not written
     """
     block_time = block_times.parse(law)
     size = problem.dtype.itemsize * problem.n_features

@@ -1,15 +1,15 @@
-"""How good the model is behind PSP's five barriers: figures 1d and 2b, with real gradients.
+"""The model's error behind PSP's five barriers: figures 1d and 2b, with real gradients.
 
-A linear model of so many parameters is fitted by stochastic gradients to rows that it explains
-exactly, on the master's plane (PSP's server) and the virtual clock. A block is one row. The error
-is the distance from the true model, of that at the start (normalised model error).
+A linear model is fitted by stochastic gradients to rows that it explains exactly, on the master
+plane (PSP's server) and the virtual clock. A block is one row. The error is the distance from the
+true model, relative to the distance at the start (normalised model error).
 
-What step a barrier is given decides the comparison, so it is part of the result. A short step for
-all shows what more updates are worth, a long one what old gradients cost, and each barrier's own
-best of a grid, found with another seed, what it can do. The paper says nothing of its steps.
+The step of a barrier decides the comparison, so it is part of the result. A short step for all
+barriers shows the value of more updates, a long one the cost of old gradients, and each barrier's
+best step of a grid, found with another seed, its best result. The paper does not state its steps.
 
-Results are plain data as those of `hogshare.lab.studies.psp_figures`; besides there are a series'
-``step``, and ``over_time`` with the mean error and its interval at each whole virtual second.
+Results are plain data as in `hogshare.lab.studies.psp_figures`; a series also has its ``step``, and
+``over_time`` with the mean error and its interval at each whole virtual second.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from hogshare.system.interrupts import errstate
 from hogshare.system.ranges import count, positive
 
 N_PARAMETERS = 1000
-ROWS_PER_WORKER = 40  # of an epoch: at most two are open, which must hold nobody up
-GRID = (0.25, 0.5, 1.0, 2.0)  # of steps, in units of 1 / (parameters + workers)
-SHORT, LONG = 0.5, 1.8  # steps for all, in the same unit; with 2 the oldest gradients win
+ROWS_PER_WORKER = 40  # of an epoch: enough that the limit of two open epochs delays no worker
+GRID = (0.25, 0.5, 1.0, 2.0)  # steps, in units of 1 / (parameters + workers)
+SHORT, LONG = 0.5, 1.8  # steps for all, in the same unit; with 2, the oldest gradients prevail
 SHARES = (0.0, 0.1, 0.2, 0.3)
-SEED_OF_STEPS = 10_000  # added to the first seed where steps are chosen
+SEED_OF_STEPS = 10_000  # added to the first seed when steps are chosen
 
 
 def figure(
@@ -72,28 +72,28 @@ def figure(
     ----------
     name : {"1d", "2b"}
     n_workers, poll, seed, advance
-        As of `hogshare.lab.studies.psp_figures.figure`.
+        As in `hogshare.lab.studies.psp_figures.figure`.
     n_parameters : int, default=1000
-        Of the linear model.
+        Parameters of the linear model.
     seconds : int, default=40
-        Virtual seconds of a run, whole ones: the error is taken at each.
+        Whole virtual seconds of a run: the error is taken at each.
     law : str, default="exponential:1"
-        Block time, as `hogshare.simulation.block_times.parse` reads it.
+        Law of the block time, as parsed by `hogshare.simulation.block_times.parse`.
     step : float, default=None
-        Constant step of every barrier. None: in units of 1 / (parameters + workers) a half, and in
-        1d beside it 1.8, and each barrier's best of a quarter to 2, chosen with another seed.
+        Constant step of every barrier. None: a half, in units of 1 / (parameters + workers); in 1d
+        also 1.8, and each barrier's best of a quarter to 2, chosen with another seed.
     seeds : int, default=5
         Runs of each setting; each has its own rows, block times and slow workers.
 
     Returns
     -------
     dict
-        See the head of this file and that of `hogshare.lab.studies.psp_figures`.
+        As in the file heads of this module and `hogshare.lab.studies.psp_figures`.
 
     Raises
     ------
     ValueError
-        If there is no such figure, or a setting has no meaning.
+        If the figure is unknown, or a setting is not valid.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def figure(
     count(0, seed=seed)
     positive(poll=poll, **{"the law's mean": block_times.parse(law).mean})
     if seconds != int(seconds) or seconds < 1:
-        raise ValueError(f"seconds must be whole ones, at least 1; got {seconds!r}.")
+        raise ValueError(f"seconds must be a whole number of at least 1; got {seconds!r}.")
     if step is not None:
         positive(step=step)
     settings = {
@@ -146,10 +146,10 @@ def errors(
     seed: int,
     share: float = 0.0,
 ) -> np.ndarray:
-    """The error at each whole virtual second of one run; infinite where the model has diverged."""
+    """The error at each whole virtual second of one run; infinite if the model has diverged."""
     n, seconds = settings["n_workers"], settings["seconds"]
     block_time = block_times.parse(settings["laws"][0])
-    # twice what a worker gets done on average: the time is over before
+    # twice the blocks of a worker on average, so that the time ends the run
     epochs = math.ceil(2.0 * seconds / block_time.mean / ROWS_PER_WORKER) + 2
     seen: list[float] = []
     problem, truth = data
@@ -179,10 +179,10 @@ def errors(
         stop=Stop(epochs=epochs),
         seed=seed,
     )
-    with errstate(all="ignore") as held, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # an error above 1 says it
+    with errstate(all="ignore") as silenced, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # an error above 1 shows it
         try:
-            held.outside(run)
+            silenced.outside(run)
         except ValueError:  # it has diverged
             seen.append(np.inf)
     found = np.full(int(seconds) + 1, seen[-1])
@@ -191,12 +191,12 @@ def errors(
 
 
 def unit(settings: Result) -> float:
-    """The step that a row of so many parameters and a model so many updates old can take, about."""
+    """Return the approximate largest step for the parameters and for the age of a gradient."""
     return 1.0 / float(settings["n_parameters"] + settings["n_workers"])
 
 
 def best_steps(settings: Result, names: Sequence[str], advance: Advance) -> list[float]:
-    """Each barrier's step of the grid with the least error in the end, with another seed."""
+    """Return each barrier's step of the grid with the least final error, by another seed."""
     seed = settings["seed"] + SEED_OF_STEPS
     data = rows(settings, seed)
     chosen = []
@@ -210,17 +210,17 @@ def best_steps(settings: Result, names: Sequence[str], advance: Advance) -> list
 
 
 def seeds_of(settings: Result) -> range:
-    """Those of the runs."""
+    """Return the seeds of the runs."""
     return range(settings["seed"], settings["seed"] + settings["seeds"])
 
 
 def common_step(settings: Result) -> float:
-    """One step for all: the one that was asked for, or `SHORT`."""
+    """Return the step for all barriers: the given one, or `SHORT`."""
     return float(settings["step"] or SHORT * unit(settings))
 
 
 def over_time(settings: Result, advance: Advance) -> Result:
-    """Figure 1d: the error as time passes, with steps for all and with each one's best."""
+    """Figure 1d: the error over time, with common steps and with each barrier's best step."""
     names, law = strategies(settings), settings["laws"][0]
     ways = {"a step for all": [common_step(settings)] * len(names)}
     if settings["step"] is None:
@@ -231,7 +231,7 @@ def over_time(settings: Result, advance: Advance) -> Result:
     found: dict[tuple[str, float], list[np.ndarray]] = {}
     for seed in seeds_of(settings):
         data = rows(settings, seed)
-        # of two ways that give a barrier the same step, one run serves
+        # if two ways give a barrier the same step, one run serves both
         for name, step in dict.fromkeys((name, step) for _, name, step in wanted):
             advance(f"({name}, seed {seed})")
             run = errors(name, step, settings, data, seed)
@@ -262,7 +262,7 @@ def over_time(settings: Result, advance: Advance) -> Result:
 
 
 def first_of(series: Sequence[Result], way: str) -> str:
-    """Which barrier ends with the least error, in words."""
+    """Say which barrier ends with the least error."""
     ends = {
         one["barrier"]: one["points"][0]["error"]["mean"] for one in series if one["panel"] == way
     }
@@ -273,7 +273,7 @@ def first_of(series: Sequence[Result], way: str) -> str:
 
 
 def with_stragglers(settings: Result, advance: Advance) -> Result:
-    """Figure 2b: the error in the end, with more and more slow workers."""
+    """Figure 2b: the final error, with a growing share of slow workers."""
     names, law, step = strategies(settings), settings["laws"][0], common_step(settings)
     ends: dict[tuple[str, float], list[float]] = {}
     for seed in seeds_of(settings):
@@ -293,14 +293,14 @@ def with_stragglers(settings: Result, advance: Advance) -> Result:
     return {
         "title": f"Model error with workers that are {PAPERS_FACTOR:g} times as slow",
         "kind": "error",
-        "axes": {"x": "share of slow workers", "y": "model error, of that without slow ones"},
+        "axes": {"x": "share of slow workers", "y": "model error over that without slow ones"},
         "series": series,
         "notes": [most_sensitive(series)],
     }
 
 
 def most_sensitive(series: Sequence[Result]) -> str:
-    """Whose error grows most, in words."""
+    """Say which barrier's error grows most."""
     growth = {one["barrier"]: one["points"][-1]["ratio"]["mean"] for one in series}
     most = max(growth, key=lambda name: growth[name])
     return f"The error of {most} grows most, {growth[most]:.2g} times" + (
@@ -309,7 +309,7 @@ def most_sensitive(series: Sequence[Result]) -> str:
 
 
 def most_runs(name: str, seeds: int, tuned: bool) -> int:
-    """How many times `figure` calls `advance` at most; `tuned` is whether no step is given."""
+    """Return the most calls of `advance` by `figure`; `tuned`: whether no step is given."""
     if name == "2b":
         return 5 * len(SHARES) * seeds
     return 5 * seeds * (1 + 2 * tuned) + 5 * len(GRID) * tuned

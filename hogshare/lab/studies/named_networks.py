@@ -1,8 +1,8 @@
-"""Networks by name: of units, and the two of Caffe that AsySG's tables 1 and 2 are of.
+"""Networks by name: given by units, and the two Caffe networks of AsySG's tables 1 and 2.
 
 Source: Lian et al. 2015, section 5: LENET (431,080 parameters) with mini-batches of 60,
 CIFAR10-FULL (89,578) of 100, and 400-100-50-20-10 (46,380) with M = 50 and gamma = 1e-3 for the
-sum, 0.05 for the mean. The step of the first two is by trial; theirs are not told.
+sum, 0.05 for the mean. The steps of the first two are by trial; the paper does not print them.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ CIFAR10_FULL: tuple[Layer, ...] = (
 
 @dataclass(frozen=True)
 class NamedNetwork:
-    """A network, relu within and a softmax at the end, or a logistic function of one output.
+    """A network with relu layers and a softmax, or a logistic function for one output.
 
-    layers : all but that of the outputs
-    makes : rows that are made if nobody says how many
+    layers : all layers except the output layer
+    makes : default number of synthetic rows
     image : height, width and channels of a row, if it is an image
     """
 
@@ -58,11 +58,11 @@ class NamedNetwork:
 
     @property
     def n_classes(self) -> int:
-        """Two have one output."""
+        """Number of classes; two classes have one output."""
         return max(2, self.n_outputs)
 
     def data(self, given: Any, n_rows: int, dtype: Any, seed: int) -> tuple[Any, np.ndarray]:
-        """Rows and labels; those of images that are given are divided by their largest number."""
+        """Return rows and labels; given images are divided by their largest value."""
         if given is None:
             n_rows = max(n_rows, self.n_classes)
             if self.image is None:
@@ -76,27 +76,26 @@ class NamedNetwork:
             )
         if n_classes != self.n_classes:
             raise ValueError(
-                f"the labels are of {n_classes} classes, and {self.name} tells {self.n_classes} "
-                "apart"
+                f"the labels are of {n_classes} classes, and {self.name} is for {self.n_classes}"
             )
         if self.image is not None and (largest := abs(X).max()) > 0.0:
             X = (X / largest).astype(X.dtype)
         return X, y
 
     def state(self, data: tuple[Any, np.ndarray]) -> GradientProblem:
-        """The problem on such rows."""
+        """Return the problem on these rows."""
         return network(*data, layers=self.layers, shape=self.image)
 
     def what(self, problem: GradientProblem) -> str:
-        """Name and size."""
+        """Return name and size."""
         return f"{self.name}, {problem.n_params:,} parameters"
 
     def batch(self, algorithm: str) -> int:
-        """Whatever the algorithm is."""
+        """Return the rows of a gradient, the same for all algorithms."""
         return self.rows_of_a_gradient
 
     def step(self, problem: GradientProblem) -> float:
-        """Of a mean."""
+        """Return the step for a mean gradient."""
         return self.constant_step
 
 
@@ -107,22 +106,22 @@ IMAGES = {
         NamedNetwork("cifar10-full", CIFAR10_FULL, 32 * 32 * 3, 10, 5_000, 100, 0.01, (32, 32, 3)),
     )
 }
-ROWS, BATCH, STEP = 20_000, 50, 0.05  # of others
+ROWS, BATCH, STEP = 20_000, 50, 0.05  # of networks given by units
 EXAMPLE = "network:400-100-50-20-10"
 
 
 def of_units(name: str, units: str) -> NamedNetwork:
-    """A network of layers that are connected wholly; ValueError for what is none.
+    """Return a network of fully connected layers; ValueError for an invalid one.
 
-    name : as it was written, for messages
-    units : of the inputs, the hidden layers and the outputs, with hyphens between
+    name : the name as written, for messages
+    units : numbers of inputs, hidden units and outputs, separated by hyphens
     """
     parts = units.split("-")
     for part in parts:
         if not (part.isascii() and part.isdigit() and int(part) >= 1):
             raise ValueError(
-                f"{name!r}: {part!r} is no number of units; a network is written by those of its "
-                f"inputs, hidden layers and outputs, such as {EXAMPLE}"
+                f"{name!r}: {part!r} is no number of units; give those of the inputs, hidden "
+                f"layers and outputs, such as {EXAMPLE}"
             )
     numbers = [int(part) for part in parts]
     if len(numbers) < 3:
@@ -131,6 +130,6 @@ def of_units(name: str, units: str) -> NamedNetwork:
             f"{EXAMPLE}"
         )
     if numbers[-1] == 2:
-        raise ValueError(f"{name!r}: two classes have one output: let it end with -1")
+        raise ValueError(f"{name!r}: two classes need one output: end the name with -1")
     layers = tuple(Dense(n) for n in numbers[1:-1])
     return NamedNetwork(name, layers, numbers[0], numbers[-1], ROWS, BATCH, STEP)

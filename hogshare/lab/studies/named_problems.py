@@ -1,7 +1,7 @@
 """Problems by their names, for benches: ``network:400-100-50-20-10``, ``lenet``, ``topics``, ...
 
-A family states a problem on what it is given, or on what it makes, and says how it is run if
-nobody says otherwise. A new one is a row of `FAMILIES`, or of `named_networks.IMAGES`.
+A family states a problem on given or synthetic data, and defines its default settings. To add one,
+add a row to `FAMILIES` or `named_networks.IMAGES`.
 """
 
 from __future__ import annotations
@@ -21,74 +21,74 @@ from hogshare.system.messages import listed, nearest
 
 NETWORK = "network:"
 RANK = 8  # of a factorisation
-RATINGS_OF_A_USER, USERS_OF_AN_ITEM = 50, 4  # as 20,000 users and 5,000 items have it
+RATINGS_OF_A_USER, USERS_OF_AN_ITEM = 50, 4  # as for 20,000 users and 5,000 items
 PAIRS_OF_A_USER, FEWEST_ITEMS = 50, 600
-FIRST_STEP = 0.5  # times the sharpness
-MESSAGE = 64  # ratings of a gradient that goes to a master
-TOPICS, DOCUMENTS = 20, 128  # of a topic model, and of its step
+FIRST_STEP = 0.5  # step times sharpness
+MESSAGE = 64  # ratings of a gradient sent to a master
+TOPICS, DOCUMENTS = 20, 128  # topics of a model, and documents of its step
 
 
 class Family(Protocol):
-    """How a problem of a name is stated and run."""
+    """A kind of named problems: its data, its statement and its default settings."""
 
     @property
     def reads(self) -> str:
-        """What it can be given: "rows" with labels, "ratings", "pairs", or "documents"."""
+        """The data that it reads: "rows" with labels, "ratings", "pairs", or "documents"."""
         ...
 
     @property
     def makes(self) -> int:
-        """Rows that are made if nobody says how many."""
+        """Default number of synthetic rows."""
         ...
 
     def data(self, given: Any, n_rows: int, dtype: Any, seed: int) -> Any:
-        """What is given, checked, or where that is None as many rows that are made.
+        """Check the given data; for None, make `n_rows` synthetic rows.
 
         Raises
         ------
         ValueError
-            If the shape of what is given does not fit.
+            If the shape of the given data does not fit.
         """
         ...
 
     def state(self, data: Any) -> GradientProblem:
-        """The problem on such data."""
+        """Return the problem on these data."""
         ...
 
     def what(self, problem: GradientProblem) -> str:
-        """What it is, in words."""
+        """Describe the problem."""
         ...
 
     def batch(self, algorithm: str) -> int:
-        """Rows of a gradient of "sgd", "incon" or "con"."""
+        """Return the rows of a gradient for "sgd", "incon" or "con"."""
         ...
 
     def step(self, problem: GradientProblem) -> float | None:
-        """A constant step, for one row's gradient or the mean of a batch's; None: its own."""
+        """Return a constant step for the mean gradient of a batch or a row; None: its own steps."""
         ...
 
 
 @dataclass(frozen=True)
 class NamedRatings:
-    """Squared errors of eight factors; of a file's ratings besides biases."""
+    """Squared errors of eight factors; for a file's ratings also with biases."""
 
     reads: str = "ratings"
     makes: int = 1_000_000
 
     def data(self, given: Any, n_rows: int, dtype: Any, seed: int) -> tuple[Any, ...]:
-        """Users, items, ratings, and whether there are biases."""
+        """Return users, items, ratings, and whether to use biases."""
         if given is None:
             users = max(1, n_rows // RATINGS_OF_A_USER)
             sizes = n_rows, users, max(1, users // USERS_OF_AN_ITEM), RANK
             return *datasets.known_rank(*sizes, seed=seed), False
         users, items, values = given
         if values is None:
-            raise ValueError("a factorisation is of ratings, and these are pairs alone.")
+            raise ValueError("a factorisation needs ratings, and these are only pairs.")
         codes = (np.unique(np.asarray(ids), return_inverse=True)[1] for ids in (users, items))
         return *codes, np.asarray(values, dtype=dtype), True
 
     def state(self, data: tuple[Any, ...]) -> FactorisationProblem:
-        """The problem on such ratings."""
+        """Return the problem on these ratings."""
         *triples, biases = data
         return factorisation(*triples, n_factors=RANK, biases=biases)
 
@@ -102,22 +102,22 @@ class NamedRatings:
         return MESSAGE if algorithm == "con" else 1
 
     def step(self, problem: GradientProblem) -> float:
-        """Of a rating."""
+        """Return the step for a rating."""
         return float(FIRST_STEP / problem.sharpness)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
 class NamedPairs:
-    """Preferences from who has met what, against drawn items: eight factors, by BPR."""
+    """Preferences from pairs against drawn items: eight factors, by BPR."""
 
     reads: str = "pairs"
     makes: int = 150_000
 
     def data(self, given: Any, n_rows: int, dtype: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Users and items, by numbers; a file's ratings count for nothing."""
+        """Return users and items as numbers; a file's ratings are ignored."""
         if given is None:
             n_users = max(1, n_rows // PAIRS_OF_A_USER)
-            # of twice as many the first: some users have met all that they may
+            # the first of twice as many: some users have met all items that they may
             sizes = 2 * n_rows, n_users, max(FEWEST_ITEMS, 2 * n_users // 3)
             users, items, _ = datasets.clicks(*sizes, seed=seed)
             return users[:n_rows], items[:n_rows]
@@ -125,7 +125,7 @@ class NamedPairs:
         return codes[0], codes[1]
 
     def state(self, data: tuple[np.ndarray, np.ndarray]) -> PreferenceProblem:
-        """The problem on such pairs."""
+        """Return the problem on these pairs."""
         return preferences(*data, n_factors=RANK)
 
     def what(self, problem: GradientProblem) -> str:
@@ -138,20 +138,20 @@ class NamedPairs:
         return MESSAGE if algorithm == "con" else 1
 
     def step(self, problem: GradientProblem) -> float:
-        """Of a pair."""
+        """Return the step for a pair."""
         return float(FIRST_STEP / problem.sharpness)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
 class NamedTopics:
-    """Twenty topics, whose steps are online LDA's."""
+    """Twenty topics with the steps of online LDA."""
 
     reads: str = "documents"
     makes: int = 5_000
     n_topics: int = TOPICS
 
     def data(self, given: Any, n_rows: int, dtype: Any, seed: int) -> Any:
-        """How often each word is in each document."""
+        """Return the word counts of documents."""
         return (
             synthetic.documents(n_rows, n_topics=self.n_topics, seed=seed)
             if given is None
@@ -159,7 +159,7 @@ class NamedTopics:
         )
 
     def state(self, data: Any) -> GradientProblem:
-        """The problem on such documents."""
+        """Return the problem on these documents."""
         return topics(data, self.n_topics, random_state=0)
 
     def what(self, problem: GradientProblem) -> str:
@@ -167,7 +167,7 @@ class NamedTopics:
         return f"{self.n_topics} topics, {problem.n_params:,} parameters"
 
     def batch(self, algorithm: str) -> int:
-        """Documents of a step."""
+        """Return the documents of a step."""
         return DOCUMENTS
 
     def step(self, problem: GradientProblem) -> None:
@@ -183,12 +183,12 @@ FAMILIES: dict[str, Family] = {
 
 
 def family_of(name: str) -> Family:
-    """Return what a name stands for.
+    """Return the family of a name.
 
     Raises
     ------
     ValueError
-        If it stands for nothing, or a network's units are no numbers.
+        If the name is unknown, or a network's units are not numbers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Pictures of ``hogshare simulate``."""
+"""Figures of ``hogshare simulate``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 from hogshare import figures
 
-SMALL = 8.0  # letters of a legend, in points
+SMALL = 8.0  # font size of a legend, in points
 
 
 def save_psp(result: dict[str, Any], path: str) -> None:
     """Draw a figure of ``hogshare simulate psp`` and write it to a file.
 
-    One panel for each law of block time, or way of choosing steps; one for the theory's figures.
+    One panel for each law of block times or each choice of steps; one panel for theory figures.
     """
     draw = {
         "distribution": draw_clocks,
@@ -49,7 +49,7 @@ def draw_clocks(series: dict[str, Any], ax: Any, _: str) -> None:
 
 
 def draw_clocks_added_up(series: dict[str, Any], ax: Any, _: str) -> None:
-    """Draw the share of workers that have come to a clock and no further."""
+    """Draw the cumulative share of workers up to each clock."""
     clocks, workers = series["clocks"]["clock"], series["clocks"]["workers"]
     total, below, heights = sum(workers), 0, []
     for count in workers:
@@ -69,7 +69,7 @@ def draw_errors(series: dict[str, Any], ax: Any, _: str) -> None:
     over = series["over_time"]
     label = f"{series['barrier']}, step {series['step']:.2g}"
     (line,) = ax.plot(over["seconds"], over["mean"], label=label)
-    known = [k for k, value in enumerate(over["low"]) if value is not None]  # not if it diverges
+    known = [k for k, value in enumerate(over["low"]) if value is not None]  # None if it diverges
     if known:
         seconds, low, high = ([over[key][k] for k in known] for key in ("seconds", "low", "high"))
         low = [max(value, 1e-6) for value in low]  # the axis is logarithmic
@@ -78,7 +78,7 @@ def draw_errors(series: dict[str, Any], ax: Any, _: str) -> None:
 
 
 def save_virtual_speedups(result: dict[str, Any], path: str) -> None:
-    """Draw the speedups of ``hogshare simulate asysg`` beside the papers' and write a file."""
+    """Draw the speedups of ``hogshare simulate asysg`` and the papers', and write a file."""
     figure, panels = figures.panel_row(2, width=4.75)
     for ax, key in zip(panels, ("iteration", "time"), strict=True):
         for series in result["series"]:

@@ -1,9 +1,9 @@
-"""Speedups that papers print, by the problem and the algorithm that they are of.
+"""Speedups printed in papers, by problem and algorithm.
 
-Each table has ``what``, ``workers``, ``iteration`` (None where there is none) and ``time``.
+Each table has ``what``, ``workers``, ``iteration`` (None if not printed) and ``time``.
 
 Sources: Lian, Huang, Li and Liu 2015, tables 1, 2 and 4. Recht, Ré, Wright and Niu 2011
-(Hogwild!), the time speedups of matrix completion with ten threads, as they are cited.
+(Hogwild!), the time speedups of matrix completion with ten threads, as cited.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TABLES: dict[tuple[str, str], list[Table]] = {
 
 
 def tables_of(algorithm: str, problem: str | None = None) -> list[Table]:
-    """Those of an algorithm; of one problem, or of all networks."""
+    """Return the tables of an algorithm, for one problem or for all networks."""
     return [
         table
         for (one, its), tables in TABLES.items()

@@ -1,18 +1,18 @@
 """The figures of Wang, Catterall and Mortier 2017 (PSP), on a virtual clock.
 
-`figure` makes one. What it returns is one dictionary of plain data, which is also the JSON output:
+`figure` returns one dictionary of plain data, which is also the JSON output:
 
     figure, title, kind, settings, notes,
     series   a list; each has a law and a barrier, and points
     axes     what x and y are
 
-A point has x (None where a series is one point) and, over seeds, steps (mean clock), sd, spread,
+A point has x (None if a series is one point) and, over seeds, steps (mean clock), sd, spread,
 updates, control_messages and waiting_share, each as mean, low and high: the mean and its 95 %
-interval by Student's t, cut off at 0 (None with one seed, or where the mean is
-infinite). By kind of figure there is more: `clocks` (how many
-workers are where, all seeds together), `over_time` (updates at the server), `ratio`.
+interval by Student's t, cut off at 0 (None with one seed, or if the mean is infinite). Some kinds
+of figures add `clocks` (workers at each clock, over all seeds), `over_time` (updates at the server)
+or `ratio`.
 
-Figures 4 and 5 are theory, whose `series` are curves. Those with gradients are in
+Figures 4 and 5 are theory; their `series` are curves. Figures with gradients are in
 `hogshare.lab.studies.model_error`.
 """
 
@@ -33,19 +33,19 @@ from hogshare.system.ranges import count, positive
 
 Result = dict[str, Any]
 Advance = Callable[[str], None]
-# x, workers, and of slow ones the share and how slow they are
+# x, workers, share of slow workers, and their slowness
 Setting = tuple[float | None, int, tuple[float, float] | None]
 
-# the paper does not print its law: the usual guess, one with short times, one with long ones
+# the paper does not print its law: the usual guess, one law with short tails, one with long tails
 LAWS = ("exponential:1", "uniform:0.5,1.5", "gamma:1,0.6")
 POLL, POLL_WITH_STRAGGLERS = 0.05, 0.2
 PAPERS_SLOW = 0.05  # share of slow workers in figures 2c and 3
-PAPERS_FACTOR = 4.0  # and how slow, in figures 2a and 3
+PAPERS_FACTOR = 4.0  # their slowness in figures 2a and 3
 SAMPLES = (0, 1, 2, 4, 8, 16, 32, 64)
 SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
 FACTORS = (1.0, 2.0, 4.0, 8.0, 16.0)
-PARTS = (0.1, 0.25, 0.5, 0.75, 1.0)  # of the workers, in figure 3
-MOMENTS = 41  # at which updates are counted
+PARTS = (0.1, 0.25, 0.5, 0.75, 1.0)  # shares of the workers, in figure 3
+MOMENTS = 41  # times at which updates are counted
 
 
 def figure(
@@ -65,32 +65,33 @@ def figure(
     ----------
     name : {"1a", "1b", "1c", "1e", "2a", "2c", "3", "4", "5"}
     n_workers : int, default=1000
-        At least 101: a sample is one in a hundred, and at least ten of them in figure 3's smallest.
+        At least 101: a sample is one in a hundred, and figure 3's samples of ten must fit into its
+        smallest run, a tenth of the workers.
     seconds : float, default=40.0
         Virtual seconds of a run.
     laws : sequence of str, default=None
-        Laws of block time as `hogshare.simulation.block_times.parse` reads them. None: exponential
-        with mean 1, and in figures 1a and 1e beside it uniform from 0.5 to 1.5 and gamma with shape
-        0.6.
+        Laws of the block time, as parsed by `hogshare.simulation.block_times.parse`. None:
+        exponential with mean 1, and in figures 1a and 1e also uniform from 0.5 to 1.5 and gamma
+        with shape 0.6.
     poll : float, default=None
-        Virtual seconds after which who may not pass polls again. None: 0.05, in figures 2a and 2c
+        Virtual seconds after which a waiting worker polls again. None: 0.05, in figures 2a and 2c
         0.2.
     seeds : int, default=5
         Runs of each setting.
     seed : int, default=0
-        The first one's.
+        Seed of the first run.
     advance : callable, default=None
-        Called before each setting, with words for it.
+        Called before each setting, with a text about it.
 
     Returns
     -------
     dict
-        See the head of this file. For figures 4 and 5 only the name counts.
+        As in the file head. For figures 4 and 5 only the name matters.
 
     Raises
     ------
     ValueError
-        If there is no such figure, or a setting has no meaning.
+        If the figure is unknown, or a setting is not valid.
 
     Examples
     --------
@@ -123,12 +124,12 @@ def figure(
 
 
 def default_laws(name: str) -> tuple[str, ...]:
-    """Return the laws of block time of a figure, if none are asked for."""
+    """Return the default laws of the block time of a figure."""
     return LAWS if name in ("1a", "1e") else LAWS[:1]
 
 
 def settings_of(name: str, laws: int) -> int:
-    """How many times `figure` calls `advance`, with that many laws."""
+    """Return the number of calls of `advance` by `figure`, with that many laws."""
     figure, settings = FIGURES[name], {"n_workers": 1000}
     if isinstance(figure, Bound):
         return 0
@@ -139,12 +140,12 @@ def settings_of(name: str, laws: int) -> int:
 
 
 def one_percent(settings: Result) -> int:
-    """The paper's sample."""
+    """Return the paper's sample: one worker in a hundred."""
     return max(1, round(settings["n_workers"] / 100))
 
 
 def strategies(settings: Result, sample: int | None = None) -> tuple[str, ...]:
-    """Return the five of the paper: a staleness of 4, and so many sampled, or one in a hundred."""
+    """Return the paper's five barriers: a staleness of 4, and a sample, by default 1 in 100."""
     sample = sample or one_percent(settings)
     return ("bsp", "ssp:4", f"pbsp:{sample}", f"pssp:{sample},4", "asp")
 
@@ -152,7 +153,7 @@ def strategies(settings: Result, sample: int | None = None) -> tuple[str, ...]:
 def runs_of(
     barrier: str, law: str, settings: Result, one: Setting, times: Sequence[float] = ()
 ) -> list[Progress]:
-    """One run for each seed."""
+    """Run once for each seed."""
     _, n, stragglers = one
     return [
         progress(
@@ -170,10 +171,10 @@ def runs_of(
 
 
 def interval(values: Sequence[float], most: float = math.inf) -> dict[str, float | None]:
-    """Mean and 95 % interval of the mean, by Student's t, of what is from 0 to `most`.
+    """Return the mean and its 95 % interval by Student's t, for values from 0 to `most`.
 
-    Student's interval goes beyond if values are few and far apart; nothing is lost if that part is
-    cut off. With an infinite value (an error that has diverged) there is no interval.
+    With few, scattered values Student's interval exceeds this range; that part is cut off without
+    loss. With an infinite value (a diverged error) the interval is None.
     """
     mean = statistics.fmean(values)
     if len(values) < 2 or not math.isfinite(mean):
@@ -185,7 +186,7 @@ def interval(values: Sequence[float], most: float = math.inf) -> dict[str, float
 
 
 def point(runs: Sequence[Progress], x: float | None) -> Result:
-    """What there is to say of all runs of a setting."""
+    """Summarise all runs of a setting."""
 
     def over(values: Iterable[float], most: float = math.inf) -> dict[str, float | None]:
         return interval([float(value) for value in values], most)
@@ -202,13 +203,13 @@ def point(runs: Sequence[Progress], x: float | None) -> Result:
 
 
 def clocks_of(runs: Sequence[Progress]) -> Result:
-    """How many workers have which clock, all runs together."""
+    """Count the workers at each clock, over all runs."""
     values, counts = np.unique(np.concatenate([run.clock for run in runs]), return_counts=True)
     return {"clocks": {"clock": values.tolist(), "workers": counts.tolist()}}
 
 
 def updates_of(runs: Sequence[Progress]) -> Result:
-    """Updates at the server as time passes, in the mean."""
+    """Mean updates at the server over time."""
     counts = np.mean([run.updates_by for run in runs], axis=0)
     return {"over_time": {"seconds": runs[0].times.tolist(), "updates": counts.tolist()}}
 
@@ -218,13 +219,13 @@ def updates_of(runs: Sequence[Progress]) -> Result:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of clocks and barriers alone: a series for every law with every barrier.
+    """A figure of clocks and barriers only: a series for every law with every barrier.
 
-    title, kind, x, y : in words; ``{first}`` in y is the first x
+    title, kind, x, y : text; ``{first}`` in y is the first x
     barriers : ``barriers(settings)``
     notes : ``notes(series)``
-    along : ``along(settings)``, what the points of a series are; their ratios are to the first
-    more : ``more(runs)``, what a series has besides points
+    along : ``along(settings)``, the points of a series; ratios are to the first
+    more : ``more(runs)``, further keys of a series
     """
 
     title: str
@@ -290,22 +291,22 @@ class Bound:
             ],
             "notes": [
                 f"Staleness {curves['staleness']}, {curves['n_blocks']:,} blocks; F(r) is the "
-                "chance that a worker's lag is within the staleness."
+                "probability that a worker's lag is within the staleness."
             ],
         }
 
 
 def more_workers(settings: Result) -> list[Setting]:
-    """Figure 3: from a tenth of the workers to all, the sample as large as before."""
+    """Figure 3: from a tenth of the workers to all, with a constant sample size."""
     counts = [max(11, round(part * settings["n_workers"])) for part in PARTS]
     return [(float(n), n, (PAPERS_SLOW, PAPERS_FACTOR)) for n in counts]
 
 
-# -- what the paper has, and which law has it too
+# -- the paper's results, and the laws that reproduce them
 
 
 def by_law(series: Sequence[Result], key: str) -> dict[str, dict[str, float]]:
-    """For each law, a number of each kind of barrier (without its parameters)."""
+    """Return a number of each kind of barrier (without its parameters), for each law."""
     table: dict[str, dict[str, float]] = {}
     for one in series:
         kind = one["barrier"].partition(":")[0]
@@ -314,26 +315,26 @@ def by_law(series: Sequence[Result], key: str) -> dict[str, dict[str, float]]:
 
 
 def order_notes(series: Sequence[Result]) -> list[str]:
-    """Figure 1a: in the paper pBSP gets further than SSP."""
+    """Figure 1a: compare pBSP with SSP; in the paper pBSP makes more progress."""
     return [
-        f"With {law} pBSP gets to {steps['pbsp']:.1f} steps and SSP to {steps['ssp']:.1f}: "
+        f"With {law} pBSP reaches {steps['pbsp']:.1f} steps and SSP {steps['ssp']:.1f}: "
         + (
             "the paper's order."
             if steps["pbsp"] > steps["ssp"]
-            else "the paper has them the other way round."
+            else "the paper has the opposite order."
         )
         for law, steps in by_law(series, "steps").items()
     ]
 
 
 def message_notes(series: Sequence[Result]) -> list[str]:
-    """Figure 1e: in the paper ASP sends almost ten times as many updates as BSP."""
+    """Figure 1e: compare updates; in the paper ASP sends almost ten times as many as BSP."""
     notes = []
     for law, sent in by_law(series, "updates").items():
         times = sent["asp"] / sent["bsp"]
         notes.append(
             f"With {law} ASP sends {times:.1f} times as many updates as BSP; the paper says almost "
-            "10 times" + (", as here." if 8.0 <= times <= 12.0 else ".")
+            "10 times" + (", which agrees." if 8.0 <= times <= 12.0 else ".")
         )
     return notes
 
@@ -354,7 +355,7 @@ FIGURES: dict[str, Figure | Bound] = {
     "1c": Figure(
         *("pBSP: the larger the sample, the closer together", "cdf", STEPS, WORKERS),
         barriers=lambda settings: [f"pbsp:{n}" for n in SAMPLES if n < settings["n_workers"]],
-        notes=lambda series: ["A sample of nobody is ASP."],
+        notes=lambda series: ["A sample of 0 is ASP."],
         more=clocks_of,
     ),
     "1e": Figure(
@@ -363,11 +364,11 @@ FIGURES: dict[str, Figure | Bound] = {
         more=updates_of,
     ),
     "2a": Figure(
-        *(f"Workers of which some are {SLOW}", "ratio"),
-        *("share of slow workers", "steps, of those without slow ones"),
+        *(f"Some workers {SLOW}", "ratio"),
+        *("share of slow workers", "steps over those without slow workers"),
         notes=lambda series: [
-            "BSP and SSP wait for the slowest block of all, so that a run has few rounds and its "
-            "ratio varies a lot between seeds."
+            "BSP and SSP wait for the slowest block of all, so a run has few rounds and its ratio "
+            "varies a lot between seeds."
         ],
         along=lambda settings: [(x, settings["n_workers"], (x, PAPERS_FACTOR)) for x in SHARES],
     ),
@@ -377,9 +378,9 @@ FIGURES: dict[str, Figure | Bound] = {
     ),
     "3": Figure(
         f"More workers, {PAPERS_SLOW:.0%} of them {SLOW}",
-        *("ratio", "workers", "steps, of those with {first:.0f} workers"),
+        *("ratio", "workers", "steps over those with {first:.0f} workers"),
         barriers=lambda settings: strategies(settings, sample=10),
-        notes=lambda series: ["Samples are of ten, however many workers there are."],
+        notes=lambda series: ["A sample has ten workers, for any number of workers."],
         along=more_workers,
     ),
     "4": Bound("Bound (54) of the mean lag", "mean_bound"),

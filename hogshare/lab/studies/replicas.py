@@ -1,7 +1,7 @@
-"""Replicas on graphs as ASAP measures them (Kadav and Kruus 2016): bytes, rounds, waits.
+"""Replicas on graphs as measured in ASAP (Kadav and Kruus 2016): bytes, rounds, waits.
 
 Every function is one run, or a pair of runs, of one seed, and returns numbers. Times and bytes are
-those of a virtual clock but for `consistency`, whose workers are processes, and `to_objective` of
+on a virtual clock, except `consistency`, whose workers are processes, and `to_objective` with
 threads that sleep.
 """
 
@@ -26,28 +26,28 @@ from hogshare.solvers import solve
 from hogshare.stragglers import LogNormal as Late
 
 SYNCS = ("notify-ack", "bsp", "async")
-N_NUMBERS = 47_236  # of a message of figure 8
-EXCESS = 0.05  # relative sub-optimality that bytes are counted to
+N_NUMBERS = 47_236  # length of a message in figure 8
+EXCESS = 0.05  # relative sub-optimality of the target
 ROUNDS_PER_EPOCH = 16
-JITTER, SIGMA = 0.2, 0.5  # sigma of log-normal blocks: of much the same length, and not
-PATIENCE = 10  # times as much as the others is given to what is said not to converge
-NOISE = 1.0  # of the labels by which shares are sorted, in labels
+JITTER, SIGMA = 0.2, 0.5  # sigma of log-normal block times: nearly equal, and uneven
+PATIENCE = 10  # factor of the epochs for a method that the paper says does not converge
+NOISE = 1.0  # noise of the labels that shares are sorted by, in labels
 FIVE = ((0, 1), (1, 2), (2, 0), (3, 4), (4, 3), (2, 3), (4, 0))  # W1 to W3 in a ring, W4 and W5
 SLOW_LAST_TWO = (1.0, 1.0, 1.0, 3.0, 3.0)
 
 
 def _even(w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
-    """A step of every row's own, the same for all numbers, so that half a message shows."""
+    """Take a step specific to the rows, equal for all numbers, so that a torn message shows."""
     steps = float(np.cos(rows * 1.7).sum())
     out += steps + 0.01 * len(rows) * w[0]
     return steps * float(w[0])
 
 
 def consistency(sync: str, reduces: int, seed: int, n_numbers: int = N_NUMBERS) -> dict[str, float]:
-    """Figure 8: what share of eight processes' reduces has used how many of seven inputs.
+    """Figure 8: shares of eight processes' reduces by the number of used inputs, of seven.
 
     ``all`` and ``five`` are shares of reduces with all seven, and with five or more; ``mixed`` is 1
-    where the model has numbers of two messages, which no way of waiting may make.
+    if the model has numbers of two messages, which no synchronisation may produce.
     """
     problem = problems.user(_even, 8 * reduces, n_numbers)
     report = solve(
@@ -68,9 +68,9 @@ def consistency(sync: str, reduces: int, seed: int, n_numbers: int = N_NUMBERS) 
 
 @functools.cache
 def sparse(n_shares: int = 1, n_rows: int = 20_000) -> tuple[RowProblem, float]:
-    """A logistic model of Zipf's words, and what its objective comes down to.
+    """Return a logistic problem on Zipf's words, and the target of its objective.
 
-    n_shares : so many workers, who are dealt rows by turns, get rows roughly sorted by label
+    n_shares : number of workers with dealt rows, for shares roughly sorted by label
     """
     X, y = zipf_classification(n_samples=n_rows, n_features=2_000, dtype=np.float32)
     if n_shares > 1:
@@ -87,8 +87,8 @@ def sparse(n_shares: int = 1, n_rows: int = 20_000) -> tuple[RowProblem, float]:
 class SimulatedMachines:
     """Workers on a virtual clock, and the links between them.
 
-    block_seconds, sigma : mean and spread of what a worker computes between two reduces
-    bandwidth : bytes a second of each link; None: messages take no time
+    block_seconds, sigma : mean and spread of a worker's computing between two reduces
+    bandwidth : bytes per second of each link; None: messages take no time
     """
 
     n_workers: int
@@ -97,7 +97,7 @@ class SimulatedMachines:
     bandwidth: float | None = None
 
     def clock(self, seed: int) -> Simulator:
-        """The clock of a run."""
+        """Return the clock of a run."""
         law = LogNormal(self.block_seconds, self.sigma)
         if self.bandwidth is None:
             return Simulator(block_time=law, seed=seed)
@@ -116,11 +116,11 @@ def to_target(
     step: float = 1.0 / 6.0,
     epochs: int = 8,
 ) -> dict[str, float]:
-    """``rounds``, ``megabytes`` of a worker and virtual ``seconds`` to a target.
+    """Return ``rounds``, ``megabytes`` of a worker and virtual ``seconds`` to a target.
 
-    They are infinite where it is not reached.
+    They are infinite if the target is not reached.
 
-    step : times the number of workers, whose mean steps are
+    step : multiplied by the number of workers, because the workers' steps are averaged
     """
     n = machines.n_workers
     every = max(1, problem.n_rows // (n * ROUNDS_PER_EPOCH))
@@ -138,7 +138,7 @@ def to_target(
 
 
 def _counted(report: Report, target: float, n_workers: int) -> dict[str, float]:
-    """What of a run falls to its part up to the target: every worker sends as much in each."""
+    """Scale a run's totals to its part up to the target: traffic is constant per block."""
     assert report.trace is not None and report.reduces is not None
     blocks = report.trace.first(target, "blocks")
     seconds = report.trace.first(target, "seconds")
@@ -155,10 +155,10 @@ def _counted(report: Report, target: float, n_workers: int) -> dict[str, float]:
 def of_digits(sync: str, seed: int, *, base_seconds: float | None) -> Report:
     """Figure 10's run on digits: 25 workers on the root graph, with blocks of unequal length.
 
-    ASYNC has `PATIENCE` times the others' epochs: only what misses the target then does not
-    converge.
+    ASYNC has `PATIENCE` times the others' epochs: only a run that still misses the target counts
+    as not converging.
 
-    base_seconds : what a block sleeps in the mean, in threads; None: on a virtual clock
+    base_seconds : mean sleep of a block, in threads; None: on a virtual clock
     """
     from sklearn.datasets import load_digits
 
@@ -179,10 +179,10 @@ def of_digits(sync: str, seed: int, *, base_seconds: float | None) -> Report:
 
 
 def of_network(sync: str, seed: int, epochs: int = 20) -> dict[str, float]:
-    """Figure 9 on a small network: rows per virtual second, and accuracy after so many epochs.
+    """Figure 9 on a small network: rows per virtual second, and accuracy after `epochs` epochs.
 
-    ASYNC waits at no epoch's end: the run ends when the last worker has done its share of all, and
-    the rows are those that all have done by then.
+    ASYNC does not wait at the ends of epochs: the run ends when the last worker has done its share,
+    and all rows done by then are counted.
     """
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
@@ -211,7 +211,7 @@ def of_network(sync: str, seed: int, epochs: int = 20) -> dict[str, float]:
 
 
 def five_nodes(sync: str, rounds: int) -> np.ndarray:
-    """Figures 3 and 4: virtual seconds that five workers wait, two of whom are thrice as slow.
+    """Figures 3 and 4: waiting in virtual seconds of five workers, two of them thrice as slow.
 
     W1, W2 and W3 send along a ring, W4 and W5 to each other, W3 to W4 and W5 to W1. Columns of the
     result (5, 3) are for messages, acknowledgements and the barrier.
@@ -235,10 +235,10 @@ def five_nodes(sync: str, rounds: int) -> np.ndarray:
 
 
 def five_nodes_by_hand(rounds: int) -> np.ndarray:
-    """The same of NOTIFY-ACK with one message under way, by its rule.
+    """Compute the waits of NOTIFY-ACK with one message under way from its rule.
 
-    A worker sends when it has computed and those it sends to have used its last message, and
-    begins a round when all have sent that it hears.
+    A worker sends when it has computed and its out-neighbours have used its last message; it
+    begins a round when all its in-neighbours have sent.
     """
     begun, waits = np.zeros(5), np.zeros((5, 3))
     for k in range(rounds):

@@ -17,20 +17,20 @@ ALGORITHMS = ("con", "incon")
 PSP = """\
 Make a figure of Wang, Catterall and Mortier 2017 (PSP) again: 1a progress of workers behind five
 barriers, 1b the same added up, 1c sample sizes of pBSP, 1d the error of a linear model, 1e updates
-at the server, 2a a growing share of slow workers, 2b what they do to the error, 2c a few slower and
-slower, 3 more workers, 4 and 5 the bounds of Theorem 2. 1d and 2b compute gradients, which takes
-half a minute or so for each seed and step, or share of slow workers, of the five barriers.
-Means over seeds, with their 95 % interval. The paper does not say how long a step takes; 1a and 1e
-show several laws side by side, and say which has what the paper shows."""
+at the server, 2a a growing share of slow workers, 2b their effect on the error, 2c a few workers of
+growing slowness, 3 more workers, 4 and 5 the bounds of Theorem 2. 1d and 2b compute gradients,
+which takes about half a minute for each seed and step, or share of slow workers, of the five
+barriers. Means over seeds, with their 95 % interval. The paper does not state the time of a step;
+1a and 1e compare several laws, and say which reproduce the paper's result."""
 
 ASYSG = """\
 Speedups of AsySG on a virtual clock (Lian et al. 2015): real gradients of a linear problem, drawn
-block times, up to the same objective; iteration speedup says what stale gradients cost, and time
-speedup what reading, writing and the links cost besides. The papers' tables stand beside."""
+block times, to the same objective; iteration speedup shows the cost of stale gradients, and time
+speedup also that of reading, writing and the links. The output includes the papers' tables."""
 
 PROGRESS = """\
-Simulate workers behind a barrier on a virtual clock, without a model: how far they get, how far
-apart they are, how long they wait. A million take half a minute."""
+Simulate workers behind a barrier on a virtual clock, without a model: their progress, their spread
+and their waiting. A million workers take half a minute."""
 
 SEEDS = (
     Setting("seeds", "runs", 5, options.positive_int),
@@ -47,15 +47,15 @@ PSP_SETTINGS = (
     Setting("seconds", "virtual ones", 40.0, options.positive),
     Setting(
         "law",
-        "how long a step takes: constant:SECONDS, exponential:MEAN, lognormal:MEAN,SIGMA, "
-        "gamma:MEAN,SHAPE, uniform:LOW,HIGH; several are shown side by side (default: "
-        "exponential:1; for 1a and 1e also uniform:0.5,1.5 and gamma:1,0.6; 1d and 2b take one)",
+        "law of the time of a step: constant:SECONDS, exponential:MEAN, lognormal:MEAN,SIGMA, "
+        "gamma:MEAN,SHAPE, uniform:LOW,HIGH; several are compared (default: exponential:1; for 1a "
+        "and 1e also uniform:0.5,1.5 and gamma:1,0.6; 1d and 2b take one)",
         type=options.block_time,
         several=True,
     ),
     Setting(
         "poll",
-        "virtual seconds after which who may not pass polls again (default: 0.05; 2a and 2c: 0.2)",
+        "virtual seconds after which a waiting worker polls again (default: 0.05; 2a and 2c: 0.2)",
         type=options.positive,
     ),
     Setting(
@@ -78,14 +78,14 @@ ASYSG_SETTINGS = (
     ),
     Setting(
         "workers",
-        "numbers with commas between (default: 1,2,4,8,16,32)",
+        "comma-separated numbers (default: 1,2,4,8,16,32)",
         [1, 2, 4, 8, 16, 32],
         options.worker_counts,
     ),
-    Setting("law", "how long a gradient takes, as of psp", "lognormal:1,0.2", options.block_time),
+    Setting("law", "law of a gradient's time, as in psp", "lognormal:1,0.2", options.block_time),
     Setting(
         "ceiling",
-        "so many workers keep the model's end of the links busy (default: no number does)",
+        "number of workers that fill the links at the model's home (default: none does)",
         type=options.positive,
         metavar="WORKERS",
     ),
@@ -95,27 +95,27 @@ ASYSG_SETTINGS = (
 
 
 def add_ends(parser: Any) -> None:
-    """Add when a simulation of one barrier is over."""
+    """Add the options for the end of a simulation of one barrier."""
     ends = parser.add_mutually_exclusive_group(required=True)
-    ends.add_argument("--seconds", type=options.positive, help="virtual ones, then all is over")
-    ends.add_argument("--blocks", type=options.positive_int, help="after which a worker is done")
+    ends.add_argument("--seconds", type=options.positive, help="virtual seconds of the run")
+    ends.add_argument("--blocks", type=options.positive_int, help="blocks of each worker")
 
 
 PROGRESS_SETTINGS = (
     Setting(
         "barrier",
-        "asp, bsp, ssp:4, pbsp:10, pssp:10,4, fraction:0.9,2 or throttled:7; pbsp:10,hold "
-        "keeps a sample until it lets the worker pass",
+        "asp, bsp, ssp:4, pbsp:10, pssp:10,4, fraction:0.9,2 or throttled:7; with pbsp:10,hold "
+        "a worker retains its sample until it may pass",
         type=options.barrier,
         is_required=True,
     ),
     Setting("workers", "", 1000, options.positive_int),
-    Setting("law", "how long a block takes, as of psp", "exponential:1", options.block_time),
+    Setting("law", "law of a block's time, as in psp", "exponential:1", options.block_time),
     Group(add_ends),
     Setting(
         "poll",
-        "virtual seconds after which who may not pass polls again; none: it passes at the "
-        "moment from which it may",
+        "virtual seconds after which a waiting worker polls again; none: it passes as soon as the "
+        "barrier allows",
         0.05,
         options.poll,
     ),
@@ -137,7 +137,7 @@ def check_psp(args: Any) -> None:
         return
     for name in ("parameters", "step"):
         if getattr(args, name) is not None:
-            raise options.WrongCommandLine(f"--{name} goes with --figure 1d and 2b")
+            raise options.WrongCommandLine(f"--{name} is for --figure 1d and 2b")
 
 
 class PspCommand(Command):
@@ -173,7 +173,7 @@ class PspCommand(Command):
             )
 
     def show(self, result: Result) -> None:
-        """Print a figure's table, and below it what is to be said."""
+        """Print a figure's table, and below it its notes."""
         tables = {"bounds": bounds, "error": errors, "error_over_time": errors}
         header, rows, after = tables.get(result["kind"], clocks)(result)
         console.show_table(header, rows, title=f"{result['figure']}: {result['title']}")
@@ -193,7 +193,7 @@ Table = tuple[list[str], list[list[Any]], str]
 
 
 def clocks(result: Result) -> Table:
-    """How far workers get, how far from each other they are, how long they wait."""
+    """Make a table of the workers' progress, spread and waiting."""
     along = result["axes"]["x"] if result["series"][0]["points"][0]["x"] is not None else None
     header = ["law", "barrier", *([along] if along else []), "steps", "interval", "sd", "spread"]
     header += ["updates", "waiting", *(["ratio"] if result["kind"] == "ratio" else [])]
@@ -209,7 +209,7 @@ def clocks(result: Result) -> Table:
 
 
 def errors(result: Result) -> Table:
-    """The errors at the end of the runs."""
+    """Make a table of the errors at the end of the runs."""
     with_shares = result["kind"] == "error"
     header = ["slow workers" if with_shares else "steps", "barrier", "step", "error", "interval"]
     rows = []
@@ -226,7 +226,7 @@ def errors(result: Result) -> Table:
 
 
 def bounds(result: Result) -> Table:
-    """A theory's curves: a column for each, a row for some samples."""
+    """Make a table of a theory's curves: a column for each, a row for some samples."""
     series = result["series"]
     samples = series[0]["samples"]
     some = [i for i, sample in enumerate(samples) if sample in (1, 2, 5, 10, 20, 50, 100)]
@@ -235,7 +235,7 @@ def bounds(result: Result) -> Table:
 
 
 def between(value: dict[str, Any], digits: str = ".2f") -> str | None:
-    """An interval as text, if there is one."""
+    """Format an interval, if there is one."""
     if value["low"] is None:
         return None
     return f"{value['low']:{digits}} to {value['high']:{digits}}"
@@ -255,7 +255,7 @@ class AsysgCommand(Command):
             return asysg_speedups.speedups(args.algorithm, advance=progress.advance, **given)
 
     def show(self, result: Result) -> None:
-        """Print a row for each number of workers, ours and the papers'."""
+        """Print a row for each number of workers, with the papers' numbers."""
         paper: dict[int, list[str]] = {}
         for table in result["paper"]:
             cells = zip(table["workers"], table["iteration"], table["time"], strict=True)
@@ -284,7 +284,7 @@ class ProgressCommand(Command):
     """One barrier."""
 
     def result(self, args: Any) -> Result:
-        """Simulate, and say how long that took."""
+        """Simulate, and report the time."""
         from hogshare import barriers
         from hogshare.lab.psp.progress import progress, slow
         from hogshare.simulation import block_times
@@ -307,7 +307,7 @@ class ProgressCommand(Command):
         return {**run.to_dict(), "poll": args.poll, "slow": args.slow, "seed": args.seed}
 
     def show(self, result: Result) -> None:
-        """Print numbers by their names."""
+        """Print the numbers by name."""
         names = (
             *("seconds", "mean", "sd", "spread", "mean_lead", "waiting_share"),
             *("updates", "checks", "polls", "passes", "control_messages"),

@@ -1,10 +1,10 @@
-"""What stale gradients cost, by experiment: the rates of AsySG, and ASAGA's linear rate.
+"""The cost of stale gradients, by experiment: the rates of AsySG, and ASAGA's linear rate.
 
-AsySG's corollaries (Lian et al. 2015) say how the mean squared norm of the gradient falls with the
-number of updates K and the rows M of a gradient, at every age up to a bound; runs here take the
+AsySG's corollaries (Lian et al. 2015) state how the mean squared norm of the gradient falls with
+the number of updates K and the rows M of a gradient, at every age up to a bound; the runs use the
 corollaries' step sizes. ASAGA (Leblond, Pedregosa and Lacoste-Julien 2017) converges linearly at
 ages below a tenth of the rows. Ages come from workers of equal speed on a virtual clock: each of
-T + 1 workers makes its update T updates after it has read.
+T + 1 workers makes its update T updates after its read.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from hogshare.solvers import asaga_tasks, asysg_con, asysg_incon, solve
 
 N_ROWS, N_FEATURES = 1000, 20
 ALPHA = 0.01
-EVALUATIONS = 100  # of the gradient, in K updates, at least
-NEAR = 0.1  # by how much the fastest part of the gradient falls from one to the next, at most
-PRECISION = 1e-11  # of the optimum, below which a gap says nothing
+EVALUATIONS = 100  # fewest evaluations of the gradient in K updates
+NEAR = 0.1  # largest decrease of the gradient's fastest component between two evaluations
+PRECISION = 1e-11  # precision of the optimum: smaller gaps are meaningless
 
 
 @dataclass(frozen=True)
 class LogisticFacts:
-    """A logistic problem and what the analysis knows of it.
+    """A logistic problem with its constants for the analysis.
 
-    L, L_max, L_row : of the gradient, of it along one coordinate, and of one row's
+    L, L_max, L_row : of the gradient, of the gradient along one coordinate, of one row's gradient
     """
 
     problem: RowProblem
@@ -48,7 +48,7 @@ class LogisticFacts:
 
 
 def drawn(seed: int, n_rows: int = N_ROWS) -> LogisticFacts:
-    """Normal rows with noisy labels; sigma is the larger of those at the start and the optimum."""
+    """Draw normal rows with noisy labels; sigma is the larger of start and optimum."""
     X, y = noisy_classes(n_rows, N_FEATURES, seed)
     problem = problems.linear(X, y, alpha=ALPHA, fit_intercept=False)
     best = solve(problem, rule="saga", n_workers=1, runtime="caller", stop=200, seed=0, trace=1)
@@ -70,7 +70,7 @@ def consistent(
 ) -> dict[str, float]:
     """AsySG-con with the step (9): ``norm``, the mean squared gradient, and ``bound``, (11).
 
-    ``largest_age`` is the one that (10) allows.
+    ``largest_age`` is the largest age that (10) allows.
     """
     facts = bounds.Constants(gap=known.gap, L=known.L, sigma=known.sigma, n_gradients=rows)
     step, oldest = bounds.con_step_size(facts, updates), bounds.con_largest_age(facts, updates)
@@ -82,7 +82,7 @@ def consistent(
 def inconsistent(
     known: LogisticFacts, rows: int, writes: int, age: int, seed: int
 ) -> dict[str, float]:
-    """As `consistent`, of AsySG-incon with the step (17), a coordinate a write: (19), (18)."""
+    """As `consistent`, for AsySG-incon with (17) and writes of one coordinate: (19), (18)."""
     facts = bounds.CoordinateConstants(
         gap=known.gap,
         L=known.L,
@@ -111,12 +111,12 @@ def _watched(
     falls: float,
     **settings: Any,
 ) -> float:
-    """Mean over so many updates of the squared gradient, evaluated every now and then.
+    """Mean of the squared gradient over updates, evaluated at intervals.
 
-    Each evaluation stands for what comes until the next. So they are near: else a gradient that
-    falls between two would count as it was at the first.
+    Each evaluation represents the updates until the next. The intervals are short: otherwise a
+    gradient that falls between two evaluations would count with its first value.
 
-    falls : share of the gradient's fastest part by which an update makes it fall
+    falls : relative decrease of the gradient's fastest component by one update
     """
     norms: list[float] = []
     spacing = min(updates / EVALUATIONS, NEAR / falls)
@@ -140,9 +140,9 @@ def _watched(
 
 
 def asaga_rate(known: LogisticFacts, age: int, epochs: int, seed: int) -> float:
-    """Slope per epoch of the logarithm of ASAGA's gap, with the step 1 / (3 L) of a row.
+    """Slope per epoch of the logarithm of ASAGA's gap, with the step 1 / (3 L), L of a row.
 
-    Tasks of one row each: a result is used `age` updates after its task has read the model.
+    Tasks have one row each; a result is used `age` updates after its task's read of the model.
     """
     n = age + 1
     report = asaga_tasks(
@@ -164,5 +164,5 @@ def asaga_rate(known: LogisticFacts, age: int, epochs: int, seed: int) -> float:
 
 
 def slope(sizes: list[int], values: list[float]) -> float:
-    """Of the logarithms, by least squares."""
+    """Slope of the logarithms, by least squares."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])

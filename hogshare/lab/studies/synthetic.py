@@ -1,4 +1,4 @@
-"""Rows, images and documents that are made, where a bench is given none: the same for a seed."""
+"""Synthetic rows, images and documents for benches without data: the same for the same seed."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 from scipy import ndimage, sparse
 
-CENTRES = 4  # of a class; of rows half of them lie opposite of the others
-DISTANCE = 5.0  # of a centre from the origin, where the rows' spread is 1 in every direction
-SMOOTH = 2.0  # places over which a class's images are alike
-NOISE = 1.0  # of a place, where the spread of the images without it is 1
-MOST_SHIFT = 2  # places by which an image is moved
-TOPIC_PRIOR, SHARE_PRIOR = 0.05, 0.1  # of the topics' words and of the documents' topics
+CENTRES = 4  # centres of a class; half of them are opposite to the others
+DISTANCE = 5.0  # of a centre from the origin, in units of the rows' spread
+SMOOTH = 2.0  # pixels over which a class's images are smoothed
+NOISE = 1.0  # noise of a pixel, in units of the spread of the images without it
+MOST_SHIFT = 2  # largest shift of an image, in pixels
+TOPIC_PRIOR, SHARE_PRIOR = 0.05, 0.1  # of the topics' words and the documents' topics
 DOCUMENTS_AT_ONCE = 500
 
 
 def mixture(
     n_rows: int, n_inputs: int, n_classes: int, dtype: Any, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Normal rows around a few centres of each class, which no hyperplane tells apart.
+    """Draw normal rows around several centres per class, so that no hyperplane separates classes.
 
-    With every centre the one opposite of it is the same class's. Returned are X (n_rows, n_inputs)
-    and int64 classes from 0 on (n_rows,), all of which occur.
+    The point opposite to a centre is a centre of the same class. Returns X (n_rows, n_inputs) and
+    int64 classes from 0 (n_rows,), all of which occur.
     """
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((CENTRES // 2 * n_classes, n_inputs))
@@ -35,8 +35,9 @@ def mixture(
 
 
 def noisy_classes(n_rows: int, n_inputs: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Normal rows (n_rows, n_inputs) and 1 or -1 for each: the sign of a linear function of theirs,
-    to which as much noise is added.
+    """Draw normal rows (n_rows, n_inputs) and labels 1 or -1.
+
+    A label is the sign of a linear function of the row plus equally much noise.
     """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, n_inputs))
@@ -47,9 +48,9 @@ def noisy_classes(n_rows: int, n_inputs: int, seed: int) -> tuple[np.ndarray, np
 def images(
     n_rows: int, shape: tuple[int, int, int], n_classes: int, dtype: Any, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Smooth pictures of each class, moved by a few places, with noise; and int64 classes.
+    """Draw smooth images of each class, shifted and with noise; and int64 classes.
 
-    shape : height, width and channels; the pictures are flat, (n_rows, height * width * channels)
+    shape : height, width and channels; images are flat, (n_rows, height * width * channels)
     """
     rng = np.random.default_rng(seed)
     pictures = rng.standard_normal((CENTRES * n_classes, *shape))
@@ -64,7 +65,7 @@ def images(
 
 
 def _drawn(rng: np.random.Generator, n_rows: int, n_classes: int) -> np.ndarray:
-    """Which centre each row is of; the first rows are of all classes."""
+    """Draw the class of each row; the first rows have all classes."""
     which = rng.integers(CENTRES * n_classes, size=n_rows)
     which[:n_classes] = np.arange(n_classes)[:n_rows]
     return which
@@ -73,7 +74,7 @@ def _drawn(rng: np.random.Generator, n_rows: int, n_classes: int) -> np.ndarray:
 def documents(
     n_documents: int, n_words: int = 2000, n_topics: int = 20, length: float = 100.0, seed: int = 0
 ) -> sparse.csr_array:
-    """How often each word is in each document, by the model that topics assume; none is empty."""
+    """Draw word counts of documents from the topic model; no document is empty."""
     rng = np.random.default_rng(seed)
     topics = rng.dirichlet(np.full(n_words, TOPIC_PRIOR), n_topics)
     parts = []

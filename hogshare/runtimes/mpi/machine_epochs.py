@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.engine.checkpoint_schedule import NEVER, Keeper
+from hogshare.engine.checkpoint_session import NEVER, CheckpointWriter
 from hogshare.engine.convergence_checks import AtPause, GradientChecks, reported_gradient
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
@@ -77,8 +77,8 @@ class MachineEpochs(AtPause):
     ) -> None:
         self.level, self.notify, self.at_pause = level, notify, at_pause
         self.due, self.asked, self.problem = due if at_pause is not None else NEVER, asked, problem
-        level.saves = isinstance(at_pause, Keeper)
-        checks = at_pause.checks if isinstance(at_pause, Keeper) else at_pause
+        level.saves = isinstance(at_pause, CheckpointWriter)
+        checks = at_pause.checks if isinstance(at_pause, CheckpointWriter) else at_pause
         if isinstance(checks, GradientChecks):
             checks.by_one = self._by_first
         self._each: Each = map
@@ -132,7 +132,7 @@ class MachineEpochs(AtPause):
     def _save(self) -> None:
         """Save the run if a save is due: all are paused, and have decided to continue."""
         at_pause, session = self.at_pause, self.level.session
-        if not isinstance(at_pause, Keeper) or not at_pause.is_due:
+        if not isinstance(at_pause, CheckpointWriter) or not at_pause.is_due:
             return
         if lost := self.level.pool.lost:
             at_pause.end(f"rank {lost[0]} has died, and with it its part of them")

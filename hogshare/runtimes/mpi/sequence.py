@@ -54,9 +54,8 @@ class Sequence:
                 if (sentence := door.death(error, self.comm)) is None:
                     raise
                 raise RankFailed(sentence) from error
-            except (
-                RankMissing
-            ) as error:  # it belongs to these ranks' sequence, not to another communicator's
+            except RankMissing as error:
+                # reported here: it belongs to this communicator's calls, not to another one's
                 setattr(error, missed_calls.SETTLED, True)
                 self._missed.append(error)
                 raise

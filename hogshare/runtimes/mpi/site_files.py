@@ -27,16 +27,18 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.engine.checkpoint_parts import (
+from hogshare.engine.checkpoints import (
     NUMBERS,
+    OneFile,
+    Saved,
     divided,
+    load,
     part_path,
     read_part,
     remove_others,
     with_rows,
     write_part,
 )
-from hogshare.engine.checkpoints import OneFile, Saved, load
 from hogshare.problems.fingerprints import DIGITS, digits_of, sum_of
 from hogshare.problems.linear.problem import LinearProblem
 from hogshare.runtimes.mpi.rank_pool import RankPool

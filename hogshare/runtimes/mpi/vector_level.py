@@ -96,9 +96,8 @@ class VectorLevel(Level):
             self.channel.gathered(np.zeros(0))  # after it all offers have come
             site.take_in()
             site.adopt()
-        is_first = (
-            self.pool.me == 0 or self.pool.living is not None
-        )  # or may become the first, after deaths
+        # after deaths any rank may become the first
+        is_first = self.pool.me == 0 or self.pool.living is not None
         if is_first and self.session.plan.record_every < self.session.plan.n_blocks:
             self.session.whole = self.site.known
         self.site.go_on()

@@ -1,4 +1,4 @@
-"""Libraries in C++ whose solvers are threaded: LIBLINEAR's multi-core one, snapml and tick."""
+"""C++ libraries with threaded solvers: multi-core LIBLINEAR, snapml and tick."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ STEPS = (1.0, 0.3, 0.1, 0.03, 3.0)
 class LiblinearNewton(Linear):
     """``-s 0``: trust-region Newton on the primal of the log loss, on float64 nodes.
 
-    The Python layer of ``liblinear-multicore`` has no limit on iterations, so a budget is a
-    tolerance.
+    A budget is a tolerance, because the Python layer of ``liblinear-multicore`` has no limit on
+    iterations.
     """
 
     name = "liblinear Newton"
@@ -37,7 +37,7 @@ class LiblinearNewton(Linear):
     def prepare(self, X: Any, y: np.ndarray) -> Any:
         from liblinear import liblinearutil
 
-        # its parameter and model are ctypes structures and know nothing of csr_array
+        # its parameter and model are ctypes structures, which do not accept csr_array
         rows = sparse.csr_matrix(X, dtype=np.float64)
         return liblinearutil.problem(y, rows), liblinearutil
 
@@ -76,7 +76,7 @@ class SnapDual(Linear):
     library = "snapml"
     losses = ("log_loss",)
     dual: ClassVar[bool] = True
-    one_thread: ClassVar[bool] = False  # more of them are not always faster
+    one_thread: ClassVar[bool] = False  # more threads are not always faster
 
     def refusal(self) -> str:
         is_same = self.one_thread and self.task.workers == 1
@@ -123,7 +123,7 @@ class TickSVRG(Linear):
         from tick import prox, solver
         from tick.linear_model import ModelLogReg
 
-        # it knows neither csr_array nor labels of another precision than the rows
+        # it accepts neither csr_array nor labels of another precision than the rows
         rows = sparse.csr_matrix(X) if sparse.issparse(X) else np.ascontiguousarray(X)
         model = ModelLogReg(fit_intercept=False).fit(rows, y.astype(rows.dtype))
         return model, float(model.get_lip_max()), getattr(solver, self.solver), prox
@@ -138,7 +138,7 @@ class TickSVRG(Linear):
         return solver.set_model(model).set_prox(prox.ProxL2Sq(self.task.alpha)).solve()
 
     def common(self, budget: float, seed: int, threads: int = 1) -> Setting:
-        """What its solvers have in common: no stop criterion and no history."""
+        """Return the common settings of its solvers: no stop criterion and no history."""
         never = int(budget) + 1
         return {
             "max_iter": int(budget),

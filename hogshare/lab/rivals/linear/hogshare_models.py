@@ -1,4 +1,4 @@
-"""Our own estimators. Their only settings are those of a user who tunes nothing."""
+"""hogshare's estimators, with the settings of a user who tunes nothing."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from hogshare.lab.rivals.contestant import TOLERANCES, Setting
 from hogshare.lab.rivals.linear.linear_race import Linear
 
-LOOSEST = 0.1  # tolerance of `LogisticRegression`: its first evaluation meets looser ones too
+LOOSEST = 0.1  # tolerance of `LogisticRegression`: looser ones also end at its first evaluation
 
 
 class HogshareSGD(Linear):
-    """`hogshare.SGDClassifier` as it comes.
+    """`hogshare.SGDClassifier` with its defaults.
 
-    extra : its parameters besides the task's
-    one_vector : whether all workers write one without locks: Hogwild! as published
+    extra : further parameters
+    one_vector : whether all workers write one vector without locks: Hogwild! as published
     """
 
     name = "hogshare SGD"
@@ -26,7 +26,7 @@ class HogshareSGD(Linear):
     one_vector: ClassVar[bool] = False
 
     def prepare(self, X: Any, y: np.ndarray) -> Any:
-        # the estimators import Numba: not before somebody races
+        # the estimators import Numba, which only their race needs
         from hogshare.estimators import SGDClassifier
         from hogshare.planes.shared import Shared
 
@@ -49,7 +49,7 @@ class HogshareSGD(Linear):
 
 
 class HogshareLogistic(Linear):
-    """`hogshare.LogisticRegression`, which evaluates the gradient on its way, by its tolerance."""
+    """`hogshare.LogisticRegression`, which evaluates the gradient during a fit; by tolerance."""
 
     name = "hogshare LogisticRegression"
     library = "hogshare"
@@ -69,7 +69,7 @@ class HogshareLogistic(Linear):
         model = kind(
             C=self.task.C,
             fit_intercept=False,
-            solver="saga",  # nobody else finishes the fit
+            solver="saga",  # with other solvers Newton's method may finish the fit
             max_iter=1000,
             tol=budget,
             n_jobs=self.task.workers,

@@ -1,8 +1,8 @@
 """PyTorch's Hogwild: processes with an optimiser each, and one parameter in shared memory.
 
-Who writes: every worker adds its steps to the parameter, without locks; this process sets it to
-zero while the workers wait for a message. Who reads: everybody. Who frees: the workers end with
-`close`, or with this process, whose daemons they are.
+Writers: every worker adds its steps to the parameter without locks; this process sets it to zero
+while the workers wait for a message. Readers: all processes. Lifetime: the workers end with
+`close`, or with this process, because they are daemons.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hogshare.problems.modules import library
 
 
 class TorchHogwild(Linear):
-    """``torch.optim.SGD`` on mini-batches in every worker; the workers are started beforehand."""
+    """``torch.optim.SGD`` on mini-batches in every worker; workers start before the timed fit."""
 
     name = "torch Hogwild"
     library = "torch"
@@ -47,13 +47,13 @@ class TorchHogwild(Linear):
         context = multiprocessing.get_context("spawn")
         crew = []
         for rank in range(self.task.workers):
-            here, there = context.Pipe()
+            own, remote = context.Pipe()
             worker = context.Process(
-                target=work, args=(there, rank, self.task, rows, w), daemon=True
+                target=work, args=(remote, rank, self.task, rows, w), daemon=True
             )
             worker.start()
-            there.close()
-            crew.append((worker, here))
+            remote.close()  # so that the end of the worker is an end of file on `own`
+            crew.append((worker, own))
         for _, pipe in crew:
             pipe.recv()
         return w, crew
@@ -77,7 +77,7 @@ class TorchHogwild(Linear):
 
 
 def work(pipe: Any, rank: int, task: Any, rows: Any, shared: Any) -> None:
-    """Fit whenever asked to, until the pipe is closed."""
+    """Fit on each request until the pipe is closed."""
     torch = library()
     torch.set_num_threads(1)
     w = torch.nn.Parameter(shared)
@@ -91,7 +91,7 @@ def work(pipe: Any, rank: int, task: Any, rows: Any, shared: Any) -> None:
         orders = torch.Generator().manual_seed(seed)
         for _ in range(epochs):
             batches = -(-task.n_rows // setting["batch"])
-            # all workers draw the same order and take turns in it
+            # all workers draw the same order; each takes every n-th batch of it
             order = torch.randperm(batches, generator=orders)[rank :: task.workers]
             for first in (order * setting["batch"]).tolist():
                 last = min(first + setting["batch"], task.n_rows)

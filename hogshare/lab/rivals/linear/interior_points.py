@@ -1,9 +1,9 @@
-"""The dual of a support vector machine by an interior point method, with few columns.
+"""Solve the dual of a support vector machine with few columns by an interior point method.
 
 With z_i = y_i x_i: maximise sum(a) - |Z'a|^2 / 2 over 0 <= a <= top. Mehrotra's predictor and
-corrector. The matrix of a Newton step is diagonal plus Z Z', so what is factorised is a matrix of
-columns by columns (Woodbury). Source: Ferris and Munson 2002, section 2. s and t are the
-multipliers of a >= 0 and of a <= top.
+corrector. The matrix of a Newton step is diagonal plus Z Z', so only a matrix of columns by columns
+is factorised (Woodbury). Source: Ferris and Munson 2002, section 2. s and t are the multipliers of
+a >= 0 and of a <= top; slack is top - a.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 from scipy import linalg, sparse
 
 MOST_STEPS = 100
-# of the way to the boundary
+# share of the way to the boundary
 SHARE = 0.995
 
 
 def solve(Z: Any, top: float, gap: float) -> tuple[float, float]:
-    """Return bounds of the optimum from above (a primal value) and from below (a dual value).
+    """Return an upper (primal) and a lower (dual) bound of the optimum.
 
-    Stops when they differ by less than `gap`.
+    Stops when they differ by at most `gap`.
     """
     n = Z.shape[0]
     a, s, t = np.full(n, 0.5 * top), np.ones(n), np.ones(n)
-    room = a.copy()  # top - a, but not cancelled to zero
+    slack = a.copy()  # top - a, updated by its own steps: the difference would cancel to zero
     above, below = np.inf, -np.inf
     for _ in range(MOST_STEPS):
         w = Z.T @ a
@@ -36,34 +36,34 @@ def solve(Z: Any, top: float, gap: float) -> tuple[float, float]:
         if above - below <= gap:
             break
         try:
-            system = System(Z, a, room, s, t, margin - 1.0 - s + t)
-        except linalg.LinAlgError:  # float64 ends here; the bounds tell how far it went
+            system = System(Z, a, slack, s, t, margin - 1.0 - s + t)
+        except linalg.LinAlgError:  # the limit of float64; the bounds are still valid
             break
         da, ds, dt = system.direction(0.0, 0.0)
         length = system.longest(da, ds, dt)
-        before = (s @ a + t @ room) / (2 * n)
-        after = (s + length * ds) @ (a + length * da) + (t + length * dt) @ (room - length * da)
+        before = (s @ a + t @ slack) / (2 * n)
+        after = (s + length * ds) @ (a + length * da) + (t + length * dt) @ (slack - length * da)
         centre = before * (after / (2 * n) / before) ** 3
         da, ds, dt = system.direction(centre - ds * da, centre + dt * da)
         length = SHARE * system.longest(da, ds, dt)
-        a, room = a + length * da, room - length * da
+        a, slack = a + length * da, slack - length * da
         s, t = s + length * ds, t + length * dt
     return above, below
 
 
 @dataclass
 class System:
-    """The Newton system at one point; `room` is top - a, `residual` that of stationarity."""
+    """The Newton system at one point; `residual` is the residual of stationarity."""
 
     Z: Any
     a: np.ndarray
-    room: np.ndarray
+    slack: np.ndarray
     s: np.ndarray
     t: np.ndarray
     residual: np.ndarray
 
     def __post_init__(self) -> None:
-        self.scale = self.s / self.a + self.t / self.room
+        self.scale = self.s / self.a + self.t / self.slack
         if sparse.issparse(self.Z):
             small = (self.Z.T @ (sparse.diags_array(1.0 / self.scale) @ self.Z)).toarray()
         else:
@@ -72,13 +72,13 @@ class System:
         self.factor = linalg.cho_factor(small)
 
     def direction(self, low: Any, high: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Step towards a s = low and (top - a) t = high."""
-        to_s, to_t = low / self.a - self.s, high / self.room - self.t
+        """Compute the step towards a s = low and (top - a) t = high."""
+        to_s, to_t = low / self.a - self.s, high / self.slack - self.t
         da = (to_s - to_t - self.residual) / self.scale
         da -= (self.Z @ linalg.cho_solve(self.factor, self.Z.T @ da)) / self.scale
-        return da, to_s - self.s / self.a * da, to_t + self.t / self.room * da
+        return da, to_s - self.s / self.a * da, to_t + self.t / self.slack * da
 
     def longest(self, da: np.ndarray, ds: np.ndarray, dt: np.ndarray) -> float:
-        """How much of a step, at most all, keeps everything positive."""
-        pairs = ((self.a, da), (self.room, -da), (self.s, ds), (self.t, dt))
+        """Largest share of a step, at most 1, that leaves all variables positive."""
+        pairs = ((self.a, da), (self.slack, -da), (self.s, ds), (self.t, dt))
         return min(float(np.min(-v[d < 0] / d[d < 0], initial=1.0)) for v, d in pairs)

@@ -16,9 +16,9 @@ from hogshare.lab.rivals.linear.optimum import Objective
 
 @dataclass(frozen=True)
 class LinearTask(RaceTask):
-    """What is to be minimised, as far as a contestant has to know before it sees the rows.
+    """The objective, and the facts that a contestant gets before the rows.
 
-    `mean_square` is the mean squared norm of a row: step sizes are stated in units of its inverse.
+    `mean_square` is the mean squared norm of a row: step sizes are in units of its inverse.
     """
 
     loss: str
@@ -29,12 +29,12 @@ class LinearTask(RaceTask):
 
     @property
     def C(self) -> float:
-        """The factor before the summed loss in C sum(loss) + |w|^2 / 2, which is F / alpha."""
+        """The factor of the summed loss in C sum(loss) + |w|^2 / 2, which is F / alpha."""
         return 1.0 / (self.alpha * self.n_rows)
 
 
 class Linear(Contestant):
-    """Who fits rows and labels (-1.0 or 1.0); its model is the coefficients."""
+    """A contestant that fits rows and labels (-1.0 or 1.0); its model is the coefficients."""
 
     losses: ClassVar[tuple[str, ...]] = ("log_loss", "hinge")
     task: LinearTask
@@ -49,7 +49,7 @@ class LinearRace(Discipline):
     Parameters
     ----------
     X : ndarray or CSR
-        In the precision that the contestants get.
+        Rows in the precision of the contestants.
     y : array-like
         Labels of two classes.
     loss : {"log_loss", "hinge"}, default="log_loss"
@@ -94,7 +94,7 @@ class LinearRace(Discipline):
 
 
 def signs(y: Any) -> np.ndarray:
-    """Labels of two classes as -1.0 and 1.0; the larger label is 1.0."""
+    """Return labels of two classes as -1.0 and 1.0; the larger label is 1.0."""
     classes = np.unique(np.asarray(y))
     if len(classes) != 2:
         raise ValueError(f"a race needs labels of two classes; these have {len(classes)}")

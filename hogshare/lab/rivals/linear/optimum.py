@@ -1,16 +1,15 @@
-"""The objective by which everybody is judged, and its optimum F*, by solvers outside of the race.
+"""The objective that judges all contestants, and its optimum F*, by solvers outside the race.
 
-F(w) = mean over rows of loss(y_i x_i . w) + alpha / 2 |w|^2, without an intercept, in float64
-whatever the contestants compute in.
+F(w) = mean over rows of loss(y_i x_i . w) + alpha / 2 |w|^2, without an intercept, in float64 for
+contestants of any precision.
 
 Log loss: SciPy's trust-region Newton with conjugate gradients. The objective is alpha-strongly
-convex, so F(w) - F* <= |gradient|^2 / (2 alpha) says how tight it is.
+convex: F(w) - F* <= |gradient|^2 / (2 alpha) bounds the error.
 
-Hinge, up to `DENSE_COLUMNS` columns: an interior point method on the dual, whose duality gap says
-how tight it is. Beyond that: scikit-learn's dual coordinate descent (LIBLINEAR), without a bound.
-Coordinate descent is not taken everywhere, because where the rows are many and the columns few it
-stops short: on 20,000 rows of Covertype 100,000 iterations at tol=1e-10 were 0.3 % above the
-optimum.
+Hinge, up to `DENSE_COLUMNS` columns: an interior point method on the dual; its duality gap bounds
+the error. Above: scikit-learn's dual coordinate descent (LIBLINEAR), without a bound. Coordinate
+descent is not used for few columns, because with many rows it stops short: on 20,000 rows of
+Covertype, 100,000 iterations at tol=1e-10 were 0.3 % above the optimum.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from hogshare.lab.rivals.discipline import Reference
 from hogshare.lab.rivals.linear import interior_points
 
 LOSSES = ("log_loss", "hinge")
-DENSE_COLUMNS = 2000  # up to which a dense matrix of columns by columns is formed and factorised
-ERROR = 1e-11  # of F*, as a share of F(0), that is wanted
+DENSE_COLUMNS = 2000  # up to so many, a dense matrix of columns by columns is factorised
+ERROR = 1e-11  # wanted error of F*, as a share of F(0)
 COORDINATE_DESCENTS = 3
 COORDINATE_DESCENT_ITERATIONS = 5000
 Found = tuple[float, float | None, str]  # value, bound of its error, method
@@ -40,7 +39,7 @@ class Objective:
     Parameters
     ----------
     X : ndarray or CSR of shape (n_rows, n_columns)
-        Stored as float64.
+        Rows; stored as float64.
     y : ndarray of shape (n_rows,)
         -1.0 or 1.0.
     loss : {"log_loss", "hinge"}
@@ -64,7 +63,7 @@ class Objective:
         w = np.asarray(w, dtype=np.float64)
         if not np.isfinite(w).all():
             return float("inf")
-        # a model of 1e200 is finite and its penalty is not
+        # a model of 1e200 is finite, but its penalty is not
         with np.errstate(over="ignore", invalid="ignore"):
             margin = self.y * (self.X @ w)
             if self.loss == "hinge":
@@ -75,12 +74,12 @@ class Objective:
         return value if np.isfinite(value) else float("inf")
 
     def gradient(self, w: np.ndarray) -> np.ndarray:
-        """Gradient of the log loss's objective."""
+        """Return the gradient of the log loss's objective."""
         slope = -self.y * expit(-self.y * (self.X @ w))
         return self.X.T @ slope / self.n_rows + self.alpha * w
 
     def hessian_times(self, w: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Hessian of the log loss's objective at w, times v."""
+        """Return the Hessian of the log loss's objective at w, times v."""
         p = expit(self.X @ w)
         return self.X.T @ (p * (1.0 - p) * (self.X @ v)) / self.n_rows + self.alpha * v
 
@@ -96,7 +95,7 @@ def find(objective: Objective) -> Reference:
 
 
 def newton(objective: Objective) -> Found:
-    """Trust-region Newton from the model of zeros."""
+    """Minimise by trust-region Newton from the model of zeros."""
     start = np.zeros(objective.n_columns)
     found = optimize.minimize(
         objective,
@@ -114,12 +113,12 @@ def newton(objective: Objective) -> Found:
 
 
 def coordinate_descent(objective: Objective) -> Found:
-    """LIBLINEAR's dual coordinate descent, the best of a few row orders."""
+    """Minimise by LIBLINEAR's dual coordinate descent, the best of a few row orders."""
     from sklearn.svm import LinearSVC
 
     values = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it has not converged: hence the few
+        warnings.simplefilter("ignore")  # non-convergence is expected: several orders are tried
         for seed in range(COORDINATE_DESCENTS):
             model = LinearSVC(
                 loss="hinge",
@@ -135,7 +134,7 @@ def coordinate_descent(objective: Objective) -> Found:
 
 
 def interior_point(objective: Objective) -> Found:
-    """Interior point method on the dual; the duality gap is the bound."""
+    """Minimise by an interior point method on the dual; the duality gap is the bound."""
     X, y, alpha = objective.X, objective.y, objective.alpha
     Z = sparse.diags_array(y) @ X if sparse.issparse(X) else X * y[:, None]
     # its objective is F / alpha, and F(0) is one

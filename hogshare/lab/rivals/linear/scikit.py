@@ -14,7 +14,7 @@ STEPS = (1.0, 0.3, 0.1, 0.03, 0.01)
 
 
 class ScikitSGD(Linear):
-    """`SGDClassifier` with every schedule that needs no stop criterion."""
+    """`SGDClassifier` with all schedules that need no stop criterion."""
 
     name = "sklearn SGD"
     library = "scikit-learn"
@@ -44,7 +44,7 @@ class ScikitSGD(Linear):
 
 
 class ScikitLogistic(Linear):
-    """`LogisticRegression` with one of its solvers, stopped by the number of iterations."""
+    """`LogisticRegression` with one of its solvers, limited by the number of iterations."""
 
     name = "sklearn lbfgs"
     library = "scikit-learn"
@@ -121,7 +121,7 @@ class ScikitLinearSVC(Linear):
 CONTESTANTS = (
     ScikitSGD,
     ScikitSGD.called("sklearn averaged SGD", average=True),
-    # these two find their step sizes by themselves
+    # these two choose their step sizes themselves
     ScikitLogistic.called("sklearn saga", solver="saga", unit="epochs"),
     ScikitLogistic.called("sklearn sag", solver="sag", unit="epochs"),
     ScikitLiblinear,

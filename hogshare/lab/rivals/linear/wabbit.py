@@ -1,4 +1,4 @@
-"""Vowpal Wabbit, on its own cache file: what it is made for."""
+"""Vowpal Wabbit, reading its own cache file, as in its intended use."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class WabbitSGD(Linear):
         settings: list[Setting] = [
             {"update": "--sgd", "rate": step / self.task.mean_square, "l2": True} for step in STEPS
         ]
-        # with l2 the adaptive update diverges after some passes; without it another objective is
-        # minimised, but that may do for an easy target
+        # with l2 the adaptive update diverges after some passes; without l2 it minimises another
+        # objective, which may suffice for an easy target
         for penalty in (True, False):
             for rate in RATES:
                 update = "--adaptive --normalized --invariant"
@@ -90,7 +90,7 @@ class WabbitBFGS(WabbitSGD):
         return [{}]
 
     def ladder(self) -> tuple[float, ...]:
-        # one pass finds a first gradient and makes no step
+        # the first pass only computes a gradient and takes no step
         return tuple(count for count in super().ladder() if count > 1)
 
     def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:

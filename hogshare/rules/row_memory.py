@@ -5,14 +5,16 @@ after the death of a worker. `Duals` is SDCA's, `GradientTable` SAGA's.
 
 Outside the kernels all memories have one form: the last known derivative of each row's loss. That
 is SAGA's table, or SDCA's dual variables with the opposite sign; at the optimum both are the same.
-So either rule can continue from the end of the other.
+So either rule can continue from the end of the other. A start's memory is checked for the problem.
 
 A run's numbers are sent to its workers, the rule is not: workers find the memory by the kernels'
-code for it (`BY_METHOD`).
+code for it (`BY_METHOD`). `docs/auto.md` has the rules behind those numbers,
+`docs/tried/2026-11/auto.md` the measurements.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -23,10 +25,100 @@ from hogshare.kernels.rows.row_views import RowArrays
 from hogshare.kernels.rules import dual_ascent, losses, saga_steps, sgd_steps
 from hogshare.kernels.shared_arrays import MemoryArrays, Schedule
 from hogshare.problems.model import Model
-from hogshare.rules.start_memory import begins_empty, check_start
+from hogshare.problems.protocol import RowProblem, has_rows
+from hogshare.rules.run_choices import OtherChoices
+from hogshare.system.interrupts import errstate
 
 if TYPE_CHECKING:
     from hogshare.problems.protocol import Problem, RowProblem
+if TYPE_CHECKING:
+    from hogshare.problems.protocol import RowProblem
+
+# Lowest and highest derivative of the losses whose derivative is bounded: in the prediction for the
+# target 1 (in {0, 1} or {-1, 1}; the other class mirrors it), or for any target of a regression.
+OWN_CLASS = {
+    "log_loss": (-1.0, 0.0),
+    "multinomial": (-1.0, 0.0),
+    "hinge": (-1.0, 0.0),
+    "perceptron": (-1.0, 0.0),
+    "squared_hinge": (-math.inf, 0.0),
+    "modified_huber": (-4.0, 0.0),
+}
+
+
+def derivative_range(problem: RowProblem) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lowest and highest possible derivative of each row's loss, without its weight.
+
+    Returns both in shape (n_rows, n_columns).
+    """
+    n, columns = problem.n_rows, problem.n_columns
+    if problem.loss not in OWN_CLASS:
+        bound = {"huber": problem.epsilon, "epsilon_insensitive": 1.0}.get(problem.loss, math.inf)
+        return np.full((n, columns), -bound), np.full((n, columns), bound)
+    y = problem.rows.y[:, None]
+    own = y > 0.0 if columns == 1 else y == np.arange(columns)
+    low, high = OWN_CLASS[problem.loss]
+    return np.where(own, low, -high), np.where(own, high, -low)
+
+
+def check_start(problem: RowProblem, memory: np.ndarray) -> None:
+    """Refuse a memory that no run on this problem can have produced.
+
+    Raises ValueError if the shape does not fit, a number is not finite, or it is not a derivative
+    of the loss.
+    """
+    shape = (problem.n_rows, problem.n_columns)
+    if np.shape(memory) != shape:
+        raise ValueError(
+            f"The start model remembers {np.shape(memory)} derivatives, and this problem has "
+            f"{shape} rows and columns: a memory belongs to its rows. Start on the same rows, or "
+            "without it (dataclasses.replace(model, memory=None))."
+        )
+    memory = np.asarray(memory, dtype=np.float64)
+    if not np.isfinite(memory).all():
+        raise ValueError(
+            "The start model's memory contains NaN or infinity: start without it "
+            "(dataclasses.replace(model, memory=None))."
+        )
+    low, high = derivative_range(problem)
+    size = problem.row_sizes()[:, None]
+    slack = 1e-5 * (1.0 + size)
+    with errstate(invalid="ignore"):  # for a row of weight zero whose derivative has no bound
+        low = np.where(size > 0.0, low * size, 0.0)
+        high = np.where(size > 0.0, high * size, 0.0)
+    wrong = (memory < low - slack) | (memory > high + slack)
+    if wrong.any():
+        r, c = (int(k) for k in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"The start model's memory is not that of loss={problem.loss!r} on these rows: row {r} "
+            f"has {memory[r, c]:.6g}, and the derivative of its loss is between {low[r, c]:.6g} "
+            f"and {high[r, c]:.6g}. Were labels, weights or the loss changed?"
+        )
+
+
+def check_remembering(name: str, chosen: OtherChoices) -> RowProblem:
+    """Refuse choices that no rule with a memory of rows supports; return the problem.
+
+    name : of the rule
+    """
+    if not has_rows(chosen.problem):
+        raise ValueError(
+            f"{name} remembers a number for each row of a linear problem, and this problem is "
+            "known only by gradients of blocks: use SGD()."
+        )
+    if chosen.plane.has_master or chosen.plane.has_homes:
+        raise ValueError(f"{name} needs a shared vector: use plane=Shared(), or rule=SGD().")
+    if chosen.step is not None:
+        raise ValueError(f"{name} has no schedule of step sizes; leave `step` out.")
+    return chosen.problem
+
+
+def begins_empty(start: Model | None) -> bool:
+    """Return whether a rule that remembers rows begins with an empty memory."""
+    if start is None:
+        return True
+    return start.memory is None and start.is_zero()
+
 
 Shapes = dict[str, tuple[tuple[int, ...], str]]
 
@@ -227,3 +319,43 @@ def derivatives_in(arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarr
         if memory.checkpointed and memory.checkpointed[0] in arrays:
             return memory.derivatives(arrays, n_columns)
     return None
+
+
+FOREVER = 1 << 31  # epochs in which SAGA's step falls: all of them
+INTERCEPT_ROWS = 3000  # rows in which the intercept settles, as far as one row's step allows
+
+
+def neutral(loss: str, n_rows: int) -> dict[str, Any]:
+    """Return the numbers of a rule that remembers nothing."""
+    return {
+        "method": sgd_steps.GRADIENT,
+        "dual_scale": 1.0,
+        "dual_rows": float(n_rows),
+        "intercept_step": 0.0,
+        "threshold": 0.0,
+        "tamed": 0,
+        "curvature": losses.CURVATURE[losses.CODES[loss]],
+        "saga_step": 0.0,
+        "level": 1.0,
+        "steep": 0,
+        "falls": FOREVER,
+        "fewest": 1.0,
+        "carry": 0.0,
+        "stretch": 1.0,
+    }
+
+
+def smoothness_of(problem: RowProblem) -> float:
+    """Return a bound of the curvature of a row's loss in its prediction; never zero."""
+    curvature = losses.CURVATURE[losses.CODES[problem.loss]]
+    return float(max(curvature * problem.largest_weight, 1e-300))
+
+
+def longest_intercept(problem: RowProblem) -> float:
+    """Return the intercept's largest step, in units of 1 / (3 L) for it alone; 0 without one.
+
+    Every row has the intercept, at full size. With a step of 1 it would follow the last few rows,
+    and, within an epoch in which no row comes twice, the remaining ones. With many rows it settles
+    within an epoch by far shorter steps.
+    """
+    return min(1.0, INTERCEPT_ROWS / problem.n_all) if problem.fit_intercept else 0.0

@@ -1,4 +1,4 @@
-"""ASYNC's SAGA and ASAGA, as programs on `hogshare.AsyncContext` with the history of its rows."""
+"""ASYNC's methods as programs on `hogshare.AsyncContext`: SGD and ASGD, SAGA and ASAGA."""
 
 from __future__ import annotations
 
@@ -13,6 +13,110 @@ from hogshare.report import Report
 from hogshare.solvers.task_runs import TaskRun, by_ranks
 from hogshare.tasks import steps
 from hogshare.tasks.plans import DifferenceOf
+
+
+@by_ranks
+def sgd_rounds(
+    problem: Problem,
+    *others: Never,
+    workers: Any = "processes",
+    n_workers: int | None = None,
+    rate: float = 0.1,
+    step: Any = None,
+    epochs: float = 10,
+    **settings: Any,
+) -> Report:
+    """Minimize by synchronous SGD: a round of tasks, and one step by all of them.
+
+    Parameters
+    ----------
+    step : float or callable, optional
+        A number is the first step; steps decrease as one over the root of the round's number, as in
+        the paper. A callable is a rule of `hogshare.tasks.steps`. By default, for linear problems,
+        the number is one over the largest curvature of a row.
+
+    Notes
+    -----
+    Source: Soori et al. 2019 (ASYNC), Algorithm 1, the baseline, which is MLlib's mini-batch SGD.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import problems
+    >>> from hogshare import sgd_rounds
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> problem = problems.linear(scale(X), scale(y), loss="squared_error")
+    >>> report = sgd_rounds(problem, workers="threads", n_workers=2, trace=1)
+    >>> bool(report.objective < 0.3 < report.trace.objective[0])
+    True
+    """
+    settings = {"barrier": None, **settings, "workers": workers, "n_workers": n_workers}
+    with TaskRun((problem, others), epochs=epochs, rate=rate, **settings) as run:
+        size = run.step(step, steps.falling, share=1.0)
+        w = run.start()
+        while run.goes_on():
+            run.points.map(run.problem, run.ac.broadcast(w)).reduce(add)
+            results = run.ac.collect_all()
+            gradient = sum(result.value for result in results)
+            count = sum(result.n_samples for result in results)
+            w = w - size(run.updates, results[0]) * gradient / count
+            run.record(w, *results)
+        return run.report("SGD in rounds", w)
+
+
+@by_ranks
+def asgd(
+    problem: Problem,
+    *others: Never,
+    workers: Any = "processes",
+    n_workers: int | None = None,
+    rate: float = 0.1,
+    step: Any = None,
+    epochs: float = 10,
+    barrier: Any = None,
+    **settings: Any,
+) -> Report:
+    """Minimize by asynchronous SGD: one step by each task, first come first served.
+
+    Parameters
+    ----------
+    step : float or callable, optional
+        A number is divided by the number of workers, and decreases as one over the root of the
+        number of updates per worker, as in the paper. A callable is a rule of
+        `hogshare.tasks.steps`, such as ``steps.damped(steps.constant(0.1))``. The default is that
+        of `sgd_rounds`.
+
+    Notes
+    -----
+    Source: Soori et al. 2019 (ASYNC), Algorithm 2. The sum of a task is divided by the number of
+    rows that it has drawn, which the authors' code omits in places.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import Throttled, problems
+    >>> from hogshare import asgd
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> problem = problems.linear(scale(X), scale(y), loss="squared_error")
+    >>> report = asgd(problem, workers="threads", n_workers=2, barrier=Throttled(1), trace=1)
+    >>> bool(report.objective < 0.3 < report.trace.objective[0])
+    True
+    """
+    settings = {**settings, "workers": workers, "n_workers": n_workers, "barrier": barrier}
+    with TaskRun((problem, others), epochs=epochs, rate=rate, **settings) as run:
+        of_number = partial(steps.falling_per_worker, n_workers=run.ac.n_workers)
+        size = run.step(step, of_number, share=1.0)
+        w = run.start()
+        while run.goes_on():
+            run.points.map(run.problem, run.ac.broadcast(w)).reduce(add)
+            while run.ac.has_next():
+                result = run.ac.collect()
+                w = w - size(run.updates, result) * result.value / result.n_samples
+                run.record(w, result)
+        return run.report("ASGD", w)
+
 
 SHARE = 1 / 3  # SAGA's step, relative to one over the largest curvature
 

@@ -1,4 +1,4 @@
-"""Who may race with problems of which kind, for what, and who of them is asked for."""
+"""The contestants and disciplines of each kind of problem, and the selection of contestants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LINEAR: tuple[Kind, ...] = (
     *(*hogshare_models.CONTESTANTS, *scikit.CONTESTANTS, *compiled_libraries.CONTESTANTS),
     *(wabbit.WabbitSGD, wabbit.WabbitBFGS, hogwild.TorchHogwild),
 )
-# of problems with a name, by what their family reads
+# for named problems, by the data that their family reads
 CONTESTANTS: dict[str, tuple[Kind, ...]] = {
     "rows": network_race.CONTESTANTS,
     "ratings": ratings_race.CONTESTANTS,
@@ -30,7 +30,7 @@ TARGETS = {
 
 
 def race_of(family: Any, data: Any, seed: int) -> Discipline:
-    """The race of a family's data (`hogshare.lab.studies.named_problems.Family`)."""
+    """Return the discipline for a family's data (`hogshare.lab.studies.named_problems.Family`)."""
     if family.reads == "rows":
         return network_race.NetworkRace(family, data[0], data[1], seed)
     if family.reads == "ratings":
@@ -41,7 +41,7 @@ def race_of(family: Any, data: Any, seed: int) -> Discipline:
 
 
 def of_linear(parts: Sequence[str], loss: str) -> list[Kind]:
-    """As `select`, of linear models with a loss; ValueError too if nobody is left for it."""
+    """Select contestants for linear models with a loss; ValueError also if none supports it."""
     chosen = [kind for kind in select(parts, LINEAR) if loss in getattr(kind, "losses", ())]
     if not chosen:
         raise ValueError(f"none of these contestants has the loss {loss}")
@@ -49,9 +49,9 @@ def of_linear(parts: Sequence[str], loss: str) -> list[Kind]:
 
 
 def select(parts: Sequence[str], kinds: Sequence[Kind]) -> list[Kind]:
-    """Those whose name contains one of the parts; all of them without parts.
+    """Select the contestants whose name contains one of the parts; all without parts.
 
-    A part that is in nobody's name is a ValueError.
+    Raises ValueError for a part that no name contains.
     """
     for part in parts:
         if not any(part.lower() in kind.name.lower() for kind in kinds):
