@@ -1053,7 +1053,7 @@ def test_simulate_asysg(capsys, tmp_path, monkeypatch, algorithm):
 
 def test_options_of_other_figures_are_refused(capsys):
     code, _, err = run(capsys, "simulate", "psp", "--figure", "1a", "--step", 0.1)
-    assert code == 2 and "--step goes with --figure 1d and 2b" in err
+    assert code == 2 and "--step is for --figure 1d and 2b" in err
     laws = ["--law", "exponential:1", "constant:1"]
     code, _, err = run(capsys, "simulate", "psp", "--figure", "1d", *laws)
     assert code == 2 and "takes one --law" in err

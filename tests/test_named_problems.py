@@ -43,7 +43,7 @@ def speedup(capsys, path, *arguments):
         ("network:4-0-3", "'0' is no number of units"),
         ("network:4-²-3", "'²' is no number of units"),
         ("network:4-3", "at least one hidden layer"),
-        ("network:4-3-2", "let it end with -1"),
+        ("network:4-3-2", "end the name with -1"),
         ("lenett", "Did you mean 'lenet'?"),
         ("nothing", "is not 'linear', 'lenet'"),
     ],

@@ -241,7 +241,7 @@ def test_a_setting_that_fails_is_passed_over():
 
 def test_nobody_left_is_an_error():
     X, y = datasets.dense(n_samples=50, n_features=3, seed=0)
-    with pytest.raises(ValueError, match="nobody can race: raising: failed: out of order"):
+    with pytest.raises(ValueError, match="no contestant can race: raising: failed: out of order"):
         race.race(LinearRace(X, y), [Raising], race.RacePlan(), isolated=False)
 
 

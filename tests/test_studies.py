@@ -105,7 +105,7 @@ def test_at_the_ceiling_time_speedup_ends_and_iteration_speedup_does_not(small):
 
 
 def test_a_step_that_stale_gradients_do_not_bear_is_told(small):
-    with pytest.raises(ValueError, match="take a smaller step"):
+    with pytest.raises(ValueError, match="use a smaller step"):
         asysg_speedups.speedups("con", workers=(32,), seeds=1, step=0.07)
 
 

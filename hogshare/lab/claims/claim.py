@@ -7,7 +7,7 @@ fifth (`near`), a printed range without slack, for "up to" the largest number, a
 without numbers the stated order. A result is one dictionary of plain data:
 
     name, source, says, verdict (of `VERDICTS`), when, why, clock, runs_of
-    here, quick, seeds, seconds, cores, version   how it was measured; "here" is the workload
+    here (the workload), quick, seeds, seconds, cores, version
     numbers   a list; each has key, what, printed (a number, text or None), median, low and high
               over seeds (None if infinite), and unknown: True if the number does not exist, as the
               ratio of two runs that both miss their target. A claim with an unknown number differs
@@ -32,7 +32,8 @@ SLACK = 0.2  # relative tolerance: most printed numbers are read from a plot
 VIRTUAL, REAL, NONE = "virtual", "this machine's", "none"
 BOTH = "virtual, in full this machine's"
 
-MEASURED = {"here", "quick", "seeds", "seconds", "cores", "version", "numbers"}
+WORKLOAD = "here"  # the key of stored results, which must not change
+MEASURED = {WORKLOAD, "quick", "seeds", "seconds", "cores", "version", "numbers"}
 
 Found = Mapping[str, float]
 Result = dict[str, Any]
@@ -57,7 +58,7 @@ class Claim:
     name : its name for ``hogshare reproduce``
     source : paper and figure, table or theorem
     says : the claim
-    workload : the measured runs, and their clock if it is virtual; "here" in results
+    workload : the measured runs, and their clock if it is virtual
     numbers : by the keys that `measure` returns
     measure : ``measure(seed, quick)``, the numbers of one seed; a quick run may leave some out
     agrees : whether medians over seeds agree with the paper's numbers and direction
@@ -111,7 +112,7 @@ def reproduce(
     measured = {
         "quick": quick,
         "seeds": list(seeds[: len(found)]),
-        "here": claim.workload,  # the key of stored results, which must not change
+        WORKLOAD: claim.workload,
         "seconds": time.perf_counter() - began,
         "cores": usable_cores(),
         "version": __version__,

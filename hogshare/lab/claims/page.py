@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 from hogshare.io.tables import cell
-from hogshare.lab.claims.claim import AGREES, DIFFERS, IN_PART, UNMEASURED, Claim
+from hogshare.lab.claims.claim import AGREES, DIFFERS, IN_PART, UNMEASURED, WORKLOAD, Claim
 from hogshare.system.messages import counted
 
 HEAD = """\
@@ -110,7 +110,7 @@ def section_of(result: dict[str, Any]) -> str:
             for one in result["numbers"]
         ),
         "",
-        f"- Workload: {result['here']}. Clock: {result['clock']}. "
+        f"- Workload: {result[WORKLOAD]}. Clock: {result['clock']}. "
         f"{counted(len(result['seeds']), 'seed')}, {size}, {result['seconds']:.1f} s on "
         f"{counted(result['cores'], 'core')}{shared}.",
         f"- {VERDICTS[result['verdict']]}; the criterion: {result['when']}.",

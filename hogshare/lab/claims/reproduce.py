@@ -210,6 +210,7 @@ def show_list(claims: list[Any]) -> None:
 
 def show(result: dict[str, Any]) -> None:
     """Print a claim's table, and below it its statement and verdict."""
+    from hogshare.lab.claims.claim import WORKLOAD
     from hogshare.lab.claims.page import in_words, range_of, shown
 
     console.show_table(
@@ -221,7 +222,7 @@ def show(result: dict[str, Any]) -> None:
         title=f"{result['name']}: {result['source']}",
     )
     console.say(f"claim: {result['says']}")
-    console.say(f"workload: {result['here']}; medians of {counted(len(result['seeds']), 'seed')}")
+    console.say(f"workload: {result[WORKLOAD]}; medians of {counted(len(result['seeds']), 'seed')}")
     console.say(f"{result['verdict']}; the criterion: {result['when']}")
     if result["why"]:
         console.say(f"note: {result['why']}")

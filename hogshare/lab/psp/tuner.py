@@ -227,13 +227,13 @@ def _largest_sample(placement: Placement | None, n_workers: int) -> int:
     return n_workers - 1
 
 
-def _made(sample: int, staleness: int, n_workers: int, hold: bool) -> BuiltIn:
+def _made(sample: int, staleness: int, n_workers: int, is_fixed: bool) -> BuiltIn:
     """Make the barrier, of the simplest class."""
     if sample == 0:
         return ASP()
     if sample == n_workers - 1:
         return SSP(staleness) if staleness else BSP()
-    return PSSP(sample, staleness, hold) if staleness else PBSP(sample, hold)
+    return PSSP(sample, staleness, is_fixed) if staleness else PBSP(sample, is_fixed)
 
 
 def _halve(answer: Callable[[int], bool], largest: int) -> None:

@@ -39,7 +39,7 @@ class Entry:
     reason: str = ""
     prepare_seconds: float | None = None
     warm_up_seconds: float | None = None
-    chosen: dict[float, int] = field(default_factory=dict)  # target -> setting; "kept" in JSON
+    chosen: dict[float, int] = field(default_factory=dict)  # target -> setting
     spent: float = 0.0
     rounds: int = 0
     overdue: bool = False  # its last fit was ended because it took the whole limit
