@@ -34,7 +34,7 @@ def test_of_a_memory_map_a_view(tmp_path):
         ((ROWS, [1, 2]), {"place": 0, "of": 2}, "same number of rows; they have 11, 2"),
         ((ROWS,), {"place": 2, "of": 2}, "from 0 to 1; got 2"),
         ((ROWS,), {"place": -1, "of": 2}, "at least 0"),
-        ((ROWS,), {"place": 1}, "go together"),
+        ((ROWS,), {"place": 1}, "must be given together"),
     ],
 )
 def test_what_is_no_part(arrays, settings, sentence):

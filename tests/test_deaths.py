@@ -375,4 +375,4 @@ def test_an_mpi_that_cannot_is_refused(tmp_path):
     job = ranks.run(2, ranks.script(tmp_path, CANNOT))
     sentence = "MPI(survive=True) needs an MPI that knows when a rank has died, and a launcher that"
     assert job.stdout.count(sentence) == 2, job.stderr
-    assert job.stdout.count("`hogshare doctor` says what it can") == 2
+    assert job.stdout.count("run `hogshare doctor` for its abilities") == 2

@@ -113,9 +113,8 @@ class HomesLevel(Level):
         homes.brought[list(homes.local_workers)] = [homes.vector_of(k) for k in homes.local_workers]
         self._bring_rows(list(self._owned.values()))
         if self.pool.lost:
-            self._bring_rows(
-                self._checkpointed
-            )  # a plane may need them to continue without the dead
+            # a plane may need these rows to continue without the dead
+            self._bring_rows(self._checkpointed)
             if len(self.pool.lost) > self._n_lost:
                 self._n_lost = len(self.pool.lost)
                 homes.plane.agree(homes.arrays, homes.table[:, layout.T_STATE] == layout.DEAD)

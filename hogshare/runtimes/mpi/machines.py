@@ -207,8 +207,8 @@ class Machines(Runtime):
             (bool(choices.record), "record=True"),
             (
                 choices.trace > 1 and (plane.has_homes or plane.has_master),
-                f"trace={choices.trace} with {name}, whose model is complete only at an epoch's "
-                "end (trace=1),",
+                f"a trace of more than one snapshot an epoch on {name}, whose model is complete "
+                f"only at an epoch's end (got trace={choices.trace}; use trace=1),",
             ),
             (
                 self.is_linked and plane.edge_links(n) is not None,

@@ -83,7 +83,7 @@ class MachineRanks:
         """
         if n_workers == self.n_workers:
             return self
-        seats = sorted((pass_, place) for place, n in enumerate(self.workers) for pass_ in range(n))
+        seats = sorted((nth, place) for place, n in enumerate(self.workers) for nth in range(n))
         more = ((None, k % len(self.ranks)) for k in range(n_workers - len(seats)))
         taken = [place for _, place in (*seats, *more)][:n_workers]
         return replace(self, workers=tuple(taken.count(place) for place in range(len(self.ranks))))

@@ -89,8 +89,8 @@ def alike(
     other = next((rank for rank, one in enumerate(shards) if one != shards[0]), None)
     if other is not None:
         raise RanksDiffer(
-            f"the rows of rank {other} differ from those of rank 0, but MPI(rows='all') needs the "
-            "same rows on all ranks: use rows='shard' if each rank has rows of its own."
+            f"the rows of rank {other} are not those of rank 0, but MPI(rows='all') needs the same "
+            "rows on all ranks: use rows='shard' if each rank has rows of its own."
         )
     return [shard.facts], shard.arrays
 
