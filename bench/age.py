@@ -1,14 +1,14 @@
 """Corollary 2 of AsySG-con by experiment: updates to a target against the age of gradients.
 
-The age is not left to chance: T + 1 workers take turns in one thread. A worker's message is
-applied, it reads the model and computes its next message, and that is applied when all the others'
-have been: exactly T updates later (the first T are younger). No core is needed, and no clock.
+The age is exact: T + 1 workers run one after another in one thread. A worker's message is applied,
+it reads the model and computes its next message, and that is applied after all the others': exactly
+T updates later (the first T are younger). No further core is needed, and no clock.
 
-For each T that is planned for, (10) gives the number of updates K from which on it is allowed, and
-(9) the step size. The same step is then run at every age, allowed or not, until the target: where
-gradients without age have made 98 % of their gain in K updates. Reported are medians over
+For each planned T, (10) gives the number of updates K from which on it is allowed, and (9) the step
+size. The same step is then run at every age, allowed or not, until the target: the objective at
+which gradients without age have made 98 % of their gain in K updates. Reported are medians over
 seeds of the updates to the target and, for the corollary itself, of the mean squared gradient norm
-over K updates, beside the bound (11). Usage::
+over K updates, next to the bound (11). Usage::
 
     python bench/age.py --json bench/results/age.json
 """

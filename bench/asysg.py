@@ -1,8 +1,8 @@
 """Whether AsySG-con and AsySG-incon reach the optimum, with few and many workers, in both runtimes.
 
 Objective over the best known (dual coordinate ascent to a relative gap of 1e-6), log loss with l2
-and no intercept, after so many epochs of a step that falls with the square root of the rows seen.
-Usage::
+and no intercept, after a number of epochs with a step that falls with the square root of the rows
+seen. Usage::
 
     python bench/asysg.py --data a9a,zipf --json bench/results/asysg.json
 """

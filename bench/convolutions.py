@@ -1,11 +1,11 @@
-"""Networks with images: microseconds an image of a pass, beside torch with one thread.
+"""Networks with images: microseconds per image of a pass, compared with torch with one thread.
 
-LENET on rows of MNIST, and CIFAR10-FULL's net, with and without its local responses, on images that
-are made; mini-batches of 50 and of 100, momentum 0.9, float32. Ours with one worker and with two
-threads, torch with images by channels (NCHW) and by places (`channels_last`). Each takes `passes`
-passes in a process where all have run once, everybody in turn; medians of the rounds. Asked: one
-worker no slower than the faster of torch's two; two workers at least 1.6 times one. Usage, where
-torch is::
+LENET on rows of MNIST, and CIFAR10-FULL's net, with and without its local responses, on synthetic
+images; mini-batches of 50 and of 100, momentum 0.9, float32. hogshare has one worker or two
+threads, torch has images by channels (NCHW) or by places (`channels_last`). Each takes `passes`
+passes in a process where all have run once, one contestant after another; medians of the rounds.
+Goal: one worker no slower than the faster of torch's two; two workers at least 1.6 times one.
+Usage, with torch installed::
 
     HOGSHARE_DATA=FOLDER python bench/convolutions.py --json bench/results/convolutions.json
 """

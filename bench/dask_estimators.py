@@ -1,17 +1,17 @@
-"""`SGDClassifier` on a Dask cluster: as good as one machine's, and how long it takes.
+"""`SGDClassifier` on a Dask cluster: its quality compared with one machine's, and its time.
 
-Rows lie in files, one for each partition, which workers load. Two questions:
+Rows are in files, one for each partition, which workers load. Two questions:
 
 - Four worker processes of one thread: the ratio of the objective to that of one machine's fit of as
-  many epochs, and the test accuracy beside scikit-learn's.
-- Two such workers: seconds until the test accuracy is within 0.3 points of what scikit-learn comes
-  to. The rivals are dask-ml's `Incremental` of scikit-learn's SGDClassifier, where it imports, and
+  many epochs, and the test accuracy compared with scikit-learn's.
+- Two such workers: seconds until the test accuracy is within 0.3 points of scikit-learn's final
+  one. The rivals are dask-ml's `Incremental` of scikit-learn's SGDClassifier, if it imports, and
   the same without it: the model goes from partition to partition by `partial_fit`, as a chain of
-  tasks that is handed over whole.
+  tasks that is submitted as a whole.
 
-Fits of 1, 2, 3, 5 and 10 epochs are made in turn, round by round; the fastest of those that come to
-the accuracy counts. Partitions are loaded and kept before. "zipf:800000" takes longer than Dask
-needs to hand out tasks; an epoch of the others is some milliseconds of computing. Usage::
+Fits of 1, 2, 3, 5 and 10 epochs alternate, round by round; the fastest that reaches the accuracy
+counts. Partitions are loaded and persisted before. "zipf:800000" takes longer than Dask's
+distribution of tasks; an epoch of the others is some milliseconds of computing. Usage::
 
     python bench/dask_estimators.py --data-home FOLDER --json bench/results/dask_estimators.json
 """

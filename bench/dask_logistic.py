@@ -1,11 +1,11 @@
-"""`LogisticRegression` on a Dask cluster to a millionth of the optimum, beside dask-ml's solvers.
+"""`LogisticRegression` on a Dask cluster to a millionth of the optimum, against dask-ml's solvers.
 
 Two worker processes of one thread have the partitions. All minimise the same objective, whose
-optimum is a fit of ours to a tolerance of 1e-10. Each solver of dask-ml's is given more and more
-iterations until its objective is within a millionth of that, in proportion, and ours smaller and
-smaller tolerances; the first fit that is so near counts. dask-ml refuses constant columns, which
-are left out for all, and CSR blocks in every way.
-"covtype-20k:30" is the set's rows 30 times. Usage::
+optimum is a fit of hogshare to a tolerance of 1e-10. Each solver of dask-ml gets more and more
+iterations until its objective is within a relative millionth of that, and hogshare smaller and
+smaller tolerances; the first fit that is near enough counts. dask-ml refuses constant columns,
+which are left out for all, and CSR blocks in every way. "covtype-20k:30" is the set's rows 30
+times. Usage::
 
     python bench/dask_logistic.py --data-home FOLDER --json bench/results/dask_logistic.json
 """

@@ -1,8 +1,9 @@
 """One changed import: whole fits at default settings against scikit-learn's class of that name.
 
-What the README's "Will it help?" says. Contestants take turns in one process, after a fit of each
-that does not count; medians over the rounds. The objective of each model (scikit-learn's own, in
-float64) is compared too: `excess` is ours less scikit-learn's over the smaller one. Usage::
+These are the figures of the README's "Does it help?". Contestants alternate in one process, after a
+fit of each that does not count; medians over the rounds. The objective of each model
+(scikit-learn's own, in float64) is compared too: `excess` is hogshare's less scikit-learn's over
+the smaller one. Usage::
 
     HOGSHARE_DATA=FOLDER python bench/drop_in.py --rounds 5 --json bench/results/drop_in.json
 """

@@ -1,11 +1,11 @@
 """Matrix factorisation against other libraries, on ratings of films.
 
 Root mean squared error of 10,000 held-out ratings of MovieTweetings (100,000; predictions within 0
-to 10), at everybody's default settings, and of biases alone; and seconds of the fit. Time to an
-objective on ratings of known rank is raced by ``hogshare bench rivals --problem factorisation``.
+to 10), at the default settings of each library, and of biases alone; and seconds of the fit. The
+race to an objective on ratings of known rank is ``hogshare bench rivals --problem factorisation``.
 
-The others: scikit-surprise's SVD, cornac's MF. implicit has no loss of ratings. Who is not
-installed is left out, with a line that says so.
+The rivals are scikit-surprise's SVD and cornac's MF. implicit has no loss of ratings. A library
+that is not installed is left out, with a line that says so.
 
 With ``--threads`` instead: milliseconds of an epoch and of a whole fit by one thread and by two, on
 the grid and without locks, of 1,000,000 ratings of known rank and of all of MovieTweetings. Whole

@@ -1,8 +1,8 @@
-"""A first fit, in a fresh process with an empty folder of kernels, beside scikit-learn's.
+"""A first fit, in a fresh process with an empty folder of kernels, against scikit-learn's.
 
 Seconds from the process's start to the end of the fit, imports included: of scikit-learn's class of
 that name, of hogshare's the first time, and of hogshare's in a second process. Each round runs all
-of them in turn. Usage::
+of them, one after another. Usage::
 
     python bench/first_minute.py --rounds 3 --json bench/results/first_minute.json
 """

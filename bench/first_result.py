@@ -1,8 +1,8 @@
-"""What a newcomer waits for: importing hogshare and fitting 1,000 rows in a fresh process.
+"""The time to a first result: importing hogshare and fitting 1,000 rows in a fresh process.
 
-Each round starts two processes in turn: one imports Numba and scikit-learn and makes the first call
-of a trivial cached kernel, the other imports hogshare and fits. The difference is hogshare's own.
-Also: how soon the second fit's worker processes are at work. Usage::
+Each round starts two processes, one after another: one imports Numba and scikit-learn and makes the
+first call of a trivial cached kernel, the other imports hogshare and fits. The difference is
+hogshare's own. Also measured: the time until the second fit's worker processes compute. Usage::
 
     python bench/first_result.py
 """

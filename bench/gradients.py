@@ -1,26 +1,25 @@
-"""Gradients of one's own: what the engine adds to them, what two processes gain, and torch's race.
+"""User gradients: the engine's overhead, the gain of two processes, and a race against torch.
 
 `added`: microseconds per block above the gradient itself, for one of 50 us. The gradient is a loop
-compiled by Numba that reads no rows. By itself it is timed in as many threads at once as there are
-workers, so that what the cores lose to each other is not the engine's. Asked: at most 20.
+compiled by Numba that reads no rows. Alone it is timed in as many threads at once as there are
+workers, so that mutual slowdown of the cores does not count as the engine's. Goal: at most 20.
 
 `network`: rows per second of a network in NumPy (784-100-10, mini-batches of 200) by one worker,
-with one thread of BLAS and with BLAS as it is, and by two processes; and by two runs at once that
-have nothing to do with each other, which is the ceiling. Asked: two processes at least 1.7 times
-one.
+with one thread of BLAS and with BLAS's default, and by two processes; and by two independent runs
+at once, which is the ceiling. Goal: two processes at least 1.7 times one.
 
-`race`: seconds until 97 % of MNIST's test rows are right: theirs from when both workers are ready,
-ours from when the first has joined, although the second joins later (`last to join`). The same
-module (784-100-10), loss and mini-batches by PyTorch's Hogwild, as its example has it (a module in
-shared memory, two spawned processes with ``torch.optim.SGD``, one thread each, every process over
-all rows in an order of its own), and by `problems.torch`. Theirs takes its rows from tensors in
-shared memory, or, slower, from a `DataLoader`, as in the example. Snapshots are kept while the run
-goes on and looked at after it. Each has its best step of a grid; medians of the rounds. Asked: ours
-first. Usage::
+`race`: seconds until 97 % of MNIST's test rows are right: for torch from the moment when both
+workers are ready, for hogshare from when the first has joined, although the second joins later
+(`last to join`). The same module (784-100-10), loss and mini-batches are trained by PyTorch's
+Hogwild, as in its example (a module in shared memory, two spawned processes with
+``torch.optim.SGD``, one thread each, every process over all rows in its own order), and by
+`problems.torch`. torch reads its rows from tensors in shared memory, or, slower, from a
+`DataLoader`, as in the example. Snapshots are stored during the run and evaluated after it. Each
+has its best step of a grid; medians of the rounds. Goal: hogshare first. Usage::
 
     HOGSHARE_DATA=FOLDER python bench/gradients.py --json bench/results/gradients.json
 
-Parts that are not measured (``--parts``) stay in the file as they are.
+Parts that are not measured (``--parts``) are not changed in the file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""How soon Ctrl-C is answered: of every estimator's fit, and of those that scikit-learn does.
+"""The response time to Ctrl-C, for every estimator's fit, and for fits by scikit-learn's solvers.
 
-A fit of some seconds is interrupted at five moments, one fit after the other in a process. Seconds
-from the signal until the caller has the `KeyboardInterrupt` (of networks, as scikit-learn has it,
-the model so far and a warning); the slowest of these with what the process takes to end besides;
-and whether the rows are as before, and whether a process, or a thread at work, is left. Usage::
+A fit of some seconds is interrupted at five moments, one fit after another in a process. Measured:
+seconds from the signal until the caller has the `KeyboardInterrupt` (for networks, as in
+scikit-learn, the model so far and a warning); the slowest of these together with the time that the
+process takes to end; whether the rows are unchanged, and whether a process or a working thread is
+left. Usage::
 
     python bench/interrupts.py --json bench/results/interrupts.json
     python bench/interrupts.py --only Ridge,Lasso --moments 0.5

@@ -1,7 +1,7 @@
-"""What a worker costs that is killed in the middle of a run of replicas.
+"""The cost of a worker that is killed in the middle of a run of replicas.
 
 Eight processes on the root graph, about 200 rounds of averaging, log-normal blocks of 5 ms: whole
-runs beside runs of which one worker is killed, medians of rounds. Usage::
+runs against runs in which one worker is killed, medians of rounds. Usage::
 
     python bench/killed_replica.py --json bench/results/killed_replica.json
 """

@@ -1,8 +1,9 @@
-"""Emulated links beside a token bucket of the kernel's: how long the same messages take.
+"""Emulated links against a token bucket of the kernel: the time of the same messages.
 
-Between two network namespaces, whose link the kernel holds to a rate (``tc tbf``), messages go by a
-socket; between two threads by a mailbox whose link is emulated (`hogshare.engine.emulated_links`).
-Both have the same bytes and the same rates. Needs root and ``ip`` and ``tc`` on Linux.
+Between two network namespaces, whose link the kernel limits to a rate (``tc tbf``), messages go by
+a socket; between two threads by a mailbox whose link is emulated
+(`hogshare.engine.emulated_links`). Both have the same bytes and the same rates. Needs root and
+``ip`` and ``tc`` on Linux.
 
     python bench/links.py --json bench/results/links.json
 """

@@ -1,10 +1,9 @@
-"""What a fit adds to memory: proportional set size of this process and all it started.
+"""The memory that a fit adds: proportional set size of this process and all its children.
 
 A CSR matrix of float32 (1 GB by default) is fitted with two workers; a thread samples the sum of
-the proportional set sizes ten times a second, where they stand still. Asked: at most 1.15 X + 300
-MB where the rows are private and the workers processes, at most 300 MB where they are shared or
-mapped, and with threads.
-Usage::
+the proportional set sizes ten times a second, at moments when they do not change. Goal: at most
+1.15 X + 300 MB for private rows and worker processes, at most 300 MB for shared or mapped rows, and
+with threads. Usage::
 
     python bench/memory.py --gigabytes 1 --json bench/results/memory.json
 """

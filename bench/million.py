@@ -1,9 +1,9 @@
 """A million workers behind a barrier, 40 blocks each: seconds and memory.
 
-Each run is a process of its own on one core, so that memory is that of the run: the largest
-resident set, with Python, NumPy and Numba. Kernels are compiled, or loaded, before the clock is
-started. Barriers without a sample let workers pass at the very moment, without looks in between.
-Asked: `pbsp:10` in under 60 s and 4 GiB on two cores. Usage::
+Each run is a separate process on one core, so its memory is that of the run: the largest resident
+set, with Python, NumPy and Numba. Kernels are compiled, or loaded, before the clock is started.
+Barriers without a sample let workers pass at the exact moment, without polls. Goal: `pbsp:10` in
+under 60 s and 4 GiB on two cores. Usage::
 
     python bench/million.py --repeats 3 --json bench/results/million.json
 """

@@ -1,9 +1,9 @@
-"""SGD in rounds beside that of Spark's MLlib, as in figure 2 of ASYNC: error and seconds by rounds.
+"""SGD in rounds against Spark's MLlib, as in figure 2 of ASYNC: error and seconds by rounds.
 
-Least squares, two workers, two partitions, a tenth of the rows in a round, steps of ``step /
-sqrt(round)``: the same method, with draws of each one's own. Each is run for few and for many
-rounds, in turn; the difference is what a round takes, so that starting a run is left out. "numpy"
-is a plain loop in one process. Needs pyspark, and Java on the PATH. Usage::
+Least squares, two workers, two partitions, a tenth of the rows in a round, steps of
+``step / sqrt(round)``: the same method, with separate draws. Each is run for few and for many
+rounds, one after another; the difference is the time of a round, without the start of a run.
+"numpy" is a plain loop in one process. Needs pyspark, and Java on the PATH. Usage::
 
     python bench/mllib.py --json bench/results/mllib.json
 """

@@ -1,15 +1,15 @@
-"""Networks: 2, 4 and 8 workers against one at the same epochs, on every plane, behind barriers.
+"""Networks: 2, 4 and 8 workers against one at the same epochs, on every plane, with barriers.
 
 Digits (1,797 rows, 32 hidden units, batches of 32, 20 passes) and MNIST (the first 12,000 rows, 100
 hidden units, batches of 50, 4 passes); relu, softmax, float32. Plain steps, momentum of 0.9 and
-Adam, whose steps fall with the root of the passes so that the last ones are no noise. What is told
-of each cell is the median over seeds (each with its own start and order, the same for all workers)
-of two numbers: the training objective after the last pass over one worker's, and how far it has
-come down from the start over how far one worker's has. One worker's objectives are told beside
-them, and how they differ between seeds. Asked: within 1 %.
+Adam, whose steps fall with the root of the passes so that the last ones add no noise. Each cell has
+the median over seeds (each with its own start and order, the same for all workers) of two numbers:
+the ratio of the training objective after the last pass to one worker's, and the ratio of its
+decrease from the start to one worker's decrease. One worker's objectives are printed too, with
+their differences between seeds. Goal: within 1 %.
 
-Workers are threads, usually more than there are cores: who has none holds a step back, for as many
-of the others' as the system pleases. `--runtime simulator` has them take turns instead. Usage::
+Workers are threads, usually more than there are cores: a thread without a core delays its step by
+an arbitrary number of the others' steps. With `--runtime simulator` they alternate instead. Usage::
 
     HOGSHARE_DATA=FOLDER python bench/network_agreement.py --json FILE
 """

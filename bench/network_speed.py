@@ -1,17 +1,17 @@
 """A network's step, predicted from constants of the machine and measured: a model of its speed.
 
-The constants are measured by loops over the kernels' parts that do nothing else: a product of two
-matrices of the shape in hand, a sum of rows and a value in it, a value's place when a mini-batch is
-sorted by columns, a number that a rule moves, a row of numbers that it moves far off in memory, a
-unit, the losses of the rows, a byte of a row that is gathered. A step of n rows is then::
+The constants are measured by loops over single parts of the kernels: a product of two matrices of
+the given shape, a sum of rows and a value in it, a value's place when a mini-batch is sorted by
+columns, a number that a rule moves, a row of numbers that it moves in distant memory, a unit, the
+losses of the rows, a byte of a row that is gathered. A step of n rows is then::
 
     products of dense columns, forward and back + (rows and columns with values) sums
     + values * (2 in sums + a place) + numbers moved
     + n * (units, outputs and their products, bytes)
 
-where rows of a wide first layer that a mini-batch touches are moved twice: what they have missed,
-and its step. Measured: medians over rounds of one worker's passes, by `solve`. Asked: within 20 %.
-Usage::
+where rows of a wide first layer that a mini-batch touches are moved twice: by the missed steps, and
+by the current one. Measured: medians over rounds of one worker's passes, by `solve`. Goal: within
+20 %. Usage::
 
     HOGSHARE_DATA=FOLDER python bench/network_speed.py --json bench/results/network_speed.json
 """

@@ -1,4 +1,4 @@
-"""Networks: seconds of a pass beside scikit-learn's MLPClassifier and torch, on four kinds of rows.
+"""Networks: seconds of a pass against scikit-learn's MLPClassifier and torch, on four data sets.
 
 100 hidden units, relu, float32; momentum (Nesterov's, 0.9) and Adam:
 
@@ -7,13 +7,14 @@
 - `20news`: word counts, CSR, batches of 200;
 - `normal`: 20,000 rows of 100 columns without zeros, batches of 10 to 1,000.
 
-A pass's seconds are those of some more passes, divided: what is done once (checks, start, threads)
-is not in it. Ours with one worker, with two threads and with two processes, which take the same
-steps, so that a pass is as good; scikit-learn's and torch's with one thread and with two, of which
-the better counts. Medians of the rounds, everybody in turn. torch is left out where it is not
-installed, and has dense rows. Asked, of one worker: 2.5 times scikit-learn's best with `mnist` in
-batches of 50, 1.6 times in batches of 200, twice torch's; 3 times with `a9a`, 5 times with
-`20news`, and once with `normal`; of two workers 1.7 times one. Usage::
+A pass's seconds are the time of some additional passes, divided by their number, without the work
+done once (checks, start, threads). hogshare runs with one worker, with two threads and with two
+processes, which take the same steps, so that a pass is as good; scikit-learn and torch run with one
+thread and with two, of which the better counts. Medians of the rounds, one contestant after
+another. torch is left out if it is not installed, and has dense rows. Goal, for one worker: 2.5
+times scikit-learn's best with `mnist` in batches of 50, 1.6 times in batches of 200, twice torch's;
+3 times with `a9a`, 5 times with `20news`, and once with `normal`; for two workers 1.7 times one.
+Usage::
 
     HOGSHARE_DATA=FOLDER python bench/networks.py --rounds 7 --json bench/results/networks.json
 """

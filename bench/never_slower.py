@@ -1,8 +1,8 @@
 """`n_jobs=-1` against `n_jobs=1` against scikit-learn, from a thousand to 10^8 values.
 
-Warm: contestants in turn in one process, medians of the ratios round by round. Cold: the first fit
-of a fresh process, in turn too. Asked: n_jobs=-1 at most 1.10 times n_jobs=1, and n_jobs=1 at most
-1.1 times scikit-learn plus 1 ms when warm. Usage::
+Warm: alternating contestants in one process, medians of the ratios round by round. Cold: the first
+fit of a fresh process, alternating too. Goal: n_jobs=-1 at most 1.10 times n_jobs=1, and n_jobs=1
+at most 1.1 times scikit-learn plus 1 ms when warm. Usage::
 
     python bench/never_slower.py --largest 8 --json bench/results/never_slower.json
 """

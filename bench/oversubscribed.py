@@ -1,8 +1,8 @@
-"""More workers than cores, and a worker that is slowed ten times: what they cost in throughput.
+"""More workers than cores, and a worker that is slowed ten times: the loss of throughput.
 
-Asked: a loss in proportion to the cores lost. So 4 or 8 workers on 2 cores should be as fast as 2,
-and with one of two workers stopped nine milliseconds of ten the run should keep 1.1 of 2 cores'
-speed. Times are of the run (`Report.seconds`), medians of rounds taken in turn. Usage::
+Goal: a loss in proportion to the lost cores. So 4 or 8 workers on 2 cores should be as fast as 2,
+and with one of two workers stopped nine milliseconds of ten the run should have the speed of 1.1 of
+2 cores. Times are of the run (`Report.seconds`), medians of alternating rounds. Usage::
 
     python bench/oversubscribed.py --data zipf --rounds 7 --json bench/results/oversubscribed.json
 """

@@ -1,8 +1,8 @@
 """A call of `partial_fit` against scikit-learn's: milliseconds by features, classes and rows.
 
 Rows are hashed text (80 values each, columns at random) or dense. Both libraries learn from the
-same batches with one worker, in turn; of each the median of several calls, after one that does not
-count. Asked: no call slower than scikit-learn's. Usage::
+same batches with one worker, alternating; of each the median of several calls counts, after one
+that does not count. Goal: no call slower than scikit-learn's. Usage::
 
     python bench/partial_fit.py --json bench/results/partial_fit.json
     python bench/partial_fit.py --features 18,20 --classes 20 --rows 500 --average True

@@ -1,11 +1,11 @@
-"""Files that other libraries write, read by hogshare: right, or refused by name.
+"""Files of other libraries, read by hogshare: right, or refused by name.
 
 An environment in a temporary folder gets pinned releases of scikit-learn, SciPy, pandas, XGBoost,
 LightGBM, Vowpal Wabbit, gensim, implicit, cornac, Surprise, LIBMF and liac-arff. Each writes files
 and reads them back (`peer_writers.py`); then `hogshare.datasets.load` or `read_ratings` reads the
-same file, and all values are compared. A file may be refused, by ``hogshare fit`` too, with a
-sentence that names what it is, or at least the line that is no row. Anything else is WRONG. It
-needs the network, and some minutes. Usage::
+same file, and all values are compared. A file may be refused, by ``hogshare fit`` too, with an
+error that names its kind, or at least the line that is not a row. Anything else is WRONG. It needs
+the network, and some minutes. Usage::
 
     python bench/peer_files.py --json bench/results/peer_files.json
     python bench/peer_files.py --peers VENV/bin/python    # an environment that has the peers

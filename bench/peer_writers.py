@@ -1,8 +1,8 @@
-"""Have real libraries write files, and read each back with the library itself.
+"""Let real libraries write files, and read each back with the library itself.
 
-`peer_files.py` runs this by the Python of an environment that has the peers and no hogshare. Of
-each file there is a line in ``files.json``: who wrote it, with which version, what it is and what
-the peer reads from it, whose values are in an ``.npz`` besides. Usage::
+`peer_files.py` runs this by the Python of an environment that has the peers and no hogshare.
+``files.json`` has an entry for each file: the writer with its version, the kind of file and the
+peer's reading of it, whose values are in a separate ``.npz``. Usage::
 
     python bench/peer_writers.py FOLDER
 """

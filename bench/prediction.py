@@ -1,10 +1,10 @@
-"""What `Report.predict` says of two workers, against two workers.
+"""The prediction of `Report.predict` for two workers, against two workers.
 
-Each round runs one worker and two, in turn, and predicts the ratio of their throughputs from either
-run. A round in which a worker did not get its core's whole time says nothing of wall time, and is
-done again; then processor time, halved for two workers, says what they would have taken with cores
-of their own. Medians over rounds, with quartiles. With ``--costs`` also what rows and exchanges
-take by themselves: processor time per row against exchanges per row, over several intervals.
+Each round runs one worker and two, one after another, and predicts the ratio of their throughputs
+from either run. A round in which a worker did not get its core's whole time is repeated, since its
+wall time is useless; after that, processor time, halved for two workers, estimates their time with
+separate cores. Medians over rounds, with quartiles. With ``--costs`` also the separate costs of
+rows and exchanges: processor time per row against exchanges per row, over several intervals.
 Usage::
 
     python bench/prediction.py --data zipf,imdb,a9a --json bench/results/prediction.json

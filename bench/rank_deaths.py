@@ -1,9 +1,9 @@
-"""Ranks that share no memory and die at random moments: how the job ends, and what a resume gives.
+"""Ranks that share no memory and die at random moments: the job's end, and the resumed run.
 
-Two ranks, a worker each, log loss, a checkpoint after each epoch. At a random moment of the run
-one rank is killed, leaves by ``sys.exit(0)``, or raises; the job's time to its end is counted from
-there. Then the same job is started again, and goes on from the checkpoint: its objective is
-compared with that of a run that nobody disturbs. Usage::
+Two ranks, a worker each, log loss, a checkpoint after each epoch. At a random moment of the run one
+rank is killed, leaves by ``sys.exit(0)``, or raises; the job's time to its end is counted from that
+moment. Then the same job is started again, and continues from the checkpoint: its objective is
+compared with that of an undisturbed run. Usage::
 
     python bench/rank_deaths.py --rounds 20 --json bench/results/rank_deaths.json
 """

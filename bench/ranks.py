@@ -1,10 +1,10 @@
-"""Ranks of MPI beside threads and processes, and beside gradients that are summed over all ranks.
+"""Ranks of MPI against threads and processes, and against gradients summed over all ranks.
 
 Log loss, l2, alpha = 1/n, float32; time to a relative sub-optimality by the run's own trace,
-contestants in turn, medians over rounds. Every rank has one worker; those that a contestant has no
-use for sleep. "messages" are ranks that share no memory (``MPI(arena=False)``), with what they
-have sent an epoch. "all-reduce" is the plain rival: mini-batches of each rank's rows by SciPy,
-gradients summed by ``MPI_Allreduce``, the best step of a grid. Usage::
+alternating contestants, medians over rounds. Every rank has one worker; ranks that a contestant
+does not use sleep. "messages" are ranks that share no memory (``MPI(arena=False)``), with the
+messages that they have sent per epoch. "all-reduce" is the plain rival: mini-batches of each rank's
+rows by SciPy, gradients summed by ``MPI_Allreduce``, the best step of a grid. Usage::
 
     mpiexec -n 2 python -m mpi4py bench/ranks.py --json bench/results/ranks.json
 """

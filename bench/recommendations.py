@@ -1,14 +1,14 @@
-"""Lists of the best from pairs alone, against implicit: how good, and how fast.
+"""Lists of the best items from pairs alone, against implicit: quality and speed.
 
-Recall and NDCG of the first 20 on a fifth of the pairs of each user with ten at least, at
-everybody's default settings, on films (MovieTweetings, whose ratings are left out), on a made log
+Recall and NDCG of the first 20 on a fifth of the pairs of each user with at least ten, at the
+default settings of each library, on films (MovieTweetings, without its ratings), on a synthetic log
 with popular items, and on words of documents (20 newsgroups, words in 10 to 599 of 3,000
 documents): five seeds of the split and of the fit, with the standard error of the mean over them.
 Seconds of a sweep of alternating least squares with 64 factors and of lists of ten for 10,000
-users, each with two threads, in turn.
+users, each with two threads, alternating.
 
-implicit is asked for its threads, and BLAS for one each, as it advises. Who is not installed is
-left out, with a line that says so. Usage::
+implicit gets its threads by its own parameter, and BLAS one thread each, as it advises. A library
+that is not installed is left out, with a line that says so. Usage::
 
     HOGSHARE_DATA=FOLDER python bench/recommendations.py --json bench/results/recommendations.json
 """

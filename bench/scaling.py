@@ -1,8 +1,8 @@
-"""From one worker to all cores: time, epochs and ns per nonzero, and what the machine gives.
+"""From one worker to all cores: time, epochs and ns per nonzero, and the machine's ceiling.
 
-Log loss, l2, alpha = 1/n, no intercept; contestants in turn, medians over rounds. The ceiling is
-as many one-worker runs at once, each on rows of its own: what the cores give runs that have nothing
-to do with each other, which share memory and clock all the same. Usage::
+Log loss, l2, alpha = 1/n, no intercept; alternating contestants, medians over rounds. The ceiling
+is the same number of one-worker runs at once, each on its own rows: the speed of the cores for
+independent runs, which still share memory and clock. Usage::
 
     python bench/scaling.py --data zipf,imdb --workers 2,4,8,16 --json bench/results/scaling.json
 """

@@ -1,8 +1,8 @@
-"""What the scripts of this folder share: options, contestants in rounds, tables, stored results.
+"""Common parts of this folder's scripts: options, contestants in rounds, tables, stored results.
 
-A script's `measure` takes its options and returns what is stored, or yields it as it grows. An
-option is a keyword of `run` with its default, or a `Setting` where it wants a help of its own;
-``--json`` is there always. A tuple is given with commas between.
+A script's `measure` takes its options and returns the results to be stored, or yields them as they
+grow. An option is a keyword of `run` with its default, or a `Setting` if it needs its own help
+text; ``--json`` always exists. A tuple is passed with commas.
 """
 
 from __future__ import annotations

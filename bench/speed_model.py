@@ -1,10 +1,10 @@
-"""What a row and an exchange should take by the machine's constants, against what they take.
+"""The time of a row and an exchange: predicted by the machine's constants, and measured.
 
-Plain descent, log loss with l2, float32: the model of `docs/performance.md`, with what a probe in
-the same run finds, which the runs go by too, and nothing fitted to them. Measured are further
-epochs: a run of many less one of two, over their difference, so that starting and ending are left
-out. One worker, as many threads as there are cores, and as many on one vector without locks, in
-turn; medians of the rounds with quartiles. Usage::
+Plain descent, log loss with l2, float32: the model of `docs/performance.md`, with the constants of
+a probe in the same process, which the runs use too; nothing is fitted to the runs. Measured are
+further epochs: a run of many epochs less one of two, over their difference, without start and end.
+One worker, as many threads as cores, and as many on one vector without locks, alternating; medians
+of the rounds with quartiles. Usage::
 
     python bench/speed_model.py --data-home FOLDER --json bench/results/speed_model.json
 """

@@ -1,8 +1,8 @@
-"""Two threads over one right after somebody else's threaded call, whose threads spin.
+"""Two threads over one right after another library's threaded call, whose threads spin.
 
 A run of `--epochs` on Zipf after a pause, after a matrix product (OpenBLAS or MKL), and after
 k-means has predicted (OpenMP): with one worker, with two while spinning threads are left alone, and
-with two as it is. Medians of rounds taken in turn. Usage::
+with two by default. Medians of alternating rounds. Usage::
 
     python bench/spinning.py --rounds 7 --epochs 12 --json spinning.json
 """

@@ -1,10 +1,11 @@
-"""What stragglers cost behind barriers: the experiments of ASYNC, with workers that sleep.
+"""The cost of stragglers with barriers: the experiments of ASYNC, with workers that sleep.
 
-Asked, after Soori et al. 2019: with one of 8 workers late by 0, 30, 60 and 100 % the time to a
-target stays within 10 % without a barrier and with throttled release, and grows behind BSP; with
-the stragglers of a production cluster among 32 workers both are at least three times as fast as
-BSP. Each block sleeps 30 ms, so that two cores are enough. Medians of rounds, barriers in turn. The
-target is the same for all delays. Cases that the file holds already are kept unless named. Usage::
+Goal, after Soori et al. 2019: with one of 8 workers late by 0, 30, 60 and 100 % the time to a
+target stays within 10 % without a barrier and with throttled release, and grows with BSP; with the
+stragglers of a production cluster among 32 workers both are at least three times as fast as BSP.
+Each block sleeps 30 ms, so two cores are enough. Medians of rounds with alternating barriers. The
+target is the same for all delays. Cases that the file already has are not changed unless named.
+Usage::
 
     python bench/stragglers.py --rounds 5 --json bench/results/stragglers.json
     python bench/stragglers.py --cases cds:0.6,pcs --json bench/results/stragglers.json

@@ -1,7 +1,7 @@
-"""Results as `bench/results` keeps them: what was measured of each cell, not every run.
+"""The form of results in `bench/results`: the statistics of each cell, not every run.
 
-The benches write their files with `store`. What ``hogshare bench ... --json FILE`` has written,
-with all its runs, is brought into the same form, in place, by::
+The benches write their files with `store`. The file of ``hogshare bench ... --json FILE``, with all
+its runs, is changed to the same form, in place, by::
 
     python bench/summaries.py bench/results/rivals-a9a.json
 """

@@ -1,11 +1,12 @@
 """Asynchronous tasks against ASYNC's figures: delay, production pattern, waits, overhead.
 
 - Delay (figures 3 to 6): eight worker processes, one of them delayed by 0, 30, 60 and 100 %, tasks
-  that sleep 20 ms and compute; the time to a target, and what a worker waits, on three shapes.
+  that sleep 20 ms and compute; the time to a target, and the waiting time of a worker, on three
+  shapes.
 - Production pattern (figures 7 and 8, table III): 32 worker processes, of which six take 1.5 to 2.5
-  times as long and two up to ten times; asynchronous methods go on at once, and behind a barrier
+  times as long and two up to ten times; asynchronous methods run without a barrier, and with one
   that releases 22.
-- Overhead: milliseconds from handing out a task to collecting its result, one at a time, empty and
+- Overhead: milliseconds from submitting a task to collecting its result, one at a time, empty and
   with a model of 400 kB and 4 MB, by executor; "futures" is `concurrent.futures`.
 
 Usage::

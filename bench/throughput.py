@@ -1,7 +1,7 @@
 """Time per epoch against scikit-learn, and two workers against one in time to the same objective.
 
-Everything is taken in one run, the contestants in turn: medians and spread over the rounds of the
-first; of the second, which has five times as many, medians and percentiles of their ratio.
+Both are measured in one run, with alternating contestants: for the former medians and spread over
+the rounds; for the latter, which has five times as many, medians and percentiles of their ratio.
 Compiling and a warm-up run are excluded. Usage::
 
     python bench/throughput.py --data-home FOLDER --json bench/results/throughput.json

@@ -1,13 +1,13 @@
-"""Topics: seconds and document-completion perplexity, beside scikit-learn's online LDA.
+"""Topics: seconds and document-completion perplexity, against scikit-learn's online LDA.
 
-20 newsgroups (by date), 20 topics, of all words those ranked 101 to 5,100 by how often they are in
-the training documents, online steps of 128 documents. Of each word of a test document one half, by
-a coin, tells the document's shares of topics, and the other is to be foreseen: perplexity is
-``exp(-mean log p)`` over those, with the topics' means. (scikit-learn's own `perplexity` is another
-quantity.) Everybody in turn, medians of the rounds; seconds are those of `fit`. Asked: at least 2
-times faster than scikit-learn to the perplexity that it has after as many passes. `seconds to it`
-are the least among our numbers of passes whose perplexity is at most that (to a thousandth). What
-there is after each round is written. Usage::
+20 newsgroups (by date), 20 topics, the words ranked 101 to 5,100 by their frequency in the training
+documents, online steps of 128 documents. A random half of each test document's words determines its
+shares of topics, and the other half is predicted: perplexity is ``exp(-mean log p)`` over the
+latter, with the topics' means. (scikit-learn's own `perplexity` is another quantity.) Alternating
+contestants, medians of the rounds; seconds are those of `fit`. Goal: at least 2 times faster than
+scikit-learn to the perplexity that it has after as many passes. `seconds to it` is the minimum over
+hogshare's numbers of passes whose perplexity is at most that (to a thousandth). Results are written
+after each round. Usage::
 
     HOGSHARE_DATA=FOLDER python bench/topics.py --json bench/results/topics.json
 """

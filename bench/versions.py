@@ -1,13 +1,13 @@
-"""The quick tests with the oldest and the newest libraries, Pythons and MPIs that users have.
+"""The quick tests with the oldest and the newest libraries, Pythons and MPIs of users.
 
-Each set of versions gets an environment of its own: ``pip install`` of the clone and of the pins,
-then ``pytest -m quick``, or the files of tests that the set is about. Kernels are compiled anew
-for every Python and Numba. What a set lacks (an interpreter, a wheel) is said, and the others go
-on. Interpreters are searched as ``python3.N``, and in pyenv's folder. It needs the network, and
-some minutes a set. Usage::
+Each set of versions gets its own environment: ``pip install`` of the clone and of the pins, then
+``pytest -m quick``, or the set's own test files. Kernels are compiled again for every Python and
+Numba. A missing part of a set (an interpreter, a wheel) is reported, and the other sets continue.
+Interpreters are searched as ``python3.N``, and in pyenv's folder. It needs the network, and some
+minutes per set. Usage::
 
     python bench/versions.py --json bench/results/versions.json
-    python bench/versions.py --only lowest,impi     # what is in the file of the others stays
+    python bench/versions.py --only lowest,impi     # results of other sets are not changed
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """The same runs in real and in virtual time: eight sleeping workers, waiting, staleness, blocks.
 
-Asked: on average over seeds, a simulated run agrees with one in threads within 10 % on the share of
+Goal: on average over seeds, a simulated run agrees with one in threads within 10 % on the share of
 their time that workers wait, on the mean staleness, and on the blocks to a target objective, with
-log-normal block times and with stragglers. Every block sleeps 200 ms by a law that depends on
-seed, worker and block alone, so that both runs sleep alike, and differ by what computing, waking
-and looking take. No two blocks sleep equally long, stragglers' neither: else the order in which
-workers wake is decided by what neither clock knows. The two runs of a pair follow each other.
-Usage::
+log-normal block times and with stragglers. Every block sleeps 200 ms by a law that depends on seed,
+worker and block alone, so that both runs sleep alike, and differ by the time of computing, waking
+and polling. No two blocks sleep equally long, stragglers' blocks included: otherwise the order in
+which workers wake would depend on neither clock. The two runs of a pair follow each other. Usage::
 
     python bench/virtual_time.py --seeds 5 --json bench/results/virtual_time.json
 """

@@ -1,7 +1,7 @@
-"""What waiting for each other costs: runs behind barriers and with a master beside runs without.
+"""The cost of waiting: runs with barriers and with a master against runs without.
 
-Milliseconds of whole runs (`Report.seconds`), the same epochs for all, medians of rounds in which
-the settings are taken in turn. Usage::
+Milliseconds of whole runs (`Report.seconds`), the same epochs for all, medians of rounds with
+alternating settings. Usage::
 
     python bench/waiting.py --data a9a --rounds 7 --json bench/results/waiting.json
 """

@@ -1,9 +1,9 @@
-"""What warm starts along a path of penalties save, and what folds side by side do.
+"""The gain of warm starts along a path of penalties, and of folds in parallel.
 
 Ten values of C from 1e-4 to 1e4 and five folds at default settings: every fit from zero
-(`LogisticRegression`), `LogisticRegressionCV` with one and with two workers (folds side by side, or
-``runtime="threads"``, which has both workers on every fit), and scikit-learn's. Medians of rounds
-taken in turn; a small fit before them loads the kernels, and is not counted. Usage::
+(`LogisticRegression`), `LogisticRegressionCV` with one and with two workers (folds in parallel, or
+``runtime="threads"``, which uses both workers for every fit), and scikit-learn's. Medians of
+alternating rounds; a small fit before them loads the kernels, and is not counted. Usage::
 
     python bench/warm_path.py --data dense,digits,a9a --rounds 3
     python bench/warm_path.py --data zipf-small --rounds 1

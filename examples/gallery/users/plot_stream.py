@@ -2,9 +2,9 @@
 Streams of rows
 ===============
 
-``partial_fit`` takes a batch and forgets it, so rows need not fit in memory. Each batch is predicted
-before the model has learnt from it: the curve is the accuracy on new rows. After half of the batches
-labels are drawn by another rule, and the model follows.
+``partial_fit`` takes a batch and forgets it, so rows need not fit in memory. Each batch is
+predicted before the model has learnt from it: the curve is the accuracy on new rows. After half of
+the batches labels are drawn by another rule, and the model follows.
 """
 
 import matplotlib.pyplot as plt
