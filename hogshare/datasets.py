@@ -145,6 +145,7 @@ def zipf_classification(
     words = _words_per_row(rng, n_samples, nnz_per_row, share)
     rank = np.searchsorted(np.cumsum(share), rng.random(int(words.sum())))
     column_of_rank = rng.permutation(n_features)
+    # rounding may put the last cumulated share below 1, and a rank behind the last word
     column = column_of_rank[np.minimum(rank, n_features - 1)]
     # one sort makes equal words of a row adjacent and puts rows and columns into CSR order
     key = np.sort(np.repeat(np.arange(n_samples), words) * n_features + column)
@@ -176,6 +177,7 @@ def _words_per_row(
     sigma = 0.6
     wanted = rng.lognormal(np.log(nnz_per_row) - 0.5 * sigma**2, sigma, n_samples)
     grid = np.geomspace(1.0, 40.0 * max(2.0, nnz_per_row), 40)
+    # expm1 and log1p lose no digits for rare words
     different = -np.expm1(np.outer(grid, np.log1p(-np.minimum(share, 1 - 1e-12)))).sum(axis=1)
     return np.maximum(1, np.rint(np.interp(wanted, different, grid))).astype(np.int64)
 

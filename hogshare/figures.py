@@ -50,7 +50,7 @@ def panel_row(count: int, width: float = 4.4, height: float = 3.8) -> tuple[Any,
 
 def save(figure: Any, path: str | Path) -> None:
     """Write a figure to a file as a whole or not at all, and close it."""
-    path, drawn = file_of(path), io.BytesIO()
+    path, drawn = file_of(path), io.BytesIO()  # in memory: a failed drawing must leave the old file
     figure.savefig(drawn, format=path.suffix.lower().removeprefix("."))
     pyplot().close(figure)
     files.replace(path, drawn.getvalue())

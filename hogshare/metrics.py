@@ -76,7 +76,7 @@ def recall_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
     Parameters
     ----------
     recommended, relevant, k
-        As of `precision_at_k`.
+        As in `precision_at_k`.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def recall_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
     Raises
     ------
     ValueError
-        As of `precision_at_k`.
+        As in `precision_at_k`.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def ndcg_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
     Parameters
     ----------
     recommended, relevant, k
-        As of `precision_at_k`.
+        As in `precision_at_k`.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def ndcg_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
     Raises
     ------
     ValueError
-        As of `precision_at_k`.
+        As in `precision_at_k`.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def average_precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) 
     Parameters
     ----------
     recommended, relevant, k
-        As of `precision_at_k`.
+        As in `precision_at_k`.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def average_precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) 
     Raises
     ------
     ValueError
-        As of `precision_at_k`.
+        As in `precision_at_k`.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def auc_at_k(recommended: Lists, relevant: Relevant, n_items: int, k: int = 10) 
     Parameters
     ----------
     recommended, relevant, k
-        As of `precision_at_k`.
+        As in `precision_at_k`.
     n_items : int
         Number of all items that could be recommended.
 
@@ -296,6 +296,7 @@ def leave_k_out(
             raise ValueError(
                 f"there are {len(lines)} ratings and {len(by)} times: one each is needed."
             )
+    # by user, then time, then place: the last key is the primary one
     order = np.lexsort((np.arange(len(lines)), by, lines))
     counts = np.bincount(lines)
     ends = np.cumsum(counts)
@@ -412,6 +413,7 @@ def _area(n_items: int) -> Measure:
             )
         above = np.cumsum(hits)  # at a miss: the hits before it
         in_order = float(above @ (1.0 - hits))
+        # a miss behind the first k: after all hits, and after half of the relevant items behind
         return (in_order + (misses - missed) * (hits.sum() + n) / 2.0) / (n * misses)
 
     return found

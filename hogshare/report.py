@@ -94,7 +94,7 @@ class Trace:
         i = int(reached[0])
         if i == 0 or not np.isfinite(self.objective[i - 1]):
             return float(x[i])
-        drop = self.objective[i - 1] - self.objective[i]
+        drop = self.objective[i - 1] - self.objective[i]  # above 0: i is the first below
         share = (self.objective[i - 1] - objective) / drop
         return float(x[i - 1] + share * (x[i] - x[i - 1]))
 

@@ -88,7 +88,7 @@ class Stragglers(ABC):
         At most eleven days.
         """
         late = self.lateness(worker, block, n_workers, self.base or measured)
-        if not is_number(late) or late != late:
+        if not is_number(late) or late != late:  # NaN differs from itself
             raise ValueError(f"its lateness is {late!r}, which is no number of seconds")
         return min(max(0.0, self.base + late), LONGEST)
 
@@ -108,7 +108,7 @@ class ControlledDelay(Stragglers):
     workers : tuple of int, default=(0,)
         Numbers of the slow workers.
     base : float, default=0.0
-        As of `Stragglers`.
+        As in `Stragglers`.
 
     Notes
     -----
@@ -160,7 +160,7 @@ class ProductionCluster(Stragglers):
         Share of the stragglers that are in the long tail, rounded to whole workers.
     seed : int, default=0
     base : float, default=0.0
-        As of `Stragglers`.
+        As in `Stragglers`.
 
     Notes
     -----
@@ -200,7 +200,7 @@ def _production_factors(share: float, long_tail: float, seed: int, n_workers: in
     factors = np.zeros(n_workers)
     factors[late[:worst]] = rng.uniform(*LONG_TAIL, worst)
     factors[late[worst:]] = rng.uniform(*SHORT_TAIL, len(late) - worst)
-    factors.flags.writeable = False
+    factors.flags.writeable = False  # the cache shares it
     return factors
 
 
@@ -217,7 +217,7 @@ class LogNormal(Stragglers):
         Standard deviation of the multiple's logarithm; if small, roughly that of the multiple.
     seed : int, default=0
     base : float, default=0.0
-        As of `Stragglers`.
+        As in `Stragglers`.
 
     Examples
     --------
@@ -239,6 +239,7 @@ class LogNormal(Stragglers):
 
     def multiple(self, worker: int, block: int) -> float:
         """Time of a block, in mean block times."""
+        # a generator per block: the draw must not depend on the interleaving of workers
         draw = np.random.default_rng([self.seed, worker, block]).standard_normal()
         return math.exp(self.sigma * draw - 0.5 * self.sigma**2)
 
@@ -257,7 +258,7 @@ class Recorded(Stragglers):
         ``seconds[worker][block]``, one list per worker of the run. After its last entry a list
         repeats from its first; a worker with an empty list is never late.
     base : float, default=0.0
-        As of `Stragglers`.
+        As in `Stragglers`.
 
     Examples
     --------

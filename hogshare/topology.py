@@ -86,6 +86,7 @@ def _square(name: str, values: Any) -> np.ndarray:
         array = np.empty(0)
     if array.ndim != 2 or not array.size or len(array) != len(array.T):
         raise ValueError(f"{name} must be an array of shape (n, n); got {values!r:.60}.")
+    # bool, signed, unsigned and float: objects and complex numbers are refused
     if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
         raise ValueError(f"{name} must have finite numbers only; got {values!r:.60}.")
     return array
@@ -103,7 +104,7 @@ def _edges(n: int, pairs: Iterable[tuple[int, int]]) -> np.ndarray:
     graph = np.zeros((n, n), bool)
     for i, j in pairs:
         graph[i % n, j % n] = True
-    np.fill_diagonal(graph, False)
+    np.fill_diagonal(graph, False)  # self-loops belong to the weights, not to the graph
     return graph
 
 
@@ -326,7 +327,7 @@ def graphs_of(graph: Any, n: int) -> list[np.ndarray]:
     if hasattr(graph, "edges") and hasattr(graph, "nodes"):
         places = {node: k for k, node in enumerate(graph.nodes)}
         pairs = [(places[edge[0]], places[edge[1]]) for edge in graph.edges]
-        if not graph.is_directed():
+        if not graph.is_directed():  # an undirected edge sends both ways
             pairs += [(j, i) for i, j in pairs]
         graph = _edges(max(1, len(places)), pairs)
     if isinstance(graph, (list, tuple)) and graph and not _is_row(graph[0]):
@@ -401,6 +402,7 @@ def mixing_weights(graph: np.ndarray, kind: str = "auto") -> np.ndarray:
     if not isinstance(kind, str) or kind not in WEIGHTS:
         raise ValueError(f"weights must be one of {list(WEIGHTS)}; got {kind!r}.")
     edges = _is_edge(graph)
+    # transposed: row i of weights is for the vectors that worker i hears, its own included
     heard = edges.T | np.eye(len(edges), dtype=bool)
     undirected = bool((heard == heard.T).all())
     if kind == "auto":
@@ -504,6 +506,7 @@ def influence(weights: np.ndarray) -> np.ndarray:
     if not is_row_stochastic(w):
         return np.full(len(w), 1.0 / len(w))
     n = len(w)
+    # pi (W - I) = 0 with one more row for sum(pi) = 1
     system = np.vstack([w.T - np.eye(n), np.ones(n)])
     with errstate(all="ignore"):
         return np.linalg.lstsq(system, np.append(np.zeros(n), 1.0), rcond=None)[0]
@@ -608,6 +611,7 @@ def predicted_rounds(weights: np.ndarray | Sequence[np.ndarray], nearer: float =
     def is_near(product: np.ndarray) -> bool:
         return float(np.linalg.norm(product - agreed)) <= wanted * (1.0 + 1e-12)
 
+    # bisection, which assumes that near stays near: double until near, then add smaller powers
     doubled = [cycle]  # cycle ** (2 ** k)
     while not is_near(doubled[-1]):
         if 1 << len(doubled) > MOST_ROUNDS:
@@ -619,7 +623,7 @@ def predicted_rounds(weights: np.ndarray | Sequence[np.ndarray], nearer: float =
         if not is_near(further):
             done, cycles = further, cycles + (1 << k)
     rounds = cycles * len(matrices)
-    for one in matrices:
+    for one in matrices:  # fewer than a whole cycle is missing
         if is_near(done):
             break
         done, rounds = one @ done, rounds + 1
@@ -677,9 +681,9 @@ def check(weights: np.ndarray) -> Check:
     rows, both = is_row_stochastic(w), is_doubly_stochastic(w)
     words = ["connected" if pieces == 1 else f"not connected: {pieces} parts"]
     if both:
-        words.append("doubly stochastic: everybody counts the same")
+        words.append("doubly stochastic: all workers count equally")
     elif not rows and is_row_stochastic(w.T):
-        words.append("column stochastic: by ratios (push-sum) everybody counts the same")
+        words.append("column stochastic: by ratios (push-sum) all workers count equally")
     elif not rows:
         words.append("weights do not sum to one")
     else:
@@ -831,6 +835,7 @@ def without(graph: np.ndarray, dead: Iterable[int]) -> np.ndarray:
         raise ValueError(f"dead must name workers from 0 to {len(left) - 1}; got {dead!r:.60}.")
     alive = np.ones(len(left), bool)
     for k in sorted(map(int, gone)):
+        # before its edges are removed
         senders, readers = np.flatnonzero(left[:, k]), np.flatnonzero(left[k])
         left[k] = left[:, k] = alive[k] = False
         if not _is_whole(left[np.ix_(alive, alive)]):
@@ -858,7 +863,7 @@ def _matched(graph: np.ndarray, senders: np.ndarray, readers: np.ndarray) -> lis
     count = max(len(senders), len(readers)) if len(senders) and len(readers) else 0
     if not count:
         return []
-    senders, readers = np.resize(senders, count), np.resize(readers, count)
+    senders, readers = np.resize(senders, count), np.resize(readers, count)  # repeat the shorter
     free = ~graph[np.ix_(senders, readers)] & (senders[:, np.newaxis] != readers)
     found = maximum_bipartite_matching(csr_array(free), perm_type="column")
     is_matched = found >= 0

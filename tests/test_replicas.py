@@ -368,7 +368,7 @@ def test_stochastic_reduce_is_solve_on_replicas():
     weights = topology.mixing_weights(topology.ring(6))
     assert report.theory["gap"] == pytest.approx(topology.spectral_gap(weights))
     assert report.theory["degree"] == 1 and report.theory["rounds"] == 4 * 6
-    assert "everybody counts the same" in report.theory["sentence"]
+    assert "all workers count equally" in report.theory["sentence"]
     assert report.theory["sentence"] in str(report)
 
 

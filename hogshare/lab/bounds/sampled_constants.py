@@ -75,6 +75,7 @@ def sampled_lipschitz(
             break
         step = (length / norm * direction).astype(problem.dtype)
         ahead = _mean_gradient(call, params + step, rows)
+        # central differences: the Hessian times the normalised direction
         direction = (ahead - _mean_gradient(call, params - step, rows)) / (2.0 * length)
         curvature = float(np.linalg.norm(direction))
     return curvature

@@ -347,6 +347,7 @@ def _geometric(log_a: float, m: int) -> tuple[float, float, float]:
     for bit in f"{m:b}":
         if n:
             factor = math.exp(n * log_a)
+            # from the highest moment down: each uses the old values of the lower ones
             second += factor * (second + 2.0 * n * first + float(n) ** 2 * zeroth)
             first += factor * (first + n * zeroth)
             zeroth += factor * zeroth

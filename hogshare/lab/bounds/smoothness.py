@@ -153,6 +153,7 @@ def as_matrix(problem: RowProblem) -> Any:
     shape = problem.n_rows, problem.n_features
     if not problem.is_sparse:
         return rows.data.reshape(shape)
+    # SciPy does not accept the unsigned indices of rows: reinterpret without a copy
     signed = np.int32 if rows.indices.dtype.itemsize == 4 else np.int64
     return sp.csr_array((rows.data, rows.indices.view(signed), rows.indptr), shape=shape)
 

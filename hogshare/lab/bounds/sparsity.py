@@ -100,7 +100,7 @@ def sparsity(X: Any, *, budget: int | None = BUDGET) -> Sparsity:
     found, spent, at_most = 0, 0, 0
     rows_of = None
     for r in np.argsort(-bounds, kind="stable"):
-        at_most = max(found, int(bounds[r]))
+        at_most = max(found, int(bounds[r]))  # bounds descend: no later row has more
         if at_most == found or (budget is not None and found > 0 and spent >= budget):
             break
         features = pattern.indices[pattern.indptr[r] : pattern.indptr[r + 1]]
@@ -132,7 +132,7 @@ def _pattern(X: Any) -> sp.csr_array:
         raise ValueError(f"X must be a matrix with at least one row; got shape {np.shape(X)}.")
     matrix = each_column_once(sp.csr_array(X))
     if matrix.nnz and not matrix.data.all():
-        matrix = matrix.copy()
+        matrix = matrix.copy()  # the caller's array must not change
         matrix.eliminate_zeros()
     ones = np.ones(len(matrix.indices), np.int8)
     return sp.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)

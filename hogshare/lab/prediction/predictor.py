@@ -50,6 +50,7 @@ def _end_of_blocks(
     barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: int, poll: float | None, seed: int
 ) -> float:
     """Time at which the last of the first `n_blocks` claims is done."""
+    # a first guess of the length; a run that is too short is repeated with twice as much
     seconds = 1.5 * math.ceil(n_blocks / n_workers) * law.mean + max(law.seconds)
     while True:
         run = progress(
@@ -71,7 +72,7 @@ def _end_of_blocks(
         for when, worker, what in run.events or ():
             if what == "completed":
                 done[worker] += 1
-                if done[worker] <= wanted[worker]:
+                if done[worker] <= wanted[worker]:  # later blocks of the worker are beyond the run
                     end = max(end, when)
         if len(starts) == n_blocks and bool((done >= wanted).all()):
             return end

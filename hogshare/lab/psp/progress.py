@@ -432,7 +432,7 @@ def _world(
 def _lines(n: int) -> np.ndarray:
     """Allocate zeros, `N_FIELDS` words per worker, aligned to a cache line."""
     size = 8 * clockwork_state.N_FIELDS
-    memory = np.zeros((n + 1) * size, np.uint8)
+    memory = np.zeros((n + 1) * size, np.uint8)  # one line more, for the shift
     begin = -memory.ctypes.data % size
     return memory[begin : begin + n * size].view(np.int64).reshape(n, clockwork_state.N_FIELDS)
 

@@ -97,7 +97,7 @@ class CollectiveDescent:
         problem, (rank, size) = self.problem, self.runtime.place()
         mine, alone = np.arange(rank, problem.n_rows, size), STEPS_ALONE[name]
         n_steps, draws = len(mine) // BATCH or 1, np.random.default_rng([seed, rank])
-        n_steps = min(self.runtime.gathered(n_steps))
+        n_steps = min(self.runtime.gathered(n_steps))  # all ranks must make equally many calls
         w = np.array(problem.start(), problem.dtype)
         slope, models, seconds = np.zeros_like(w), [w.copy()], [0.0]
         waited, calls = 0.0, 0
@@ -115,7 +115,7 @@ class CollectiveDescent:
             for epoch in range(epochs):
                 order, eta = draws.permutation(mine), step / math.sqrt(epoch + 1.0)
                 before = calls
-                comm.Barrier()
+                comm.Barrier()  # a start in common: an epoch must not include earlier delays
                 began = time.perf_counter()
                 for k in range(n_steps):
                     rows = order[k * BATCH : (k + 1) * BATCH]

@@ -130,7 +130,7 @@ class ProcessLane:
         if self._process is None or self._pipe is None:
             return
         self._pipe.close()
-        self._signal(signal.SIGCONT)
+        self._signal(signal.SIGCONT)  # a stopped process would not see the end of file
         try:
             self._process.wait(CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -171,6 +171,7 @@ class ProcessLane:
         }
         with theirs:
             self._process = subprocess.Popen(
+                # -P: the current folder must not shadow modules
                 [sys.executable, "-P", "-m", "hogshare.lab.rivals.lanes", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -220,7 +221,7 @@ def main(fd: int) -> None:
                     kind, task, X, y = request
                     made = Lane(kind, task)
                     answer = made.prepare(X, y)
-                    lane = made
+                    lane = made  # only now: a failed preparation must not be fitted
                     del X, y
                 else:
                     answer = lane.fit(*request)

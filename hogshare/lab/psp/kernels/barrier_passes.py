@@ -43,7 +43,7 @@ from hogshare.lab.psp.kernels.clockwork_state import (
 def near_to(s, w, clock):
     """Count the other workers within the staleness of a worker with that clock."""
     wanted = clock - s.staleness
-    if wanted <= w.words[LEAST]:
+    if wanted <= w.words[LEAST]:  # all are near, and `at_least` may be stale
         return w.words[LIVE] - 1
     return w.at_least[wanted] - 1
 
@@ -86,7 +86,7 @@ def go(s, w, k, time):
 @exact_inlined
 def let_pass(s, w, k, time):
     """Count a pass, and start the next block."""
-    w.real[k, WAITED] += time - w.real[k, ARRIVED_AT]
+    w.real[k, WAITED] += time - w.real[k, ARRIVED_AT]  # 0 if it passes at its arrival
     w.words[PASSES] += 1
     w.leads[w.whole[k, CLOCK] - w.words[LEAST]] += 1
     note(w, time, k, PASSED)
@@ -144,7 +144,7 @@ def wake_list(s, w, level, time):
     k = w.first[level]
     w.first[level] = -1
     while k >= 0:
-        following = w.whole[k, LINK]
+        following = w.whole[k, LINK]  # before `release`, which links it elsewhere
         if w.whole[k, STATE] == WAITING:
             release(s, w, k, time)
         k = following

@@ -84,7 +84,7 @@ def schedule(s, w, k, due, kind):
     if number <= w.words[BUCKET]:
         push_heap(w, due, kind * w.whole.shape[0] + k)
         return
-    slot = number & (w.bucket.shape[0] - 1)
+    slot = number & (w.bucket.shape[0] - 1)  # the number of buckets is a power of two
     # the kind is not stored: it is an end while the worker computes, a poll while it waits
     w.whole[k, LINK] = w.bucket[slot]
     w.bucket[slot] = k
@@ -97,7 +97,7 @@ def open_bucket(s, w):
     k = w.bucket[slot]
     w.bucket[slot] = -1
     while k >= 0:
-        following = w.whole[k, LINK]
+        following = w.whole[k, LINK]  # the worker may be linked again below
         if bucket_of(w.real[k, DUE], s.width) <= w.words[BUCKET]:
             kind = POLL if w.whole[k, STATE] == WAITING else END
             push_heap(w, w.real[k, DUE], kind * w.whole.shape[0] + k)

@@ -90,9 +90,11 @@ def leave(s, w, k, time, kind):
     w.whole[k, STATE] = GONE
     w.present[k] = time - w.joined[k]
     w.words[LIVE] -= 1
+    # only above LEAST: `at_least` may be stale up to it
     for clock in range(w.words[LEAST] + 1, w.whole[k, CLOCK] + 1):
         w.at_least[clock] -= 1
     if w.members.shape[0] > 0:
+        # the last member takes the place of the one that leaves
         last = w.members[w.words[LIVE]]
         w.members[w.place[k]] = last
         w.place[last] = w.place[k]
@@ -115,7 +117,7 @@ def leave(s, w, k, time, kind):
 @exact_helper
 def join(s, w, k, time):
     """Add a worker at the others' least clock; its first block needs no pass."""
-    if w.words[LIVE] == 0:
+    if w.words[LIVE] == 0:  # an empty world begins again at clock 0
         for clock in range(w.words[MOST] + 1):
             w.at_least[clock] = 0
         w.words[LEAST] = 0
@@ -141,7 +143,7 @@ def complete(s, w, k, time):
     w.real[k, ARRIVED_AT] = time
     w.words[UPDATES] += 1
     w.words[MOST] = max(w.words[MOST], clock)
-    w.at_least[clock] += 1
+    w.at_least[clock] += 1  # before `raise_least`, which reads it
     note(w, time, k, COMPLETED)
     if clock == s.blocks:
         leave(s, w, k, time, COMPLETED)
@@ -167,7 +169,7 @@ def complete(s, w, k, time):
         allowed = clock <= w.words[FRONTIER]
         level = clock
     else:
-        level = -1
+        level = -1  # waits in the ring or for a watched worker, not in a list by clock
         w.words[CONTROL] += min(s.sample, w.words[LIVE] - 1)
         stream = block_state(s.barrier_seed, k, clock)
         lacking = np.int64(-1)
@@ -270,6 +272,7 @@ def run(s, w, budget):
             if w.whole[k, STATE] == COMPUTING:
                 if complete(s, w, k, now):
                     passed = k
+            # a worker that has left may still have an event: its state is GONE
             elif w.whole[k, STATE] == WAITING and poll(s, w, k, now):
                 passed = k
         else:

@@ -120,7 +120,7 @@ def draw_fixed(s, w, k, stream):
         if chosen != k:
             w.fixed[k, taken] = chosen
             taken += 1
-    while drawn > 0:
+    while drawn > 0:  # undo in reverse order: `place` stays valid without updates
         drawn -= 1
         other = w.swaps[drawn]
         swapped = w.members[other]
@@ -157,9 +157,9 @@ def watch(s, w, k, other):
 def notify_watchers(s, w, other, time):
     """After `other` advanced or left: release its watchers, or let them wait for another worker."""
     k = w.watcher[other]
-    w.watcher[other] = -1
+    w.watcher[other] = -1  # first: workers may watch the same one again
     while k >= 0:
-        following = w.whole[k, LINK]
+        following = w.whole[k, LINK]  # before `watch` or `release` change it
         if w.whole[k, STATE] == WAITING:
             lacking = first_far(s, w, k)
             if lacking >= 0:
@@ -222,7 +222,7 @@ def poll_ring(s, w, stop):
         i = i + 1 if i + 1 < n else 0
         w.words[RING] = i
         w.words[POLLS] -= 1
-        if some_leave and w.whole[k, STATE] == GONE:
+        if some_leave and w.whole[k, STATE] == GONE:  # its poll stays in the ring when it leaves
             continue
         checks += 1
         if s.hold == 1:
