@@ -39,7 +39,7 @@ MORE_AGES = (96, 128, 192, 256, 384, 512)  # where no planned age is, to find wh
 PARTS = 200  # looks at the model in K updates
 PATIENCE = 4  # times K updates, after which a target counts as not reached
 GAIN = 0.98
-TURN = quanta.QUANTA[quanta.Kind(plane=epoch_schedule.MASTER, single=True)]
+TURN = quanta.QUANTA[quanta.QuantumKind(plane=epoch_schedule.MASTER, single=True)]
 
 
 @kernel
