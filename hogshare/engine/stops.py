@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hogshare.system import ranges
+from hogshare.system.deprecations import renamed
 from hogshare.system.messages import own
 
 CRITERIA = ("gradient", "gap", "relative_gap")  # what a model is looked at for
 
 
+@renamed(looks="has_checks")
 @dataclass(frozen=True)
 class Stop:
     """Stop criterion: `tol`, or any of `gradient`, `gap` and `relative_gap`, besides the epochs.

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from hogshare.kernels.schedule import epoch_schedule
+from hogshare.system.deprecations import renamed
 
 if TYPE_CHECKING:
     from hogshare.links.link import Link
@@ -86,6 +87,7 @@ class Home(Protocol):
         ...
 
 
+@renamed(kept="checkpointed", kept_owners="checkpointed_owners", uses_boards="uses_registers")
 class Plane:
     """The place where the model lives; the base class of custom planes.
 

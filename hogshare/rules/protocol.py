@@ -15,6 +15,7 @@ from hogshare.planes.protocol import Plane
 from hogshare.rules.row_memory import RowMemory, Shapes, neutral
 from hogshare.rules.run_choices import OtherChoices
 from hogshare.rules.steps import StepSize
+from hogshare.system.deprecations import renamed
 from hogshare.system.messages import own
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ Descent = tuple[int, np.ndarray | None, np.ndarray | None, float, float, float, 
 Descents = tuple[int, np.ndarray | None, np.ndarray | None, np.ndarray]
 
 
+@renamed(turns_windows="interleaves_windows")
 class Rule:
     """Base class of all rules, also of users' rules.
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 from hogshare.engine.checkpoints import OneFile
+from hogshare.system.deprecations import renamed
 
 if TYPE_CHECKING:
     from hogshare.barriers import Barrier
@@ -51,6 +52,7 @@ class Outcome(NamedTuple):
     why: str | None = None
 
 
+@renamed(here="local_problem")
 class Runtime:
     """Base class of runtimes; a subclass of the user's defines `name` and `run`.
 

@@ -14,6 +14,7 @@ from hogshare.simulation.block_times import BlockTime, Exponential, law_of
 from hogshare.simulation.churn import Churn
 from hogshare.simulation.overlay import Overlay
 from hogshare.simulation.placement import ASK_AND_ANSWER, Placement
+from hogshare.system.deprecations import renamed
 from hogshare.system.ranges import LONGEST, numbers, positive, seconds, store_whole
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def _factors(slowness: Any, mean: float) -> tuple[float, ...]:
     return factors
 
 
+@renamed(cost_of_look="cost_of_poll")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Simulator:
     """Run workers one after another on a virtual clock: a runtime of `hogshare.solve`.

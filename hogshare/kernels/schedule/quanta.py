@@ -27,7 +27,7 @@ from hogshare.kernels.schedule.stale_quanta import stale_quantum_of
 ROWS, COPY, OUTSIDE, CELLS = range(4)
 
 
-class Kind(NamedTuple):
+class QuantumKind(NamedTuple):
     """The properties in which quanta differ.
 
     method : of the rule, see `sgd_steps.RuleNumbers.method`
@@ -46,7 +46,7 @@ class Kind(NamedTuple):
     virtual: bool = False
 
 
-def quantum_of(name: str, kind: Kind) -> Any:
+def quantum_of(name: str, kind: QuantumKind) -> Any:
     """Make the kernel of a quantum, called `name` in the cache folder, profiles and tracebacks."""
     outside = kind.step == OUTSIDE
     if kind.virtual:
@@ -61,10 +61,10 @@ def quantum_of(name: str, kind: Kind) -> Any:
 
 # Ordered quanta are separate kernels: few runs need them, and they would double the code that a
 # first fit compiles. So are quanta for one column where that pays; the dual rule's were no faster.
-QUANTA: dict[Kind, Any] = {}
+QUANTA: dict[QuantumKind, Any] = {}
 
 
-def _tabulate(name: str, kind: Kind, **others: tuple[Any, ...]) -> None:
+def _tabulate(name: str, kind: QuantumKind, **others: tuple[Any, ...]) -> None:
     """Enter a kernel for its kind, and for kinds that differ only in fields that it ignores."""
     kinds = [kind]
     for field, values in others.items():
@@ -74,31 +74,31 @@ def _tabulate(name: str, kind: Kind, **others: tuple[Any, ...]) -> None:
 
 _COPIES, _COLUMNS = (EXCHANGE, ALONE), (True, False)
 for _name, _method in (("sgd", GRADIENT), ("saga", SAGA)):
-    _kind = Kind(_method)
+    _kind = QuantumKind(_method)
     _tabulate(f"{_name}_quantum", _kind._replace(single=True), plane=_COPIES)
     _tabulate(f"{_name}_columns_quantum", _kind, plane=_COPIES)
-_tabulate("dual_quantum", Kind(DUAL), plane=_COPIES, single=_COLUMNS)
+_tabulate("dual_quantum", QuantumKind(DUAL), plane=_COPIES, single=_COLUMNS)
 for _name, _method in (("sgd", GRADIENT), ("dual", DUAL), ("saga", SAGA)):
-    _kind = Kind(_method, ordered=True)
+    _kind = QuantumKind(_method, ordered=True)
     _tabulate(f"{_name}_round", _kind, plane=_COPIES, single=_COLUMNS)
-_tabulate("hogwild_quantum", Kind(GRADIENT, LOCK_FREE), single=_COLUMNS)
-_tabulate("asaga_quantum", Kind(SAGA, LOCK_FREE), single=_COLUMNS)
-_tabulate("stale_quantum", Kind(GRADIENT, LOCK_FREE, virtual=True), single=_COLUMNS)
+_tabulate("hogwild_quantum", QuantumKind(GRADIENT, LOCK_FREE), single=_COLUMNS)
+_tabulate("asaga_quantum", QuantumKind(SAGA, LOCK_FREE), single=_COLUMNS)
+_tabulate("stale_quantum", QuantumKind(GRADIENT, LOCK_FREE, virtual=True), single=_COLUMNS)
 for _ordered, _name in ((False, "quantum"), (True, "round")):
-    _kind = Kind(GRADIENT, MASTER, _ordered)
+    _kind = QuantumKind(GRADIENT, MASTER, _ordered)
     _tabulate(f"master_{_name}", _kind, single=_COLUMNS)
     _kind = _kind._replace(step=COPY)
     _tabulate(f"copied_{_name}", _kind._replace(single=True))
     _tabulate(f"copied_columns_{_name}", _kind)
-    _kind = Kind(GRADIENT, EXCHANGE, _ordered, step=OUTSIDE)
+    _kind = QuantumKind(GRADIENT, EXCHANGE, _ordered, step=OUTSIDE)
     _tabulate(f"block_{_name}", _kind, plane=_COPIES, single=_COLUMNS)
     _kind = _kind._replace(plane=LOCK_FREE)
     _tabulate(f"block_lock_free_{_name}", _kind, single=_COLUMNS)
     _tabulate(f"block_master_{_name}", _kind._replace(plane=MASTER), single=_COLUMNS)
-_kind = Kind(GRADIENT, LOCK_FREE, step=OUTSIDE, virtual=True)
+_kind = QuantumKind(GRADIENT, LOCK_FREE, step=OUTSIDE, virtual=True)
 _tabulate("stale_block_quantum", _kind, single=_COLUMNS)
 # a problem with rows in cells names this quantum as its own, see `CompiledPass`
-factors_quantum = quantum_of("factors_quantum", Kind(GRADIENT, LOCK_FREE, step=CELLS))
+factors_quantum = quantum_of("factors_quantum", QuantumKind(GRADIENT, LOCK_FREE, step=CELLS))
 
 
 def quantum_for(plan: Any, rule: Any, n_columns: int, outside: bool) -> Any:
@@ -111,4 +111,4 @@ def quantum_for(plan: Any, rule: Any, n_columns: int, outside: bool) -> Any:
     step = OUTSIDE if outside else COPY if plan.copied else ROWS
     method = rule.method if step == ROWS else GRADIENT
     ordered, virtual = bool(plan.ordered), plan.parts > 0
-    return QUANTA[Kind(method, plan.private, ordered, n_columns == 1, step, virtual)]
+    return QUANTA[QuantumKind(method, plan.private, ordered, n_columns == 1, step, virtual)]
