@@ -67,7 +67,8 @@ def renamed(**names: str) -> Callable[[Class], Class]:
             if above is not None:
                 above.__func__(subclass, **settings)
             else:
-                super(cls, subclass).__init_subclass__(**settings)  # type: ignore[misc]
+                over: Any = super
+                over(cls, subclass).__init_subclass__(**settings)
             for old, new in names.items():
                 if old in vars(subclass):
                     _warn(subclass, old, new)
