@@ -100,7 +100,7 @@ def test_cores_that_are_taken_away(monkeypatch, seams, there, bound, usable, cho
 
 
 @pytest.mark.parametrize(
-    ("free", "state"), [(None, NOTE), (doctor.ENOUGH - 1, WRONG), (1 << 34, FINE)]
+    ("free", "state"), [(None, NOTE), (checks.ENOUGH - 1, WRONG), (1 << 34, FINE)]
 )
 def test_memory(seams, free, state):
     seams.memory.free = lambda: free
@@ -183,7 +183,7 @@ def test_the_mpi_that_is_installed_says_what_it_can():
 
 
 def test_what_is_not_installed_says_how(monkeypatch):
-    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(checks.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(extras, "_is_installed", lambda: True)
     state, words = states(checks.ranks)["MPI"]
     assert state == NOTE and words.endswith("; pip install 'hogshare[mpi]' mpich")

@@ -439,7 +439,10 @@ def test_what_is_no_number_of_workers_is_refused(function, wrong):
         (lambda: topology.design(5, bytes=np.nan), "bytes must be a positive finite number"),
         (lambda: topology.design(5, bytes="9"), "bytes must be a positive finite number"),
         (lambda: topology.predicted_rounds(np.eye(2), "x"), "nearer must be"),
-        (lambda: topology.predicted_rounds([np.eye(2), np.eye(3)]), r"are of \[2, 3\] workers"),
+        (
+            lambda: topology.predicted_rounds([np.eye(2), np.eye(3)]),
+            r"for one number of workers; got \[2, 3\]",
+        ),
         (lambda: topology.random_regular(5, 2, "x"), "seed"),
         (lambda: topology.root_expander(5, "x"), "multiplicative must be True or False"),
         (lambda: topology.mended([0.0, 0.0]), "must be at least 0, and one above 0"),
