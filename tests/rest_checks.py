@@ -345,7 +345,7 @@ def check_files_that_do_not_fit_are_refused_on_all():
     solve(part, stop=2, checkpoint=path, **run)
     other = stated(1 - Y, here(EVEN))
     text = refused(ValueError, lambda: solve(other, stop=4, resume=path, **run))
-    assert "hold other numbers" in text and on_all(text)
+    assert "have other numbers" in text and on_all(text)
     COMM.barrier()
     if RANK == 0:
         next(path.parent.glob("run.npz.*.0of*")).unlink()

@@ -221,7 +221,7 @@ def test_a_look_in_vain_is_waiting_and_work_is_not():
             if isinstance(wish, loop.Compute):
                 reply = wish.call(), next(costs, 0)
             else:
-                assert isinstance(wish, loop.Wait) and wish.look is None
+                assert isinstance(wish, loop.Wait) and wish.poll is None
                 reply = 0
     assert table[layout.T_WAITING] == 1
     assert table[layout.T_BUSY] == 10 + 1000 + 10_000 + 100_000
@@ -297,7 +297,7 @@ def worker_with(turn, table):
         vector_of=lambda me: None,
         homes=None,
         schedule=SimpleNamespace(table=table[None]),
-        arrays={"turns": np.zeros((2, 4, 4), np.int64)},
+        arrays={"quanta": np.zeros((2, 4, 4), np.int64)},
         plan=SimpleNamespace(inline=0, barrier=0, sleeps=0),
         settings=SimpleNamespace(n_workers=1),
         local_workers=range(1),

@@ -611,12 +611,12 @@ def test_another_run_is_refused(path):
     refused("stop validation was None", stop=Stop(epochs=4, tol=1e-3, validation=MASK))
     moved = X.copy()
     moved[17, 3] += 1e-9
-    refused("hold other numbers", problems.linear(moved, y, alpha=0.01))
+    refused("have other numbers", problems.linear(moved, y, alpha=0.01))
     turned = y.copy()
     turned[17] = 1 - turned[17]
-    refused("hold other numbers", problems.linear(X, turned, alpha=0.01))
-    refused("hold other numbers", problems.linear(X[::-1], y[::-1], alpha=0.01))
-    refused("hold other numbers", problems.linear(X, y, alpha=0.01, class_weight=np.array([1, 2])))
+    refused("have other numbers", problems.linear(X, turned, alpha=0.01))
+    refused("have other numbers", problems.linear(X[::-1], y[::-1], alpha=0.01))
+    refused("have other numbers", problems.linear(X, y, alpha=0.01, class_weight=np.array([1, 2])))
     refused("one of start and resume", start=Checkpoint(path).model())
     # the same run under another name of its seed, with other workers
     report = solve(problem, stop=stop, resume=path, seed=3, n_workers=2, runtime="threads")
@@ -765,7 +765,7 @@ def test_files_that_are_no_checkpoint(path, tmp_path):
         ({"epochs": 9}, "damaged"),
         ({"ready": 99}, "orders are ready"),
         ({"form": "other"}, "unknown form"),
-        ({"fields": {"columns": ["C_NEW"], "local": []}}, "keeps other numbers"),
+        ({"fields": {"columns": ["C_NEW"], "local": []}}, "stores other numbers"),
     ],
 )
 def test_headers_that_do_not_fit(path, change, words):
@@ -808,7 +808,7 @@ def test_a_look_that_nobody_takes_is_not_waited_for(path, place, value):
     columns = checkpoints.load(path).arrays["state_columns"]
     columns[getattr(layout, place)] = value
     rewritten(path, state_columns=columns)
-    with pytest.raises(ValueError, match=r"run.npz: .* columns asks for a look"):
+    with pytest.raises(ValueError, match=r"run.npz: .* columns asks for a check"):
         # a run that looked would rest for ever, so this only begins one
         solve(problem, resume=path, stop=Stop(epochs=3))
 
@@ -823,7 +823,7 @@ def test_a_look_that_an_epochs_end_does_not_ask_for(path):
         changed = columns.copy()
         changed[getattr(layout, f"C_{place}")] = value
         rewritten(path, state_columns=changed)
-        with pytest.raises(ValueError, match="asks for a look"):
+        with pytest.raises(ValueError, match="asks for a check"):
             solve(problem, resume=path, stop=dataclasses.replace(stop, epochs=9))
 
 

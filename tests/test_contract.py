@@ -33,7 +33,7 @@ class ByTurns(Runtime):
     name = "by turns"
 
     def prepare(self, session):
-        session.set_up_quanta(looks=0)  # who is waited for needs the thread
+        session.set_up_quanta(n_polls=0)  # another worker needs the thread
 
     def run(self, session, on_epoch, checks=None):
         n = session.settings.n_workers + session.has_master

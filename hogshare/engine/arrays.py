@@ -1,6 +1,7 @@
-"""The arrays of a run by name: how large they are, and what stands in them when it begins.
+"""The arrays of a run by name: their sizes, and their values when the run begins.
 
-Private memory is allocated here, shared memory by the runtime that needs it, from the same list.
+`private_memory` allocates private memory, and a runtime that needs shared memory allocates it from
+the same list.
 """
 
 from __future__ import annotations
@@ -35,25 +36,25 @@ from hogshare.shm.spacing import PAIR, SPACING
 from hogshare.system import memory
 
 MAX_HISTORY = 100_000
-LARGEST_CURVATURE = 1e30  # which averages, whatever the step is
-BARRIERS = 1  # tells the barriers' streams from others of the same seed
+LARGEST_CURVATURE = 1e30  # with it an exchange averages, whatever the step
+BARRIERS = 1  # distinguishes the barriers' streams from others of the same seed
 OPEN_NUMBERS = 1 << 20  # of all open epochs, in eight megabytes
 MAX_SNAPSHOT_BYTES = 2**31
 MAX_RECORDING_BYTES = 2**31
 
-MODEL_ARRAYS = ("w", "lag")  # that become a model
-SMALL_MEMORY = 1 << 18  # bytes, which are cleared in a fraction of the time of making their arrays
+MODEL_ARRAYS = ("w", "lag")  # they become a model
+SMALL_MEMORY = 1 << 18  # bytes; clearing them takes a fraction of the time of making their arrays
 NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
 
 
-def _padded(count: int, itemsize: int, apart: int) -> int:
-    """Elements of a row that ends where another worker's may begin, that many bytes apart."""
-    step = apart // itemsize
+def _padded(count: int, itemsize: int, spacing: int) -> int:
+    """Elements of a row such that the next worker's row begins on a multiple of `spacing` bytes."""
+    step = spacing // itemsize
     return -(-max(count, 1) // step) * step
 
 
 def shapes(c: Choices, settings: SessionSettings) -> Shapes:
-    """Names, shapes and dtypes of a run's arrays, the rows' own apart."""
+    """Names, shapes and dtypes of a run's arrays, except those of its rows."""
     problem, plane, n_training = c.problem, c.plane, c.n_training
     plan, columns = settings.plan, settings.n_columns
     workers, own_workers = settings.n_workers, len(settings.world.local_workers)
@@ -61,8 +62,8 @@ def shapes(c: Choices, settings: SessionSettings) -> Shapes:
     kind, word = problem.dtype.name, layout.WORD
     mode = plan["private"]
     # workers of a simulation are one thread, and may be many
-    apart = PAIR if plan["sleeps"] == epoch_schedule.SIMULATED else SPACING
-    padded = _padded(m, problem.dtype.itemsize, apart)
+    spacing = PAIR if plan["sleeps"] == epoch_schedule.SIMULATED else SPACING
+    padded = _padded(m, problem.dtype.itemsize, spacing)
     copies = (
         mode in (epoch_schedule.EXCHANGE, epoch_schedule.MASTER)
         or plan["parts"] > 0
@@ -71,20 +72,20 @@ def shapes(c: Choices, settings: SessionSettings) -> Shapes:
     n_params = m + columns * settings.rule["fit_intercept"]
     own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, workers).items()}
     if by_gradient(problem):
-        own |= split_shapes(c, plan, own_workers, padded, apart)
+        own |= split_shapes(c, plan, own_workers, padded, spacing)
     in_place = mode in (epoch_schedule.LOCK_FREE, epoch_schedule.MASTER) and not plan["copied"]
     weighs = mode == epoch_schedule.EXCHANGE or plane.weighs
     is_mailed = mode == epoch_schedule.MASTER
     n_edges = len(edges_of(plane, workers))
-    room, dense = message_capacity(problem, settings) if is_mailed else (0, 0)
+    sparse, dense = message_capacity(problem, settings) if is_mailed else (0, 0)
     if n_edges and not is_mailed:
-        room = dense = n_params + plane.extra
+        sparse = dense = n_params + plane.extra
     summed = m if is_mailed else 0
     memory = BY_METHOD[settings.rule["method"]]
     l1 = settings.rule["l1_ratio"] > 0.0 and not in_place and not memory.is_proximal
     average = settings.rule["average"] > 0
     copied = memory.has_average and mode == epoch_schedule.EXCHANGE
-    copied_average = _padded(m, 8, apart) if copied else 0
+    copied_average = _padded(m, 8, spacing) if copied else 0
     n_snapshots = plan["n_blocks"] * plan["max_epochs"] // plan["record_every"] if c.trace else 0
     if n_snapshots * m * problem.dtype.itemsize > MAX_SNAPSHOT_BYTES:
         raise ValueError(
@@ -113,7 +114,7 @@ def shapes(c: Choices, settings: SessionSettings) -> Shapes:
         "returned": ((workers * word,), "int64"),
         "table": ((workers, layout.N_TABLE), "int64"),
         "staleness": ((workers, layout.HISTOGRAM), "int64"),
-        "turns": ((own_workers + 1, speeds.RING_SIZE, speeds.N_QUANTUM), "int64"),
+        "quanta": ((own_workers + 1, speeds.RING_SIZE, speeds.N_QUANTUM), "int64"),
         "columns": ((layout.N_COLUMN_FIELDS, columns), "float64"),
         "order": ((2, n_training), "int64"),
         "permutation": ((problem.n_rows + windows_of_one_share(problem, plan),), "int64"),
@@ -122,7 +123,7 @@ def shapes(c: Choices, settings: SessionSettings) -> Shapes:
         "remaining": ((n_open * word,), "int64"),
         "sums": ((n_open, 3 * columns + (plan["n_blocks"] if plan["grid"] else 0)), "float64"),
         "ages": ((workers if is_mailed else 0, layout.HISTOGRAM), "int64"),
-        **mailbox.shapes(n_edges, plane.queue, room, dense),
+        **mailbox.shapes(n_edges, plane.queue, sparse, dense),
         "gathered": ((summed,), "float64"),
         "gathered_places": ((summed,), "int64"),
         "gathered_marks": ((summed,), "int64"),
@@ -133,12 +134,12 @@ def shapes(c: Choices, settings: SessionSettings) -> Shapes:
         "copy": ((own_workers, padded if copies else 0), kind),
         "base": ((own_workers, padded if copies else 0), kind),
         "received": ((own_workers, padded if l1 else 0), kind),
-        "lag": ((own_workers, _padded(m, 8, apart) if average else 0), "float64"),
-        "local": ((own_workers, _padded(layout.N_LOCAL_FIELDS * columns, 8, apart)), "float64"),
+        "lag": ((own_workers, _padded(m, 8, spacing) if average else 0), "float64"),
+        "local": ((own_workers, _padded(layout.N_LOCAL_FIELDS * columns, 8, spacing)), "float64"),
         "average_copy": ((own_workers, copied_average), "float64"),
         "average_base": ((own_workers, copied_average), "float64"),
-        "pending": ((own_workers, _padded(n_segments, 8, apart)), "int64"),
-        "scratch": ((own_workers, _padded(scratch_size(settings), 8, apart)), "float64"),
+        "pending": ((own_workers, _padded(n_segments, 8, spacing)), "int64"),
+        "scratch": ((own_workers, _padded(scratch_size(settings), 8, spacing)), "float64"),
         "average_coef": ((columns, settings.n_features) if average else (0, 0), "float64"),
         "average_intercept": ((columns,), "float64"),
         **snapshots(n_snapshots, m, columns, kind, plane.has_homes),
@@ -147,11 +148,12 @@ def shapes(c: Choices, settings: SessionSettings) -> Shapes:
 
 
 def split_shapes(
-    c: Choices, plan: dict[str, Any], own_workers: int, padded: int, apart: int
+    c: Choices, plan: dict[str, Any], own_workers: int, padded: int, spacing: int
 ) -> Shapes:
-    """The rule's state, and of a mini-batch that is split each worker's part.
+    """Shapes of the rule's state, and of each worker's part of a split mini-batch.
 
-    Then the run has one state. A part is a gradient, or what one of a team shows to the others.
+    With split mini-batches the run has one state. A part is a gradient, or the numbers that a
+    worker shows to its team.
     """
     problem, split, rows = c.problem, plan["split"], plan["step_rows"]
     kind, n_teammates = problem.dtype.name, split if rows else 0
@@ -159,7 +161,7 @@ def split_shapes(
     n_vectors = 1 + sum(shape[1:] == (problem.n_params,) for shape, _ in states.values())
     if n_teammates:
         n_numbers = problem.numbers_of_part(rows, split)
-        padded = _padded(n_numbers, problem.dtype.itemsize, apart)
+        padded = _padded(n_numbers, problem.dtype.itemsize, spacing)
     values = problem.shared_values(rows, split).items() if n_teammates else ()
     return {
         **states,
@@ -171,7 +173,7 @@ def split_shapes(
 
 
 def open_epochs(plan: dict[str, Any], columns: int) -> int:
-    """Epochs that may be open at once: two, or all that have memory where workers go on alone."""
+    """Epochs that may be open at once: two, or as many as fit where workers go on alone."""
     if not plan["free"]:
         return 2
     most = OPEN_NUMBERS // (plan["n_blocks"] + 3 * columns + layout.WORD)
@@ -179,12 +181,12 @@ def open_epochs(plan: dict[str, Any], columns: int) -> int:
 
 
 def windows_of_one_share(problem: Problem, plan: dict[str, Any]) -> int:
-    """Room for the windows of the only share: it has all rows, and those of several leave some."""
+    """Places for the windows of a single share of all rows; several shares need no more places."""
     return problem.n_rows // plan["window"] + 1 if plan["shares"] == 1 and plan["window"] > 1 else 0
 
 
 def snapshots(n: int, m: int, columns: int, kind: str, has_homes: bool) -> Shapes:
-    """Places of n snapshots of a trace; of homes with how far they are apart."""
+    """Shapes of n snapshots of a trace; with homes also of the distances between them."""
     return {
         "snapshots": ((n, m), kind),
         "snapshot_intercepts": ((n, columns), "float64"),
@@ -195,7 +197,7 @@ def snapshots(n: int, m: int, columns: int, kind: str, has_homes: bool) -> Shape
 
 
 def vectors_of_groups(plane: Plane, n_workers: int, padded: int, columns: int, kind: str) -> Shapes:
-    """The vectors that workers of a group write as they go; none where they have copies."""
+    """Shapes of the vectors that the workers of a group write; empty if workers have copies."""
     groups = plane.groups(n_workers) if plane.is_direct else None
     n = 0 if groups is None else int(groups.max()) + 1
     return {
@@ -205,7 +207,7 @@ def vectors_of_groups(plane: Plane, n_workers: int, padded: int, columns: int, k
 
 
 def event_capacity(plan: dict[str, Any]) -> int:
-    """Events that a run records at most: its blocks, and a rest of a sum per epoch."""
+    """Most events that a run records: its blocks, and one remainder of a sum per epoch."""
     count = int(plan["max_epochs"] * (plan["n_blocks"] + 1) + 1)
     if count * layout.N_EVENT * 8 > MAX_RECORDING_BYTES:
         raise ValueError(
@@ -216,7 +218,7 @@ def event_capacity(plan: dict[str, Any]) -> int:
 
 
 def scratch_size(settings: SessionSettings) -> int:
-    """Numbers of a worker's scratch: steps of a mini-batch, and what draws of coordinates need."""
+    """Numbers of a worker's scratch: steps of a mini-batch, and marks of drawn coordinates."""
     size = int(settings.rule["batch"]) * settings.n_columns
     drawn = settings.rule["coordinate"]
     if drawn != coordinate_steps.ALL:
@@ -229,8 +231,8 @@ def scratch_size(settings: SessionSettings) -> int:
 def message_capacity(problem: Problem, settings: SessionSettings) -> tuple[int, int]:
     """Most values of a message to a master that have a place, and most that have none.
 
-    Those that have one are coordinates that the rows of a block have, or a step of a gradient. Of a
-    whole copy none has one; but with l1, by which it is known of those that were clipped.
+    Values with a place are coordinates of a block's rows, or a step of a gradient. The values of a
+    whole copy have no place; with l1 they have, since places mark the clipped ones.
     """
     m, columns = problem.n_features * problem.n_columns, problem.n_columns
     if settings.plan["copied"]:
@@ -254,7 +256,7 @@ def fill(
 ) -> None:
     """Write a run's first values into fresh (zeroed) arrays, before any worker starts.
 
-    remote_rows : as of `Choices`
+    remote_rows : see `Choices`
     """
     a, plan = session.arrays, session.plan
     columns = a["columns"]
@@ -268,9 +270,9 @@ def fill(
     session.raise_limit(plan.max_epochs)
     session.open_epochs()
     a["table"][:, layout.T_BLOCK] = layout.NO_BLOCK
-    if plan.barrier == barrier_codes.LAG:  # the others draw no samples
+    if plan.barrier == barrier_codes.LAG:  # other barriers draw no samples
         a["table"][:, layout.T_STREAM] = barrier_streams(plan.seed, len(a["table"]))
-    if not (plan.window or plan.grid):  # windows draw theirs anew in every epoch
+    if not (plan.window or plan.grid):  # windows draw their order anew in every epoch
         a["permutation"][: problem.n_rows] = np.arange(problem.n_rows)
     a["history"][:] = np.nan
     if problem.divisors is not None:
@@ -291,14 +293,14 @@ def fill(
     norms[:, layout.L_SCALE] = 1.0
     norms[:, layout.L_STRETCH] = 1.0
     norms[:, layout.L_INTERCEPT] = a["intercept"]
-    if start is not None and session.rule.track == block_sums.CRITERION:  # who alone reads them
+    if start is not None and session.rule.track == block_sums.CRITERION:  # it alone reads them
         w = a["w"].reshape(-1, session.settings.n_columns).astype(np.float64, copy=False)
         norms[:, layout.L_SQUARED_NORM] = np.square(w).sum(axis=0)
         norms[:, layout.L_L1_NORM] = np.abs(w).sum(axis=0)
     if has_rows(problem):
         _fill_rows(session, problem, rule, stop, start)
     if by_gradient(problem) and a["curvature"].size:
-        # infinity times a step of zero were no number
+        # infinity times a step of zero would be NaN
         a["curvature"][:] = np.minimum(problem.curvature(), LARGEST_CURVATURE)
     if session.homes is not None:
         groups = session.homes.plane.groups(session.settings.n_workers)
@@ -322,13 +324,13 @@ def _fill_rows(
         session.locals()[:, layout.L_DUAL_MEAN] = a["dual_mean"]
     if a["curvature"].size:
         a["curvature"][:] = feature_curvature(problem, plan.seed, a["chances"])
-        # what an exchange multiplies with the step of the features, which is not the intercept's
+        # an exchange multiplies it by the features' step, which is not the intercept's
         intercept_step = memory.intercept_step(session.rule)
         a["intercept_curvature"][0] = losses.CURVATURE[session.rule.loss] * intercept_step
 
 
 def assigned(start: Model | None, iterate: float) -> dict[str, np.ndarray]:
-    """Arrays that a run takes as they are from the start that it goes on with.
+    """Arrays of a handed start that the run uses in place.
 
     iterate : weight of an iterate in the lag, see `hogshare.kernels.rules.sgd_steps`: below 1 the
         lag is the start's average itself
@@ -348,7 +350,7 @@ def _is_assigned(array: np.ndarray, start: Model, part: np.ndarray) -> bool:
 
 
 def barrier_streams(seed: int, n_workers: int) -> np.ndarray:
-    """Where each worker's stream of barrier samples begins; never zero."""
+    """First numbers of each worker's stream of barrier samples; never zero."""
     draws = np.random.default_rng([seed, BARRIERS]).integers(1, 2**32, n_workers, dtype=np.uint32)
     return draws.astype(np.int64)
 
@@ -363,37 +365,37 @@ def row_arrays(problem: Problem) -> dict[str, np.ndarray]:
 def private_memory(
     specification: Shapes, assigned: Mapping[str, np.ndarray] = NOTHING
 ) -> dict[str, np.ndarray]:
-    """Allocate a run's arrays in this process, each at a distance from the others."""
+    """Allocate a run's arrays in this process; no two of them share a cache line."""
     return RunMemory(specification, assigned).arrays(assigned)
 
 
 class RunMemory:
-    """One piece of memory for a run's arrays, which another run of the same shapes may use again.
+    """One piece of memory for a run's arrays; another run of the same shapes may reuse it.
 
-    The allocator puts small arrays side by side. A word that one worker writes at every exchange
-    would then share its line with one that the other reads at every row. One piece of memory for
-    all of them: fifty take a fifth of a millisecond, which is much for a small fit.
+    The allocator puts small arrays next to each other. A word that one worker writes at every
+    exchange would then share its line with one that another reads at every row. All arrays share
+    one piece of memory because fifty pieces take a fifth of a millisecond, much for a small fit.
 
-    What is handed over has its own place already. What becomes part of the model is allocated by
-    itself: it stays when the rest is freed, or used again.
+    Handed arrays have their own memory already. An array that becomes part of the model is
+    allocated separately: it stays when the other memory is freed, or reused.
     """
 
     def __init__(self, specification: Shapes, assigned: Mapping[str, np.ndarray]) -> None:
         self._specification, self._assigned = specification, tuple(assigned)
-        self._kept, places, size, kept = [], [], 0, 0
-        kinds: dict[str, np.dtype] = {}  # few, and dear to look up
+        self._of_model, places, size, model_size = [], [], 0, 0
+        kinds: dict[str, np.dtype] = {}  # few, and slow to construct
         for name, (shape, kind) in specification.items():
             if name in assigned:
                 continue
             if kind not in kinds:
                 kinds[kind] = np.dtype(kind)
             if name in MODEL_ARRAYS:
-                self._kept.append((name, shape, kinds[kind]))
-                kept += math.prod(shape) * kinds[kind].itemsize
+                self._of_model.append((name, shape, kinds[kind]))
+                model_size += math.prod(shape) * kinds[kind].itemsize
                 continue
             places.append((name, shape, kinds[kind], size))
             size += -(-math.prod(shape) * kinds[kind].itemsize // SPACING) * SPACING
-        memory.require(size + kept, "A fit to these rows")
+        memory.require(size + model_size, "A fit to these rows")
         self._memory, start = _zeros(size)
         self._arrays = {
             name: np.ndarray(shape, kind, self._memory, start + at)
@@ -402,27 +404,27 @@ class RunMemory:
 
     @property
     def is_small(self) -> bool:
-        """Whether it is worth keeping."""
+        """Whether it is worth caching."""
         return self._memory.nbytes <= SMALL_MEMORY
 
     def fits(self, specification: Shapes, assigned: Mapping[str, np.ndarray]) -> bool:
-        """Whether a run of these arrays may use it; the run before is over."""
+        """Whether a run of these arrays may use it, once the previous run is over."""
         return self._assigned == tuple(assigned) and self._specification == specification
 
     def clear(self) -> None:
-        """Write zeros everywhere, as fresh memory has them."""
+        """Write zeros everywhere, as in fresh memory."""
         self._memory[:] = 0
 
     def arrays(self, assigned: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """All arrays of a run by name."""
         own = {}
-        for name, shape, kind in self._kept:
+        for name, shape, kind in self._of_model:
             place, start = _zeros(math.prod(shape) * kind.itemsize)
             own[name] = np.ndarray(shape, kind, place, start)
         return {**self._arrays, **own, **assigned}
 
 
 def _zeros(size: int) -> tuple[np.ndarray, int]:
-    """Bytes that share no line with anybody else's, and where the first of them is."""
-    room = np.zeros(size + 2 * SPACING, np.uint8)
-    return room, -room.ctypes.data % SPACING
+    """Allocate bytes that share no cache line with others; return them and their first place."""
+    padded = np.zeros(size + 2 * SPACING, np.uint8)
+    return padded, -padded.ctypes.data % SPACING

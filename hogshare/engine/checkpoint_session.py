@@ -1,20 +1,20 @@
 """The state of a run between two epochs, and when it is written to a checkpoint.
 
-`restore` and its counterparts are called while nobody computes: all workers have paused or left, or
-the only worker is the calling thread itself, which has just ended an epoch. So no block is under
-way, and every number that counts stands in the session's arrays.
+`restore` and its counterparts are called while no worker computes: all workers have paused or left,
+or the only worker is the calling thread itself, which has just ended an epoch. So no block is under
+way, and the session's arrays contain every number of the state.
 
 The state of one worker is stored whole, with its scale, its sums and its cumulative penalty: the
-run continues bit for bit. Of several workers the state in common is stored, their vector and the
-sum of their iterates, and any number of workers can continue from it; also from the state of one
-worker, which is brought into that form first. That form omits how much of the l1 penalty each
+run continues bit for bit. Of several workers the common state is stored: their vector and the sum
+of their iterates. Any number of workers can continue from it, and also from the state of one
+worker, which is converted to that form first. That form omits how much of the l1 penalty each
 worker still owed to features that its latest rows had not touched.
 
-A `CheckpointWriter` belongs to the caller's thread, but for the function that `meanwhile` returns:
-another thread calls that, and the caller waits for its end before the next call. The only worker in
-the calling thread is saved as it stands, at the end of an epoch, so that a run with checkpoints is
-bit for bit the run without. Workers in other threads and processes pause at that epoch; the state
-is copied, they go on, and the copy is written meanwhile.
+A `CheckpointWriter` belongs to the caller's thread, except the function that `meanwhile` returns:
+another thread calls it, and the caller waits for its end before the next call. The only worker in
+the calling thread is saved as it is, at the end of an epoch, so a run with checkpoints is bit for
+bit the run without. Workers in other threads and processes pause at that epoch; the state is
+copied, they go on, and the copy is written meanwhile.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ from hogshare.problems.model import Model
 from hogshare.rules.row_memory import CHECKPOINTED
 from hogshare.system.callers import users_line
 
-# how one worker's state stands, by the plan's `private`, and how that of several does
+# the form of one worker's state, by the plan's `private`
 FORMS = {
     epoch_schedule.ALONE: "alone",
     epoch_schedule.LOCK_FREE: "lock-free",
-    epoch_schedule.MASTER: "lock-free",  # at rest all mail is in the vector
+    epoch_schedule.MASTER: "lock-free",  # in a pause the vector contains all mail
     epoch_schedule.EXCHANGE: "folded",
 }
-FOLDED = "folded"
-COPIED = "copied"  # one worker with a master: all is in the vector and the sum of iterates
+FOLDED = "folded"  # the form of several workers' state
+COPIED = "copied"  # one worker with a master: the vector and the sum of iterates contain it all
 
-# of every run whose orders are shuffled from one another
+# arrays of a run in which each order is the one before, shuffled further
 ORDERS = ("order", "permutation")
 
 
 def _common(session: Session) -> dict[str, np.ndarray]:
-    """What a state has of every session: the arrays themselves, read and written in place."""
+    """The arrays that every session's state has; they are read and written in place."""
     names = ["w", *CHECKPOINTED, "columns", "intercept", "dual_mean"]
     if session.rule.first_t > session.rule.average > 0:
-        names += ["average_coef", "average_intercept"]  # the mean that the run has begun with
+        names += ["average_coef", "average_intercept"]  # the mean at the run's start
     return {name: session.arrays[name] for name in names}
 
 
@@ -70,13 +70,13 @@ def _own(session: Session) -> dict[str, np.ndarray]:
 
 
 def field_names(prefix: str, count: int) -> list[str]:
-    """Names of a table's rows in `layout`, by their place."""
+    """Names of a table's rows in `layout`, in order."""
     names = {getattr(layout, name): name for name in vars(layout) if name.startswith(prefix)}
     return [names[place] for place in range(count)]
 
 
 def fields() -> dict[str, list[str]]:
-    """What stands in the rows of the tables of a state."""
+    """Names of the rows of a state's tables."""
     return {
         "columns": field_names("C_", layout.N_COLUMN_FIELDS),
         "local": field_names("L_", layout.N_LOCAL_FIELDS),
@@ -84,7 +84,7 @@ def fields() -> dict[str, list[str]]:
 
 
 def form_of(session: Session) -> str:
-    """How this session's state is written."""
+    """The form in which this session's state is written."""
     numbers = session.settings
     is_one = numbers.n_workers == 1 and session.homes is None
     if not is_one:
@@ -92,8 +92,11 @@ def form_of(session: Session) -> str:
     return COPIED if session.plan.copied else FORMS[session.plan.private]
 
 
-def collect(session: Session, facts: dict[str, Any], looks: dict[str, Any]) -> Saved:
-    """Copy a session's state; nobody computes meanwhile. Facts and looks as of `Saved`."""
+def collect(session: Session, facts: dict[str, Any], checks: dict[str, Any]) -> Saved:
+    """Copy a session's state while no worker computes.
+
+    facts, checks : the fields ``facts`` and ``looks`` of `Saved`
+    """
     homes = {}
     if session.homes is not None:
         homes = session.homes.state()
@@ -117,20 +120,20 @@ def collect(session: Session, facts: dict[str, Any], looks: dict[str, Any]) -> S
         first_t=session.rule.first_t,
         form=form,
         ready=min(session.word(layout.READY), session.word(layout.EPOCHS) + 2),
-        looks=looks,
+        looks=checks,
         fields=fields(),
         arrays=arrays,
     )
 
 
 def _shuffles_on(session: Session) -> bool:
-    """Whether an epoch's order is the last one's, shuffled further."""
+    """Whether an epoch's order is the one before, shuffled further."""
     plan, drawn = session.plan, session.arrays["chances"].size > 0
     return bool(plan.shuffle) and not plan.window and not drawn and not plan.shares
 
 
 def _folded_sums(session: Session) -> dict[str, np.ndarray]:
-    """What several workers have between them, as if one had done it all and had just folded it."""
+    """The sums of several workers, as if one had done all the work and had just folded it."""
     a = session.arrays
     state = {"local": (local := _fresh_local(a["w"], session.settings.n_columns))}
     if a["lag"].size:
@@ -140,7 +143,7 @@ def _folded_sums(session: Session) -> dict[str, np.ndarray]:
 
 
 def _fresh_local(w: np.ndarray, n_columns: int) -> np.ndarray:
-    """A worker's own numbers when it comes to a vector for the first time."""
+    """A worker's own numbers before its first block on a vector."""
     local = np.zeros((layout.N_LOCAL_FIELDS, n_columns))
     local[layout.L_SCALE] = 1.0
     local[layout.L_STRETCH] = 1.0
@@ -151,7 +154,7 @@ def _fresh_local(w: np.ndarray, n_columns: int) -> np.ndarray:
 
 
 def folded(state: dict[str, np.ndarray], form: str) -> dict[str, np.ndarray]:
-    """One worker's state as that of several: scale and what the sums lack are multiplied out."""
+    """Convert one worker's state to that of several: multiply out its scale and its sums."""
     if form == FOLDED:
         return state
     w, local = state["w"], state["local"]
@@ -162,7 +165,7 @@ def folded(state: dict[str, np.ndarray], form: str) -> dict[str, np.ndarray]:
         weight = local[layout.L_AVERAGE_SCALE if alone else layout.L_AVERAGE_COUNT]
         after["lag"] = state["lag"] + np.tile(weight, len(w) // n_columns) * w
     if alone:
-        # the one worker's scale, intercept and mean stand beside the vector until it leaves
+        # the one worker's scale, intercept and mean are not in the vector until it leaves
         after["w"] = (np.tile(local[layout.L_SCALE], len(w) // n_columns) * w).astype(w.dtype)
         after["intercept"] = local[layout.L_INTERCEPT].copy()
         after["dual_mean"] = local[layout.L_DUAL_MEAN].copy()
@@ -174,7 +177,7 @@ def folded(state: dict[str, np.ndarray], form: str) -> dict[str, np.ndarray]:
 
 
 def restore(session: Session, saved: Saved) -> None:
-    """Put a state into a session that has been filled as for a run from zero.
+    """Copy a state into a session that has been filled for a run from zero.
 
     Raises ValueError if the file's arrays do not fit the session.
     """
@@ -189,8 +192,8 @@ def restore(session: Session, saved: Saved) -> None:
             array[...] = state[name]
     restore_states(a, state)
     history = state.get("history", a["history"][:0])
-    kept = min(len(a["history"]), len(history))
-    a["history"][:kept] = history[:kept]
+    n_epochs = min(len(a["history"]), len(history))
+    a["history"][:n_epochs] = history[:n_epochs]
     if not exact:
         _spread(session, state)
     if session.homes is not None:
@@ -200,13 +203,13 @@ def restore(session: Session, saved: Saved) -> None:
 
 
 def _spread(session: Session, state: dict[str, np.ndarray]) -> None:
-    """Give the workers of a session a folded state; the sums so far become the first one's."""
+    """Give a session's workers a folded state; the first worker gets the sums so far."""
     a, local = session.arrays, session.locals()
     own = state["local"].copy()
     own[layout.L_INTERCEPT] = state["intercept"]
     own[layout.L_DUAL_MEAN] = state["dual_mean"]
     local[:] = own
-    local[1:, layout.L_AVERAGE_COUNT] = 0.0  # of several sites the runtime does so
+    local[1:, layout.L_AVERAGE_COUNT] = 0.0  # over several sites the runtime does this
     local[1:, layout.L_AVERAGE_INTERCEPT] = 0.0
     if not a["lag"].size:
         return
@@ -220,7 +223,7 @@ def _spread(session: Session, state: dict[str, np.ndarray]) -> None:
 
 
 def _set_schedule(session: Session, saved: Saved, state: dict[str, np.ndarray]) -> None:
-    """Let the next block to be claimed be the first of the epoch that follows."""
+    """Make the first block of the following epoch the next to be claimed."""
     a, plan = session.arrays, session.plan
     ready = saved.epochs
     if _shuffles_on(session) and "order" in state:
@@ -229,7 +232,7 @@ def _set_schedule(session: Session, saved: Saved, state: dict[str, np.ndarray]) 
         ready = saved.ready
         for epoch in range(saved.epochs, ready):
             a["remaining"][(epoch % 2) * layout.WORD] = plan.n_blocks
-    # else each epoch's order is made anew, from the seed and the epoch
+    # else each epoch's order is drawn from the seed and the epoch
     control = a["control"]
     control[layout.EPOCHS] = saved.epochs
     control[layout.READY] = ready
@@ -244,13 +247,13 @@ def _set_schedule(session: Session, saved: Saved, state: dict[str, np.ndarray]) 
 
 
 def _check(session: Session, saved: Saved, state: dict[str, np.ndarray], exact: bool) -> None:
-    """Trust no file: what kernels index with is in range, and everything has its shape."""
+    """Refuse a file with indices out of range, or arrays of other shapes: kernels trust them."""
     a = session.arrays
     problem = f"{saved.path}: the checkpoint is damaged, or not hogshare's own: "
     if saved.fields != fields():
         raise ValueError(
-            f"{saved.path}: the checkpoint was written by a hogshare that keeps other numbers of a "
-            "run. Resume with that version, or begin a new run at its model with "
+            f"{saved.path}: the checkpoint was written by a hogshare that stores other numbers of "
+            "a run. Resume with that version, or begin a new run at its model with "
             f"start=Checkpoint({saved.path!r}).model()."
         )
     if saved.form not in FORMS.values():
@@ -277,15 +280,15 @@ def _check(session: Session, saved: Saved, state: dict[str, np.ndarray], exact: 
     for name in ORDERS:
         rows = state.get(name, np.zeros(1, np.int64))
         if rows.min() < 0 or rows.max() >= len(a["permutation"]):
-            raise ValueError(f"{problem}{name} holds rows that do not exist.")
+            raise ValueError(f"{problem}{name} contains rows that do not exist.")
     if not _is_a_call(saved, state["columns"]):
-        raise ValueError(f"{problem}columns asks for a look that no epoch's end asks for.")
+        raise ValueError(f"{problem}columns asks for a check that no epoch's end asks for.")
     if not saved.epochs <= saved.ready <= saved.epochs + 2:
         raise ValueError(f"{problem}{saved.ready} orders are ready after {saved.epochs} epochs.")
 
 
 def _check_numbers(session: Session, state: dict[str, np.ndarray], problem: str) -> None:
-    """Refuse vectors that are not finite, and states that no plane or rule of ours has."""
+    """Refuse vectors that are not finite, and states that no built-in plane or rule has."""
     vectors = {"w": session.arrays["w"].dtype, HOMES: np.dtype(np.float64)}
     for name, kind in vectors.items():
         found = state.get(name)
@@ -306,10 +309,10 @@ def _check_numbers(session: Session, state: dict[str, np.ndarray], problem: str)
 
 
 def _is_a_call(saved: Saved, columns: np.ndarray) -> bool:
-    """Whether what stands there of the next look is what `kernels.endings.call` leaves.
+    """Whether the columns ask for the next check as `kernels.schedule.epoch_criteria.call` does.
 
-    A look is called for by a run that looks, and for one of the next epochs. Workers that rest for
-    one that nobody takes would rest for ever.
+    Only a run with checks asks for one, and for one of the next epochs. Workers that paused for a
+    check that never comes would pause forever.
     """
     words = columns[[layout.C_ENOUGH, layout.C_SMALL, layout.C_SOONEST]]
     if not saved.criteria:
@@ -327,17 +330,17 @@ OnEpoch = Callable[[int, Callable[[], Model]], bool]
 
 
 class CheckpointFailed(RuntimeWarning):
-    """A checkpoint could not be written; the run goes on, and the file is the one before."""
+    """A checkpoint could not be written; the run goes on, and the previous file stays."""
 
 
 class CheckpointWriter(AtPause):
-    """Writes the checkpoints of one run, between its looks.
+    """Writes the checkpoints of one run, and makes its convergence checks in the same pauses.
 
     facts : see `hogshare.engine.checkpoints.facts_of`
-    checks : who looks at the model; called from here, at its own epochs
-    next_check : epoch of the first look; without checks it does not matter
+    checks : the convergence checks, which the writer calls at their own epochs
+    next_check : epoch of the first check; ignored without checks
     inside : whether the only worker is the calling thread
-    files : who reads and writes them
+    files : reads and writes the files
     """
 
     def __init__(
@@ -361,33 +364,33 @@ class CheckpointWriter(AtPause):
         self._failing = False
         self._unwritten: Saved | None = None
         self._began = self._last = time.monotonic()
-        self._first = self._kept = session.word(layout.EPOCHS)
+        self._first = self._saved = session.word(layout.EPOCHS)
         self._gap = checkpoint.epochs
-        self._next = self._after(self._kept)
+        self._next = self._after(self._saved)
 
     @property
     def limit(self) -> int:
-        """The epoch at which workers are to rest."""
-        return self._look_at if self.inside else min(self._look_at, self._next)
+        """The epoch of the workers' next pause."""
+        return self._check_at if self.inside else min(self._check_at, self._next)
 
     @property
     def is_due(self) -> bool:
-        """Whether the state is to be copied while workers rest."""
+        """Whether the state is to be copied in this pause."""
         return not self.inside and self.session.word(layout.EPOCHS) >= self._next
 
     @property
     def at_pause(self) -> AtPause | None:
-        """What a runtime is to call when workers rest; None where they never do."""
+        """The actions that a runtime is to call in a pause; None: the run has no pauses."""
         return self if not self.inside or self.checks is not None else None
 
     # -- the only worker is the calling thread ---------------------------------------------------
 
     def notified_by(self, on_epoch: OnEpoch | None) -> OnEpoch | None:
-        """What a runtime is to call after each epoch."""
+        """The function that a runtime is to call after each epoch."""
         if not self.inside:
             return on_epoch
 
-        def told(epoch: int, snapshot: Callable[[], Model]) -> bool:
+        def notified(epoch: int, snapshot: Callable[[], Model]) -> bool:
             stop = on_epoch is not None and on_epoch(epoch, snapshot)
             over = epoch >= self.session.plan.max_epochs
             over = over or stop or self.session.word(layout.STOP) != layout.RUNNING
@@ -397,29 +400,29 @@ class CheckpointWriter(AtPause):
                 self._next = self._after(epoch)
             return bool(stop)
 
-        return told
+        return notified
 
-    # -- workers rest ----------------------------------------------------------------------------
+    # -- the workers are paused ------------------------------------------------------------------
 
     def act(self, session: Session, each: Each = map) -> int | None:
-        """Evaluate the model if its time has come, then copy the run's state if its time has."""
+        """Evaluate the model if a check is due, then copy the run's state if a save is due."""
         if self.evaluate(session, each) is None:
             return None
         self.save(session)
         return self.limit
 
     def evaluate(self, session: Session, each: Each = map) -> int | None:
-        """Evaluate the model if its time has come; the epoch of the next time, or None to stop."""
+        """Evaluate the model if a check is due; the epoch of the next check, or None to stop."""
         epoch = session.word(layout.EPOCHS)
-        if self.checks is not None and epoch >= self._look_at:
+        if self.checks is not None and epoch >= self._check_at:
             again = self.checks.act(session, each)
             if again is None:
                 return None
             self.next_check = again
-        return self._look_at
+        return self._check_at
 
     def save(self, session: Session) -> None:
-        """Copy the run's state if its time has come."""
+        """Copy the run's state if a save is due."""
         epoch = session.word(layout.EPOCHS)
         if self.is_due:
             self._unwritten = self._collect()
@@ -427,12 +430,12 @@ class CheckpointWriter(AtPause):
             self._next = self._after(epoch)
 
     def meanwhile(self) -> Callable[[], None] | None:
-        """What writes the state that has been copied: nobody waits for the disk."""
+        """The function that writes the copied state, so that no worker waits for the disk."""
         saved, self._unwritten = self._unwritten, None
         return None if saved is None else functools.partial(self._write, saved)
 
     def end(self, why: str) -> None:
-        """Write no more checkpoints; `why` is said once."""
+        """Write no more checkpoints, and warn once with the reason `why`."""
         if self._next < NEVER:
             self._warn(
                 f"{self.checkpoint.path}: no more checkpoints are written, because {why}; the "
@@ -441,42 +444,43 @@ class CheckpointWriter(AtPause):
         self._next = NEVER
 
     def finish(self) -> None:
-        """Save the run at its end, when all have left."""
-        if not self.inside and self._next < NEVER and self._kept < self.session.word(layout.EPOCHS):
+        """Save the run at its end, when all workers have left."""
+        is_newer = self._saved < self.session.word(layout.EPOCHS)
+        if not self.inside and self._next < NEVER and is_newer:
             self._write(self._collect())
 
     # -- both ------------------------------------------------------------------------------------
 
     def _after(self, epoch: int) -> int:
-        """The epoch of the next checkpoint: the same ones whether or not a run was resumed."""
+        """The epoch of the next checkpoint; a resumed run has the same ones."""
         return (epoch // self._gap + 1) * self._gap
 
     def _pace(self, epoch: int) -> None:
-        """Rest as often as the seconds ask for, by the epochs so far."""
+        """Pause as often as the seconds ask for, at the pace of the epochs so far."""
         every = self.checkpoint.epochs
         passed = max(self.files.agreed(time.monotonic() - self._began), 1e-9)
         wanted = round(self.checkpoint.seconds * (epoch - self._first) / passed / every)
         self._gap = every * max(1, min(wanted, GROWTH * self._gap // every))
 
     @property
-    def _look_at(self) -> int:
-        """The epoch of the next look; an epoch's end may have asked for an earlier one."""
+    def _check_at(self) -> int:
+        """The epoch of the next check; an epoch's end may have asked for an earlier one."""
         called_for = self.session.called_for if self.checks is not None else None
         return self.next_check if called_for is None else min(self.next_check, called_for)
 
     def _collect(self) -> Saved:
         checks = self.checks
-        looks: dict[str, Any] = {"seen": [], "next": 0}
+        state_of_checks: dict[str, Any] = {"seen": [], "next": 0}
         if checks is not None:
             epoch = self.session.word(layout.EPOCHS)
-            # a look that has ended the run is done again by the run that goes on
-            again = self._look_at <= epoch
-            seen = [dict(look) for look in checks.seen if look["epoch"] < epoch or not again]
-            looks = {"seen": seen, "next": self._look_at}
-        return collect(self.session, self.facts, looks)
+            # a resumed run repeats the check that ended this one
+            again = self._check_at <= epoch
+            seen = [dict(check) for check in checks.seen if check["epoch"] < epoch or not again]
+            state_of_checks = {"seen": seen, "next": self._check_at}
+        return collect(self.session, self.facts, state_of_checks)
 
     def _write(self, saved: Saved) -> None:
-        """Write a state, unless it is that of a run that diverges."""
+        """Write a state, unless the run diverges."""
         if not saved.model().is_finite():
             return
         try:
@@ -485,13 +489,13 @@ class CheckpointWriter(AtPause):
             self._last = time.monotonic()
             if not self._failing:
                 self._failing = True
-                self._tell(error)
+                self._warn_of(error)
             return
         self._failing = False
-        self._kept = saved.epochs
+        self._saved = saved.epochs
         self._last = time.monotonic()
 
-    def _tell(self, error: OSError) -> None:
+    def _warn_of(self, error: OSError) -> None:
         path = self.checkpoint.path
         self._warn(
             f"{path}: the checkpoint could not be written ({error.strerror or error}); the fit "

@@ -1,4 +1,4 @@
-"""Checkpoints: how far a run has come, in a file, and which run it is.
+"""Checkpoints: files with the state of a run, and the facts that identify the run.
 
 The file is an archive (`hogshare.io.archives`): a process that is killed while it writes leaves the
 old checkpoint or the new one. Nothing in it is unpickled.
@@ -7,21 +7,21 @@ old checkpoint or the new one. Nothing in it is unpickled.
                          time, the checks so far, names of fields and of the rule's arrays
     coef, intercept, average_coef, average_intercept
                          the model, for people and for `Checkpoint.model`
-    state_*              what the engine needs to go on; see `hogshare.engine.checkpoint_session`
+    state_*              the engine's state; see `hogshare.engine.checkpoint_session`
 
 A run on several sites writes a manifest and a part for each site:
 
     run.npz                    the manifest: a checkpoint without the arrays of one site
     run.npz.TOKEN.0of2         site 0's part, run.npz.TOKEN.1of2 site 1's
 
-A part has the memory of the site's rows, with their numbers among all rows; the orders of its rows;
-and the arrays of the rule for its workers. Of a plane's arrays the manifest has all rows
+A part contains the memory of the site's rows, with their numbers among all rows; the orders of its
+rows; and the rule's arrays for its workers. The manifest contains all rows of a plane's arrays
 (`Plane.checkpointed_owners`). Each checkpoint has a token, and so its own names of parts. The parts
-reach the disk first, then the manifest replaces the one before, then the parts of that one are
+reach the disk first, then the manifest replaces the previous one, then the parts of that one are
 removed: a run killed in between leaves a file and parts of one checkpoint.
 
-With as many sites and the same rows each site continues from its part. With another number, or on
-one machine, the parts are put together by the numbers of rows.
+With as many sites and the same rows each site continues from its part. With another number of
+sites, or on one machine, the parts are joined by the numbers of rows.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ from hogshare.rules.steps import StepSize
 from hogshare.system import files, ranges
 from hogshare.system.messages import own
 
-STATE_PREFIX = "state_"  # of what the engine needs, among a checkpoint's arrays
+STATE_PREFIX = "state_"  # of the names of the engine's arrays in a checkpoint
 PART_FORMAT = "hogshare part of a checkpoint"
 PART_NAME = "a part of a hogshare checkpoint"
 PART_VERSION = 1
-NUMBERS = "numbers"  # of a part's rows among all
+NUMBERS = "numbers"  # the array of the numbers that a part's rows have among all rows
 OF_ROWS = tuple(f"{STATE_PREFIX}{name}" for name in ("dual", "gradients"))
 ORDERS = tuple(f"{STATE_PREFIX}{name}" for name in ("order", "permutation"))
 OF_WORKERS = f"{STATE_PREFIX}{PREFIX}"
@@ -66,14 +66,14 @@ TOKEN = re.compile(r"[0-9a-f]{12}")
 
 
 def part_path(path: str | Path, parts: Mapping[str, Any], site: int) -> Path:
-    """Where a site's part is."""
+    """Return the path of a site's part."""
     return Path(f"{os.fspath(path)}.{parts['token']}.{site}of{parts['sites']}")
 
 
 def divided(
     arrays: Mapping[str, np.ndarray],
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Of a checkpoint's arrays those that all sites have alike, and those that are a site's own."""
+    """Divide a checkpoint's arrays into those that all sites share, and a site's own."""
     own = {
         name: array
         for name, array in arrays.items()
@@ -89,7 +89,7 @@ def write_part(
     own: Mapping[str, np.ndarray],
     numbers: np.ndarray,
 ) -> None:
-    """Write a site's part; raises OSError if that cannot be done."""
+    """Write a site's part; raises OSError if it cannot be written."""
     header = {"format": PART_FORMAT, "format_version": PART_VERSION, **parts, "site": site}
     header["names"] = sorted(own)
     archives.write(part_path(path, parts, site), header, {**own, NUMBERS: numbers})
@@ -98,7 +98,7 @@ def write_part(
 def read_part(path: str | Path, parts: Mapping[str, Any], site: int) -> dict[str, np.ndarray]:
     """Read a site's part.
 
-    Raises ValueError if it is that of another checkpoint, OSError if it cannot be read.
+    Raises ValueError if it belongs to another checkpoint, OSError if it cannot be read.
     """
     file = part_path(path, parts, site)
 
@@ -109,21 +109,21 @@ def read_part(path: str | Path, parts: Mapping[str, Any], site: int) -> dict[str
         return [NUMBERS, *found]
 
     header, arrays = archives.read(file, PART_NAME, PART_FORMAT, [PART_VERSION], names)
-    told = {name: header.get(name) for name in ("token", "sites", "site")}
-    if told != {**parts, "site": site} or NUMBERS not in arrays:
+    named = {name: header.get(name) for name in ("token", "sites", "site")}
+    if named != {**parts, "site": site} or NUMBERS not in arrays:
         raise ValueError(f"{file}: this is no part of the checkpoint {os.fspath(path)}")
     return arrays
 
 
 def remove_others(path: str | Path, parts: Mapping[str, Any] | None) -> None:
-    """Remove the parts of checkpoints that this file is not; what cannot be removed stays."""
+    """Remove the parts of other checkpoints of this path; ignore files that cannot be removed."""
     file = Path(path)
     pattern = re.compile(rf"{re.escape(file.name)}\.({TOKEN.pattern})\.\d+of\d+")
-    kept = None if parts is None else parts["token"]
+    current = None if parts is None else parts["token"]
     with contextlib.suppress(OSError):
         for name in os.listdir(file.parent):
             found = pattern.fullmatch(name)
-            if found and found[1] != kept:
+            if found and found[1] != current:
                 with contextlib.suppress(OSError):
                     os.unlink(file.parent / name)
 
@@ -131,7 +131,7 @@ def remove_others(path: str | Path, parts: Mapping[str, Any] | None) -> None:
 def joined(
     path: str | Path, parts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """A manifest's arrays with the parts of all sites put together.
+    """Join a manifest's arrays with the parts of all sites.
 
     Raises
     ------
@@ -159,9 +159,9 @@ def joined(
 def with_rows(
     arrays: Mapping[str, np.ndarray], numbers: np.ndarray, n_rows: int, workers: range
 ) -> dict[str, np.ndarray]:
-    """A checkpoint of all rows, as a site with some of them, and some workers, goes on with it.
+    """Select from a checkpoint of all rows the arrays of one site's rows and workers.
 
-    Raises ValueError if it is of another number of rows.
+    Raises ValueError if the checkpoint has another number of rows.
     """
     arrays = {name: array for name, array in arrays.items() if name not in ORDERS}
     for name in OF_ROWS:
@@ -177,22 +177,22 @@ def with_rows(
 
 FORMAT = "hogshare checkpoint"
 FORMAT_VERSION = 1
-PARTED = 2  # the version of manifests, beside which parts are
+PARTED = 2  # the version of manifests, which have parts
 WHAT = "a hogshare checkpoint"
 MODEL = ("coef", "intercept", "average_coef", "average_intercept")
 STATE = (
     *("w", *CHECKPOINTED, "columns", "history", "order", "permutation"),
     *("average_coef", "average_intercept", "local", "lag", "received", "intercept", "dual_mean"),
 )
-# of what the rule has with each worker, and of what the plane keeps
+# of the names of the rule's arrays for each worker, and of the plane's checkpointed arrays
 OWN_PREFIXES = (f"{STATE_PREFIX}{PREFIX}", f"{STATE_PREFIX}{PLANES}")
 ARRAYS = (*MODEL, *(f"{STATE_PREFIX}{name}" for name in (*STATE, HOMES)))
 MAX_EPOCHS = 1 << 40
 MAX_SITES = 1 << 20
-MAX_CHECK_EPOCH = 1 << 60  # epoch of a look that is still to come
+MAX_CHECK_EPOCH = 1 << 60  # of the next check
 MAX_SEED = (1 << 63) - 1
 SHOWN = 4  # differences that an error names
-HEADER = {  # of `Saved`, as a file's header has them
+HEADER = {  # fields of `Saved` in a file's header, under their stored names
     "epochs": int,
     "facts": dict,
     "first_t": float,
@@ -205,23 +205,23 @@ HEADER = {  # of `Saved`, as a file's header has them
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where and how often a run is saved on its way, so that `solve` can go on with it.
+    """Where and how often a run is saved, so that `solve` can resume it.
 
     Parameters
     ----------
     path : str or Path
-        The file, which is replaced as a whole by every checkpoint.
+        The file. Every checkpoint replaces it as a whole.
     epochs : int, default=1
         Epochs from one checkpoint to the next. The run's last epoch is saved in any case.
     seconds : float, default=0
-        Seconds from one checkpoint to the next, at least about. Several workers rest while the
-        run's state is copied, at an epoch that is chosen by their pace so far.
+        Approximate minimum of seconds from one checkpoint to the next. Several workers pause while
+        the run's state is copied, at an epoch chosen by their pace so far.
 
     Notes
     -----
-    A checkpoint that cannot be written is a warning, and the run goes on: the file is then the one
-    before. A folder that does not exist, or a file that is no checkpoint, is an error before the
-    run begins.
+    If a checkpoint cannot be written, a warning is issued and the run goes on; the previous file
+    stays. A folder that does not exist, or a file that is no checkpoint, is an error before the run
+    begins.
 
     Examples
     --------
@@ -257,30 +257,30 @@ class Checkpoint:
         Returns
         -------
         Model, or Params
-            With what the rule remembered of the rows; of a problem by a gradient, its vector.
+            The model with the rule's memory of rows; of a problem by a gradient, its vector.
 
         Raises
         ------
         ValueError
             If the file is no checkpoint, is cut off, or was written by a later version.
         OSError
-            If it cannot be opened.
+            If the file cannot be opened.
         """
         saved = load(self.path)
         try:
             return saved.whole().view()
-        except (OSError, ValueError):  # of the memory of rows, which is elsewhere
+        except (OSError, ValueError):  # the parts, with the memory of rows, may be on other sites
             return saved.view()
 
     def check(self) -> None:
-        """Refuse a place that cannot be written, or must not be.
+        """Refuse a path that cannot be written, or must not be overwritten.
 
         Raises
         ------
         OSError
-            If there is no such folder, or it cannot be written.
+            If the folder does not exist, or cannot be written.
         ValueError
-            If the file that is there is no checkpoint of this version.
+            If the path is a file that is no checkpoint of this version.
         """
         path = Path(self.path)
         files.check(path)
@@ -299,19 +299,19 @@ class Checkpoint:
 
 @dataclass(kw_only=True)
 class Saved:
-    """What a checkpoint file holds.
+    """The content of a checkpoint file.
 
     epochs : finished epochs
-    facts : what run it is; see `facts_of`
+    facts : the facts that identify the run; see `facts_of`
     first_t : step counter of the run's first row
-    form : how the state is written; see `hogshare.engine.checkpoint_session`
+    form : form of the state; see `hogshare.engine.checkpoint_session`
     ready : epochs whose row order is prepared
-    looks : ``seen``, what the looks so far found, and ``next``, the epoch of the next one
+    looks : the convergence checks: ``seen``, the results so far, and ``next``, the next one's epoch
     fields : names of the rows of the state's tables, in order
     arrays : the state, and the model
-    path : where it was read from
-    parts : of the manifest of a run on several sites: how many (``sites``), and the ``token`` in
-        the names of their parts; empty: this is all
+    path : the file that it was read from
+    parts : in the manifest of a run on several sites: the number of ``sites``, and the ``token`` in
+        the names of their parts; empty: the file is complete
     """
 
     epochs: int
@@ -327,7 +327,7 @@ class Saved:
 
     @property
     def state(self) -> dict[str, np.ndarray]:
-        """What the engine needs to go on, by name."""
+        """The engine's arrays, by name."""
         return without_prefix(self.arrays, STATE_PREFIX)
 
     @property
@@ -337,28 +337,28 @@ class Saved:
 
     @property
     def next_check(self) -> int:
-        """Epoch of the next look at the model, where there are any."""
+        """Epoch of the next convergence check, in a run with checks."""
         return int(self.looks["next"])
 
     @property
     def checks_seen(self) -> list[dict[str, Any]]:
-        """What the looks so far found."""
-        return [dict(look) for look in self.looks["seen"]]
+        """Results of the convergence checks so far."""
+        return [dict(check) for check in self.looks["seen"]]
 
     @property
     def criteria(self) -> tuple[str, ...]:
-        """What the run looks at the model for; none where there are no looks."""
+        """Names of the criteria of the run's convergence checks; empty without checks."""
         stop = self.facts["stop"]
         return tuple(name for name in CRITERIA if stop.get(name) is not None)
 
-    def has_all_of_a_check(self, look: dict[str, Any]) -> bool:
-        """Whether a look has found something of each criterion, all of it numbers."""
-        numbers = [float(number) for number in look.values()]  # of any size that is a float's
+    def has_all_of_a_check(self, check: dict[str, Any]) -> bool:
+        """Whether a check's result has a number for each criterion."""
+        numbers = [float(number) for number in check.values()]  # raises if one is too large
         names = {"epoch", "objective", *self.criteria}
-        return bool(self.criteria) and len(numbers) == len(names) and look.keys() == names
+        return bool(self.criteria) and len(numbers) == len(names) and check.keys() == names
 
     def save(self, path: str | Path) -> None:
-        """Write the file, or leave what was there; see `hogshare.io.archives.write`."""
+        """Write the file, or leave the previous one; see `hogshare.io.archives.write`."""
         header = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -371,7 +371,7 @@ class Saved:
         archives.write(path, header, self.arrays)
 
     def whole(self) -> Saved:
-        """With the parts of all sites put together; itself, if this is all.
+        """Return the checkpoint joined with the parts of all sites; itself, if it has none.
 
         Raises ValueError if parts do not fit together, OSError if one cannot be read.
         """
@@ -381,18 +381,18 @@ class Saved:
         return replace(self, arrays=arrays, parts={})
 
     def require(self, facts: dict[str, Any]) -> None:
-        """Refuse to go on with another run than this is of.
+        """Refuse to resume a run with other facts than this checkpoint's.
 
-        Raises ValueError if facts differ, or cannot be compared. The message says which, and what
-        to do.
+        Raises ValueError if facts differ, or cannot be compared. The message names them, and says
+        what to do.
         """
         at_its_model = f"begin a new run at its model with start=Checkpoint({self.path!r}).model()"
         anew = own("begin a new run", at_its_model)
         data = self.facts["problem"].get("data", f"{DIGITS}:")
         if not str(data).startswith(f"{DIGITS}:"):
             raise ValueError(
-                f"{self.path}: this checkpoint is of an earlier hogshare, which told rows apart by "
-                "other digits, so that nothing says whether these are the same: resume with the "
+                f"{self.path}: this checkpoint is of an earlier hogshare, which identified rows by "
+                "other digits, so these rows cannot be compared with them: resume with the "
                 f"hogshare that wrote it, or {anew}."
             )
         found = list(differences(self.facts, facts))
@@ -406,11 +406,11 @@ class Saved:
         )
 
     def view(self) -> Model | Params:
-        """The model, as the kind of problem has it."""
+        """The model in the form of the problem's kind."""
         return self.model() if "params" not in self.facts["problem"] else params_of(self.model())
 
     def check_model(self) -> None:
-        """Refuse what is no model of such a problem."""
+        """Refuse arrays that are no model of the problem."""
         coef, intercept, *averages = (self.arrays.get(name) for name in MODEL)
         if coef is None or coef.dtype not in FLOATS or coef.ndim != 2 or not coef.size:
             raise ValueError("its model is missing")
@@ -426,7 +426,7 @@ class Saved:
         self.model()
 
     def model(self) -> Model:
-        """The model, with what the rule remembered of the rows."""
+        """The model, with the rule's memory of rows."""
         a = self.arrays
         n_columns = len(a["coef"])
         memory = derivatives_in(self.state, n_columns)
@@ -449,69 +449,70 @@ def load(path: str | Path) -> Saved:
         saved = Saved(**found, arrays=arrays, path=str(path))
         rows = int(saved.facts["problem"]["training rows"])
         saved.check_model()
-        looks = [int(look["epoch"]) for look in saved.checks_seen]
+        checked = [int(check["epoch"]) for check in saved.checks_seen]
         in_range = 0 <= saved.epochs <= MAX_EPOCHS and rows >= 1
         in_range = (
             in_range and 0 <= saved.next_check <= MAX_CHECK_EPOCH and 0 <= saved.seed <= MAX_SEED
         )
-        if not in_range or any(epoch > saved.epochs for epoch in looks):
+        if not in_range or any(epoch > saved.epochs for epoch in checked):
             raise ValueError("its numbers are out of range")
-        if sorted({*looks}) != looks or not all(map(saved.has_all_of_a_check, saved.checks_seen)):
-            raise ValueError("its looks at the model are not those of a run")
+        are_whole = all(map(saved.has_all_of_a_check, saved.checks_seen))
+        if sorted({*checked}) != checked or not are_whole:
+            raise ValueError("its convergence checks are not those of a run")
     except (ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
         raise ValueError(f"{path}: not {WHAT} ({error!r})") from error
     return saved
 
 
 class OneFile:
-    """Checkpoints of a run that one process has: a file each."""
+    """Checkpoints of a run in one process: a file each."""
 
     def load(self, path: str | Path) -> Saved:
-        """Read one; also that of a run on several sites, put together.
+        """Read a checkpoint; one of several sites is joined with its parts.
 
         Raises
         ------
         ValueError
-            If it is no checkpoint, or its parts are not.
+            If the file is no checkpoint, or its parts are none.
         OSError
-            If it, or one of its parts, cannot be read.
+            If the file, or one of its parts, cannot be read.
         """
         return load(path).whole()
 
     def check(self, place: Checkpoint) -> None:
-        """Refuse a place that will not do, before a run; raises OSError or ValueError."""
+        """Refuse an unsuitable path before a run; raises OSError or ValueError."""
         place.check()
 
     def save(self, saved: Saved, path: str | Path) -> None:
-        """Write one, or leave the one before; raises OSError if it cannot be written."""
+        """Write a checkpoint, or leave the previous one; raises OSError if it cannot be written."""
         saved.save(path)
         remove_others(path, None)
 
     def agreed(self, number: float) -> float:
-        """The number by which all go who save together."""
+        """The number that all processes of the run use: with one process, its own."""
         return number
 
 
 class AnothersFile(OneFile):
-    """Checkpoints of a run that several processes have, of whom another one writes."""
+    """Checkpoints of a run in several processes, of which another one writes."""
 
     def check(self, place: Checkpoint) -> None:
-        """Nothing: the place is the other's."""
+        """Do nothing: the writing process checks the path."""
 
     def save(self, saved: Saved, path: str | Path) -> None:
-        """Nothing: the other does."""
+        """Do nothing: the writing process saves."""
 
 
-def _parts(told: Any) -> dict[str, Any]:
-    """What a manifest says of its parts; raises if that is nothing."""
-    token, sites = str(told["token"]), int(told["sites"])
+def _parts(header: Any) -> dict[str, Any]:
+    """Read a manifest's entry about its parts; raises if it names none."""
+    token, sites = str(header["token"]), int(header["sites"])
     if not TOKEN.fullmatch(token) or not 1 < sites <= MAX_SITES:
         raise ValueError("it names no parts")
     return {"token": token, "sites": sites}
 
 
 def _wanted(header: dict[str, Any]) -> list[str]:
-    """Names of the arrays that are read: all there may be, and the rule's and the plane's own."""
+    """Names of the arrays to read: all that a file may have, and the rule's and the plane's own."""
     own = header.get("own_state", [])
     names = [name for name in own if isinstance(name, str)] if isinstance(own, list) else []
     return [*ARRAYS, *(name for name in names if name.startswith(OWN_PREFIXES))]
@@ -520,18 +521,18 @@ def _wanted(header: dict[str, Any]) -> list[str]:
 def facts_of(
     problem: Problem, rule: Rule, step: StepSize, stop: Stop, shuffle: bool, seed: int
 ) -> dict[str, Any]:
-    """What decides which steps a run takes, as plain data: two runs with the same are one run.
+    """The facts that decide which steps a run takes, as plain data: the same facts, the same run.
 
-    Not its epochs, nor who computes it (workers, runtime, plane): those may change on the way.
+    The epochs, workers, runtime and plane are no facts: they may change when a run is resumed.
 
     seed : of the row order itself
     """
-    mask, rows, told = stop.validation, problem.n_rows, None
+    mask, rows, held_out = stop.validation, problem.n_rows, None
     if has_rows(problem):
         rows = problem.n_all
         if mask is not None:
             mask = problem.mask_of_all(mask)
-            rows, told = rows - int(np.count_nonzero(mask)), digits(mask)
+            rows, held_out = rows - int(np.count_nonzero(mask)), digits(mask)
     facts = {
         "problem": {**problem.identity(), "training rows": rows},
         "rule": {"name": type(rule).__name__, **vars(rule)},
@@ -541,24 +542,24 @@ def facts_of(
             "patience": stop.patience,
             "confirm": stop.confirm,
             "give_up": stop.give_up,
-            "validation": told,
+            "validation": held_out,
             **{name: getattr(stop, name) for name in CRITERIA},
         },
         "shuffle": shuffle,
         "seed": int(seed),
     }
-    # as it will be read again, numbers of NumPy's as Python's own
+    # in the form in which it will be read: NumPy's numbers become Python's
     plain: dict[str, Any] = json.loads(json.dumps(facts, default=lambda value: value.item()))
     return plain
 
 
 def differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
-    """Name what differs between two runs' facts, one by one, as a phrase each."""
+    """Yield a phrase for each difference between two runs' facts."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in [*before, *(key for key in now if key not in before)]:
             part = f"{name} {key}".strip() if name in ("rule", "step", "stop") else key
             yield from differences(before.get(key), now.get(key), part)
     elif before != now and name == "data":
-        yield "the rows, labels or weights hold other numbers"
+        yield "the rows, labels or weights have other numbers"
     elif before != now:
         yield f"{own(name)} was {before!r} and is {now!r}"

@@ -1,16 +1,16 @@
-"""Whether a run whose losses no longer fall has come to where they cannot: `Stop.confirm`.
+"""The confirmation that a run whose losses no longer fall is at the optimum: `Stop.confirm`.
 
-Losses stop falling at the optimum, and where steps are too short to get anywhere: one value of a
-million, or a column of years beside others of size 1, makes them so. So a model is confirmed by
-what it is, and by what scaled steps would gain from it (`hogshare.problems.linear.gains`).
+Losses stop falling at the optimum, and also with steps that are too short: one value of a million,
+or a column of years next to columns of size 1, makes steps too short. So a check computes from the
+model itself how much scaled steps would gain (`hogshare.problems.linear.gains`).
 
-A run may gain less than the tolerance in an epoch, and more in several. So it is doubted where the
-step gains more than `SOON` epochs of such.
+A run may gain less than the tolerance in one epoch, and more in several. So it goes on if the
+scaled step gains more than `SOON` epochs with a gain of the tolerance.
 
-That takes two passes over the rows. They are spared where steps cannot be too short: the l2 part of
-the penalty alone makes the distance fall by a factor of e in `epochs_of_penalty`, whatever the rows
-are like, and if those are no more than `SOON`, a run that gains less than the tolerance in an epoch
-is within `SOON` tolerances of the optimum.
+A check takes two passes over the rows. It is omitted if steps cannot be too short: the l2 part of
+the penalty alone reduces the distance by a factor of e in `epochs_of_penalty`, whatever the rows.
+If that is no more than `SOON`, a run that gains less than the tolerance in an epoch is within
+`SOON` tolerances of the optimum.
 
 Source for the rates: Shalev-Shwartz and Zhang (2013, JMLR 14), theorem 5; Defazio et al. (2014).
 """
@@ -35,19 +35,19 @@ from hogshare.problems.linear.gains import (
 from hogshare.problems.protocol import RowProblem
 
 SOON = 15.0  # epochs; see the file's head
-EVEN = 0.3  # of a tolerance that is not for targets much smaller than 1
-BEFORE_GIVING_UP = 3  # looks
-HARDLY_LESS = 0.9  # than the first of them has found
-HOPELESS = 1.5  # times the epochs that are left
+EVEN = 0.3  # a lower `share_of_tolerance` means targets much smaller than 1: always checked
+BEFORE_GIVING_UP = 3  # checks
+HARDLY_LESS = 0.9  # times the gain of the first check: a gain not below has not fallen
+HOPELESS = 1.5  # times the remaining epochs
 
-LOADED: set[tuple[Any, ...]] = set()  # kinds of rows whose kernels are there
+LOADED: set[tuple[Any, ...]] = set()  # kinds of rows whose kernels are loaded
 
 
 class Confirmation:
-    """The looks of one run whose losses have stopped falling.
+    """The checks of one run whose losses have stopped falling.
 
     tol : `Stop.tol`
-    epochs : those of the run, at most
+    epochs : most epochs of the run
     """
 
     def __init__(self, problem: RowProblem, tol: float, epochs: int) -> None:
@@ -58,7 +58,7 @@ class Confirmation:
         self.enough = SOON * max(tol, 0.0) * self.share
 
     def prepare(self) -> None:
-        """Load or compile the kernels of a look, once for a kind of rows."""
+        """Load or compile the kernels of a check, once for a kind of rows."""
         kind = self.problem.dtype, self.problem.rows.indices.dtype, self.problem.is_sparse
         if kind in LOADED:
             return
@@ -67,14 +67,14 @@ class Confirmation:
         nothing = problem.rows._replace(y=problem.rows.y[:0])
         Direction(problem, nothing, zeros(problem)).objective(np.zeros(n))
         words = np.zeros((2, layout.N_CONTROL * layout.WORD), np.int64)
-        repair.put_back(*words, 0, layout.FINISH_EPOCH)  # which `go_on` may need
+        repair.put_back(*words, 0, layout.FINISH_EPOCH)  # `go_on` may need it
 
     def is_needed(self, session: Session) -> bool:
-        """Whether steps may be too short for all that the penalty makes of them."""
+        """Whether steps may be too short in spite of the penalty."""
         return self.share < EVEN or not epochs_of_penalty(self.problem, session) <= SOON
 
     def confirm(self, session: Session) -> bool:
-        """Look at the model; whether it is the optimum's, as far as one step tells."""
+        """Evaluate the model; whether it is at the optimum, judged by one scaled step."""
         gain, objective = gain_of(self.problem, session.model(), self.enough)
         epoch = session.word(layout.EPOCHS)
         self.seen.append({"epoch": epoch, "gain": gain, "objective": objective})
@@ -82,7 +82,7 @@ class Confirmation:
 
     @property
     def met(self) -> bool:
-        """Whether the last look found that nothing is to be gained."""
+        """Whether the last check found no gain above the tolerance."""
         return not self.seen[-1]["gain"] > self._tolerance
 
     @property
@@ -92,10 +92,10 @@ class Confirmation:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether the looks so far foresee that the epochs that are left will not do."""
+        """Whether the checks so far predict that the remaining epochs will not do."""
         if len(self.seen) < BEFORE_GIVING_UP:
             return False
-        first, last = self.seen[0], min(self.seen[1:], key=lambda look: look["gain"])
+        first, last = self.seen[0], min(self.seen[1:], key=lambda check: check["gain"])
         if not last["gain"] < HARDLY_LESS * first["gain"]:
             return True
         rate = math.log(first["gain"] / last["gain"]) / (last["epoch"] - first["epoch"])
@@ -103,7 +103,7 @@ class Confirmation:
         return wanted > HOPELESS * (self.epochs - last["epoch"])
 
     def sentence(self) -> str:
-        """What the last look found, in words."""
+        """Describe the result of the last check."""
         gain, objective = self.seen[-1]["gain"], self.seen[-1]["objective"]
         return (
             f"scaled steps would gain {gain:.3g} of the objective's {objective:.3g} "
@@ -113,7 +113,7 @@ class Confirmation:
 
 
 def go_on(session: Session) -> None:
-    """Let a run that its criterion has stopped begin again where it is; nobody works meanwhile."""
+    """Let a run that its criterion has stopped go on; no worker works meanwhile."""
     schedule = session.schedule
     columns = schedule.columns
     columns[layout.C_ACTIVE] = 1.0
@@ -124,19 +124,19 @@ def go_on(session: Session) -> None:
     epoch = session.word(layout.EPOCHS)
     begun = session.word(layout.READY) > epoch
     if begun and schedule.remaining[(epoch % len(schedule.sums)) * layout.WORD] == 0:
-        # its last block was done while the run was being stopped: nobody has ended it
+        # its last block was done while the run was being stopped: no worker has ended the epoch
         repair.put_back(schedule.returned, schedule.control, 0, layout.FINISH_EPOCH)
 
 
 def can_go_on(session: Session) -> bool:
-    """Whether a run may begin again: not where workers keep an order, or a clock is virtual."""
+    """Whether a run may go on: not in an ordered run, by parts, or with sleeping workers."""
     plan = session.plan
     left = session.word(layout.EPOCHS) < plan.max_epochs
     return left and not plan.ordered and not plan.parts and not plan.sleeps
 
 
 def epochs_of_penalty(problem: RowProblem, session: Session) -> float:
-    """Epochs in which the distance falls by a factor of e, at most; infinite without an l2 part."""
+    """Most epochs in which the distance falls by a factor of e; infinite without an l2 part."""
     if problem.l2 == 0.0 or problem.divisors is not None:
         return math.inf
     return session.row_memory.epochs_of_penalty(problem, session.rule)

@@ -1,12 +1,12 @@
-"""Looks at the model on its way, settles its intercepts, and says when to look again.
+"""Convergence checks: evaluate the model in pauses, settle its intercepts, schedule the next check.
 
-A look is a pass over the rows or two and costs as much as half an epoch. So few are taken. What an
-epoch changes in what the rules remember of rows dies out as the gradient does, and is known without
-a pass: the run rests for the next look once it has come down as far as the criterion still has to
-(`kernels.endings.call`). The two are not in proportion, so there is a latest epoch besides: a few
-times the epochs so far, or those that the looks' own rate foresees. Plain descent remembers
-nothing, and has that alone. All this depends on the models, not on the clock: one worker with a
-seed stops at the same epoch in every call.
+A check is one or two passes over the rows and costs as much as half an epoch, so checks are few.
+An epoch's change of the rules' memory of rows decays like the gradient, and is known without a
+pass: the run pauses for the next check once the change has come down as far as the criterion still
+has to (`kernels.schedule.epoch_criteria.call`). The two are not in proportion, so the next check
+also has a latest epoch: a few times the epochs so far, or the number that the rate of the checks so
+far predicts. Plain descent has no memory of rows, and only that latest epoch. All this depends on
+the models, not on the clock: one worker with a seed stops at the same epoch in every call.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 
 FIRST_CHECK = 3  # epochs
-PATIENCE = 7  # epochs per epoch so far without a look, where an epoch's end may ask for one
-DOUBT = 2.0  # the same in epochs that the looks foresee
-SPACING = 16  # epochs so far per epoch to the next look, at least: near the end noise asks for one
-TAKEN_SHARE = 0.9  # of the gradient, in SAGA's average: it is taken for the gradient then
+PATIENCE = 7  # most epochs to the next check per epoch so far, if an epoch's end may ask for one
+DOUBT = 2.0  # the same per epoch that the checks so far predict
+SPACING = 16  # a check waits at least 1/SPACING of the epochs so far: near the end noise asks
+TAKEN_SHARE = 0.9  # of the gradient: an average of SAGA's that has it is taken for the gradient
 SETTLED = 0.1  # of the tolerance: mean slope at which the intercepts are good enough
 NAMES = {
     "gradient": "largest component of the gradient",
@@ -42,17 +42,17 @@ NAMES = {
 }
 
 
-# ``by_one(found)``: what one process finds, for all that work together alike
+# ``by_one(found)``: the result that one process finds, the same for all processes of the run
 ByOne = Callable[[Callable[[], np.ndarray]], np.ndarray]
 
 
 def at_once(found: Callable[[], np.ndarray]) -> np.ndarray:
-    """Find it: there is one process."""
+    """Return the result of the only process."""
     return found()
 
 
 class AtPause:
-    """What the caller does with a run that is paused."""
+    """An action of the caller in a run's pauses."""
 
     def act(self, session: Session, each: Each = map) -> int | None:
         """Evaluate the session, which no worker writes meanwhile.
@@ -62,24 +62,24 @@ class AtPause:
         raise NotImplementedError
 
     def evaluate(self, session: Session, each: Each = map) -> int | None:
-        """The first part of `look`, before anybody decides about the epoch; answers as that."""
+        """The first part of `act`, before the epoch's decision; returns the same."""
         return self.act(session, each)
 
     def save(self, session: Session) -> None:
         """The second part, once the run goes on."""
 
     def meanwhile(self) -> Callable[[], None] | None:
-        """What is left to do after that, in any thread, while the workers go on; None: nothing."""
+        """The remaining work, for any thread while the workers go on; None: nothing is left."""
         return None
 
 
 class EachEpoch(AtPause):
-    """Has workers rest at every epoch's end, where whoever hears of epochs reads the model.
+    """Pauses workers at every epoch's end, so that a callback per epoch reads that epoch's model.
 
-    Fast workers would end several epochs before the caller's thread comes to the first of them, and
-    all would be reported with the model of the last.
+    Without pauses fast workers would end several epochs before the caller's thread reports the
+    first, and all would be reported with the model of the last.
 
-    checks : what else is done at rest, at its own epochs
+    checks : other actions in pauses, at their own epochs
     """
 
     def __init__(self, checks: AtPause | None, session: Session) -> None:
@@ -88,7 +88,7 @@ class EachEpoch(AtPause):
         session.raise_limit(min(self._next, session.word(layout.EPOCHS) + 1))
 
     def act(self, session: Session, each: Each = map) -> int | None:
-        """Do what is due at this epoch; the next one is where workers rest again."""
+        """Do the actions that are due at this epoch; workers pause again at the next one."""
         epoch = session.word(layout.EPOCHS)
         called_for = session.called_for
         due = self._next if called_for is None else min(self._next, called_for)
@@ -100,12 +100,12 @@ class EachEpoch(AtPause):
         return epoch + 1
 
     def meanwhile(self) -> Callable[[], None] | None:
-        """What the other checks have left to do."""
+        """The remaining work of the other actions."""
         return None if self._checks is None else self._checks.meanwhile()
 
 
 def reported_gradient(problem: RowProblem, session: Session, coef: np.ndarray) -> float:
-    """What SAGA's average says of the largest component of the gradient; 0 without one."""
+    """The largest component of the gradient by SAGA's average; 0 without one."""
     average = session.memory.average
     if not average.size:
         return 0.0
@@ -118,8 +118,8 @@ def reported_gradient(problem: RowProblem, session: Session, coef: np.ndarray) -
 class Checks(AtPause):
     """The criteria of `Stop.gradient`, `Stop.gap` and `Stop.relative_gap` over one run.
 
-    stop : with one of them at least
-    settles : whether a look moves the intercepts to where they are best for the coefficients
+    stop : has at least one of these criteria
+    settles : whether a check sets the intercepts to the best ones for the coefficients
     """
 
     def __init__(self, problem: Any, stop: Stop, settles: bool) -> None:
@@ -132,7 +132,7 @@ class Checks(AtPause):
         self.seen: list[dict[str, Any]] = []
 
     def begin(self, session: Session) -> None:
-        """Start from the best intercepts of a model of zeros, whose margins need no pass."""
+        """Start from the best intercepts of zero coefficients, whose margins need no pass."""
         if not self.settles:
             return
         problem, start = self.problem, best_without_features(self.problem)
@@ -141,7 +141,7 @@ class Checks(AtPause):
         session.put_intercept(best_intercepts(problem, margins, start, self._enough, parts))
 
     def go_on(self, session: Session, seen: list[dict[str, Any]]) -> None:
-        """Go on with a run that was saved, whose looks so far have `seen` what they did."""
+        """Resume a saved run, whose checks so far have the results `seen`."""
         self.seen = seen
         self._put_units(session)
 
@@ -150,18 +150,18 @@ class Checks(AtPause):
             session.put_units(*self.problem.sampled_units)
 
     def prepare(self) -> None:
-        """Load or compile the kernels of a look; a run does it before its workers start."""
+        """Load or compile the kernels of a check; a run does so before its workers start."""
         columns = self.problem.n_columns
         shape = columns, self.problem.n_features
         rows = self.problem.rows
         nothing = self.problem.with_rows(rows._replace(y=rows.y[:0]))
         settle = 0.0 if self.settles else None
-        # slopes that are given ask for the pass over the conjugates, which a look may or may not
+        # with slopes the pass over the conjugates is compiled too, which some checks need
         slopes = np.empty((0, columns)) if self._needs_gap else None
         zeros = Model(np.zeros(shape), np.zeros(columns))
-        look = Optimality(nothing, zeros, slopes=slopes, settle=settle)
+        check = Optimality(nothing, zeros, slopes=slopes, settle=settle)
         if self._needs_gap:
-            look.gap()
+            check.gap()
 
     @property
     def _needs_gap(self) -> bool:
@@ -173,17 +173,18 @@ class Checks(AtPause):
 
     @property
     def met(self) -> bool:
-        """Whether the last look found the model good enough."""
+        """Whether the last check found that all criteria are met."""
         return bool(self.seen) and not self._unmet()
 
     def _unmet(self) -> list[str]:
         last, criteria = self.seen[-1], self.criteria
-        if not math.isfinite(last["objective"]):  # a gradient may be zero where nothing counts
+        # the gradient may be zero even where the objective is not finite
+        if not math.isfinite(last["objective"]):
             return list(criteria)
         return [kind for kind, tolerance in criteria.items() if not last[kind] <= tolerance]
 
     def note(self, epoch: int, optimality: Optimality) -> None:
-        """Keep what a look has found."""
+        """Append the result of a check."""
         found = {kind: getattr(optimality, kind)() for kind in self.criteria}
         self.seen.append({"epoch": epoch, **found, "objective": optimality.objective})
 
@@ -206,12 +207,12 @@ class Checks(AtPause):
             session.ask_for_check(enough, small, epoch + soonest)
         if enough == 0.0:
             return epoch + ((epoch + 1) // 2 if math.isinf(wanted) else whole(min(epoch, wanted)))
-        # who may give up has to see early that it will not do
+        # a run that may give up has to find out early that its epochs will not do
         reach = epoch if self.give_up else PATIENCE * epoch
         return epoch + max(soonest, whole(min(reach, DOUBT * wanted)))
 
     def _evaluate(self, session: Session, epoch: int, each: Each) -> np.ndarray | None:
-        """Note what the model is like; its coefficients, where something is remembered of rows."""
+        """Evaluate the model and note the result; return its coefficients."""
         optimality = Optimality(
             self.problem,
             session.model(),
@@ -227,24 +228,24 @@ class Checks(AtPause):
         return optimality.coef
 
     def gives_up(self, epoch: int, wanted: float) -> bool:
-        """Whether the epochs that are left would not do, at the rate of late."""
+        """Whether the remaining epochs would not do at the recent rate."""
         if self.give_up and len(self.seen) > 2:
-            # that nothing has been gained (infinity) may be noise, early in a run
+            # early in a run it may be noise that nothing has been gained (infinity)
             stuck = math.isinf(wanted) and epoch >= self.epochs // 5
             far = math.isfinite(wanted) and wanted > 1.5 * (self.epochs - epoch)
             self.hopeless = stuck or far
         return self.hopeless
 
     def _enough_change(self, kind: str, session: Session, coef: np.ndarray) -> float:
-        """Sum of an epoch's squared changes at which a criterion may be met; 0: nobody knows.
+        """Sum of an epoch's squared changes at which a criterion may be met; 0: unknown.
 
-        The changes, the gradient and the model's distance from the optimum are in proportion, near
-        it; the gap is in proportion to their squares. Any sum will do where SAGA's average is the
-        gradient by now: few directions may be left then, in which hardly anything changes.
+        Near the optimum the changes, the gradient and the model's distance from the optimum are in
+        proportion; the gap is in proportion to their squares. Any sum will do if SAGA's average is
+        the gradient by now: few directions may be left then, which hardly change.
         """
         last = self.seen[-1][kind]
         if not last > 0.0:
-            return 0.0  # of an objective that is no number
+            return 0.0  # the objective is NaN
         short = self.criteria[kind] / last
         if (
             kind == "gradient"
@@ -257,27 +258,27 @@ class Checks(AtPause):
 
     def _dual_slopes(self, session: Session) -> np.ndarray | None:
         if not self._needs_gap or self.problem.loss not in losses.KINKED:
-            return None  # of a smooth loss the derivatives at the model are ahead of what is kept
+            return None  # with a smooth loss derivatives at the model are newer than the memory's
         return session.remembered()
 
     def _foreseen(self, kind: str) -> float:
-        """Epochs that it still takes at the rate of late; infinity where there is none.
+        """Epochs still needed at the recent rate; infinity without progress.
 
-        Of late is since the last look in the first two thirds of the epochs: runs begin faster than
-        they go on, and two looks side by side tell mostly noise.
+        The recent rate is that since the last check in the first two thirds of the epochs: runs
+        begin faster than they go on, and two successive checks differ mostly by noise.
         """
         last = self.seen[-1]
-        early = [look for look in self.seen if 3 * look["epoch"] <= 2 * last["epoch"]]
+        early = [check for check in self.seen if 3 * check["epoch"] <= 2 * last["epoch"]]
         first = early[-1] if early else self.seen[0]
         if not 0.0 < last[kind] < first[kind]:
-            return math.inf  # also after the first look, and where a value is not finite
+            return math.inf  # also after the first check, and if a value is not finite
         rate = math.log(first[kind] / last[kind]) / (last["epoch"] - first["epoch"])
         if self.criteria[kind] == 0.0:
             return sys.float_info.max
         return math.log(last[kind] / self.criteria[kind]) / rate
 
     def sentence(self) -> str:
-        """What the last look found, in words."""
+        """Describe the result of the last check."""
         parts, unmet = [], self._unmet()
         for kind, tolerance in self.criteria.items():
             how = "is still at" if kind in unmet else "came down to"
@@ -287,14 +288,14 @@ class Checks(AtPause):
 
 
 class GradientChecks(Checks):
-    """The criterion of `Stop.gradient` of a problem by a gradient: a pass over all rows."""
+    """The criterion `Stop.gradient` for a problem by a gradient: a pass over all rows."""
 
     def __init__(self, problem: GradientProblem, stop: Stop) -> None:
         super().__init__(problem, stop, False)
         self.by_one: ByOne = at_once
 
     def prepare(self) -> None:
-        """Nothing: the gradient is not ours."""
+        """Do nothing: the gradient is the user's."""
 
     def _evaluate(self, session: Session, epoch: int, each: Each) -> None:
         model = session.model()
@@ -316,8 +317,7 @@ def whole(epochs: float) -> int:
 def check_criterion(problem: RowProblem, stop: Stop) -> None:
     """Refuse a criterion that the problem does not have.
 
-    Raises ValueError if the gradient is asked of a loss with kinks, or a gap where there is no
-    penalty.
+    Raises ValueError for a gradient criterion with a loss with kinks, or a gap without a penalty.
     """
     if stop.gradient is not None and problem.loss in losses.KINKED:
         raise ValueError(

@@ -333,10 +333,10 @@ class WorkerHome:
             )
         self.wish = wish
 
-    def holds(self) -> bool:
-        """Whether what the plane waits for holds.
+    def is_met(self) -> bool:
+        """Whether the condition of the plane's wish is met.
 
-        Raises PlaneError if its code raises, or answers neither yes nor no.
+        Raises PlaneError if the plane's code raises, or answers anything but a bool.
         """
         assert self.wish is not None
         answer = self._called(self.wish.holds)

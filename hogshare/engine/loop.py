@@ -1,30 +1,29 @@
-"""The one worker loop: it says what it wants next and never waits.
+"""The one worker loop: it yields its next wish and never waits.
 
-    join -> (claim, pull, step, push, tick: a turn) -> ... -> leave
+    join -> (claim, pull, step, push, tick: a quantum) -> ... -> leave
 
-In real time, if nothing is between, the first turn joins and the last one leaves
+In real time, if nothing is between, the first quantum joins and the last one leaves
 (`Session.set_up_quanta`).
 
-On a plane of the user's own a turn is a block, and the plane is called after it. It may wish to
-wait for others, as often as it likes; the next turn begins when it has no wish any more.
+On a plane of the user's own a quantum is a block, and the plane is called after it. The plane may
+wish to wait for other workers any number of times; the next quantum begins when it has no wish.
 
-Where a run is looked at on its way, workers leave at the epoch that has been set as a limit, and
-join again when the caller has raised it. A quantum that may not begin, because of a barrier or
-because there is nothing to claim (some have retried for a moment, see
-`hogshare.kernels.schedule.quanta`), ends, and the loop wishes to wait. A barrier of the user's own
-is asked by it, between quanta.
+In a run with pauses, workers leave at the epoch that is set as a limit, and join again when the
+caller has raised the limit. A quantum that may not begin, because of a barrier or because there is
+nothing to claim, ends, and the loop wishes to wait; some quanta retry for a moment first
+(`hogshare.kernels.schedule.quanta`). The loop asks a barrier of the user's own between quanta.
 
-The loop is a generator. It yields `Compute` (call this, tell me what it answered and how long it
-took), `Wait` (nothing to claim: let time pass, tell me how much), `Pause` (the same, while the
-caller looks at the model), `PlaneWait` (a plane waits), `Sleep` (see below) and `Ended` (an epoch
-is over). A runtime drives it: threads and processes call, yield and sleep; a simulation advances a
-virtual clock. Turns of built-in planes run compiled, many blocks at a time; how many is adapted so
-that a turn takes a few milliseconds, more with many workers. With stragglers, and in a simulation,
-a turn is at most a block: it ends with it, and between its claim and its computing, where the loop
-wishes to `Sleep`; that counts as computing.
+The loop is a generator. It yields `Compute` (call this; send back the answer and the time it took),
+`Wait` (nothing to claim: let time pass; send back how much), `Pause` (the same, while the caller
+evaluates the model), `PlaneWait` (a plane waits), `Sleep` (see below) and `Ended` (an epoch is
+over). A runtime drives it: threads and processes call, yield and sleep; a simulation advances a
+virtual clock. Quanta of built-in planes run compiled, many blocks at a time; `next_quantum` adapts
+their number. With stragglers, and in a simulation, a quantum is at most a block: it ends with the
+block, and also between its claim and its computing, where the loop wishes to `Sleep`; that counts
+as computing.
 
-Who writes: the driver's thread writes the time fields of the worker's own row in the table, and the
-turns that are kept (`hogshare.shm.speeds`).
+Writers: the driver's thread writes the time fields of the worker's own row in the table, and the
+recorded quanta (`hogshare.shm.speeds`).
 """
 
 from __future__ import annotations
@@ -41,17 +40,17 @@ from hogshare.kernels.exchange import master_updates
 from hogshare.kernels.schedule import worker_life
 
 QUANTUM_NS = 4_000_000
-# Workers that share the interpreter without a loss by turns of that length: each takes it for a
-# twentieth of a millisecond, so that turns of more workers are longer.
+# So many workers share the interpreter without a loss at quanta of that length. Each quantum takes
+# the interpreter for a twentieth of a millisecond, so quanta of more workers are longer.
 SHARERS = 4
-STUCK_NS = 10_000_000_000  # nobody computes for so long, and a barrier of the user's says no
+STUCK_NS = 10_000_000_000  # an error if no worker computes for so long and a barrier lets none pass
 MAX_QUANTUM_BLOCKS = 1 << 20
-MOST_ATTEMPTS = 66  # of several workers that wait: they are waited for by others
+MOST_ATTEMPTS = 66  # of several waiting workers in one loop: other workers wait for them
 
 
 @dataclass(frozen=True)
 class Compute:
-    """Run this; send back (answer, nanoseconds). A turn begins a block, or goes on with one."""
+    """Run this; send back (answer, nanoseconds). A quantum begins a block, or continues one."""
 
     call: Callable[[], Any]
     is_quantum: bool = False
@@ -59,8 +58,8 @@ class Compute:
 
 @dataclass(frozen=True)
 class Sleep:
-    """Sleep so long, or until this says True, which it does when the run is stopped; send back the
-    nanoseconds.
+    """Sleep for `seconds`, or until `is_over()`, which is True once the run is stopped; send back
+    the nanoseconds.
     """
 
     seconds: float
@@ -71,20 +70,20 @@ class Sleep:
 class Wait:
     """Let some time pass; send back the nanoseconds.
 
-    attempts : in vain so far: the more, the longer
-    look : when to look again, if that is part of a barrier's rule; a virtual clock has its own
+    attempts : failed attempts so far: the more, the longer the wait
+    poll : when to poll again, if a barrier's rule prescribes it; a virtual clock has its own
     """
 
     attempts: int
-    look: Sleep | None = None
+    poll: Sleep | None = None
 
 
 @dataclass(frozen=True)
 class Pause:
-    """The caller looks at the model: let time pass, at best until this says True; send back the
-    nanoseconds. Who rests should not take a core from the look.
+    """The caller evaluates the model: let time pass, at best until `is_over()`; send back the
+    nanoseconds. A paused worker must leave its core to the evaluation.
 
-    attempts : in vain so far
+    attempts : failed attempts so far
     """
 
     attempts: int
@@ -93,15 +92,15 @@ class Pause:
 
 @dataclass(frozen=True)
 class PlaneWait:
-    """A plane of the user's waits: let time pass, at best until this says True; send back the
+    """A plane of the user's waits: let time pass, at best until `is_met()`; send back the
     nanoseconds.
 
-    attempts : in vain so far: the more, the longer
-    seconds : that are left at most; None: as many as it takes
+    attempts : failed attempts so far: the more, the longer the wait
+    seconds : left at most; None: no limit
     """
 
     attempts: int
-    holds: Callable[[], bool]
+    is_met: Callable[[], bool]
     seconds: float | None
 
 
@@ -114,7 +113,7 @@ Wish = Compute | Wait | Pause | PlaneWait | Sleep | Ended
 
 
 def loop_of(session: Session, me: int) -> Generator[Wish, Any, None]:
-    """The loop of worker `me`, or of the master, who counts as the one after the last worker."""
+    """The loop of worker `me`, or of the master, whose number is the one after the last worker."""
     if me == session.settings.n_workers:
         return master_loop(session.master())
     return worker_loop(session.worker(me))
@@ -122,7 +121,7 @@ def loop_of(session: Session, me: int) -> Generator[Wish, Any, None]:
 
 def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
     """Drive one worker through a run; see the file's head."""
-    table, turns = worker.table, worker.quantum_times()
+    table, times = worker.table, worker.quantum_times()
     if not worker.enters:
         joined, _ = yield Compute(worker.join)
         if not joined:
@@ -134,18 +133,18 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         before, waited = worker.progress(), table[layout.T_WAITING]
         blocks = table[layout.T_BLOCKS]
         answer, spent = yield Compute(lambda n=n_blocks: worker.run_quantum(n), True)  # type: ignore[misc]
-        # who has looked whether it may go on, and has done nothing else, has waited: in threads a
-        # look waits for the interpreter, and eight spend a tenth of their waiting in it
+        # A worker that has only polled has waited: in threads a poll waits for the interpreter, and
+        # eight workers spend a tenth of their waiting in it.
         in_vain = answer == layout.QUANTUM_WAIT and worker.progress() == before
-        waited = table[layout.T_WAITING] - waited  # by the turn itself
+        waited = table[layout.T_WAITING] - waited  # inside the quantum
         table[layout.T_WAITING if in_vain else layout.T_BUSY] += spent - waited
-        turns.note()
+        times.note()
         if worker.home is not None:
             if table[layout.T_BLOCKS] > blocks:
                 _, spent = yield Compute(worker.home.after_block)
                 table[layout.T_BUSY] += spent
                 if worker.session.plan.ordered and worker.home.wish is not None:
-                    # in the worker's section, which has to go on, and all others of the round
+                    # the plane waits outside the worker's section: the round's others need theirs
                     table[layout.T_PENDING] = 1 + table[layout.T_ROUND]
                 else:
                     yield from _at_home(worker, worker.home)
@@ -165,10 +164,10 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             if asked and worker.ask():
                 continue
             if not in_vain:
-                attempts = 0  # it has had its turn, and the next may come as soon
+                attempts = 0  # this quantum has done something, and the next may as soon
             seconds = worker.poll_seconds()
-            look = Sleep(seconds, worker.is_stopped) if seconds > 0.0 else None
-            waited = yield Wait(attempts, look)
+            poll = Sleep(seconds, worker.is_stopped) if seconds > 0.0 else None
+            waited = yield Wait(attempts, poll)
             table[layout.T_WAITING] += waited
             attempts += 1
             stuck = stuck + waited if asked and worker.nobody_computes() else 0
@@ -190,19 +189,19 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         if answer == layout.QUANTUM_OVER and not worker.session.plan.sleeps and worker.home is None:
             n_blocks = next_quantum(n_blocks, spent, len(worker.session.local_workers))
     if worker.home is not None:
-        worker.home.close()  # of an ordered run that is broken off between two sections
+        worker.home.close()  # an ordered run may be broken off between two sections
     if not worker.enters:
         yield Compute(worker.leave)
 
 
 def _bring(worker: Worker) -> Generator[Wish, Any, None]:
-    """Have the runtime see to a block that begins or is over, in a run in step over sites.
+    """Have the runtime handle a block that begins or is over, in a run in step over sites.
 
-    It may not be allowed to begin yet, or be on its way from another site.
+    The block may not be allowed to begin yet, or be on its way from another site.
     """
     table, bring, attempts = worker.table, worker.session.bring, 0
     assert bring is not None
-    worker_life.apply(table, worker_life.WORK)  # whoever waits for a block, the worker computes it
+    worker_life.apply(table, worker_life.WORK)  # also while the runtime waits for the block
     while not worker.is_broken_off():
         done, _ = yield Compute(lambda: bring(worker.me))
         if done:
@@ -212,7 +211,7 @@ def _bring(worker: Worker) -> Generator[Wish, Any, None]:
 
 
 def _at_home(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, None]:
-    """Let the plane wait and go on until it has no wish any more, or the run is broken off."""
+    """Let the plane wait and continue until it has no wish, or the run is broken off."""
     table = worker.table
     while home.wish is not None:
         came = yield from _wait_at_plane(worker, home)
@@ -225,9 +224,9 @@ def _at_home(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, None]:
 
 
 def _wait_at_plane(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, bool | None]:
-    """Wait as the plane wishes: whether it holds, in the time it has; None: the run is broken off.
+    """Wait as the plane wishes; whether its condition was met in time; None: the run is broken off.
 
-    Raises PlaneError if nobody can ever end it.
+    Raises PlaneError if no worker can ever end the wait.
     """
     session, table, wish = worker.session, worker.table, home.wish
     assert wish is not None
@@ -236,15 +235,15 @@ def _wait_at_plane(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, boo
     before: tuple[int, int] | None = None
     try:
         while True:
-            holds = home.holds()
-            if worker.is_broken_off():  # whatever holds now: others have been given up
+            is_met = home.is_met()
+            if worker.is_broken_off():  # the condition counts no more: workers have been given up
                 return None
             seconds = None if end is None else (end - session.clock()) * 1e-9
-            if holds or (seconds is not None and seconds <= 0.0):
-                return holds
+            if is_met or (seconds is not None and seconds <= 0.0):
+                return is_met
             table[layout.T_PLANE_WAIT] = layout.FOR_OTHERS if end is None else layout.FOR_TIME
             worker_life.apply(table, worker_life.WAIT)
-            waited = yield PlaneWait(attempts, home.holds, seconds)
+            waited = yield PlaneWait(attempts, home.is_met, seconds)
             table[layout.T_WAITING] += waited
             table[layout.T_PLANE_WAIT_NS] += waited
             attempts += 1
@@ -258,7 +257,7 @@ def _wait_at_plane(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, boo
 
 
 def _pause(worker: Worker) -> Generator[Wish, Any, bool]:
-    """Let the caller look at the model, outside of the run; False if the run has ended."""
+    """Leave the run while the caller evaluates the model; False if the run has ended."""
     if not worker.enters:
         yield Compute(lambda: worker.leave(worker_life.PAUSE))
     yield Ended()
@@ -272,9 +271,9 @@ def _pause(worker: Worker) -> Generator[Wish, Any, bool]:
 
 
 def together(loops: Iterable[Generator[Wish, Any, None]]) -> Generator[Wish, Any, None]:
-    """Several workers' loops as one, of workers that compute nothing themselves.
+    """Run the loops of several workers as one; the workers compute nothing themselves.
 
-    Each goes as far as it can without waiting, one after the other.
+    Each loop in order goes as far as it can without waiting.
     """
     replies: dict[Generator[Wish, Any, None], Any] = dict.fromkeys(loops)
     attempts = 0
@@ -304,16 +303,16 @@ def together(loops: Iterable[Generator[Wish, Any, None]]) -> Generator[Wish, Any
             replies = dict.fromkeys(replies, waited)
 
 
-def master_loop(side: MasterService) -> Generator[Wish, Any, None]:
+def master_loop(service: MasterService) -> Generator[Wish, Any, None]:
     """Be the master until every worker is done or dead and all its mail is taken."""
     attempts = 0
     while True:
-        waited = side.waited()
-        taken, spent = yield Compute(side.serve)
+        waited = service.waited()
+        taken, spent = yield Compute(service.serve)
         if taken == master_updates.OVER:
             return
         if taken:
-            side.note(taken, spent - (side.waited() - waited))
+            service.note(taken, spent - (service.waited() - waited))
             attempts = 0
         else:
             yield Wait(attempts)
@@ -321,7 +320,10 @@ def master_loop(side: MasterService) -> Generator[Wish, Any, None]:
 
 
 def next_quantum(n_blocks: int, spent_ns: int, n_workers: int) -> int:
-    """Blocks of the next turn, from what the last one took; it grows by at most eight times."""
+    """Blocks of the next quantum, from the last one's time; it grows by at most eight times.
+
+    A quantum takes a few milliseconds, more with many workers.
+    """
     quantum_ns = QUANTUM_NS * max(1, n_workers // SHARERS)
     wanted = int(n_blocks * quantum_ns / max(spent_ns, 1))
     return max(1, min(wanted, 8 * n_blocks, MAX_QUANTUM_BLOCKS))

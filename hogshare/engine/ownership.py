@@ -81,7 +81,7 @@ OWNED = {
     **dict.fromkeys(
         ("copy", "received", "lag", "local", "average_copy", "parts", "rule_*"), OF_BLOCKS
     ),
-    **dict.fromkeys(("base", "average_base", "pending", "staleness", "turns"), IN_SECTIONS),
+    **dict.fromkeys(("base", "average_base", "pending", "staleness", "quanta"), IN_SECTIONS),
     **dict.fromkeys(("dual", "gradients"), OF_ROWS),
     **dict.fromkeys(("mail_counters", "mail_heads", "mail_places", "mail_values"), MAIL),
     **dict.fromkeys(

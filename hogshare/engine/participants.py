@@ -1,8 +1,8 @@
-"""The workers' and the master's sides of a session: what the loop calls.
+"""The participants of a session, workers and master, with the methods that the loop calls.
 
-Who writes: a worker its own row of every private array and of the progress table, and the shared
-arrays as `hogshare.kernels.shared_arrays` says; a snapshot's place is written by the worker whose
-block made it due. Who frees: the session's owner.
+Writers: a worker writes its own row of every private array and of the progress table, and the
+shared arrays as `hogshare.kernels.shared_arrays` says; a snapshot's place is written by the worker
+whose block made it due. The session's owner frees.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ from hogshare.shm.speeds import MESSAGES, NANOSECONDS, QuantumTimes
 from hogshare.shm.table import ProgressTable
 from hogshare.system.interrupts import errstate
 
-ROW_NS, VALUE_NS = 50.0, 5.0  # of a row and of a value, rather too long
-SERVE_ROUNDS = 256  # of all workers' mail, in a turn of the master
-_PREPARED: set[tuple[str, tuple[int, ...], bool]] = (
-    set()
-)  # turns and types that this process has loaded
+ROW_NS, VALUE_NS = 50.0, 5.0  # of a row and of a value, estimated rather too long
+SERVE_ROUNDS = 256  # of all workers' mail, in a quantum of the master
+# quanta and types that this process has loaded
+_PREPARED: set[tuple[str, tuple[int, ...], bool]] = set()
 
 
 class Worker:
-    """One worker's side of a session."""
+    """One worker of a session."""
 
     def __init__(self, session: Workspace, me: int) -> None:
         self.session = session
@@ -46,13 +45,13 @@ class Worker:
         self.home = None if homes is None else WorkerHome(session, homes, me)
 
     def quantum_times(self) -> QuantumTimes:
-        """Where this worker keeps its last turns."""
+        """The times of this worker's last quanta."""
         return QuantumTimes(
-            self.session.arrays["turns"][self.me - self.session.local_workers.start], self.table
+            self.session.arrays["quanta"][self.me - self.session.local_workers.start], self.table
         )
 
     def prepare(self) -> None:
-        """Load or compile the kernels for this session's types; a run does nothing else before."""
+        """Load or compile the kernels for this session's types, first of all in a run."""
         s = self.session
         name = s.take_quantum.__name__
         kinds = s.vector.w.dtype.num, s.rows.indices.dtype.num, self.private.lag.dtype.num
@@ -62,10 +61,10 @@ class Worker:
         run = s.data, s.rule, s.plan, s.schedule, self.vector, s.memory, s.mail
         s.take_quantum.compile(tuple(map(typeof, (*run, self.private, self.me, 0))))
         if not self.enters:
-            side = (s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me)
-            run_membership.join.compile(tuple(map(typeof, side)))
-            run_membership.leave.compile(tuple(map(typeof, (*side, worker_life.LEAVE))))
-        # not when somebody wants to stop: that has to be quick
+            args = (s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me)
+            run_membership.join.compile(tuple(map(typeof, args)))
+            run_membership.leave.compile(tuple(map(typeof, (*args, worker_life.LEAVE))))
+        # now, since a request to stop has to be quick
         block_claims.stop.compile(
             tuple(map(typeof, (s.schedule.control, layout.STOPPED_BY_CALLER)))
         )
@@ -77,28 +76,28 @@ class Worker:
     def join(self) -> bool:
         """Enter the run and pull for the first time; False if the run has been closed."""
         s = self.session
-        side = s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me
-        joined = bool(run_membership.join(*side))
+        args = s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me
+        joined = bool(run_membership.join(*args))
         if joined:
             self._sign(s.clock())
         return joined
 
     def _sign(self, nanoseconds: int) -> None:
-        """Write down who has entered the run, and when."""
+        """Record this worker's process, and when it has entered the run."""
         if not self.table[layout.T_PROCESS]:
             self.table[layout.T_PROCESS] = os.getpid()
             self.table[layout.T_JOINED] = nanoseconds
 
     @property
     def enters(self) -> bool:
-        """Whether the turns enter the run and leave it."""
+        """Whether quanta themselves join the run and leave it."""
         return bool(self.table[layout.T_ENTERS])
 
     def first_quantum(self, nanoseconds: int) -> int:
-        """Blocks that take less than that, by a generous estimate; 1 where turns are blocks.
+        """Blocks that take less time, by a generous estimate; 1 where a quantum is a block.
 
-        A run that takes not much longer is one turn, which sees that there is nothing left: a call
-        of a kernel takes 50 microseconds.
+        A run that takes not much longer is one quantum, which also finds that nothing is left: a
+        call of a kernel takes 50 microseconds.
         """
         s = self.session
         if s.plan.sleeps or self.home is not None:
@@ -111,30 +110,30 @@ class Worker:
 
     @property
     def is_at_barrier(self) -> bool:
-        """Whether a barrier has yet to say that this worker may go on."""
+        """Whether a barrier has yet to let this worker pass."""
         return bool(self.table[layout.T_PASSED] <= self.table[layout.T_CLOCK])
 
     def must_ask(self) -> bool:
-        """Whether a barrier of the user's has yet to say that this worker may go on."""
+        """Whether a barrier of the user's has yet to let this worker pass."""
         return self.is_at_barrier and self.session.barrier is not None
 
     def progress(self) -> tuple[int, ...]:
-        """What a turn adds to that has done anything: rows, blocks, pushes; of who serves the
-        master's mail between its blocks, what the master has written too.
+        """Counters that any quantum with progress raises: rows, blocks and pushes; for a worker
+        that serves the master's mail between its blocks, also the master's writes.
         """
         s, item = self.session, self.table.item
         written = s.word(layout.VERSION) + s.word(layout.GATHERED) if s.plan.inline else 0
         return item(layout.T_ROWS), item(layout.T_BLOCKS), item(layout.T_PUSHES), written
 
     def ask(self) -> bool:
-        """Ask the user's barrier, and take note if it lets the worker pass."""
+        """Ask the user's barrier, and record it if the barrier lets the worker pass."""
         assert self.session.barrier is not None
         array, me = self.session.schedule.table, self.me
         group = array[:, layout.T_GROUP] == array[me, layout.T_GROUP]
-        if not group.all():  # a copy of the rows that this worker's barrier sees
+        if not group.all():  # the barrier sees a copy of the group's rows
             array, me = array[group], int(np.count_nonzero(group[:me]))
         table = ProgressTable(array)
-        present = table.in_run  # who joins after this look may not have been asked about
+        present = table.in_run  # the barrier may not have seen a worker that joins after this read
         if not ask(self.session.barrier, table, me):
             return False
         present &= table.in_run
@@ -145,10 +144,10 @@ class Worker:
         return True
 
     def poll_seconds(self) -> float:
-        """Seconds until the next look at a barrier that draws anew at each; 0: as soon as may be.
+        """Seconds until the next poll of a barrier that samples at each poll; 0: without a delay.
 
-        Looks are part of such a barrier's rule: of many in one moment, one is lucky. Who stands
-        still for a repair is not held by the barrier.
+        The polls are part of such a barrier's rule: of many in one moment, one passes by luck. A
+        worker that waits for a repair does not wait at the barrier.
         """
         s, table = self.session, self.table
         plan = s.plan
@@ -167,7 +166,7 @@ class Worker:
         return bool((table[in_run, layout.T_BLOCK] == layout.NO_BLOCK).all())
 
     def stuck(self, waited_ns: int) -> BarrierError:
-        """What to raise when the user's barrier lets nobody pass."""
+        """The error to raise when the user's barrier lets no worker pass."""
         assert self.session.barrier is not None
         return BarrierError(
             f"The barrier {name_of(self.session.barrier)} has let no worker pass for "
@@ -185,27 +184,27 @@ class Worker:
         return s.law(self.me, block, n_workers, s.block_seconds())
 
     def is_stopped(self) -> bool:
-        """Whether somebody has asked everybody to stop."""
+        """Whether the run has been asked to stop."""
         return self.session.word(layout.STOP) != layout.RUNNING
 
     def is_broken_off(self) -> bool:
-        """Whether the run is over before its end: nobody waits for anybody any more."""
+        """Whether the run is broken off before its end, so that no worker waits any more."""
         broken = layout.STOPPED_BY_CALLER, layout.STOPPED_BY_DIVERGENCE
         return self.session.word(layout.STOP) in broken
 
     def standstill(self) -> tuple[int, int] | None:
-        """What stays as it is while nobody does anything; None if somebody does, or will by itself.
+        """Counters that stay equal in a standstill; None if a worker is active, or soon will be.
 
-        That is blocks, and waits for a plane that are over: who does either between two looks has
-        not stood still.
+        The counters are completed blocks, and completed waits for a plane: a worker that completes
+        either between two polls has not stood still.
         """
         homes = self.session.homes
         table = self.session.schedule.table if homes is None else homes.table
         states = table[:, layout.T_STATE]
-        held = table[states == layout.WAITING, layout.T_PLANE_WAIT]
+        plane_waits = table[states == layout.WAITING, layout.T_PLANE_WAIT]
         if ((states == layout.STARTING) | (states == layout.ACTIVE)).any():
             return None
-        if (held == layout.FOR_TIME).any():
+        if (plane_waits == layout.FOR_TIME).any():
             return None
         return int(table[:, layout.T_BLOCKS].sum()), int(table[:, layout.T_PLANE_WAITS].sum())
 
@@ -217,24 +216,24 @@ class Worker:
         )
 
     def pause_again(self) -> None:
-        """Rest on where others have done all that this worker was expected again for.
+        """Stay paused if the others have done all blocks that this worker was expected for.
 
-        Else who came too late to begin anything would be waited for by those whose plane waits,
-        and the caller, who looks when all rest, by nobody.
+        Else planes of other workers would wait for a worker that came too late to begin anything,
+        and the caller, which acts when all workers are paused, would not see this one paused.
         """
         table = self.table
         if self.session.word(layout.EPOCHS) >= table[layout.T_EXPECTED]:
             worker_life.apply(table, worker_life.MISS)
 
     def rejoin(self) -> bool:
-        """Enter the run again after a rest, or leave it to the turn; False if it has ended."""
+        """Join the run after a pause, or leave that to the quantum; False if the run has ended."""
         if self.session.word(layout.STOP) != layout.RUNNING:
             worker_life.apply(self.table, worker_life.CLOSE)
             return False
         return self.enters or self.join()
 
     def run_quantum(self, n_blocks: int) -> int:
-        """Claim and compute up to `n_blocks` blocks; one of the ``TURN_`` answers."""
+        """Claim and compute up to `n_blocks` blocks; one of the ``QUANTUM_`` answers."""
         s = self.session
         began = s.clock()
         groups = s.schedule, self.vector, s.memory, s.mail
@@ -245,13 +244,13 @@ class Worker:
         return int(answer)
 
     def leave(self, event: int = worker_life.LEAVE) -> None:
-        """Push what is left, and be done or resting."""
+        """Push the remaining changes, and become done or paused."""
         s = self.session
         run_membership.leave(
             s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me, event
         )
         if s.plan.inline:
-            MasterService(s).serve()  # the rest of its sum
+            MasterService(s).serve()  # the remainder of its sum
 
     def record(self, again: int = 20) -> None:
         """Copy the model into the place of the snapshot that is due."""
@@ -273,13 +272,13 @@ class Worker:
             intercept = self.private.local[layout.L_INTERCEPT]
         snapshot = s.arrays["snapshots"][slot]
         before = s.word(layout.WRITES)
-        with errstate(all="ignore"):  # a diverging run may overflow here; it is told at the end
+        with errstate(all="ignore"):  # a diverging run may overflow; the run's end reports it
             np.multiply(
                 w.reshape(-1, s.settings.n_columns),
                 scale.astype(snapshot.dtype),
                 out=snapshot.reshape(-1, s.settings.n_columns),
             )
-            if s.rule.threshold > 0.0:  # else a copy onto itself, while the clock runs
+            if s.rule.threshold > 0.0:  # else it would copy onto itself, while the clock runs
                 snapshot[:] = shrunk(snapshot, s.rule.threshold)
         s.arrays["snapshot_intercepts"][slot] = intercept
         if (before % 2 != 0 or s.word(layout.WRITES) != before) and again:
@@ -290,9 +289,9 @@ class Worker:
 
 
 class MasterService:
-    """The master's side of a session.
+    """The master of a session.
 
-    n_polls : how often it looks for mail before it says that there is none
+    n_polls : polls for mail before it reports that there is none
     """
 
     def __init__(self, session: Workspace, n_polls: int | None = None) -> None:
@@ -309,23 +308,23 @@ class MasterService:
             )
 
     def take_over(self) -> None:
-        """Put in order what another master has left."""
+        """Repair the state that another master has left."""
         s = self.session
         master_updates.take_over(s.schedule, s.vector, s.mail, s.settings.n_workers)
 
     def serve(self) -> int:
-        """Take what workers have posted; how many messages, or `master.OVER`."""
+        """Take the workers' messages; how many, or `master_updates.OVER`."""
         s = self.session
         return int(
             master_updates.serve(s.plan, s.schedule, s.vector, s.mail, SERVE_ROUNDS, self.n_polls)
         )
 
     def waited(self) -> int:
-        """Nanoseconds that turns have waited for mail so far."""
+        """Nanoseconds that quanta have waited for mail so far."""
         return self.session.word(layout.MAIL_WAIT)
 
     def note(self, messages: int, nanoseconds: int) -> None:
-        """Add up what messages have cost; only serving that has found some counts."""
-        total = self.session.arrays["turns"][-1, 0]
+        """Add to the cost of messages; a service that has found none does not count."""
+        total = self.session.arrays["quanta"][-1, 0]
         total[MESSAGES] += messages
         total[NANOSECONDS] += nanoseconds

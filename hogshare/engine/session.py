@@ -1,7 +1,7 @@
-"""What the caller reads and writes in the memory of a run, and what its workers call.
+"""The session of a run: its memory as the caller reads and writes it, and its participants.
 
 A snapshot's place is written by the worker whose block made it due. A session is arrays by name
-plus a few numbers, so that a process that is handed the arrays builds the same session from them.
+plus a few numbers, so a process with the same arrays builds the same session.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from hogshare.stragglers import Stragglers
 from hogshare.system.interrupts import errstate
 from hogshare.system.machine import usable_cores
 
-POLLS_OF_NAP = 64  # of a master's, for one that sleeps in between: workers help it
-AT_ONCE = 1 << 15  # numbers of a mean that are added up while a cache has them
+POLLS_OF_NAP = 64  # a napping master polls so many times less often: workers help it
+AT_ONCE = 1 << 15  # numbers of a mean to add up while a cache has them
 
 
 class Session(Workspace):
     """The arrays of one run.
 
     arrays : as `shapes` lists them, plus the rows' arrays
-    barrier : a barrier of the user's own, which workers ask between turns
+    barrier : a barrier of the user's own, which workers ask between quanta
     stragglers : the law by which workers are slow on purpose, if the plan says that they are
-    outside : what steps are made of that are taken outside of kernels; None: kernels take them
-    plane : one of the user's own, whose workers have homes
+    outside : the problem and rule of steps taken outside of kernels; None: kernels take the steps
+    plane : a plane whose workers have homes
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class Session(Workspace):
         self.homes = None if plane is None else Homes(self, plane)
 
     def call_users_by(self, way: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        """Have workers call the user's code in some way: barrier, law of stragglers, gradient.
+        """Wrap the user's code, as workers call it: barrier, law of stragglers, gradient, plane.
 
-        way : makes a function of one that does the same
+        way : wraps a function in another that does the same
         """
         if self.barrier is not None:
             self.barrier = way(self.barrier)
@@ -68,17 +68,17 @@ class Session(Workspace):
             self.homes.call = way(self.homes.call)
 
     def set_up_quanta(self, n_polls: int) -> None:
-        """Say what turns do by themselves; called before any worker starts.
+        """Set the work that quanta do besides blocks; called before any worker starts.
 
-        They look again for a while where they have to wait, and do the master's work if nobody is
-        at it, where there is one memory. If nothing is between, a worker's
-        first turn enters the run and its last one leaves it: a call of a kernel takes the
-        interpreter, by turns with other threads, and comes back when it is free again, a tenth of a
-        millisecond, so that a run of 16 threads should need few of them. With a master or rounds
-        entering and leaving stay calls of their own, and with stragglers, a barrier of the user's
-        own, or on a virtual clock turns do neither.
+        Quanta poll for a while when they have to wait, and on one site they do the master's work
+        when no other participant does. If nothing is between, a worker's first quantum joins the
+        run and its last one leaves it: a call of a kernel needs the interpreter, which threads take
+        one after another, and returns when the interpreter is free again, after a tenth of a
+        millisecond, so a run of 16 threads should need few calls. With a master or rounds, joining
+        and leaving are separate calls; with stragglers, a barrier of the user's own, or on a
+        virtual clock quanta do none of this.
 
-        n_polls : how often turns that find no block, or are held, look again, in one wait
+        n_polls : polls in one wait of a quantum that finds no block, or waits at a barrier
         """
         plan = self.plan
         if plan.sleeps or plan.parts or self.barrier is not None:
@@ -90,28 +90,28 @@ class Session(Workspace):
             self.schedule.table[:, layout.T_ENTERS] = 1
 
     def worker(self, me: int) -> Worker:
-        """What worker `me` calls."""
+        """Make worker `me`, with the methods that its loop calls."""
         is_compiled = self.outside is None or self.plan.grid > 0
         return Worker(self, me) if is_compiled else BlockWorker(self, me)
 
     def master(self) -> MasterService:
-        """What the master calls; where workers have all cores, it sleeps between two looks."""
+        """Make the master; if the workers use all cores, it sleeps between two polls."""
         is_crowded = len(self.local_workers) >= usable_cores()
         return MasterService(self, -(self.n_polls // POLLS_OF_NAP) if is_crowded else self.n_polls)
 
-    # -- words that the caller's side reads and writes ------------------------------------------
+    # -- what the caller reads and writes --------------------------------------------------------
 
     def give_up(self, me: int) -> None:
-        """Count a worker of the calling thread as dead, which has been interrupted between turns.
+        """Count a worker of the calling thread that was interrupted between quanta as dead.
 
         For a run that has been stopped: a master waits until every worker is done or dead.
         """
         worker_life.apply(self.schedule.table[me], worker_life.DIE)
 
     def model(self, last: bool = False) -> Model:
-        """The model as it stands, averages included (exact once every worker has left).
+        """The current model with its averages (exact once every worker has left).
 
-        Coefficients lie in memory as the run has them, feature by feature.
+        Coefficients are ordered in memory as in the run, feature by feature.
 
         last : whether every worker has left for good, so that the run's own arrays are the model
         """
@@ -121,7 +121,7 @@ class Session(Workspace):
         if self.homes is not None:
             w, intercept = self.homes.model()
         elif self.is_alone:
-            # the one worker's scale and intercept stand beside the vector until it leaves
+            # the one worker's scale and intercept are not in the vector until it leaves
             if last:
                 self._fold()
             else:
@@ -140,12 +140,12 @@ class Session(Workspace):
         return Model(coef, intercept, t, average, bias.astype(coef.dtype))
 
     def snapshot(self) -> Any:
-        """The model as it stands, as users see the problem's."""
+        """The current model in the form of the problem's kind."""
         model = self.model()
         return model if self.outside is None else self.outside.problem.view(model)
 
     def mean_of_iterates(self, last: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Mean of the iterates with those before this run, as coefficients and intercepts.
+        """Mean of the iterates, of earlier runs too, as coefficients and intercepts.
 
         last : whether the run's own arrays may be written for it
         """
@@ -154,7 +154,7 @@ class Session(Workspace):
         count, total, bias = self.sums_of_iterates(last)
         share = 1.0 / np.maximum(count + before, 1.0)
         bias = (bias + before * self.arrays["average_intercept"]) * share
-        if self.rule.iterate < 1.0:  # those before are in the sum, which is a mean of so many
+        if self.rule.iterate < 1.0:  # the sum contains earlier iterates, and is a mean of so many
             share, before = share / self.rule.iterate, 0.0
         if not (before or count.any()):
             mean = total if total.dtype == kind else np.zeros(total.shape, kind)
@@ -176,16 +176,16 @@ class Session(Workspace):
         return as_coef(out, n_columns), bias
 
     def settle(self) -> None:
-        """Leave arrays that are the caller's as a model, after a run that was broken off."""
+        """Make a model of arrays that belong to the caller, after a run that was broken off."""
         if not self.is_alone:
-            return  # others write the vector at exchanges only, or as it is
+            return  # several workers write the vector at exchanges only, or unscaled
         with errstate(all="ignore"):
             self._fold()
             if self.rule.iterate < 1.0:
                 self.mean_of_iterates(last=True)
 
     def _fold(self) -> None:
-        """Fold the one worker's scale, if it has never come to leave."""
+        """Fold the one worker's scale, if it has not left."""
         local, lag = self.locals()[0], self.arrays["lag"]
         w = self.vector.w.reshape(-1, self.settings.n_columns)
         if lag.size and local[layout.L_AVERAGE_SCALE].any():
@@ -197,15 +197,15 @@ class Session(Workspace):
             local[layout.L_SCALE] = 1.0
 
     def sums_of_iterates(self, last: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """How many iterates this run has summed per column, their sum, and their intercepts'.
+        """Number of iterates that this run has summed per column, their sum, and their intercepts'.
 
-        last : whether a lag may be written; then one worker's is the sum
+        last : whether a lag may be written; then one worker's lag is the sum
         """
         local = self.locals()
         counts = local[:, layout.L_AVERAGE_COUNT]
         lag = self.arrays["lag"][:, : self.size]
         total = lag[0] if last and len(lag) == 1 else lag.sum(axis=0)
-        # what is not in the lag yet: see `hogshare.kernels.rules.sgd_steps`
+        # the part that is not in the lag yet: see `hogshare.kernels.rules.sgd_steps`
         in_place = (
             self.plan.private in (epoch_schedule.LOCK_FREE, epoch_schedule.MASTER)
             and not self.plan.copied
@@ -221,19 +221,19 @@ class Session(Workspace):
         return counts, total, bias
 
     def put_intercept(self, intercept: np.ndarray) -> None:
-        """Move the intercepts while nobody works; whoever joins again starts from there."""
+        """Set the intercepts while no worker works; workers that join again start from them."""
         self.vector.intercept[:] = intercept
         if self.is_alone:
             self.locals()[0, layout.L_INTERCEPT] = intercept
 
     def is_paused(self) -> bool:
         """Whether the epochs up to the limit are done and every worker has pushed what it had."""
-        # In an ordered run those that start are waited for: raised too early, the limit would let
-        # the first ones go on with a section of somebody who rests.
+        # An ordered run also waits for starting workers: raised too early, the limit would let the
+        # first ones go on with a paused worker's section.
         busy = (*IN_RUN, layout.STARTING) if self.plan.ordered else IN_RUN
         return (
             self.word(layout.LIMIT) <= self.word(layout.EPOCHS) < self.plan.max_epochs
-            # by their states: LIVE may be one off after a death inside of joining or leaving
+            # by their states: LIVE may be off by one after a death inside of joining or leaving
             and set(busy).isdisjoint(self.local_table[:, layout.T_STATE].tolist())
             and self.word(layout.STOP) == layout.RUNNING
             and self.master_is_idle()
@@ -241,48 +241,47 @@ class Session(Workspace):
 
     @property
     def local_table(self) -> np.ndarray:
-        """The rows of the table that belong to the workers here: a view."""
+        """The rows of the table that belong to this site's workers: a view."""
         return self.schedule.table[self.local_workers.start : self.local_workers.stop]
 
     @property
     def has_master(self) -> bool:
-        """Whether somebody besides the workers has to be the master."""
+        """Whether the run has a master besides the workers."""
         return self.plan.private == epoch_schedule.MASTER and not self.plan.inline
 
     def master_is_idle(self) -> bool:
-        """Whether all that workers have posted is in the model; they post no more, or rest."""
+        """Whether the model contains all messages of workers, which are done or paused."""
         if not self.has_master:
             return True
-        here = [
+        live = [
             k for k in self.local_workers if self.schedule.table[k, layout.T_STATE] != layout.DEAD
         ]
-        counters = self.mail.box.counters[here]
+        counters = self.mail.box.counters[live]
         taken = (counters[:, layout.M_POSTED] == counters[:, layout.M_TAKEN]).all()
         words = (layout.GATHERED, layout.JOURNAL, layout.SERVING)
         return bool(taken) and not any(self.word(word) for word in words)
 
     def raise_limit(self, epochs: int) -> None:
-        """Let workers that rest go on up to so many epochs.
+        """Let paused workers go on up to so many epochs.
 
-        Where workers have homes, or are at several sites, those that rest are expected again from
-        now on, at one clock unless each goes on by itself: not everybody may have had a block in
-        the last round. Worker 0 has the next section, if there are any: who rests there has not
-        waited for one, so that it may be anybody's. It also has it where mini-batches are split,
-        whose parts would else be in
-        two rounds from here on.
+        If workers have homes, or are at several sites, the paused ones are expected again from now
+        on, at one clock unless each goes on by itself: some may have had no block in the last
+        round. Worker 0 gets the next section, if the run has sections: a worker with a home has
+        not waited for one when it pauses, so the next section may be any worker's. Worker 0 also
+        gets it if mini-batches are split; their parts would otherwise be in two rounds from now on.
         """
         n, table, control = self.settings.n_workers, self.schedule.table, self.schedule.control
         resting = table[:, layout.T_STATE] == layout.RESTING
         if not self.plan.free and (self.homes is not None or not self.settings.world.is_one):
-            # others may have gone on by now, at another site, and be ahead
+            # workers of another site may have gone on by now, and be ahead
             table[resting, layout.T_CLOCK] = table[resting, layout.T_CLOCK].max(initial=0)
         if self.homes is not None:
-            table[resting, layout.T_EXPECTED] = min(epochs, self.plan.max_epochs)  # first
+            # before the move, after which the workers are expected
+            table[resting, layout.T_EXPECTED] = min(epochs, self.plan.max_epochs)
             for k in np.flatnonzero(resting):
                 worker_life.apply(table[k], worker_life.EXPECT)
-        if (
-            self.plan.barrier != barrier_codes.FREE
-        ):  # which wait for those of other sites from now on
+        # such barriers wait for the workers of other sites from now on
+        if self.plan.barrier != barrier_codes.FREE:
             for k in np.flatnonzero(resting):
                 if k not in self.local_workers:
                     worker_life.apply(table[k], worker_life.AWAIT)
@@ -293,7 +292,7 @@ class Session(Workspace):
             self.on_limit()
 
     def open_epochs(self) -> None:
-        """Let workers that go on by themselves begin with the epoch after those that are done."""
+        """Open the epochs after the finished ones to workers that go on by themselves."""
         if not self.plan.free:
             return
         s, epoch = self.schedule, self.word(layout.EPOCHS)
@@ -304,28 +303,31 @@ class Session(Workspace):
 
     @property
     def called_for(self) -> int | None:
-        """The epoch after which an epoch's end has asked for a look, if it has."""
+        """The epoch after which an epoch's end has asked for a check, if it has."""
         enough = self.arrays["columns"][layout.C_ENOUGH, 0]
         return -int(enough) if enough < 0.0 else None
 
     @property
     def change(self) -> float:
-        """Sum of squared changes, in the last epoch, of what is remembered of rows."""
+        """Sum of squared changes of the memory of rows in the last epoch."""
         return float(self.arrays["columns"][layout.C_CHANGE, 0])
 
     def ask_for_check(self, change: float, gradient: float, soonest: int) -> None:
-        """Let workers rest before the limit, once an epoch's changes have come down to `change`.
+        """Pause workers before the limit once an epoch's changes have come down to `change`.
 
-        And, where SAGA's average tells of it, the gradient to `gradient`; not before the epoch
-        `soonest`. A `change` of 0: not before the limit; a `gradient` of 0: whatever it is. While
-        nobody works.
+        If SAGA's average gives the gradient, that must have come down to `gradient` too. The pause
+        comes not before the epoch `soonest`. A `change` of 0: not before the limit; a `gradient` of
+        0: any gradient will do. Called while no worker works.
         """
         columns = self.arrays["columns"]
         columns[layout.C_ENOUGH, 0], columns[layout.C_SMALL, 0] = change, gradient
         columns[layout.C_SOONEST, 0] = soonest
 
     def put_units(self, origin: np.ndarray, size: np.ndarray, known: np.ndarray) -> None:
-        """Say in which units SAGA's average is compared (`problems.linear.units`); as above."""
+        """Set the units in which SAGA's average is compared (`problems.linear.units`).
+
+        Called while no worker works.
+        """
         units = self.arrays["units"]
         if not units.size:
             return
@@ -333,9 +335,9 @@ class Session(Workspace):
         np.divide(1.0, size, out=units[1], where=known & (size > 0.0))
 
     def remembered(self) -> Any:
-        """What is remembered of rows, as derivatives: a copy; None by a rule that remembers none.
+        """The memory of rows as derivatives: a copy; None by a rule without one.
 
-        Where steps are taken outside, what the rule keeps with each worker. While nobody works.
+        If steps are taken outside, the rule's state of each worker. Called while no worker works.
         """
         if self.outside is not None:
             return remembered_states(self.arrays)
@@ -343,15 +345,15 @@ class Session(Workspace):
         return found if found is None or found.flags.owndata else found.copy()
 
     def mean_slopes(self) -> np.ndarray:
-        """Mean of what is remembered of the rows, as it stands: float64 of shape (n_columns,)."""
+        """Current mean of the memory of rows: float64 of shape (n_columns,)."""
         if self.is_alone:
             return self.locals()[0, layout.L_DUAL_MEAN]
         return self.memory.dual_mean
 
     def restore_sums(self) -> None:
-        """Make what is bound to be a sum over the rows that sum again, if a worker has died.
+        """Recompute the sums over the memory of rows if a worker has died.
 
-        During the run `run_membership.pause` does that; this is for a death at the run's end.
+        During the run `run_membership.pause` does so; this is for a death at the run's end.
         """
         if self._lost_anyone():
             self.row_memory.sum_anew(self)
@@ -360,10 +362,10 @@ class Session(Workspace):
         return layout.DEAD in self.schedule.table[:, layout.T_STATE].tolist()
 
     def restore_at_pause(self) -> bool:
-        """`restore_sums` while all rest; False if a worker that joined late is just about it."""
+        """`restore_sums` in a pause; False if a worker that joined late is doing it already."""
         if not self._lost_anyone():
             return True
-        me = self.settings.n_workers + 1  # the caller, beside the workers
+        me = self.settings.n_workers + 1  # the caller's number
         if not repair.take_sums(self.schedule.control, me):
             return False
         self.restore_sums()

@@ -123,8 +123,8 @@ def drive(
             if on_quantum is not None and wish.is_quantum:
                 on_quantum()
         elif isinstance(wish, Wait):
-            look = wish.look
-            reply = back_off(wish.attempts, yields) if look is None else sleep(look, on_quantum)
+            poll = wish.poll
+            reply = back_off(wish.attempts, yields) if poll is None else sleep(poll, on_quantum)
         elif isinstance(wish, Pause):
             reply = pause(wish)
         elif isinstance(wish, PlaneWait):

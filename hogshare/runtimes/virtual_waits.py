@@ -108,7 +108,7 @@ class Parking:
     def wait_at_plane(self, me: int, now: float, wish: PlaneWait) -> None:
         """Park a worker that a plane has wait."""
         self.since[me] = now
-        self._parked[me] = wish.holds
+        self._parked[me] = wish.is_met
         if wish.seconds is not None:
             # nextafter: a wait shorter than the clock's resolution must still let time advance
             self._poll_at(max(now + wish.seconds, math.nextafter(now, math.inf)), me)

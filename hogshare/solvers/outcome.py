@@ -186,14 +186,14 @@ def _whole(histograms: np.ndarray) -> np.ndarray:
 
 def quanta_of(session: Session) -> np.ndarray:
     """Return the last quanta of each worker; see `Report.quanta_of`."""
-    return recorded(session.arrays["turns"])
+    return recorded(session.arrays["quanta"])
 
 
 def mail(session: Session) -> dict[str, Any] | None:
     """Return the master's number of messages and its time; None without a permanent master."""
     if not session.has_master:
         return None
-    total, word = session.arrays["turns"][-1, 0], session.word
+    total, word = session.arrays["quanta"][-1, 0], session.word
     return {
         "messages": int(total[MESSAGES]) + word(layout.MAIL_HELPED),
         "seconds": float(total[NANOSECONDS] + word(layout.MAIL_HELPED_NS)) * 1e-9,

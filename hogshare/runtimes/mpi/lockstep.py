@@ -335,7 +335,7 @@ class Lockstep(Runtime):
         found = self._talk.gathered(np.array([end], np.float64))
         if (found != found[DECIDES]).any():
             raise RuntimeError(DIFFERENT)
-        began, quanta = session.began, session.arrays["turns"]
+        began, quanta = session.began, session.arrays["quanta"]
         table[:, layout.T_JOINED] -= began
         words = [*MEASURED, layout.T_JOINED]
 
