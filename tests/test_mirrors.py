@@ -493,7 +493,7 @@ def test_a_worker_that_is_killed_with_the_lock_in_its_hand_is_survived(tmp_path,
         ({"threshold": "x"}, "threshold must be"),
         ({"decay": "exp"}, "decay must be"),
         ({"threshold": math.inf}, "threshold=inf sends nothing"),
-        ({"threshold": math.inf, "soft": 0.1, "flush": False}, "has to be finite"),
+        ({"threshold": math.inf, "soft": 0.1, "flush": False}, "needs a finite threshold"),
         ({"threshold": np.array([0.1, math.inf])}, "or flush=False"),
         ({"soft": 0.5}, "soft must be at most threshold"),
         ({"clock_difference": 0.5}, "whole number of clocks"),
@@ -556,7 +556,7 @@ def test_a_decay_that_answers_no_number_ends_the_run_with_a_sentence(runtime, an
         return answer if t >= first else 1.0
 
     errors = (PlaneError, RuntimeError) if runtime == "processes" else PlaneError
-    with pytest.raises(errors, match=r"finite number of at least 0.*at clock .* it answered"):
+    with pytest.raises(errors, match=r"finite number of at least 0.*at clock .* it returned"):
         solve(PROBLEM, plane=Mirrors(2, decay=decay), n_workers=2, runtime=runtime, seed=0)
 
 

@@ -703,7 +703,7 @@ def test_what_is_no_law_or_no_network_is_refused(problem):
         Simulator(block_time=1.0)
     with pytest.raises(ValueError, match="have the model in one place"):
         Simulator(placement=Placement(model="distributed", state="distributed"))
-    with pytest.raises(ValueError, match="leave overlay out"):
+    with pytest.raises(ValueError, match="remove overlay"):
         Simulator(overlay=Overlay(4))
     with pytest.raises(TypeError, match="network must be a Network"):
         Simulator(network=Link())
@@ -748,7 +748,7 @@ def test_what_is_no_law_or_no_network_is_refused(problem):
             "the overlay has 9 workers, but the run has 8",
         ),
         (Simulator(poll=0.0), {"barrier": PBSP(2)}, "poll=0 lets a worker pass"),
-        (NOTHING, {"barrier": PBSP(2)}, "give poll"),
+        (NOTHING, {"barrier": PBSP(2)}, "set poll"),
         (Simulator(), {"n_workers": -1}, "a Simulator runs a whole number of workers"),
         (Simulator(), {"n_workers": 0}, "n_workers == 0 has no meaning"),
         (
