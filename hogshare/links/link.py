@@ -70,6 +70,7 @@ class Link:
         if not self.delivers:
             return math.inf
         end = at + n_bytes / self.bandwidth
+        # outages are sorted: the end that one delays may reach the next
         for down, up in self.outages:
             if up > at and down < end:
                 end += up - max(down, at)
@@ -131,5 +132,6 @@ class Line:
         if not self.link.delivers:
             return float("inf")
         now = self._clock() - self._began
+        # messages are queued: this one begins to depart after the last has departed
         self._free = self.link.departs(max(now, self._free), n_bytes)
         return self._free - now + self.link.latency

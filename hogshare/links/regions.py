@@ -63,6 +63,7 @@ def preset(name: str, n_centres: int) -> Links:
 
     def between(i: int, j: int) -> Link:
         steps = min((i - j) % n_centres, (j - i) % n_centres)
+        # 0 for neighbours, 1 for the farthest pairs; bandwidth falls geometrically in between
         far = 0.0 if half == 1 else max(0, steps - 1) / (half - 1)
         latency = SHORTEST + far * (LONGEST - SHORTEST)
         return Link(latency, LAN.bandwidth / (NEAREST * (WORST / NEAREST) ** far))

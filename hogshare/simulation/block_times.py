@@ -18,7 +18,7 @@ from hogshare.system.messages import nearest, sentence
 from hogshare.system.ranges import not_negative, numbers, positive
 
 _NO_TRACE = np.empty(0)
-_NO_TRACE.flags.writeable = False
+_NO_TRACE.flags.writeable = False  # all laws without a trace share it
 
 Numbers = tuple[int, float, float, np.ndarray]
 

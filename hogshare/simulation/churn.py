@@ -103,6 +103,7 @@ class Churn:
             for name, drawn in ends.items():
                 end = getattr(self, name).get(k, begin + float(drawn[k]))
                 if end < math.inf:
+                    # a random start may be later than a named leave or death
                     events.append((max(begin, end), name, k))
         # at equal times joins come before leaves, and leaves before deaths; each kind by worker
         rank = {JOIN: 0, LEAVE: 1, DIE: 2}

@@ -76,7 +76,7 @@ class Membership:
         mine = self._place_of(me)
         check_sample(size, self.n_workers)
         drawn = self._random.choice(self.n_workers - 1, size, replace=False)
-        drawn += drawn >= mine
+        drawn += drawn >= mine  # skip the asking worker's place
         return np.array([self._workers[place] for place in drawn], np.int64)
 
     def join(self, worker: int | None = None) -> int:
@@ -111,6 +111,7 @@ class Membership:
         """
         place = self._place_of(worker)
         check_leaving(worker, self.n_workers)
+        # the last worker takes the free place: no other place changes
         last = self._workers.pop()
         if last != worker:
             self._workers[place] = last

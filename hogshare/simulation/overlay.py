@@ -299,9 +299,11 @@ class Overlay:
         at_least_one(size=size)
         expected = max(1.0, math.log2(size))
         most = math.ceil(expected)
+        # a union bound over the arcs that begin at a worker, which may have `most - 1` others
         while size * pdtrc(most - 1, expected) > CROWDED:
             most += 1
         length = int(min(1.0, expected / size) * (1 << self.bits))
+        # a try succeeds with a chance of length * n_workers / (most * 2^bits)
         if length * self.n_workers * MOST_TRIES < most << self.bits:
             raise ValueError(
                 f"size={size!r} is too far above the overlay's {self.n_workers} workers: a draw "
@@ -390,12 +392,14 @@ class Overlay:
             places, hops, crowded = np.hstack([(places, hops, crowded), tries])
             ends = np.flatnonzero(places >= 0)
             if not again:
+                # the first try of each other worker counts, in the order of tries
                 ends = ends[places[ends] != mine]
                 ends = np.sort(ends[np.unique(places[ends], return_index=True)[1]])
         ends = ends[:size]
         made = ends[-1] + 1 if size else 0
         return Drawn(
             workers=self._workers[places[ends]],
+            # a draw's hops include those of the failed tries before it
             hops=np.diff(np.cumsum(hops)[ends], prepend=0),
             tries=np.diff(ends, prepend=-1),
             crowded=int(crowded[:made].sum()),
@@ -445,6 +449,7 @@ class Overlay:
         identifier = self._free_identifier() if identifier is None else identifier
         point = self._check_points([identifier])
         place = int(np.searchsorted(self._identifiers, point)[0])
+        # modulo: a point after the last identifier has place n_workers
         if self._identifiers[place % self.n_workers] == identifier:
             raise ValueError(f"identifier {identifier} is taken: use another one, or None.")
         self._identifiers = np.insert(self._identifiers, place, identifier)

@@ -26,6 +26,7 @@ import numpy as np
 
 def owners(identifiers: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Return the places of the points' owners."""
+    # points after the last identifier belong to the first worker
     return np.searchsorted(identifiers, points) % len(identifiers)
 
 
@@ -33,13 +34,14 @@ def zones(identifiers: np.ndarray, bits: int) -> np.ndarray:
     """Return the number of points that each worker owns; they sum to 2^bits."""
     behind = np.roll(identifiers, 1)
     own = (identifiers - behind) % (1 << bits)
+    # a single worker is its own predecessor, and owns the whole ring
     return own if len(own) > 1 else np.array([1 << bits])
 
 
 def inhabitants(identifiers: np.ndarray, bits: int, starts: np.ndarray, length: int) -> np.ndarray:
     """Return the number of workers in the arcs of `length` points that begin at `starts`."""
     ends = starts + length
-    wrapped = ends >> bits
+    wrapped = ends >> bits  # an arc beyond the ring's last point continues at 0
     last = np.searchsorted(identifiers, ends - (wrapped << bits)) + wrapped * len(identifiers)
     return last - np.searchsorted(identifiers, starts)
 
@@ -67,7 +69,7 @@ def hops(identifiers: np.ndarray, bits: int, senders: np.ndarray, points: np.nda
     """
     ring = 1 << bits
     goals = owners(identifiers, points)
-    before = (goals - 1) % len(identifiers)
+    before = (goals - 1) % len(identifiers)  # the owner's predecessor knows that the owner is next
     at = senders.copy()
     made = (at != goals).astype(np.int64)  # the last hop, to the owner
     going = np.flatnonzero((at != goals) & (at != before))

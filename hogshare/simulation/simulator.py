@@ -148,7 +148,7 @@ class Simulator:
         seconds(read_seconds=self.read_seconds, write_seconds=self.write_seconds)
         store_whole(1, self, "parts")
         store_whole(0, self, "seed")
-        if self.seed >= 2**32:
+        if self.seed >= 2**32:  # the limit of `block_time_draws`
             raise ValueError(f"seed must be below 2**32; got {self.seed!r}.")
         kinds: dict[str, type] = {"network": Network, "churn": Churn, "placement": Placement}
         if self.overlay is not None:

@@ -1,7 +1,7 @@
 """One worker's part in a stochastic reduce: post, wait, average (ASAP, sections 3 and 4).
 
     post round t to the out-neighbours, when they have acknowledged round t - queue   (NOTIFY)
-    wait for round t of all in-neighbours, average it with one's own                  (reduce)
+    wait for round t of all in-neighbours, average it with its own                    (reduce)
     acknowledge each                                                                   (ACK)
 
 A round sends before it waits, so a cycle of workers cannot deadlock: the worker with the least

@@ -349,9 +349,9 @@ class Channel:
             self._going.append((request, buffer, to))
 
     def _receive(self) -> bool:
-        anybody, any_tag, status = self._library.ANY_SOURCE, self._library.ANY_TAG, self._status
+        any_site, any_tag, status = self._library.ANY_SOURCE, self._library.ANY_TAG, self._status
         moved = False
-        while (message := self.comm.Improbe(anybody, any_tag, status)) is not None:
+        while (message := self.comm.Improbe(any_site, any_tag, status)) is not None:
             buffer = np.empty(status.Get_count(self._library.BYTE), np.uint8)
             request = message.Irecv([buffer, self._library.BYTE])
             if (peer := self._peers.get(status.Get_source())) is not None:

@@ -66,8 +66,8 @@ def death(error: BaseException, comm: Any) -> str | None:
         return None
     if not (dead := died(comm)) and not is_death(error):
         return None
-    who = f"Rank {min(dead)}" if dead else "A rank"
-    return f"{who} {DIED}, and this call needs every rank."
+    name = f"Rank {min(dead)}" if dead else "A rank"
+    return f"{name} {DIED}, and this call needs every rank."
 
 
 def died(comm: Any) -> list[int]:

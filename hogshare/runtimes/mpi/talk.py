@@ -108,8 +108,9 @@ class Talk:
 
     def _poll(self) -> None:
         self._under_way = [one for one in self._under_way if not one[0].Test()]
-        anybody, status = self._library.ANY_SOURCE, self._status
-        while (message := self.comm.Improbe(anybody, self._library.ANY_TAG, status)) is not None:
+        any_rank, status = self._library.ANY_SOURCE, self._status
+        # a matched probe: its receive cannot take another message
+        while (message := self.comm.Improbe(any_rank, self._library.ANY_TAG, status)) is not None:
             content = np.empty(status.Get_count(self._library.BYTE), np.uint8)
             request = message.Irecv([content, self._library.BYTE])
             self._coming[status.Get_source()].append((request, content))
