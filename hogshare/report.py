@@ -147,7 +147,8 @@ class Report(Document):
     trace : Trace or None
         The objective along the run, if requested.
     workers : list of dict
-        For each worker ``worker``, ``state``, ``blocks``, ``rows``, ``pushes``, ``dropped``,
+        For each worker ``worker``, ``state``, ``moves`` (its last changes of state),
+        ``blocks``, ``rows``, ``pushes``, ``dropped``,
         ``waiting_seconds``, ``mean_block_seconds``, ``largest_lead`` (None if the worker never
         asked for the others' clocks, as without a barrier), ``joined_seconds`` and ``pid``. A
         user-defined plane may add ``waiting_for_plane_seconds``, a part of ``waiting_seconds``.
