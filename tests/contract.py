@@ -225,7 +225,7 @@ REFUSED = {
         **{(r, p): "shared vector" for r in ("sdca", "saga") for p in ("master", *HOMES)},
     },
     ("problem", "plane"): {
-        (k, "grid"): "rows stand in cells" for k in PROBLEMS if k != "factorisation"
+        (k, "grid"): "rows are in cells" for k in PROBLEMS if k != "factorisation"
     },
     ("rule", "problem", "plane"): {
         **{("batch", k, p): "batch=1" for k in WITH_ROWS for p in ("shared", *HOMES[:-1])},

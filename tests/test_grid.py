@@ -173,7 +173,7 @@ def test_steps_too_long_are_a_divergence():
     ("problem", "settings", "told"),
     [
         (problems.linear(np.eye(4), [0, 1, 0, 1]), {}, "whose rows are in cells"),
-        (problems.user(lambda w, rows, out: 0.0, 4, 2), {"step": 0.1}, "stand in cells"),
+        (problems.user(lambda w, rows, out: 0.0, 4, 2), {"step": 0.1}, "are in cells"),
         (made(), {"rule": Adam(), "step": 0.1}, "Adam.* takes other steps"),
         (made(), {"rule": SGD(momentum=0.5), "step": 0.1}, "takes other steps"),
         (made(), {"block": 100, "step": 0.1}, "leave out block=100"),

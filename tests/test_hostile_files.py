@@ -290,11 +290,11 @@ def test_underscores_are_in_no_number(tmp_path, seams, line, word, size):
 def test_columns_that_are_many_for_the_values(tmp_path, seams):
     path = tmp_path / "rows.svm"
     path.write_text("1 100000000:1\n")
-    with pytest.warns(UserWarning, match=r"1 values in 100,000,000 columns.* n_features says"):
+    with pytest.warns(UserWarning, match=r"1 values in 100,000,000 columns.* Set n_features"):
         readers.read_libsvm(path, zero_based=False)
     readers.read_libsvm(path, 100_000_000)
     seams.memory.free = lambda **_: 1 << 30
-    with pytest.raises(MemoryError, match=r"rows.svm: 1 values .* n_features says"):
+    with pytest.raises(MemoryError, match=r"rows.svm: 1 values .* Set n_features"):
         readers.read_libsvm(path)
     readers.read_libsvm(path, 100_000_000)
 

@@ -191,9 +191,9 @@ def test_more_workers_find_as_much(route):
         ({"runtime": "processes"}, None, "runs in threads"),
         ({"solver": "als"}, [1, -2, 3], "must not be negative; got -2"),
         ({"solver": "als", "confidence": 1e5}, [1, 2, 1e3], "lost in rounding"),
-        ({"solver": "als", "alpha": 1e300}, [1, 2, 3], "beyond float32"),
-        ({"solver": "als"}, [0, 0, 0], "nobody has met anything"),
-        ({"loss": "bpr"}, [-1, -1, -1], "nobody has met anything"),
+        ({"solver": "als", "alpha": 1e300}, [1, 2, 3], "beyond the range of float32"),
+        ({"solver": "als"}, [0, 0, 0], "no pair has met"),
+        ({"loss": "bpr"}, [-1, -1, -1], "no pair has met"),
         ({"sampling": "all"}, None, "sampling"),
     ],
 )

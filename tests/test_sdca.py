@@ -195,9 +195,9 @@ def test_what_cannot_be_done_is_refused(cancer, settings, message):
 
 def test_going_on_is_refused(cancer):
     X, y = cancer
-    with pytest.raises(ValueError, match="cannot go on"):
+    with pytest.raises(ValueError, match="cannot continue"):
         SGDClassifier(learning_rate="auto").partial_fit(X, y, classes=[0, 1])
-    with pytest.raises(ValueError, match="cannot go on"):
+    with pytest.raises(ValueError, match="cannot continue"):
         SGDClassifier(learning_rate="auto").fit(X, y).partial_fit(X, y)
 
 
