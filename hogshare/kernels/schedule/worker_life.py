@@ -15,7 +15,7 @@ closes the run to it, exactly one of the two succeeds. Readers: barriers, the ma
 reports. Every write of T_STATE is in this file (a test reads the other files).
 
 A move that is not legal is refused, and changes nothing: the row of a worker that counts as dead
-stays DEAD, even if one of its threads still runs.
+stays DEAD, even if one of its threads still runs, until a task's worker is replaced (`REPLACE`).
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ EVENTS = (
     "miss",  # others have done all blocks that it was expected for
     "reopen",  # a run that was over goes on
     "die",
-    "replace",  # of tasks: another process has the number of one that died
+    "replace",  # for tasks: another process takes the number of one that died
 )
 JOIN, WORK, WAIT, PAUSE, LEAVE, CLOSE, EXPECT, AWAIT, MISS, REOPEN, DIE, REPLACE = range(
     len(EVENTS)
