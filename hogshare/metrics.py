@@ -266,8 +266,8 @@ def leave_k_out(
     k : int, default=1
         Ratings to hold out per user; all ratings of a user with k or fewer are for training.
     times : array-like of shape (n_ratings,), default=None
-        Time of each rating. The latest are held out, among equal times the last ones. None: held
-        out at random.
+        Time of each rating. The latest are held out, among equal times the last ones. None: a
+        random choice.
     random_state : int, RandomState or None, default=None
         Seed of the random choice.
 

@@ -62,12 +62,18 @@ FITS = [
     ("three.svm", SVM, ["--n-features", "3"], 0, "three.svm: 24 rows, 3 columns"),
     ("zero.svm", b"1 0:1\n", ["--one-based"], 1, "zero.svm, line 1: index 0, and --one-based says"),
     ("huge.svm", SVM + b"1 2147483647:1\n", [], 1, "huge.svm: 49 values in 2,147,483,647 columns"),
-    ("one.svm", b"1 1:1\n1 1:2\n", [], 1, "every label of one.svm is 1, and a classifier needs tw"),
+    ("one.svm", b"1 1:1\n1 1:2\n", [], 1, "every label of one.svm is 1, and a classifier needs at"),
     ("ids.svm", whole_numbers(400), [], 1, "the labels of ids.svm are 400 different whole numbers"),
     ("ids.svm", whole_numbers(400), ["--task", "regression"], 0, "ids.svm: 400 rows"),
     ("big.svm", b"1e300 1:1\n0 1:2\n", [], 1, "the label of row 1 of big.svm is 1e+300: whole nu"),
     ("pair.svm", b"1,2 1:1\n", [], 1, "pair.svm, line 1: not LIBSVM text: '1,2' are several labe"),
-    ("mac.svm", SVM.replace(b"\n", b"\r"), [], 1, "mac.svm: its lines end in CR alone; convert them: tr '"),
+    (
+        "mac.svm",
+        SVM.replace(b"\n", b"\r"),
+        [],
+        1,
+        "mac.svm: its lines end in CR alone; convert them: tr '",
+    ),
     ("twice.svm.gz", gzip.compress(gzip.compress(SVM)), [], 1, "twice.svm.gz: compressed twice"),
     ("five.svm", whole_numbers(5), [], 0, "five.svm: the labels are 5 classes, from 0 to 4"),
     ("one.svm", b"1 1:1\n0 1:2\n", [], 0, "one.svm: 2 rows, 1 column, 2 nonzeros, float64"),
@@ -219,7 +225,7 @@ FITS = [
         SVM,
         [],
         1,
-        "'1:0.5' is no cell, but LIBSVM's index:value; if it is LIBSVM text, --for",
+        "'1:0.5' is no cell, but LIBSVM's index:value; if it is LIBSVM text, use --f",
     ),
     (
         "clock.csv",
@@ -291,7 +297,13 @@ FITS = [
     ),
     ("ok.svm", SVM, ["--estimator", "sgd", "--C", "1"], 2, "but for auto, logistic; use --al"),
     ("ok.svm", SVM, ["--estimator", "ridge", "--loss", "hinge"], 2, "its loss is the squared erro"),
-    ("ok.svm", SVM, ["--runtime", "caller", "--n-jobs", "2"], 2, "--n-jobs 2 asks for others"),
+    (
+        "ok.svm",
+        SVM,
+        ["--runtime", "caller", "--n-jobs", "2"],
+        2,
+        "but --n-jobs is 2; use --runtime",
+    ),
     ("ok.svm", SVM, ["--learning-rate", "pa1", "--loss", "log_loss"], 2, "goes with --loss hinge"),
     ("ok.svm", SVM, ["--learning-rate", "auto", "--average"], 2, "--average is not for --learning"),
 ]
@@ -809,13 +821,15 @@ def test_columns_that_are_many_are_told_whatever_is_fitted(capsys, seams, estima
     Path("slip.svm").write_bytes(SVM + b"1 100000000:1\n")
     code, _, err = run(capsys, "fit", "slip.svm", *FIT[:2], "--estimator", estimator)
     assert code == 1
-    assert "slip.svm: 49 values in 100,000,000 columns, by the largest index. --n-features" in err
+    assert (
+        "slip.svm: 49 values in 100,000,000 columns, by the largest index. Set --n-features" in err
+    )
     said = ["--estimator", estimator, "--n-features", "100000000"]
     code, _, err = run(capsys, "fit", "slip.svm", *FIT[:2], *said)
     assert code == 1
     assert "slip.svm: a model of 100,000,000 columns needs 3.73 GiB of memory, and 1.00 GiB" in err
     code, _, err = run(capsys, "bench", "speedup", "--data", "slip.svm")
-    assert code == 1 and "--n-features says how many" in err
+    assert code == 1 and "Set --n-features" in err
 
 
 def test_an_input_of_a_bench_is_no_output(capsys):
