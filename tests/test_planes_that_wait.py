@@ -367,7 +367,7 @@ class NeverEnds(Plane):
 BAD = {
     YieldsNumbers: r"yielded 0\.5 \(float\) in after_block; it has to yield Until",
     Returns: r"returned ndarray of shape \(31,\) in after_block; it has to return nothing",
-    HoldsNothing: r"holds that is None \(NoneType\) in after_block; it has to say True",
+    HoldsNothing: r"that returned None \(NoneType\) in after_block; it has to return True",
     HoldsWrong: r"HoldsWrong raised in after_block: KeyError: 'nothing'",
     NoFunction: r"raised in after_block: TypeError: Until\(holds=\) must be a function",
     NoTime: r"raised in after_block: ValueError: seconds must be",

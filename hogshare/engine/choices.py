@@ -1,4 +1,4 @@
-"""What a run is made of: the problem and all that was chosen for it, and what follows from that."""
+"""The choices of a run: the problem, all that was chosen for it, and what follows from them."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
 from hogshare.system.lazy_attribute import once
 
-BLOCK_ROWS = 64  # whose gradients are one step, where nobody says how many are
+BLOCK_ROWS = 64  # of one step by a gradient, if no choice sets the number
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
     """A run before it has memory.
 
-    problem, rule, plane, barrier, step, stop, shuffle, trace, block, record : as of `solve`, but
-        settled: none is a word, and `trace` is 0 where there is none
-    world : which workers there are, and where
+    problem, rule, plane, barrier, step, stop, shuffle, trace, block, record : see `solve`; settled
+        values instead of names, and `trace` is 0 without one
+    world : the workers and their sites
     seed : of the row order itself
     first_t : step counter of the run's first row
-    report_epochs : whether somebody is told of every epoch
-    track : as of `kernels.rules.sgd_steps.RuleNumbers`: whether losses are counted
-    sleeps, parts : as of `EpochPlan`
-    orderly : whether BSP may keep workers in their order, for which all have to be there
+    report_epochs : whether every epoch is reported to a callback
+    track : see `kernels.rules.sgd_steps.RuleNumbers`: whether losses are counted
+    sleeps, parts : see `EpochPlan`
+    orderly : whether BSP may order the workers, for which all have to be present
     has_teams : whether workers may wait within a block for each other, see `Runtime`
     empty : whether a rule that remembers rows remembers none when the run begins; of a resumed run,
-        when the one began that was interrupted
-    iterate : as of `kernels.rules.sgd_steps.RuleNumbers`
+        when the interrupted run began
+    iterate : see `kernels.rules.sgd_steps.RuleNumbers`
     n_far : rows that other sites train on
-    far : ndarray of bool of shape (n_rows,) or None; which of the problem's rows those are, where
-        it has them; None: none
-    least_share : rows that every worker has at least, at every site; None: as many as here
-    home_rows : rows of a home's block, where sites have agreed on them
-    waits_at_ends : whether somebody decides at an epoch's end what the next one is like
+    far : ndarray of bool of shape (n_rows,) or None; marks the rows of other sites among the
+        problem's rows; None: none
+    least_share : rows that every worker has at least, at every site; None: the number at this site
+    home_rows : rows of a home's block, if sites have agreed on a number
+    waits_at_ends : whether a decision at an epoch's end changes the next epoch
     names_barrier : whether the caller has asked for the barrier
     """
 
@@ -77,18 +77,18 @@ class Choices:
 
     @once
     def n_training(self) -> int:
-        """Rows that are trained on here."""
+        """Rows that this site trains on."""
         mask = self.remote_rows
         return self.problem.n_rows - (0 if mask is None else int(np.count_nonzero(mask)))
 
     @property
     def remote_rows(self) -> np.ndarray | None:
-        """Rows that are held out, or that other sites train on; None: none."""
+        """Mask of the rows that are held out, or that other sites train on; None: none."""
         return self.stop.validation if self.far is None else self.far
 
     @property
     def n_all(self) -> int:
-        """Rows that are trained on, at all sites."""
+        """Rows that all sites train on."""
         return self.n_training + self.n_far
 
     @property
@@ -105,7 +105,7 @@ class Choices:
     def mode(self) -> int:
         """Code of the plane in the run's plan.
 
-        Of a mini-batch that is split nobody reads while another writes, and copies have no use.
+        With split mini-batches no worker reads while another writes, so copies have no use.
         """
         if self.split and self.plane.has_copies:
             return epoch_schedule.LOCK_FREE
@@ -113,7 +113,7 @@ class Choices:
 
     @property
     def batch(self) -> int:
-        """Rows of a mini-batch, 1 where nobody says how many; there may be fewer."""
+        """Rows of a mini-batch, 1 by default; the last of an epoch may have fewer."""
         return min(int(self.rule.batch or 1), self.n_all)
 
     @property
@@ -123,7 +123,7 @@ class Choices:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether workers fold, or call their plane, and claim in their order."""
+        """Whether workers fold (or call their plane) and claim in their order."""
         has_order = (
             self.mode in (epoch_schedule.EXCHANGE, epoch_schedule.MASTER) or self.plane.has_homes
         )
@@ -136,14 +136,14 @@ class Choices:
 
     @once
     def split(self) -> int:
-        """Workers that compute a part each of one mini-batch; 0: each has one of its own."""
+        """Workers that each compute a part of one mini-batch; 0: each has its own mini-batch."""
         is_local = self._is_in_step and self.world.is_one
         is_split = is_local and may_split(self.problem, self.rule, self.plane, self.block)
         return self.n_workers if is_split else 0
 
     @once
     def steps_in_call(self) -> int:
-        """Mini-batches of a block, if one call of the problem's takes all their steps; else 0."""
+        """Mini-batches of a block, if the problem takes all their steps in one call; else 0."""
         problem, plane = self.problem, self.plane
         if plane.has_homes or not takes_steps_in_calls(problem, self.rule, self.mode):
             return 0
@@ -166,7 +166,7 @@ class Choices:
     def goes_on(self) -> bool:
         """Whether workers with rows of their own do not wait for each other at an epoch's end.
 
-        Sites meet there.
+        Workers of several sites always wait.
         """
         waits = self.waits_at_ends or self.is_ordered or not self.world.is_one
         return self.plane.goes_on and not waits
@@ -178,31 +178,31 @@ class Choices:
 
     @property
     def exchanges_at_ends(self) -> bool:
-        """Whether workers exchange at blocks' ends, and nowhere else."""
+        """Whether workers exchange only at blocks' ends."""
         return self.mode == epoch_schedule.EXCHANGE and (self.is_ordered or self.is_simulated)
 
 
 def rows_of_step(rule: Rule, block: int | None) -> int:
-    """Rows of a step, of which the last one of an epoch may have fewer."""
+    """Rows of a step; the last one of an epoch may have fewer."""
     return block or BLOCK_ROWS if rule.batch is None else int(rule.batch)
 
 
 def takes_steps_in_calls(problem: Any, rule: Rule, mode: int) -> bool:
-    """Whether workers that take one step after the other take many of them in a call."""
+    """Whether workers take many successive steps in one call."""
     return mode != epoch_schedule.MASTER and is_known(rule) and problem.trains
 
 
 def may_split(problem: Any, rule: Rule, plane: Plane, block: int | None) -> bool:
     """Whether workers in step compute one mini-batch together, if the other choices allow it.
 
-    Behind `BSP` the workers of a round read the same vector. Where a step has a memory (momentum,
-    the moments of Adam) or is the mean over its rows, n steps from one vector are another optimiser
-    than n steps one after the other. So there the round is one mini-batch: each worker computes the
-    gradient of its part, and one step is taken by the sum
-    (`hogshare.kernels.schedule.ordered_rounds`). That is synchronous data parallelism, and the
-    steps of one worker up to the order of a sum.
+    Behind `BSP` the workers of a round read the same vector. If a step has a memory (momentum, the
+    moments of Adam) or is the mean over its rows, n steps from one vector are another optimiser
+    than n successive steps. The round is one mini-batch then: each worker computes the gradient of
+    its part, and one step is taken by the sum (`hogshare.kernels.schedule.ordered_rounds`). That is
+    synchronous data parallelism, with the steps of one worker up to the order of a sum.
 
-    Not where several steps are asked for between two exchanges, or in a block, or for an update.
+    A mini-batch is not split if several steps are asked for between two exchanges, or in a block,
+    or for an update.
     """
     if problem.has_rows or plane.has_homes or takes_passes(problem, rule):
         return False
@@ -212,4 +212,4 @@ def may_split(problem: Any, rule: Rule, plane: Plane, block: int | None) -> bool
     if plane.has_copies and not plane.is_automatic and plane.interval(problem) > rows:
         return False
     is_other = problem.by_mean or rule.state(problem.n_params)
-    return bool(is_other and problem.is_separable)  # last: modules of torch try their gradient
+    return bool(is_other and problem.is_separable)  # last: torch modules try a gradient

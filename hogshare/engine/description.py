@@ -1,8 +1,8 @@
-"""From a problem and the choices for it to the numbers of a run.
+"""The numbers of a run, from a problem and the choices for it.
 
-Those of linear problems are in `hogshare.engine.linear_description`, where steps are rows, and a
-block as many as are worth a worker's while. Where blocks' steps are taken outside of kernels, by a
-gradient, a block is a step, or a few.
+See `hogshare.engine.linear_description` for linear problems, with a step for each row and enough
+rows in a block to be worth a claim. If a block's steps are taken outside of kernels, by a gradient,
+a block is one step, or a few.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from hogshare.rules.row_memory import neutral
 
 PASS_ROWS = 1 << 14, 1 << 16  # of a block of a pass: fewest and most
 PASS_BLOCKS = 8  # per worker and epoch, in between
-MESSAGE_ROWS = 1 << 12  # of a pass whose change is a message, at most: it is added as it comes
-NO_LOSS = "squared_error"  # which no kernel evaluates: the gradient tells of its own
+MESSAGE_ROWS = 1 << 12  # of a pass that makes a message, at most: it is added as it arrives
+NO_LOSS = "squared_error"  # no kernel evaluates it: the gradient reports its own loss
 KINDS = {
     kind: tuple(get_type_hints(kind).items()) for kind in (sgd_steps.RuleNumbers, EpochPlan)
 }  # of their fields
 
 
 def declared(numbers: sgd_steps.RuleNumbers | EpochPlan) -> dict[str, Any]:
-    """Every number as the type that its field declares.
+    """Convert every number to the type that its field declares.
 
     A kernel is compiled for the types it is called with, in seconds, so an integer where a fraction
     may stand (``SAGA(step=1)``, a stretch that is the number of workers) would cost a kernel more.
@@ -80,11 +80,11 @@ def describe(c: Choices) -> tuple[SessionSettings, Shapes]:
         n_blocks = shares * max(1, min(least, -(-least // pace.block_rows)))
     plane_numbers = c.plane.numbers()
     if rule.average and c.n_workers > 1 and c.mode == epoch_schedule.LOCK_FREE and not c.split:
-        # the sum of iterates counts every change: one that is lost would stay in it for good
+        # the sum of iterates counts every change: a lost one would stay in it
         plane_numbers["atomic"] = 1
     if is_one_step(c, pace.block_rows) and plane_numbers.get("fold") == epoch_schedule.WEIGHTED:
-        # rows after one another go no further than their optimum, by which a sum of several is
-        # weighed; what is computed at the snapshot is as long as it is
+        # weights assume that successive rows stop at their optimum; one step computed at the
+        # snapshot does not
         plane_numbers["fold"] = epoch_schedule.SUM
     plan = EpochPlan(
         block_rows=pace.block_rows,
@@ -109,7 +109,7 @@ def describe(c: Choices) -> tuple[SessionSettings, Shapes]:
         **numbers_of(c.barrier, c.n_workers),
         **plane_numbers,
         sleeps=c.sleeps,
-        parts=0 if c.split else c.parts,  # then nobody reads the vector while another writes
+        parts=0 if c.split else c.parts,  # then no worker reads the vector while another writes
         shares=shares,
         free=int(shares > 0 and c.goes_on),
         stride=c.n_all / max(1, c.n_training),
@@ -130,13 +130,13 @@ def describe(c: Choices) -> tuple[SessionSettings, Shapes]:
     )
     found = shapes(c, settings)
     in_sites = c.mode in (epoch_schedule.EXCHANGE, epoch_schedule.LOCK_FREE) and not c.world.is_one
-    if in_sites:  # what a site's change is weighed by, whatever its workers do
+    if in_sites:  # weighs a site's change, whatever its workers do
         found["curvature"] = ((settings.n_features,), "float32")
     return settings, found
 
 
 def step_rows(c: Choices) -> int:
-    """Rows of a mini-batch, where one call takes a block's steps; else 0."""
+    """Rows of a mini-batch, if one call takes all steps of a block; else 0."""
     if c.problem.has_rows or not c.steps_in_call:
         return 0
     return min(c.n_all, rows_of_step(c.rule, c.block))
@@ -150,7 +150,7 @@ def is_one_step(c: Choices, block_rows: int) -> bool:
 
 
 def block_numbers(c: Choices) -> sgd_steps.RuleNumbers:
-    """What kernels are told of a rule: when a run ends, and from when on iterates are averaged."""
+    """The kernels' numbers of a rule: they decide the run's end and the averaging of iterates."""
     return sgd_steps.RuleNumbers(
         loss=losses.CODES[NO_LOSS],
         epsilon=0.0,
@@ -164,7 +164,7 @@ def block_numbers(c: Choices) -> sgd_steps.RuleNumbers:
         average=c.rule.average,
         fit_intercept=0,
         intercept_decay=0.0,
-        track=block_sums.CRITERION,  # the gradient tells of its loss in any case
+        track=block_sums.CRITERION,  # the gradient reports its loss in any case
         batch=c.batch,
         first_t=float(c.first_t),
         coordinate=coordinate_steps.ALL,
@@ -176,24 +176,23 @@ def block_numbers(c: Choices) -> sgd_steps.RuleNumbers:
 def block_pace(c: Choices) -> BlockPace:
     """Settle blocks and exchanges.
 
-    Of a problem with a pass a block is as many rows as take longer than the call for them; where
-    a problem says its steps itself, a block is one of those, as where it is a gradient. A
-    gradient takes its time, beside which an exchange costs little: after every block, if nobody
-    says otherwise. Where exchanges come at blocks' ends and nowhere else, a block of mini-batches
-    is as long as the plane asks for, and so is every block of a worker with a home; a step is no
-    longer for it. A message to a master is one step.
+    With a pass, a block has enough rows to take longer than the call for them. If the problem
+    itself defines its steps, or has a gradient, a block is one step. A gradient is slow compared
+    with an exchange, which follows every block by default. If exchanges come only at blocks' ends,
+    a block of mini-batches is as long as the plane asks for, and so is every block of a worker with
+    a home; that does not lengthen a step. A message to a master is one step.
     """
-    if c.plane.has_cells:  # of which the largest has as many rows
+    if c.plane.has_cells:  # a block has the rows of the largest cell
         return BlockPace(int(np.diff(c.problem.cells.ends, prepend=0).max()), 0, 0)
     wished = _wished(c)
     interval = c.plane.interval(c.problem) if c.mode == epoch_schedule.EXCHANGE else 0
     if c.steps_by_rows:
         fewest, most = PASS_ROWS
         share = -(-c.n_all // (PASS_BLOCKS * c.n_workers))
-        # an even share where that is less: else one worker would have it all
+        # an even share if that is less: else one worker would get all rows
         fewest = min(fewest, -(-c.n_all // c.n_workers))
         rows = max(fewest, min(most, share))
-        if c.mode == epoch_schedule.MASTER:  # of which the workers' messages begin at one vector
+        if c.mode == epoch_schedule.MASTER:  # the workers' messages begin at one vector
             rows = min(MESSAGE_ROWS, share)
         return _in_windows(c, min(c.n_all, c.block or wished or rows), interval)
     if c.split or c.steps_in_call:
@@ -210,21 +209,21 @@ def block_pace(c: Choices) -> BlockPace:
 
 
 def _wished(c: Choices) -> int | None:
-    """Rows of a block that the plane asks for, where workers have homes; None: any."""
+    """Rows of a block that the plane asks for, if workers have homes; None: any."""
     if not c.plane.has_homes or c.home_rows:
         return c.home_rows
     wished = c.plane.rows_of_block(c.problem, c.n_all, c.n_workers, 0.0)
-    # of a simulator's seconds a law has the say; without a mini-batch a block is one step
+    # a law decides a simulator's seconds; without a mini-batch a block is one step
     has_short_steps = c.rule.batch is not None or c.steps_by_rows
     if wished is None and has_short_steps and not c.is_simulated:
         wished = c.plane.rows_worth_a_link(c.problem, c.n_all, c.n_workers)
-        if wished is not None:  # several steps, whatever it is timed at: sites may not differ there
+        if wished is not None:  # several steps, whatever the timing: sites may not differ in that
             wished = max(wished, 2 * c.batch)
     return wished
 
 
 def fitted(c: Choices) -> Choices:
-    """With what the plane leaves to be chosen for the problem."""
+    """Complete the plane's choices that depend on the problem."""
     plane = c.plane.fitted(c.problem, c.n_all, c.n_workers)
     c = replace(c, plane=plane)
     if c.problem.has_rows or not plane.has_homes or c.n_workers == 1:

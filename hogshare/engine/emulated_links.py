@@ -1,14 +1,14 @@
-"""Links emulated between workers of one memory: the moment a message is due is written on it.
+"""Links emulated between workers of one memory: a message's head has the time when it is due.
 
-A token bucket and a delay line in user space (`hogshare.links.Line` between machines): what is sent
-departs when the link has let the messages before it go, and the reader's end
+A token bucket and a delay line in user space (`hogshare.links.Line` between machines): a message
+departs after the link has let the earlier messages go, and the reader's end
 (`hogshare.shm.mailbox.Edge`) does not see it before its latency is over.
 
-Who writes: an edge's writer, whoever holds its centre's lock by then, `M_FREE` and the head's
-`H_DUE`, before it sends; the caller `M_BEGAN`, while nobody works. Who reads: the writer `M_FREE`,
-the reader `H_DUE` of what has been sent. All have one clock, `time.perf_counter_ns` of a machine.
-Who frees: the owner of the mailbox. A writer that dies between the two leaves a link that is busy
-for a message which never was.
+Writers: an edge's writer, which has taken its centre's lock, writes `M_FREE` and the head's `H_DUE`
+before it sends; the caller writes `M_BEGAN`, while no worker works. Readers: the writer reads
+`M_FREE`, the reader `H_DUE` of sent messages. All have one clock, `time.perf_counter_ns` of a
+machine. The mailbox's owner frees. If a writer dies between its writes and the send, the link is
+busy for a message that was never sent.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from hogshare.shm.mailbox import AtOnce, mail_bytes
 
 
 class Delayed(AtOnce):
-    """A transport within one memory that takes as long as links do.
+    """A transport within one memory with the delays of links.
 
     links : of each edge
-    value_bytes : of a value, as it is counted
+    value_bytes : counted bytes of a value
     """
 
     def __init__(self, links: Sequence[Link], value_bytes: int) -> None:
@@ -42,7 +42,7 @@ class Delayed(AtOnce):
         return bool((box.heads[:, :, layout.H_DUE] > time.perf_counter_ns()).any())
 
     def send(self, box: Mailbox, edge: int) -> None:
-        """Let the reader have the message when the link has let it through."""
+        """Send the message, due for the reader once the link has let it through."""
         counters, link = box.counters[edge], self._links[edge]
         slot = slot_of(box, counters[layout.M_POSTED] + 1)
         head = box.heads[edge, slot]

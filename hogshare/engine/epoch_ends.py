@@ -1,12 +1,12 @@
-"""What is decided at the ends of epochs, while the workers rest: whether to go on, and how.
+"""Decisions at the ends of epochs, while the workers are paused: whether to go on, and how.
 
-A function as `on_epoch` of `hogshare.solve` hears of epochs, and decides only whether to go
-on; on some planes workers are in the next epoch by then. Who decides by an epoch what the next
-one is like, by which order and which step, has to have the workers wait for it: with one worker
-that is a loop over epochs, with several the same loop.
+A function as `on_epoch` of `hogshare.solve` is notified of epochs, and decides only whether to go
+on; on some planes workers are in the next epoch by then. A decision about the next epoch's order or
+step size needs paused workers: with one worker that is a loop over epochs, with several workers the
+same loop.
 
-Who calls: the caller's thread, while nobody works. Who writes: it the orders and the step size,
-which workers read when they go on.
+The caller's thread calls, while no worker works. It writes the orders and the step size, and
+workers read them when they go on.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from hogshare.kernels.rows.shared_passes import Each
 class EpochEnd:
     """A run between two epochs.
 
-    epoch : epochs that are done
-    n_workers : that the run has, whoever of them has worked
+    epoch : finished epochs
+    n_workers : workers of the run, with or without a block
     """
 
     def __init__(self, session: Session, each: Each = map) -> None:
@@ -51,7 +51,7 @@ class EpochEnd:
         return self._of_last()[n : 2 * n].copy()
 
     def _of_last(self) -> np.ndarray:
-        """All sums of the last epoch, as kernels have them: a view."""
+        """All sums of the last epoch in the kernels' order: a view."""
         sums: np.ndarray = self._session.schedule.sums
         return sums[(self.epoch - 1) % len(sums)]
 
@@ -62,7 +62,7 @@ class EpochEnd:
 
     @property
     def has_homes(self) -> bool:
-        """Whether each worker, or centre, has a model of its own."""
+        """Whether each worker, or each centre, has a model of its own."""
         return self._session.homes is not None
 
     def objective(self, problem: Any, params: np.ndarray) -> float:
@@ -70,25 +70,25 @@ class EpochEnd:
         return float(problem.objective(params, self._each, self.n_workers))
 
     def model(self) -> Any:
-        """The model, as users see the problem's: a copy."""
+        """The model in the form of the problem's kind: a copy."""
         return self._session.snapshot()
 
     def take_order(self, order: np.ndarray) -> None:
-        """Have the next epoch's rows visited in an order, of a run with ``shuffle=False``."""
+        """Set the order of the next epoch's rows, in a run with ``shuffle=False``."""
         schedule = self._session.schedule
         schedule.permutation[:] = order
-        schedule.order[self.epoch % 2] = order  # it may have been prepared before the rest
+        schedule.order[self.epoch % 2] = order  # it may have been prepared before the pause
 
     def take_step(self, eta: float) -> None:
-        """Set the step size from here on, of a run with ``StepSize("adaptive")``."""
+        """Set the step size from now on, in a run with ``StepSize("adaptive")``."""
         self._session.schedule.columns[layout.C_ETA] = eta
 
 
 class EpochEnds(AtPause):
     """Decides at the ends of epochs; `hogshare.solve` takes one as its `on_epoch`.
 
-    decide : ``decide(rest) -> bool``, whether to stop. It is also called before the first epoch,
-        and after the last one.
+    decide : ``decide(end) -> bool``, whether to stop, from an `EpochEnd`. It is also called before
+        the first epoch, and after the last one.
     """
 
     def __init__(self, decide: Callable[[EpochEnd], bool]) -> None:
@@ -96,7 +96,7 @@ class EpochEnds(AtPause):
         self._decided = -1
 
     def check(self, stop: Stop, shuffle: bool, files: dict[str, Any]) -> None:
-        """Refuse what somebody else would have to decide by at the same moments."""
+        """Refuse other choices that need decisions at the same moments."""
         given = [name for name, file in files.items() if file is not None]
         given += [*stop.criteria, *(["shuffle"] if shuffle else [])]
         if given:
@@ -112,11 +112,11 @@ class EpochEnds(AtPause):
 
     def act(self, session: Session, each: Each = map) -> int | None:
         """Decide at an epoch's end."""
-        rest = EpochEnd(session, each)
-        self._decided = rest.epoch
-        return None if self.decide(rest) else rest.epoch + 1
+        end = EpochEnd(session, each)
+        self._decided = end.epoch
+        return None if self.decide(end) else end.epoch + 1
 
     def finish(self, session: Session) -> None:
-        """Decide about the last epoch, after which nobody rests."""
+        """Decide about the last epoch, after which workers do not pause."""
         if session.word(layout.EPOCHS) > self._decided:
             self.act(session)

@@ -1,5 +1,5 @@
-"""The interleaving of an asynchronous run: which worker did which block from which version, in the
-order in which it reached the model. With it the run can be done again on one core.
+"""The interleaving of an asynchronous run: the worker, block and version read of every change, in
+the order in which changes reached the model. With it the run can be replayed on one core.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from hogshare.rules.steps import StepSize
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """What a run with ``record=True`` keeps besides its report; see `hogshare.replay`.
+    """The record of a run with ``record=True``; see `hogshare.replay`.
 
     Attributes
     ----------
     events : ndarray of shape (n_events, 3), int64
         Worker, ticket (epoch times blocks of an epoch plus block) and version read, in the order
-        of the changes. Worker -1: the master applied the rest of a sum.
+        of the changes. Worker -1: the master applied the remainder of a sum.
     proposals : ndarray of shape (n_events,), int64
-        Of how many messages from about one point a master's is one, by which it was weighed.
+        Number of messages from about the same point as this one, by which a master weighed it.
     exact : bool
-        Whether replaying gives the same bits. On one vector without locks it does not: workers
-        write it row by row, and what is recorded is the order in which blocks have ended.
+        Whether a replay gives the same bits. On one vector without locks it does not: workers write
+        it row by row, and the record has the order in which blocks ended.
     """
 
     events: np.ndarray
@@ -54,7 +54,7 @@ class Recording:
 
 
 def check_recordable(settings: SessionSettings, has_homes: bool) -> None:
-    """Refuse runs whose interleaving says too little."""
+    """Refuse runs whose interleaving is not enough for a replay."""
     mode = settings.plan["private"]
     if settings.plan["grid"]:
         raise ValueError("on Grid() the same seed gives the same bits: leave record=True out.")
@@ -72,11 +72,14 @@ def check_recordable(settings: SessionSettings, has_homes: bool) -> None:
 
 
 def taken_from(session: Session) -> tuple[np.ndarray, np.ndarray]:
-    """The events that a session has recorded, and the proposals, as of `Recording`."""
+    """The events that a session has recorded, and the proposals; see `Recording`."""
     events = session.arrays["recording"]
     count = session.word(layout.RECORDED)
     if count > len(events):
-        raise RuntimeError("More has happened than there was room to record.")
+        raise RuntimeError(
+            f"The run has had {count} events, and its record has space for {len(events)}: this is "
+            "an error of hogshare, please report it with the call."
+        )
     found = np.array(events[:count])
     return found[:, : layout.E_PROPOSALS], found[:, layout.E_PROPOSALS]
 
@@ -108,10 +111,10 @@ class _Replay:
         self.of_epoch = [np.flatnonzero(epoch == e) for e in range(epoch.max(initial=-1) + 1)]
 
     def _prepare(self, ticket: int) -> None:
-        """Have the row order of a ticket's epoch; both that stand are those of the run then.
+        """Prepare the row order of a ticket's epoch; then both orders are those of the run.
 
-        The epoch before the last loses its order. In the run it was over by then, and what of its
-        messages had not been taken was computed.
+        The epoch before the last loses its order. In the run it was over by then, and its messages
+        that were not taken yet were computed.
         """
         epoch = ticket // self.session.plan.n_blocks
         while self.prepared < epoch:
@@ -141,10 +144,10 @@ class _Replay:
         self.computed[i] = True
 
     def by_versions(self) -> None:
-        """The master's takes in their order; every message computed at the version it was.
+        """Repeat the master's takes in order, each message computed at its version.
 
-        A message that is taken later may have been computed now: it is computed before the model
-        moves on. (Not earlier: a worker has few slots.)
+        A message that is taken later may have been computed at the current version: it is computed
+        before the model changes. (Not earlier: a worker has few slots.)
         """
         session, events = self.session, self.events
         readers: dict[int, list[int]] = {}
@@ -161,14 +164,14 @@ class _Replay:
             replay.take_again(session.plan, *groups, int(worker))
 
     def _fills(self, version: int) -> bool:
-        """Whether a message computed at that version is the last that the next one waits for."""
+        """Whether a message computed at that version is the last one before the next version."""
         plan, word = self.session.plan, self.session.word
         if master_updates.is_dropped(plan, word(layout.VERSION) - version):
             return False
         return word(layout.GATHERED) + 1 >= plan.gradients
 
     def in_order(self) -> None:
-        """Blocks one after the other on the vector."""
+        """Repeat the blocks in order on the vector."""
         s = self.session
         for worker, ticket, _ in self.events:
             self._prepare(int(ticket))

@@ -1,29 +1,29 @@
-"""Steps that are taken outside of kernels: a block's gradient is the user's, in Python or whatever.
+"""Steps taken outside of kernels: a block's gradient is the user's, in Python or any language.
 
-A turn (`hogshare.kernels.schedule.outside_steps`) claims a block, and this takes its step where
-the plane wants it:
+A quantum (`hogshare.kernels.schedule.outside_steps`) claims a block, and a `BlockWorker` takes the
+block's step in the place that the plane prescribes:
 
-- private copies, and the one worker's vector: in the copy, which the turn folds;
-- the one vector without locks: there, by NumPy's subtraction, or by atomic adds;
-- a master: in the worker's next slot, as a message, which the turn posts.
+- private copies, and the one worker's vector: in the copy, which the quantum folds;
+- the one vector without locks: in it, by NumPy's subtraction, or by atomic adds;
+- a master: in the worker's next slot, as a message, which the quantum posts.
 
-Or the problem takes a step for each row of the block by itself (`GradientProblem.advance`), in the
-copy or in the one vector; a master's message is then what has changed in the worker's copy of the
-snapshot, as it is where a block is several mini-batches.
+Or the problem itself takes a step for each row of the block (`GradientProblem.advance`), in the
+copy or in the one vector; a master's message is then the change of the worker's copy of the
+snapshot, as it also is if a block is several mini-batches.
 
-Where a mini-batch is split, a block is a part of one, whose gradient goes into the worker's row of
-`parts`; the worker with the round's first section takes one step by their sum.
+If a mini-batch is split, a block is a part of it, and the part's gradient goes into the worker's
+row of `parts`; the worker with the round's first section takes one step by the sum of the parts.
 
 Some problems take the steps of many mini-batches in one call (`EpochPlan.step_rows`). A block is
-then so many; and where workers split it they are a team, of which each computes with a slice of the
-vector and writes that at the block's end (`hogshare.kernels.networks.network_training`). If one of
-them dies, whoever has the block's first part takes all of its steps alone.
+then so many mini-batches. Workers that split it are a team: each computes with a slice of the
+vector and writes that slice at the block's end (`hogshare.kernels.networks.network_training`). If
+one of them dies, the worker with the block's first part takes all of the block's steps alone.
 
-Who writes: worker `me` its own copy, its own slots and its own row of `parts`, the one vector
-whoever steps, T_PART as `hogshare.kernels.schedule.ordered_rounds`. Who reads: as
-`hogshare.kernels.schedule.epoch_schedule`; all rows of `parts` whoever takes the round's step,
-after each worker's releasing store of T_READY. Who frees: the session's owner; `out` belongs to the
-worker.
+Writers: worker `me` writes its own copy, its own slots and its own row of `parts`; a worker that
+steps writes the one vector; T_PART as in `hogshare.kernels.schedule.ordered_rounds`. Readers: as in
+`hogshare.kernels.schedule.epoch_schedule`; the worker that takes the round's step reads all rows of
+`parts`, after each worker's releasing store of T_READY. The session's owner frees; `out` belongs to
+the worker.
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ from hogshare.problems.network_trainer import TeamArrays
 from hogshare.rules.protocol import Descents, Rule
 from hogshare.shm.mailbox import NO_PLACES
 
-OF_A_GRADIENT = ("descend", "part")  # what a compiled gradient has besides its call
-SMOOTHING = 0.25  # of how often a worker takes a step, per step
+OF_A_GRADIENT = ("descend", "part")  # methods of a compiled gradient besides its call
+SMOOTHING = 0.25  # of a worker's period of steps, per step
 
 
 def takes_passes(problem: GradientProblem, rule: Rule) -> bool:
-    """Whether the rows' steps are taken by the problem itself, in passes."""
-    is_one_step = problem.has_steps and rule.batch is not None  # a pass would take in more rows
+    """Whether the problem itself takes the rows' steps, in passes."""
+    is_one_step = problem.has_steps and rule.batch is not None  # a pass would include more rows
     return problem.has_pass and rule.is_plain and not is_one_step
 
 
 @dataclass
 class GradientSteps:
-    """What a run's steps are made of, as it travels to every worker.
+    """The problem and rule of a run's steps, in the form in which every worker receives them.
 
-    around : what the gradient is called within, by workers that begin from now on
-    travels : whether some workers are processes, as the runtime says before any of them begins
+    around : functions that wrap the gradient, for workers that begin from now on
+    travels : whether some workers are processes, set by the runtime before any of them begins
     """
 
     problem: GradientProblem
@@ -86,13 +86,13 @@ class GradientSteps:
     def for_worker(
         self, me: int
     ) -> tuple[Callable[..., Any], Callable[[BlockClaim], object] | None]:
-        """What worker `me` calls for rows, and what it announces blocks to, if anything."""
+        """The function that worker `me` calls for rows, and the one that announces its blocks."""
         passes = takes_passes(self.problem, self.rule)
         made = self.problem.advance_for_worker(me) if passes else self.problem.for_worker(me)
         return self._within(made), getattr(made, "begin", None)
 
     def trainer(self, *of_worker: Any) -> Callable[..., Any]:
-        """What a worker calls for the steps of a block, see `NetworkProblem.trainer`."""
+        """The function that takes a block's steps for a worker, see `NetworkProblem.trainer`."""
         return self._within(self.problem.trainer(*of_worker))  # type: ignore[attr-defined]
 
     def _within(self, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,24 +100,24 @@ class GradientSteps:
         for by in self.around:
             call = by(call)
             of_call = {name: by(method) for name, method in of_call.items()}
-        if self.around:  # a function of our own, of which the gradient's methods are asked, too
+        if self.around:  # the wrapper needs the gradient's methods, too
             for name, method in of_call.items():
                 setattr(call, name, method)
         return call
 
     @property
     def users(self) -> tuple[Any, ...]:
-        """What is not ours in it."""
+        """The user's own objects."""
         return *getattr(self.problem, "users", (self.problem,)), self.rule
 
 
 def is_known(rule: Rule) -> bool:
-    """Whether kernels know a rule's steps, and nothing has to be done besides."""
+    """Whether kernels take a rule's steps without any further work."""
     return rule.descends and not rule.average and not rule.weight_decay and rule.clip is None
 
 
 def _counts(state: WorkerState) -> dict[str, np.ndarray]:
-    """Copies of what a rule's state has one number of."""
+    """Copies of the arrays of a rule's state that have one number."""
     return {name: array.copy() for name, array in state.items() if array.size == 1}
 
 
@@ -129,7 +129,8 @@ class BlockWorker(Worker):
         outside = session.outside
         assert outside is not None
         self.rule = self.rule_alone = outside.rule
-        self.ticket, self.period = -1, 0.0  # of the last step; of the run's for one of this worker
+        # ticket of the last step; the run's steps for one of this worker
+        self.ticket, self.period = -1, 0.0
         self.is_split = session.plan.split > 0
         self.state = WorkerState(
             session.arrays, 0 if self.is_split else me - session.local_workers.start
@@ -144,7 +145,7 @@ class BlockWorker(Worker):
             self.call = GradientCaller(outside.problem, call)
         plan = session.plan
         self.is_mailed = plan.private == epoch_schedule.MASTER
-        # a step that all workers take together, or that is weighed by no curvature, is added
+        # a step that all workers take together, or that has no curvature to be weighed by, is added
         is_weighed = plan.fold == epoch_schedule.MEAN or bool(self.vector.curvature.any())
         is_added = self.is_split or not is_weighed
         self.fold, self.one_of = epoch_schedule.SUM if is_added else plan.fold, 1
@@ -152,7 +153,7 @@ class BlockWorker(Worker):
         self.w = self.vector.w if self.is_lock_free else self.private.w
         self.seen = sealed(self.w)
         self.posts = self.is_mailed
-        # a step of which nothing is asked but that the vector moves is taken with the gradient
+        # a step that only changes the vector is taken in the same call as the gradient
         self.descends = (
             self.call is not None and self.call.descends and is_known(self.rule) and not plan.atomic
         )
@@ -162,11 +163,11 @@ class BlockWorker(Worker):
         self.team = self._team() if plan.step_rows and self.is_split else None
         of_team = () if self.team is None else (self.me, plan.split, self.team)
         self.trainer = outside.trainer(plan.step_rows, *of_team) if plan.step_rows else None
-        self.trainer_alone: Callable[..., Any] | None = None  # of who goes on without the team
+        self.trainer_alone: Callable[..., Any] | None = None  # to go on without the team
         self.counted: tuple[int, list[dict[str, np.ndarray]]] = -1, []
 
     def _team(self) -> TeamArrays:
-        """What workers share who compute mini-batches together."""
+        """The arrays that a team shares, which computes mini-batches together."""
         arrays, schedule = self.session.arrays, self.session.schedule
         own = arrays["team_words"], arrays["parts"], arrays["team_before"]
         values = Values(*(arrays[f"team_{name}"] for name in Values._fields))
@@ -176,11 +177,11 @@ class BlockWorker(Worker):
         )
 
     def first_quantum(self, nanoseconds: int) -> int:
-        """One block: nobody knows yet how long one takes."""
+        """One block: its time is not known yet."""
         return 1
 
     def run_quantum(self, n_blocks: int) -> int:
-        """Claim blocks and take their steps, up to `n_blocks`; one of the ``TURN_`` answers."""
+        """Claim blocks and take their steps, up to `n_blocks`; one of the ``QUANTUM_`` answers."""
         while True:
             answer = super().run_quantum(n_blocks)
             if answer == layout.QUANTUM_STEP:
@@ -216,7 +217,7 @@ class BlockWorker(Worker):
             self._by_batches(self.call, rows, t)
 
     def _block(self) -> tuple[int, np.ndarray, int, int, float]:
-        """The block in hand: ticket, its epoch's order, its ends there, the rows before."""
+        """The block in hand: ticket, its epoch's order, its ends in the order, the rows before."""
         plan, ticket = self.session.plan, int(self.table[layout.T_BLOCK])
         order = self.order[ticket // plan.n_blocks % 2]
         cut = plan.n_blocks, plan.block_rows, plan.shares, plan.split
@@ -224,20 +225,20 @@ class BlockWorker(Worker):
         return ticket, order, first, end, float(rows_before(ticket, len(order), before, plan))
 
     def _batch(self, ticket: int, order: np.ndarray) -> np.ndarray:
-        """Rows of the mini-batch of which a block is a part."""
+        """Rows of the mini-batch that a block is a part of."""
         plan = self.session.plan
         begin = ticket % plan.n_blocks // plan.split * plan.block_rows
         return order[begin : begin + plan.block_rows]
 
     def _pace(self, ticket: int) -> None:
-        """Take the rule as it is for who takes one in so many of the run's steps.
+        """Adapt the rule to a worker that takes one in so many of the run's steps.
 
-        Measured, by the tickets between two of its own, and smoothed: where others do nothing the
-        rule stays as it is. A home's steps are its own vector's only steps.
+        The period is measured by the tickets between two of its own steps, and smoothed: if the
+        others do nothing, the rule does not change. A home's vector has no steps of others.
         """
         passed, self.ticket = ticket - self.ticket, ticket
         if self.home is not None or ticket == passed - 1 or passed < 1:
-            return  # its first block, or one that another has left behind
+            return  # its first block, or one that another worker has left behind
         settings = self.session.settings
         period = passed * settings.n_workers / len(self.session.local_workers)
         self.period += (period - self.period) * (SMOOTHING if self.period else 1.0)
@@ -248,16 +249,16 @@ class BlockWorker(Worker):
         plan, table = self.session.plan, self.session.schedule.table
         block, part = divmod(ticket, max(1, plan.split))
         size = plan.step_rows
-        # What is counted in steps, such as Adam's, others of the team read meanwhile; and whoever
-        # does a block again counts from where it began.
+        # Others of the team read counts of steps, such as Adam's, meanwhile, so they change only
+        # at the end; and a worker that repeats a block counts from the block's beginning.
         if self.counted[0] != block:
             self.counted = block, [_counts(state) for state in self.states]
-        kept = [
+        copies = [
             {**state, **{name: count.copy() for name, count in counts.items()}}
             for state, counts in zip(self.states, self.counted[1], strict=True)
         ]
         etas = self._step_sizes(t + size * np.arange(-(-len(rows) // size)))
-        descents = self.rule.descents(etas, *kept)
+        descents = self.rule.descents(etas, *copies)
         states = table[:, layout.T_STATE]
         loss = None
         if not self.is_split or not np.isin(states, (layout.DEAD, layout.DONE)).any():
@@ -268,7 +269,7 @@ class BlockWorker(Worker):
             self._is_divergence(surely=True)
             loss = 0.0
         elif part == 0:
-            for state, own in zip(self.states, kept, strict=True):
+            for state, own in zip(self.states, copies, strict=True):
                 for name, array in own.items():
                     state[name] = array
         self.local[layout.L_LOSS] += loss or 0.0
@@ -277,14 +278,14 @@ class BlockWorker(Worker):
             self.table[layout.T_PART] = 0 if part else ordered_rounds.STEPPED
 
     def _train_alone(self, rows: np.ndarray, descents: Descents, block: int) -> float:
-        """Take the steps of a block in the place of a team of which somebody is gone."""
+        """Take the steps of a block in place of a team that has lost a worker."""
         assert self.team is not None
         plan, (_, first, second, numbers) = self.session.plan, descents
         vectors = [one for one in (self.w, first, second) if one is not None]
         of_block = block, len(numbers)
         self.team.break_up(self.me, *of_block)
         if self.team.is_through(*of_block):
-            return 0.0  # who is gone had come to the end of it
+            return 0.0  # the lost worker had completed the block
         self.team.put_back(block, vectors)
         self.trainer_alone = self.trainer_alone or self.outside.trainer(plan.step_rows)
         self.team.save(self.me, block, vectors)
@@ -309,16 +310,16 @@ class BlockWorker(Worker):
         self.table[layout.T_PART] = len(rows)
 
     def gather(self) -> None:
-        """Take the step of the round's mini-batch, in this worker's section: nobody computes."""
+        """Take the step of the round's mini-batch, in this worker's section: no worker computes."""
         table, call = self.session.schedule.table, self.call
         assert call is not None
-        # the block of one that died is done again by another, and its part counts then
+        # another worker repeats the block of a dead one, and its part counts then
         waiting = (table[:, layout.T_PART] > 0) & (table[:, layout.T_STATE] != layout.DEAD)
         parts = np.flatnonzero(waiting)
         n_rows = int(table[parts, layout.T_PART].sum())
         table[:, layout.T_PART] = 0
         ticket, order, _, _, rows_so_far = self._block()
-        # after a death a round may lack a part: its step is by the same mean, and so much shorter
+        # after a death a round may lack a part: its step uses the same mean, and is so much shorter
         share = n_rows / len(self._batch(ticket, order))
         self.rule = self.rule_alone.among(share)
         t = self.session.rule.first_t + rows_so_far
@@ -328,7 +329,7 @@ class BlockWorker(Worker):
     def _take_together(
         self, parts: np.ndarray, share: float, eta: float, n_rows: int, t: float
     ) -> None:
-        """Take a step by the sum of parts, in the workers' order, which settles its bits."""
+        """Take a step by the sum of parts, in the workers' order, which determines its bits."""
         rows, n = self.session.arrays["parts"], len(self.w)
         self.posts = self.is_mailed
         is_plain = share == 1.0 and not self.posts and not self.session.plan.atomic
@@ -346,7 +347,7 @@ class BlockWorker(Worker):
         self._move(total, None, eta, n_rows, t)
 
     def _pass(self, advance: Stepper, rows: np.ndarray, t: float) -> None:
-        """Let the problem take a step for each row, where the plane has the vector."""
+        """Let the problem take a step for each row, on the plane's vector."""
         try:
             loss = advance(self.w, rows, self._step_size(t))
         except NotFinite:
@@ -361,10 +362,10 @@ class BlockWorker(Worker):
             self._write_message(changed, self._weighed(changed, away, len(rows)))
 
     def _weighed(self, places: np.ndarray | None, step: np.ndarray, n_rows: int) -> np.ndarray:
-        """What is added of a step by so many rows: others' messages begin at about the same vector.
+        """The part to add of a step by so many rows, as other messages begin near the same vector.
 
-        A line that many of a pass's rows touch has come to its optimum by the end of each pass, and
-        the sum of several would carry it as many times as far; see
+        A coordinate that many of a pass's rows touch is at its optimum by the end of each pass, and
+        the sum of several passes would move it as many times as far; see
         `hogshare.kernels.exchange.master_updates`.
         """
         if self.fold == epoch_schedule.SUM:
@@ -379,7 +380,7 @@ class BlockWorker(Worker):
         return step * exchange_weight(z, float(self.one_of)).astype(step.dtype)
 
     def _is_divergence(self, surely: bool = False) -> bool:
-        """Whether the vector has left the range: the steps are too long, whatever the gradient."""
+        """Whether the vector has left the range because of too long steps; stop the run then."""
         if not surely and np.isfinite(self.w).all():
             return False
         if self.table[layout.T_SITE] == layout.ONE_SITE:
@@ -390,7 +391,7 @@ class BlockWorker(Worker):
 
     def _by_batches(self, call: GradientCaller, rows: np.ndarray, t: float) -> None:
         size = self.rule.batch or max(self.session.plan.block_rows, len(rows))
-        # several steps are one message: they are taken on the copy, and what they have changed goes
+        # several steps are one message: they are taken on the copy, and the change is sent
         self.posts = self.is_mailed and len(rows) <= size
         for begin in range(0, len(rows), size):
             batch = rows[begin : begin + size]
@@ -403,7 +404,7 @@ class BlockWorker(Worker):
                     loss, places = call(self.seen, batch)
                     self._move(call.out, places, eta, len(batch), t)
             except NotFinite:
-                # a gradient of ours is a number wherever the vector is of a sensible size
+                # a built-in gradient is finite wherever the vector is of a sensible size
                 if not self._is_divergence(call.problem.overwrites):
                     raise
                 loss = 0.0
@@ -415,12 +416,12 @@ class BlockWorker(Worker):
         if self.is_mailed and not self.posts:
             away = self.private.base - self.w
             step = self._weighed(None, away, len(rows))
-            # iterates of the block are the copy's, and later ones have what was added of it
+            # the block's iterates are the copy's; later ones contain the part that was added
             self._count_change(None, step - away, t)
             self._write_message(None, step)
 
     def _step_sizes(self, times: np.ndarray) -> np.ndarray:
-        """Those of steps one after the other."""
+        """The sizes of successive steps."""
         if self.session.rule.schedule in (step_schedules.ADAPTIVE, step_schedules.CONSTANT):
             return np.full(len(times), self._step_size(float(times[0])))
         return np.array([self._step_size(float(t)) for t in times])
@@ -439,8 +440,8 @@ class BlockWorker(Worker):
     def _move(
         self, out: np.ndarray, places: np.ndarray | None, eta: float, n_rows: int, t: float
     ) -> None:
-        """Take one step, from what the gradient has left in `out`."""
-        if self.state:  # which moves numbers that this gradient does not
+        """Take one step from the gradient in `out`."""
+        if self.state:  # it also moves numbers that this gradient does not
             step, places = out if places is None else out.copy(), None
         else:
             step = out if places is None else out[places]
@@ -464,13 +465,13 @@ class BlockWorker(Worker):
             self.w[places] -= step
 
     def _decay(self, step: np.ndarray, places: np.ndarray | None, share: float) -> None:
-        """Have a gradient, or a step, shrink the vector by a share, where either has numbers."""
+        """Add a share of the vector to a gradient, or to a step, at its places."""
         if share:
             seen = self.w if places is None else self.w[places]
             step += self.w.dtype.type(share) * seen
 
     def _write_message(self, places: np.ndarray | None, step: np.ndarray) -> None:
-        """A master's message is the step; it adds."""
+        """Write the message to a master: the negative step, which the master adds."""
         box, count = self.session.mail.box, len(step)
         edge = self.me, next_slot(box, self.me)
         head, values = box.heads[edge], box.values[edge]
@@ -485,7 +486,7 @@ class BlockWorker(Worker):
         head[layout.H_PROPOSALS] = self.one_of
 
     def _averaged_from(self) -> float:
-        """Rows of the run before the first step whose iterate counts, which begins a mini-batch."""
+        """Rows of the run before the first counted iterate, which begins a mini-batch."""
         rule, plan = self.session.rule, self.session.plan
         n_rows = self.order.shape[1]
         size = self.rule.batch or plan.block_rows
@@ -496,7 +497,7 @@ class BlockWorker(Worker):
     def _count_iterates(
         self, places: np.ndarray | None, step: np.ndarray, n_rows: int, t: float
     ) -> None:
-        """Keep the sum of the iterates; a step's comes after it, as often as it has rows.
+        """Add to the sum of iterates: a step's iterate follows it, once for each of its rows.
 
         The sum of N iterates is ``N w`` less each change times the iterates before it; see
         `hogshare.kernels.rules.sgd_steps`, with private copies, and
@@ -510,7 +511,7 @@ class BlockWorker(Worker):
         self.local[layout.L_AVERAGE_COUNT] += n_rows
 
     def _count_change(self, places: np.ndarray | None, step: np.ndarray, t: float) -> None:
-        """Take from the sum of iterates what those before have not of a change: minus the step."""
+        """Subtract the change, minus the step, from the sum for the iterates before it."""
         if not 0 < self.session.rule.average <= t:
             return
         if self.session.plan.private in (epoch_schedule.LOCK_FREE, epoch_schedule.MASTER):

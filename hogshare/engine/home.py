@@ -1,10 +1,10 @@
-"""One worker's own vector, on planes that look after them themselves, as the plane sees it.
+"""The home of one worker: its own vector, on planes that manage workers' vectors themselves.
 
-Who writes: the worker its own vector, with its own numbers; mail by `hogshare.shm.mailbox`.
-Who reads: the worker; the caller, at any moment, for a snapshot. Who frees: the session's owner.
+Writers: the worker writes its own vector, with its own numbers; mail see `hogshare.shm.mailbox`.
+Readers: the worker; the caller, at any moment, for a snapshot. The session's owner frees.
 
-After a block the plane's code is called; where it waits it yields what it waits for (`Until`), and
-who drives the worker lets it go on when that holds.
+The plane's code is called after a block. To wait it yields a condition (`Until`), and the worker's
+driver lets it go on once the condition is met.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from hogshare.planes.wait_condition import Until
 from hogshare.shm.mailbox import NO_PLACES, Message, RegisterEdge
 from hogshare.shm.table import ProgressTable
 
-SPIN_NS = 300_000  # to say that it waits takes the interpreter, which others need to go on
+SPIN_NS = 300_000  # reporting a wait takes the interpreter, which other workers need to go on
 MOST_WISHES = 100_000  # of a plane after one block
 
 
 class WorkerHome:
-    """One worker's, as the plane sees it.
+    """One worker's home as its plane sees it.
 
     homes : of the run (`hogshare.engine.homes.Homes`)
-    me : its number
+    me : the worker's number
     """
 
     def __init__(self, session: Workspace, homes: Any, me: int) -> None:
         self.me, self._share = me, me - session.local_workers.start
         self.n_workers = homes.n_workers
         self.arrays: Mapping[str, np.ndarray] = homes.arrays
-        self.boxes = homes.boxes  # the edges of all, in the order of the plane's `edges`
-        self.box = session.mail.box  # and their slots
+        self.boxes = homes.boxes  # all edges, in the order of the plane's `edges`
+        self.box = session.mail.box  # their slots
         self._session, self._homes = session, homes
         self._private = session.private(me)
         self._own = session.vector_of(me)  # a group's, where its workers have no copies
         self.is_direct = self._own is not session.vector
         self._row = session.schedule.table[me]
         self._has_intercept = bool(session.rule.fit_intercept)
-        self.attached: Any = None  # what the plane keeps with this worker
-        self.wish: Until | None = None  # what the plane waits for
-        self._steps: Generator[Any, Any, None] | None = None  # of the plane after this block
+        self.attached: Any = None  # the plane's own object for this worker
+        self.wish: Until | None = None  # the condition that the plane waits for
+        self._steps: Generator[Any, Any, None] | None = None  # the plane's code after this block
         self._n_wishes = 0
 
     @property
@@ -63,14 +63,14 @@ class WorkerHome:
 
     @property
     def clock(self) -> int:
-        """Blocks as barriers count them: who joins late begins at the others' least."""
+        """Blocks as barriers count them: a late worker begins at the others' minimum."""
         return int(self._row[layout.T_CLOCK])
 
     @property
     def share(self) -> tuple[int, int]:
-        """Blocks of its own rows that it has claimed, and how many those are in an epoch; else 0.
+        """Blocks of its own rows that it has claimed, and their number in an epoch; else zeros.
 
-        After a block all that it has claimed are done.
+        After a block all claimed blocks are done.
         """
         plan = self._session.plan
         if not plan.shares:
@@ -79,7 +79,7 @@ class WorkerHome:
 
     @property
     def goes_on(self) -> bool:
-        """Whether it has a next block of its own, for which it need not wait for the others."""
+        """Whether its next block is one of its own that need not wait for other workers."""
         plan = self._session.plan
         done, in_epoch = self.share
         opened = min(plan.max_epochs, self._session.word(layout.READY))
@@ -89,8 +89,8 @@ class WorkerHome:
     def reads(self) -> np.ndarray | None:
         """Places of the vector that the worker's next block reads; None: all, or not known yet.
 
-        Known of a linear problem's sparse rows, where they are the worker's own and the next block
-        is of an epoch whose order is there.
+        They are known for a linear problem with sparse rows, if the rows are the worker's own and
+        the order of the next block's epoch is ready.
         """
         session, plan = self._session, self._session.plan
         done, in_epoch = self.share
@@ -125,7 +125,7 @@ class WorkerHome:
         return float(self._session.clock() * 1e-9)
 
     def waits(self, worker: int) -> bool:
-        """Whether another worker is let wait by the plane."""
+        """Whether the plane has another worker wait."""
         return bool(self._homes.table[worker, layout.T_PLANE_WAIT])
 
     @property
@@ -134,7 +134,7 @@ class WorkerHome:
         return ProgressTable(self._homes.table)
 
     def read(self) -> np.ndarray:
-        """The vector as it stands: a copy. Of a group's, others write it meanwhile."""
+        """The current vector: a copy. Other workers may write a group's meanwhile."""
         if self.is_direct:
             parts = (self._own.w, self._own.intercept) if self._has_intercept else (self._own.w,)
             return np.concatenate(parts)
@@ -148,7 +148,7 @@ class WorkerHome:
     def write(self, vector: np.ndarray) -> None:
         """Go on from another vector.
 
-        The sum of the iterates so far stays what it is (`hogshare.kernels.rules.sgd_steps`).
+        The sum of the iterates so far does not change (`hogshare.kernels.rules.sgd_steps`).
         """
         private, n_columns = self._private, self._session.settings.n_columns
         m, local = len(private.w), private.local
@@ -169,10 +169,10 @@ class WorkerHome:
             local[layout.L_INTERCEPT] = vector[m:]
 
     def add(self, values: np.ndarray, places: np.ndarray | None = None) -> None:
-        """Add to the vector that a group reads and writes meanwhile; nobody's change is lost.
+        """Add to the vector that a group reads and writes meanwhile; no change is lost.
 
         values : float64 array of shape (n,)
-        places : int64 array of shape (n,), or None: one after the other
+        places : int64 array of shape (n,), or None: the first n places
         """
         own, m = self._own, len(self._own.w)
         if places is None:
@@ -187,11 +187,11 @@ class WorkerHome:
             if len(change):
                 subtract(vector, where, -change)
 
-    # -- as kernels take it, which do all that a plane does with whole vectors
+    # -- arguments of the kernels that do a plane's work on whole vectors
     # (`kernels.exchange.centre_edges`)
 
     def live(self) -> centre_edges.Live:
-        """The vector that blocks move, as it stands."""
+        """The vector that blocks change, in its current form."""
         local, columns = self._private.local, self._session.settings.n_columns
         if self.is_direct:
             tail, scales = self._own.intercept, np.ones(columns)
@@ -203,7 +203,7 @@ class WorkerHome:
         )
 
     def weights(self, fold: int, rows: float) -> centre_edges.Weights:
-        """By what changes of so many rows are multiplied.
+        """The weights by which changes of so many rows are multiplied.
 
         fold : `edges.SUM`, `WEIGHTED`, `MEAN` or `MOMENTUM`
         """
@@ -215,16 +215,16 @@ class WorkerHome:
 
     @property
     def links(self) -> list[Any] | None:
-        """Links that the plane's edges stand for; None: they stand for none."""
+        """Emulated links of the plane's edges; None: without any."""
         return self._homes.links
 
     @property
     def averages(self) -> bool:
-        """Whether the sum of the iterates has to stay what it is when the vector is another."""
+        """Whether a sum of iterates has to stay unchanged when the vector is replaced."""
         return self._private.lag.size > 0
 
     def adopt(self, mirror: np.ndarray, base: np.ndarray) -> None:
-        """Go on from another vector, and write it, as this home has it, into `base`."""
+        """Go on from another vector, and write it into `base` in this home's precision."""
         self.write(mirror)
         base[:] = self.read()
 
@@ -235,17 +235,17 @@ class WorkerHome:
 
     @property
     def opened(self) -> int:
-        """Epochs that it may begin without the others; 0 where all begin together."""
+        """Epochs that it may begin without other workers; 0 if all begin together."""
         plan = self._session.plan
         return min(plan.max_epochs, self._session.word(layout.READY)) if plan.free else 0
 
     @property
     def spin_ns(self) -> int:
-        """Nanoseconds that a kernel waits for others before it says so."""
+        """Nanoseconds that a kernel waits for other workers before it reports the wait."""
         return SPIN_NS if self._session.n_polls else 0
 
-    def held(self, vector: np.ndarray) -> np.ndarray:
-        """A vector as this home holds it: coefficients rounded as the rows are."""
+    def rounded(self, vector: np.ndarray) -> np.ndarray:
+        """A copy of a vector, its coefficients rounded to the rows' dtype."""
         m, found = len(self._private.w), vector.copy()
         found[:m] = vector[:m].astype(self._private.w.dtype)
         return found
@@ -253,7 +253,7 @@ class WorkerHome:
     def post(
         self, to: int, values: np.ndarray, places: np.ndarray | None = None, round: int = 0
     ) -> bool:
-        """Send a message to another home; False if there is no room.
+        """Send a message to another home; False if the edge has no free slot.
 
         Raises ValueError if the plane has no such edge, or the message has another size.
         """
@@ -268,11 +268,11 @@ class WorkerHome:
         return self._edge(self.me, to).post(values, places, round)
 
     def mail(self, sender: int) -> Message | None:
-        """The oldest message of another home that has not been taken, if one has arrived."""
+        """The oldest message of another home that has arrived and not been taken, if any."""
         return self._edge(sender, self.me).poll()
 
     def take(self, sender: int) -> None:
-        """Acknowledge that message."""
+        """Acknowledge the oldest message of another home."""
         self._edge(sender, self.me).take()
 
     def _edge(self, sender: int, to: int) -> RegisterEdge:
@@ -285,7 +285,7 @@ class WorkerHome:
             ) from None
 
     def join(self) -> None:
-        """Begin where the others are by now, if any have done something."""
+        """Join the run; a late worker starts from the others' model, if its plane adopts it."""
         table = self._homes.table
         late = not self._row[layout.T_BLOCKS] and table[:, layout.T_BLOCKS].any()
         if late and self._homes.plane.adopts(self.me, self.arrays):
@@ -296,12 +296,12 @@ class WorkerHome:
         except Exception as error:
             raise self._homes.error("enter", error) from error
 
-    # -- after a block: what the plane does, from one wish to the next ---------------------------
+    # -- the plane's code after a block, from one wish to the next -------------------------------
 
     def after_block(self) -> None:
-        """Let the plane do with it what it does after a block, up to its first wish.
+        """Run the plane's code after a block, up to its first wish.
 
-        Raises PlaneError if its code raises, or answers anything.
+        Raises PlaneError if the code raises, or returns a value.
         """
         self._n_wishes = 0
         answer = self._called(self._homes.plane.after_block, self)
@@ -312,9 +312,9 @@ class WorkerHome:
             raise self._wrong(f"returned {_short(answer)}", "return nothing, or yield Until(...)")
 
     def go_on(self, came: bool | None) -> None:
-        """Let the plane go on from its wish, up to the next.
+        """Run the plane's code from its wish up to the next one.
 
-        came : whether what it has waited for holds; None: it has not begun
+        came : whether the condition was met in time; None: the code has not begun
         """
         assert self._steps is not None
         self.wish = None
@@ -342,35 +342,35 @@ class WorkerHome:
         answer = self._called(self.wish.holds)
         if type(answer).__name__ not in ("bool", "bool_"):  # NumPy's
             raise self._wrong(
-                f"waits until something holds that is {_short(answer)}",
-                "say True (go on) or False (wait)",
+                f"yielded Until(...) with a condition that returned {_short(answer)}",
+                "return True (go on) or False (wait)",
             )
         return bool(answer)
 
     def close(self) -> None:
-        """Let the plane go no further, if it has a wish: the run is broken off."""
+        """End the plane's code at its wish, if it has one: the run is broken off."""
         steps, self._steps, self.wish = self._steps, None, None
         if steps is not None:
             self._called(steps.close)
 
     def mail_is_under_way(self) -> bool:
-        """Whether somebody's message has still to come, for which all may wait."""
+        """Whether a message is on its way, for which all may wait."""
         return self._homes.mail_is_under_way()
 
     def stuck(self, waited_ns: int) -> PlaneError:
-        """What to raise where all wait, and nothing that they wait for can happen."""
+        """The error to raise when all workers wait, and nothing that they wait for can happen."""
         return PlaneError(
             f"The plane {self._homes.name} has let worker {self.me} wait for "
             f"{waited_ns * 1e-9:.0f} seconds in which all others waited too, so that nothing it "
-            "waits for can happen. Workers that are done, dead or resting must not be waited for "
-            "(home.table.gone); what nobody among the workers does needs Until(..., seconds=...). "
+            "waits for can happen. The plane must not wait for workers that are done, dead or "
+            "paused (home.table.gone); to wait for anything else use Until(..., seconds=...). "
             f"Last moves: {worker_life.stories(self._session.schedule.table)}."
         )
 
     def _called(
         self, function: Callable[..., Any], *args: Any, ends: type[Exception] | None = None
     ) -> Any:
-        """What code of the plane answers; `ends` is how a generator says that it is over."""
+        """Call the plane's code; `ends` is the exception by which a generator ends."""
         try:
             return self._homes.call(function, *args)
         except Exception as error:

@@ -1,12 +1,13 @@
-"""Workers' own vectors, on planes that look after them themselves (`hogshare.planes.protocol`).
+"""Workers' own vectors, on planes that manage them themselves (`hogshare.planes.protocol`).
 
-Who writes: a worker its own home, its row of the copies with its own numbers beside; the caller all
-of them, while nobody works. Who reads: a worker its own; the caller, at any moment, for a snapshot:
-a part of one may be of a step that is being taken. Messages between homes: `hogshare.shm.mailbox`.
+Writers: a worker writes its own home: its row of the copies, and its own numbers; the caller writes
+all homes, while no worker works. Readers: a worker reads its own home; the caller reads any, at any
+moment, for a snapshot, part of which may be of a step under way. Messages between homes: see
+`hogshare.shm.mailbox`.
 
 Workers of one plane may be at several sites (`hogshare.engine.world`). A plane knows them all by
-number, and each site has the plane's arrays, the mail and the table of all; what the others write
-there is brought by the runtime.
+number, and each site has the plane's arrays, the mail and the table of all workers; the runtime
+brings the writes of other sites.
 """
 
 from __future__ import annotations
@@ -51,19 +52,19 @@ class Homes:
         self.arrays = without_prefix(session.arrays, PREFIX)
         self.table = session.schedule.table
         self.is_finished = False
-        self.brought: np.ndarray | None = None  # homes of all sites, as they were last reported
+        self.brought: np.ndarray | None = None  # all sites' homes, as last reported
         self.name = type(plane).__name__
 
         def call(function: Callable[..., Any], *args: Any) -> Any:
             return function(*args)
 
         call.__qualname__ = f"{self.name}.after_block"
-        self.call: Callable[..., Any] = call  # whoever has to know of that calls it otherwise
+        self.call: Callable[..., Any] = call  # `Session.call_users_by` wraps it
 
     def carry_by(self, transport: Any, edges: Iterable[int] | None = None) -> None:
-        """Have the messages of all edges, or of some, brought by a `RegisterTransport`.
+        """Set the `RegisterTransport` that brings the messages of all edges, or of some.
 
-        Of a plane that is by mail a `Transport` is enough: nothing is shown.
+        A `Transport` is enough for a plane that only mails: it overwrites no registers.
         """
         for k in range(len(self.boxes)) if edges is None else edges:
             self.boxes[k] = RegisterEdge(self.session.mail.box, k, transport)
@@ -78,12 +79,12 @@ class Homes:
         )
 
     def ends(self, edge: int) -> tuple[int, int]:
-        """Who sends along an edge, and to whom."""
+        """Sender and reader of an edge."""
         sender, to = self._ends[edge]
         return sender, self.plane.reader_of(edge, to, self.arrays)
 
     def scatter(self) -> None:
-        """Let every worker begin from the run's vector; while nobody works."""
+        """Start every worker from the run's vector; called while no worker works."""
         session = self.session
         session.arrays["vectors"][:, : session.size] = session.vector.w
         session.arrays["vector_intercepts"][:] = session.vector.intercept
@@ -100,15 +101,15 @@ class Homes:
             self._delayed.begin(session.mail.box)
 
     def model(self) -> tuple[np.ndarray, np.ndarray]:
-        """Vector and intercepts of the model that the homes make.
+        """Vector and intercepts of the model that the plane makes of the homes.
 
-        Raises PlaneError if the plane answers anything else.
+        Raises PlaneError if the plane returns anything else.
         """
-        there = self._inhabited()
+        living = self._inhabited()
         self.plane.bury(self.arrays, self.table[:, layout.T_STATE] == layout.DEAD)
-        homes = np.stack([self.vector_of(int(k)) for k in there])
-        if self.plane.whose is not None and self.plane.whose in there:
-            return self._cut(homes[list(there).index(self.plane.whose)])
+        homes = np.stack([self.vector_of(int(k)) for k in living])
+        if self.plane.whose is not None and self.plane.whose in living:
+            return self._cut(homes[list(living).index(self.plane.whose)])
         try:
             found = np.asarray(self.plane.model(homes, self.arrays))
         except Exception as error:
@@ -121,31 +122,31 @@ class Homes:
         return self._cut(found)
 
     def vector_of(self, worker: int) -> np.ndarray:
-        """A worker's vector, a copy; of one at another site, as that has last reported it."""
+        """A worker's vector, a copy; of a worker at another site the last reported one."""
         if worker in self.local_workers:
             return WorkerHome(self.session, self, worker).read()
         assert self.brought is not None
         return np.asarray(self.brought[worker])
 
     def _cut(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A home's vector as that of coefficients and the intercepts."""
+        """Cut a home's vector into the vector of coefficients and the intercepts."""
         m, session = self.session.size, self.session
         w, intercept = vector[:m].astype(session.vector.w.dtype), vector[m:].astype(np.float64)
         return w, intercept if len(intercept) else session.vector.intercept
 
     def state(self) -> dict[str, np.ndarray]:
-        """What a checkpoint keeps of them; while nobody works, so that all are of one round.
+        """The state for a checkpoint; taken while no worker works, so all homes are of one round.
 
-        Where somebody has died, the model stands in its place.
+        The model replaces the home of a dead worker.
         """
         w, intercept = self.model()
         model = np.concatenate((w.astype(np.float64), intercept))
-        there = set(self._inhabited().tolist())
+        living = set(self._inhabited().tolist())
         size = len(self.vector_of(self.local_workers.start))
         vectors = np.array(
             [
                 self.vector_of(k)
-                if k in there or self.plane.is_direct  # then it is all its group's
+                if k in living or self.plane.is_direct  # then the vector is its whole group's
                 else model[:size]
                 for k in range(self.n_workers)
             ],
@@ -154,7 +155,7 @@ class Homes:
         return {HOMES: vectors, **{f"{PREFIX}{k}": self.arrays[k] for k in self.plane.checkpointed}}
 
     def go_on_with(self, state: Mapping[str, np.ndarray]) -> None:
-        """Begin where a run has stopped, whose homes were as many; else all are at its model."""
+        """Restore the homes of a run with as many homes; else all homes stay at its model."""
         found = {
             k: state.get(k) for k in (HOMES, *(f"{PREFIX}{k}" for k in self.plane.checkpointed))
         }
@@ -162,19 +163,19 @@ class Homes:
         size = len(self.vector_of(self.local_workers.start))
         if vectors is None or vectors.shape != (self.n_workers, size):
             return
-        kept = [
+        restored = [
             (self.arrays[name.removeprefix(PREFIX)], array)
             for name, array in found.items()
             if array is not None
         ]
-        # all or nothing: sums go with what they are sums of. What is empty here is not used
-        if any(own.size and own.shape != array.shape for own, array in kept):
+        # all or nothing: sums belong to the vectors they are sums of. Empty arrays are not used
+        if any(own.size and own.shape != array.shape for own, array in restored):
             return
         for k in self.local_workers:
             WorkerHome(self.session, self, k).write(vectors[k])
         if self.brought is not None:
             self.brought[:] = vectors
-        for own, array in kept:
+        for own, array in restored:
             if own.size:
                 own[...] = array
         self.plane.resume(self.arrays)
@@ -187,32 +188,32 @@ class Homes:
         return float(np.sqrt(np.square(away).sum() / len(away)))
 
     def _inhabited(self) -> np.ndarray:
-        """Workers whose homes count: who has completed a block, and lives; else all are alike."""
+        """Living workers that have completed a block; if none have, all: their homes are alike."""
         table = self.table
         live = (table[:, layout.T_STATE] != layout.DEAD) & (table[:, layout.T_BLOCKS] > 0)
         return np.flatnonzero(live) if live.any() else np.arange(len(table))
 
     def gather(self) -> None:
-        """Write the model into the run's vector; while nobody works."""
+        """Write the model into the run's vector; called while no worker works."""
         w, intercept = self.model()
         self.session.vector.w[:] = w
         self.session.vector.intercept[:] = intercept
 
     def finish(self) -> None:
-        """Have the plane bring what is still under way to its end, once; nobody works any more."""
+        """Have the plane finish its exchanges, once, when no worker works any more."""
         if not self.is_finished:
             self.is_finished = True
             self.plane.finish(self.arrays)
 
     def account(self) -> Any:
-        """What the plane tells of how it went; when all is over."""
+        """The plane's account of the run, after its end."""
         try:
             return self.plane.account(self.arrays, self.n_workers)
         except Exception as error:
             raise self.error("account", error) from error
 
     def error(self, what: str, error: Exception) -> PlaneError:
-        """What to raise where the plane's code has raised."""
+        """The error to raise when the plane's code has raised."""
         return PlaneError(
             f"The plane {self.name} raised in {what}: {type(error).__name__}: {error}"
         )

@@ -1,4 +1,4 @@
-"""The numbers of a run on a linear problem, whose rows kernels step through one by one."""
+"""The numbers of a run on a linear problem, for kernels that take a step for each row."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from hogshare.rules.pace import largest_share, longest_interval, pace_of, window
 from hogshare.rules.steps import optimal_start
 from hogshare.system.interrupts import errstate
 
-SOME_EPOCHS = 10  # after which steps hardly fall any more
+SOME_EPOCHS = 10  # after so many epochs step sizes hardly fall any more
 TINY = 1e-300
-ROUND_NS = 50_000  # of computing, below which waiting for each other is too much of a round
+ROUND_NS = 50_000  # a round that computes less waits for too large a part of its time
 
 
 class BlockPace(NamedTuple):
-    """How rows make blocks.
+    """The division of rows into blocks.
 
     block_rows : rows of a block
     interval : rows between two exchanges of private copies
-    window, abreast, interleaved : as of `EpochPlan`
+    window, abreast, interleaved : see `EpochPlan`
     """
 
     block_rows: int
@@ -37,9 +37,9 @@ class BlockPace(NamedTuple):
 
 
 def row_numbers(c: Choices) -> sgd_steps.RuleNumbers:
-    """What kernels are told of loss, penalty and rule; the pace may change what depends on it."""
+    """The kernels' numbers of loss, penalty and rule; `row_pace` may change some of them."""
     problem, rule, step = c.problem, c.rule, c.step
-    # a site's rows, for themselves and for the others' until these exchange
+    # a site's rows also stand for those of other sites until they exchange
     # (`kernels.exchange.site_exchange`)
     exchanges = not (c.plane.has_homes or c.plane.has_master)
     n_rows = c.n_training if exchanges and not rule.is_sum else c.n_all
@@ -63,7 +63,7 @@ def row_numbers(c: Choices) -> sgd_steps.RuleNumbers:
         first_t=float(c.first_t),
         coordinate=coordinate_steps.CODES[rule.coordinate],
         iterate=c.iterate,
-        # of shares of homes a row is a row, as on one machine
+        # in the shares of homes a row counts once, as on one machine
         stride=1.0 if c.plane.has_homes else c.n_all / max(1, c.n_training),
         represents=c.n_all / c.n_training if exchanges and rule.is_sum else 1.0,
         **rule.numbers(problem, l1, n_rows, c.empty),
@@ -71,7 +71,7 @@ def row_numbers(c: Choices) -> sgd_steps.RuleNumbers:
 
 
 def row_pace(c: Choices, numbers: sgd_steps.RuleNumbers) -> tuple[BlockPace, sgd_steps.RuleNumbers]:
-    """Settle blocks and exchanges, and with them how far the rules that remember rows go."""
+    """Settle blocks and exchanges, and with them the steps of rules that remember rows."""
     problem, rule, mode, n = c.problem, c.rule, c.mode, c.n_training
     interval = c.plane.interval(problem) if mode == epoch_schedule.EXCHANGE else 0
     automatic = mode == epoch_schedule.EXCHANGE and c.plane.is_automatic
@@ -82,7 +82,7 @@ def row_pace(c: Choices, numbers: sgd_steps.RuleNumbers) -> tuple[BlockPace, sgd
     cap = n
     if automatic and rule.remembers and not rule.is_sum:
         cap = longest_interval(c.n_local, largest_share(problem, rule, c.stop.validation))
-    # rows that are worth the waiting for a round, where nobody has said how many
+    # rows that are worth the waiting of a round, if no choice sets the number
     worthwhile = int(ROUND_NS / row_nanoseconds(problem)) if ordered and automatic else 0
     rows, follows = block_rows(n, c.n_local, c.trace), False
     if c.block is not None:
@@ -124,10 +124,10 @@ def row_pace(c: Choices, numbers: sgd_steps.RuleNumbers) -> tuple[BlockPace, sgd
 
 
 def _late_step(c: Choices, numbers: sgd_steps.RuleNumbers) -> float:
-    """Step size of a row when the run's epochs are over, or some."""
+    """Step size of a row at the run's end, or after `SOME_EPOCHS` epochs."""
     t = c.first_t + c.n_all * min(c.stop.epochs, SOME_EPOCHS)
     kind, eta0, power_t = step_schedules.CODES[c.step.kind], numbers.eta0, numbers.power_t
     alpha, start = max(numbers.alpha, TINY), numbers.optimal_init
-    with errstate(all="ignore"):  # of a step size that kernels may take as it is
+    with errstate(all="ignore"):  # kernels may take a step size that is not finite
         power, t = np.float64(power_t), np.float64(t)
         return float(step_schedules.step_size(kind, eta0, power, alpha, start, t))

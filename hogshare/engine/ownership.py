@@ -1,15 +1,15 @@
-"""Who writes which rows of a run's arrays, and when the other sites of a run have to see them.
+"""Ownership of a run's arrays: the writers of their rows, and when other sites must see the writes.
 
 A site is a process with a memory of its own; one machine is one site. The table `OWNED` has every
 array of a run (`hogshare.engine.arrays.shapes`). In a run in step
-(`hogshare.kernels.schedule.ordered_rounds`) all that workers write in their sections is written on
-every site alike, so that only what a block computes has to be brought: `BlockDelivery` is what one
-worker's block has come to, as bytes. Both sites have the same numbers before the block, and what is
-sent is what differs then, number by number and bit by bit.
+(`hogshare.kernels.schedule.ordered_rounds`) every site repeats the workers' writes in their
+sections, so only the results of a block have to be sent. A `BlockDelivery` is the result of one
+worker's block as bytes: all sites have the same numbers before the block, and the delivery contains
+the numbers that the block has changed, compared bit by bit.
 
-Who writes: whoever computes a block, its worker's rows; who brings it to another site, the same
-rows there, before the worker counts as ready. Who reads: as `hogshare.kernels.shared_arrays`. Who
-frees: nobody; the rows are views of the session's arrays.
+Writers: the worker that computes a block writes its own rows; the delivery writes the same rows at
+another site, before the worker counts as ready. Readers: as in `hogshare.kernels.shared_arrays`.
+Nothing is freed: the rows are views of the session's arrays.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from hogshare.kernels.schedule.shares import span_of
 
 
 class By(Enum):
-    """Who writes an array's rows."""
+    """The writers of an array's rows."""
 
-    NOBODY = "nobody, once the run has begun"
+    NOBODY = "no writer, once the run has begun"
     ALL = "any worker, in an order or by atomic words"
     WORKER = "row k worker k"
-    ROW = "a row's numbers whoever has claimed its block"
-    EDGE = "an edge's slots the worker that it begins at"
+    ROW = "a row's numbers: the worker that has claimed its block"
+    EDGE = "an edge's slots: the worker that it begins at"
 
 
 class Seen(Enum):
-    """When other sites have to see what is written."""
+    """When other sites have to see a write."""
 
     AT_ONCE = "at once"
-    AT_A_BLOCK = "when the block that has come to it is over"
-    AT_PAUSE = "when all rest"
+    AT_A_BLOCK = "when the block that wrote it is over"
+    AT_PAUSE = "when all workers are paused"
     NEVER = "never"
 
 
 class Ownership(NamedTuple):
-    """An array's owners, and their readers far away."""
+    """An array's writers, and when its remote readers must see the writes."""
 
     by: By
     seen: Seen
@@ -55,10 +55,10 @@ class Ownership(NamedTuple):
 CONSTANT = Ownership(By.NOBODY, Seen.NEVER)
 TOGETHER = Ownership(By.ALL, Seen.AT_ONCE)
 OF_BLOCKS = Ownership(By.WORKER, Seen.AT_A_BLOCK)
-IN_SECTIONS = Ownership(By.WORKER, Seen.AT_PAUSE)  # written where blocks are folded, not computed
+IN_SECTIONS = Ownership(By.WORKER, Seen.AT_PAUSE)  # written when blocks are folded, not computed
 OF_ROWS = Ownership(By.ROW, Seen.AT_A_BLOCK)
 MAIL = Ownership(By.EDGE, Seen.AT_A_BLOCK)
-MADE = Ownership(By.ALL, Seen.AT_PAUSE)  # of what others see sooner
+MADE = Ownership(By.ALL, Seen.AT_PAUSE)  # computed from arrays that others see sooner
 SCRATCH = Ownership(By.WORKER, Seen.NEVER)
 
 OWNED = {
@@ -101,14 +101,14 @@ OWNED = {
     "team_before": Ownership(By.ALL, Seen.NEVER),
 }
 
-# of a worker's row in the table, what computing a block writes
+# the words of a worker's row in the table that computing a block writes
 COMPUTED = (
     layout.T_ROWS,
     layout.T_UNEXCHANGED,
     layout.T_PART,
     layout.T_STOPS,
 )
-# and what each site measures by itself, which is the worker's own on its own site
+# the words that each site measures by itself; on a worker's own site they are the worker's own
 MEASURED = (
     layout.T_HEARTBEAT,
     layout.T_WAITING,
@@ -117,14 +117,14 @@ MEASURED = (
     layout.T_PLANE_WAIT_NS,
     layout.T_PROCESS,
 )
-WHOLE = -1  # in place of a count: all numbers are sent, without their places
+WHOLE = -1  # in place of a count: all numbers follow, without their places
 PLACE = np.dtype(np.int32)
 
 
 def owned(name: str) -> Ownership:
-    """What is known of an array by its name.
+    """The ownership of an array, by its name.
 
-    Raises KeyError: if the table does not have it.
+    Raises KeyError if the table does not have the array.
 
     Examples
     --------
@@ -134,8 +134,8 @@ def owned(name: str) -> Ownership:
     """
     if name in OWNED:
         return OWNED[name]
-    prefix, _, rest = name.partition("_")
-    return OWNED[f"{prefix}_*" if rest else name]
+    prefix, _, suffix = name.partition("_")
+    return OWNED[f"{prefix}_*" if suffix else name]
 
 
 def as_numbers(row: np.ndarray) -> np.ndarray:
@@ -153,9 +153,9 @@ def as_numbers(row: np.ndarray) -> np.ndarray:
 
 
 class BlockDelivery:
-    """What a worker's block has come to, on its way from its site to the others.
+    """The result of a worker's block, on its way from its site to the others.
 
-    session : of one of the sites; each of them has all workers
+    session : of one of the sites; each session has all workers
     me : the worker
     """
 
@@ -173,9 +173,9 @@ class BlockDelivery:
             if owned(name) == OF_BLOCKS
             and arrays[name].size
             and len(arrays[name]) == session.settings.n_workers
-            # every site reads the master's snapshot, and of what becomes of it the message tells
+            # every site reads the master's snapshot, and the message contains its change
             and not (is_mailed and name == "copy")
-            # of a mini-batch that is split there is one state, and whoever steps has all parts
+            # a split mini-batch has one state, and the worker that steps has all parts
             and not (plan.split and name.startswith("rule_"))
         ]
         n_rows = len(session.rows.y)
@@ -186,13 +186,13 @@ class BlockDelivery:
         self._before: list[np.ndarray] = []
 
     def begin(self) -> None:
-        """Note the numbers that all sites have before the block."""
+        """Copy the numbers that all sites have before the block."""
         self._before = self._before or [np.empty_like(row) for row in self.rows]
         for before, row in zip(self._before, self.rows, strict=True):
             before[:] = row
 
     def pack(self) -> list[np.ndarray]:
-        """What the block has changed since: arrays one after the other."""
+        """The block's changes since then: arrays in the order in which they are sent."""
         found = [self.row[[layout.T_BLOCK, *self.words]]]
         for before, row in zip(self._before, self.rows, strict=True):
             places = np.flatnonzero(before != row)
@@ -213,11 +213,11 @@ class BlockDelivery:
         return found
 
     def unpack(self, content: np.ndarray) -> None:
-        """Have the same here.
+        """Write the changes into this site's arrays.
 
-        content : what was packed, as bytes end to end
+        content : the packed arrays as bytes, end to end
 
-        Raises RuntimeError if it is another block than the worker has here.
+        Raises RuntimeError if the worker has another block in hand at this site.
         """
         parts = PackedArrays(content)
         ticket, *words = parts.take(np.int64, 1 + len(self.words)).tolist()
@@ -225,8 +225,8 @@ class BlockDelivery:
             raise RuntimeError(
                 f"Worker {self.me} has computed block {ticket} on its rank, and has block "
                 f"{self.row[layout.T_BLOCK]} on another: the ranks are not in step. Code of your "
-                "own (a plane, a rule, a callback) has to do the same on all ranks; if there is "
-                "none this is an error of hogshare: please report it with the call."
+                "own (a plane, a rule, a callback) has to do the same on all ranks; without any, "
+                "this is an error of hogshare: please report it with the call."
             )
         self.row[self.words] = words
         for row in self.rows:
@@ -260,13 +260,13 @@ class BlockDelivery:
 
 
 class PackedArrays:
-    """Arrays that stand end to end in bytes, as they are taken out."""
+    """Reads arrays one after another from bytes in which they are stored end to end."""
 
     def __init__(self, content: np.ndarray) -> None:
         self._content, self._at = content, 0
 
     def take(self, kind: np.dtype | type, count: int) -> np.ndarray:
-        """The next `count` numbers; a copy, for bytes may stand anywhere."""
+        """The next `count` numbers; a copy, since the bytes need not be aligned."""
         dtype = np.dtype(kind)
         begin, self._at = self._at, self._at + count * dtype.itemsize
         return np.frombuffer(self._content[begin : self._at].tobytes(), dtype)

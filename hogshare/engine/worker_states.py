@@ -1,8 +1,8 @@
-"""What a rule of one's own keeps with each worker from step to step: moments, means, counts.
+"""The state of a user's rule, which each worker stores between steps: moments, means, counts.
 
-Who writes: worker `me` its own row of each array, in `Rule.step`; a checkpoint's restoring all of
-them, before anybody works. Who reads: the same, and a checkpoint while nobody works. Who frees: the
-session's owner.
+Writers: worker `me` writes its own row of each array, in `Rule.step`; restoring a checkpoint writes
+all of them, before any worker works. Readers: the same, and a checkpoint while no worker works. The
+session's owner frees.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ PREFIX = "rule_"  # of the names of these arrays among a run's
 def state_shapes(rule: Rule, n_params: int, n_workers: int, vector: str) -> Shapes:
     """The arrays that a rule asks for, a row for each worker.
 
-    vector : the vector's dtype, which those have that ask for it
+    vector : the vector's dtype, for arrays that ask for it
 
-    Raises TypeError if it asks for something else.
+    Raises TypeError if the rule asks for anything but such arrays.
     """
     asked, shapes = rule.state(n_params), {}
     try:
@@ -47,20 +47,20 @@ def state_shapes(rule: Rule, n_params: int, n_workers: int, vector: str) -> Shap
 
 
 def without_prefix(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Those arrays whose names begin so, by what follows."""
+    """The arrays whose names begin with a prefix, by their names without it."""
     found = (name for name in arrays if name.startswith(prefix))
     return {name.removeprefix(prefix): arrays[name] for name in found}
 
 
 def states(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Those of all workers, by their names among a run's arrays."""
+    """The states of all workers, by their names among a run's arrays."""
     return {name: array for name, array in arrays.items() if name.startswith(PREFIX)}
 
 
 class WorkerState(Mapping[str, np.ndarray]):
-    """A worker's own arrays, by the names that the rule has given them.
+    """A worker's own arrays, by the rule's names for them.
 
-    Setting one writes its numbers: the array stays the run's, so that nothing is lost.
+    Setting an item copies the numbers into the run's array, so the state stays in the run.
 
     arrays : a run's
     """
@@ -85,20 +85,20 @@ class WorkerState(Mapping[str, np.ndarray]):
 
 
 def restore_states(arrays: Mapping[str, np.ndarray], saved: Mapping[str, np.ndarray]) -> None:
-    """Give workers the states that a checkpoint has; more workers than then begin with copies."""
+    """Give workers the states of a checkpoint; additional workers begin with copies."""
     for name, array in states(arrays).items():
         if array.size:
             array[...] = saved[name][np.arange(len(array)) % len(saved[name])]
 
 
 def remembered_states(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
-    """What a model remembers of its run's workers, by the rule's names: copies, a row for each."""
+    """Copy the states of a run's workers for its model: by the rule's names, a row for each."""
     own = without_prefix(arrays, PREFIX)
     return {name: array.copy() for name, array in own.items()} or None
 
 
 def go_on_with(arrays: Mapping[str, np.ndarray], memory: Mapping[str, np.ndarray]) -> None:
-    """Give workers what a start remembers, if that is the same rule's."""
+    """Give workers the states of a start, if they are of the same rule."""
     own = states(arrays)
     given = {f"{PREFIX}{name}": np.asarray(array) for name, array in memory.items()}
     shapes = {name: array.shape[1:] for name, array in own.items()}

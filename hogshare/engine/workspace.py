@@ -1,8 +1,8 @@
-"""One run's memory and numbers, of which its workers need no more than this.
+"""One run's memory and numbers: all that its workers need.
 
-Who writes: as `hogshare.kernels.shared_arrays` says for the shared arrays; of every private array,
-row `me - first` belongs to worker `me`, `first` being the first worker of this site. Who frees:
-whoever allocated (the runtime: private memory, or an arena).
+Writers: see `hogshare.kernels.shared_arrays` for the shared arrays; row `me - first` of every
+private array belongs to worker `me`, `first` being the first worker of this site. The allocating
+runtime frees the private memory, or the arena.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hogshare.rules.row_memory import BY_METHOD
 from hogshare.shm.mailbox import mailbox_of
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
 
-SUM_ARRAYS = MasterMail._fields[2:]  # what a master makes of its mail
+SUM_ARRAYS = MasterMail._fields[2:]  # the sums that a master makes of its mail
 ROW_ARRAYS = ("row_data", "row_indices", "row_indptr", "row_y", "row_weight")
 
 
@@ -55,7 +55,7 @@ class SessionSettings:
 class Workspace:
     """The arrays of one run by name and in groups, as kernels take them; see `Session`."""
 
-    homes: Any  # of planes that look after workers' vectors themselves; None: there are none
+    homes: Any  # of planes that manage workers' vectors themselves; None: workers have none
 
     def __init__(
         self,
@@ -73,11 +73,11 @@ class Workspace:
         self.outside = outside
         self.clock: Callable[[], int] = time.perf_counter_ns  # a simulation has its own
         self.began = 0  # by that clock
-        self.on_limit: Callable[[], None] | None = None  # wakes those that rest
+        self.on_limit: Callable[[], None] | None = None  # wakes paused workers
         self.bring: Callable[[int], bool] | None = None  # over sites: see `loop._bring`
-        # vector and intercepts of all sites, as they stand; None: there is one, or nobody has them
+        # current vector and intercepts of all sites; None: one site, or no site has them all
         self.whole: Callable[[], tuple[np.ndarray, np.ndarray]] | None = None
-        # sums over all sites of what each has, while all ask; None: they are not asked
+        # sum of an array over all sites, which all call together; None: this site's numbers do
         self.over_sites: Callable[[np.ndarray], np.ndarray] | None = None
         self.patience_ns: int | None = None  # with a barrier of the user's; None: the loop's own
         self.rule = sgd_steps.RuleNumbers(**settings.rule)
@@ -95,7 +95,7 @@ class Workspace:
             arrays["ages"], mailbox_of(arrays), *(arrays[name] for name in SUM_ARRAYS)
         )
         self.size = settings.n_features * settings.n_columns
-        self.data: RowArrays | grid_quanta.Cells = self.rows  # what quanta read
+        self.data: RowArrays | grid_quanta.Cells = self.rows  # read by quanta
         if self.plan.grid:
             self.take_quantum, data, ends = outside.problem.cells
             self.data = grid_quanta.Cells(self.rows, data, ends)
@@ -105,7 +105,7 @@ class Workspace:
 
     @property
     def n_polls(self) -> int:
-        """How often turns that find no block, or are held, look again, in one wait."""
+        """Polls in one wait of a quantum that finds no block, or waits at a barrier."""
         return int(self.schedule.table[0, layout.T_POLLS])
 
     @property
@@ -136,9 +136,7 @@ class Workspace:
         )
 
     def vector_of(self, me: int) -> Vector:
-        """The vector that worker `me` reads and writes, where it has no copy: the run's, or one
-        that it shares with its group alone.
-        """
+        """The vector of worker `me`, if it has no copy: the run's, or its group's own."""
         if not self.arrays["vectors"].size:
             return self.vector
         group = int(self.schedule.table[me, layout.T_GROUP])
@@ -146,28 +144,28 @@ class Workspace:
         return self.vector._replace(w=w, intercept=self.arrays["vector_intercepts"][group])
 
     def word(self, place: int) -> int:
-        """A control word: an aligned load; what it orders is read after every worker has left."""
+        """Load a control word, aligned; the data that it orders is read after all workers left."""
         return int(self.schedule.control[place])
 
     def block_seconds(self) -> float:
-        """Mean time of the run's first blocks; 0 until they are done, of one that was resumed too.
+        """Mean time of the run's first blocks; 0 until they are done, also in a resumed run.
 
-        Whoever asks first writes it down. Two who do at once may differ by a block; a plain store
-        of one word, so both are whole, and the later stays.
+        The first caller stores it.
         """
         control, table = self.schedule.control, self.schedule.table
         if not control[layout.BLOCK_TIME] and self.word(layout.COMPLETED) >= FIRST_BLOCKS:
             busy, blocks = table[:, layout.T_BUSY].sum(), table[:, layout.T_BLOCKS].sum()
-            if blocks >= FIRST_BLOCKS:  # a resumed run has others, which nobody timed here
+            if blocks >= FIRST_BLOCKS:  # the earlier blocks of a resumed run were not timed
+                # not atomic: two callers at once may differ by a block; the later store stays whole
                 control[layout.BLOCK_TIME] = busy // blocks
         return int(control[layout.BLOCK_TIME]) * 1e-9
 
     def stop(self, reason: int = layout.STOPPED_BY_CALLER) -> None:
-        """Ask all workers to stop at their next block; the first reason that is given stands."""
+        """Ask all workers to stop at their next block; the first given reason stays."""
         block_claims.stop(self.schedule.control, reason)
 
     def locals(self) -> np.ndarray:
-        """Own numbers of the workers here: float64 [., layout.N_LOCAL_FIELDS, n_columns]."""
+        """Own numbers of this site's workers: float64 [., layout.N_LOCAL_FIELDS, n_columns]."""
         n = layout.N_LOCAL_FIELDS * self.settings.n_columns
         return self.arrays["local"][:, :n].reshape(
             len(self.local_workers), layout.N_LOCAL_FIELDS, self.settings.n_columns
