@@ -73,6 +73,7 @@ def lazily(estimator: Any, name: str, X: Any) -> Any:
         If the estimator is not fitted, or X has other columns.
     """
     check_is_fitted(estimator)
+    # a prediction for one row: its dtype and number of columns are those of the Dask array
     like = _call(estimator, name, _one_row(estimator, X))[:0]
     model = delayed(_itself, _bare(estimator))
     parts = [delayed(_call, model, name, block, like) for block in row_blocks("X", X)]

@@ -37,7 +37,7 @@ def unlike(X: Any) -> tuple[float, int, int] | None:
         values, columns = X.data[places].astype(np.float64), X.indices[places]
         counts = np.bincount(columns[values != 0.0], minlength=n_columns)
         with errstate(over="ignore"):
-            squares = np.bincount(columns, np.square(values), minlength=n_columns)
+            squares = np.bincount(columns, np.square(values), minlength=n_columns)  # may overflow
     else:
         n_some = max(FEW_ROWS, VALUES // max(1, n_columns))
         some = np.asarray(X[:: max(1, len(X) // n_some)], np.float64)

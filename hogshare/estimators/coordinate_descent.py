@@ -87,8 +87,9 @@ def descend(
         seconds = (time.perf_counter() - began) / max(1, int(np.max(theirs.n_iter_)))
         # passes over the few columns left by screening are short; the next may be over all columns
         longest = n_slice + n_slice // 2 + 1
-        theirs.warm_start = True
+        theirs.warm_start = True  # the next slice continues from these coefficients
         passes = np.atleast_1d(theirs.n_iter_)
+        # a target that converged within a slice does not count the passes of later slices
         counts, active = counts + np.where(active, passes, 0), passes >= n_slice
         if on_epoch is not None:
             for number in range(done, done + int(passes.max())):

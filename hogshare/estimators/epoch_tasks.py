@@ -86,7 +86,7 @@ class EpochTasks:
 
     def __call__(self, epoch: int, snapshot: Callable[[], Model]) -> bool:
         """End an epoch's task; return True to stop the run."""
-        cached: list[Model] = []
+        cached: list[Model] = []  # a snapshot copies the model: at most one per epoch
 
         def model() -> Model:
             if not cached:

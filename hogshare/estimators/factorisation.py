@@ -780,6 +780,7 @@ def _pairs(lines: list[np.ndarray], sizes: list[int], before: Any) -> sp.csr_arr
 def _are_stored(seen: sp.csr_array, lines: list[np.ndarray]) -> np.ndarray:
     """Whether each pair is in a matrix in canonical order; pairs beyond its shape are not."""
     width = 1 + max(seen.shape[1], int(lines[1].max(initial=0)))
+    # pairs as single numbers, sorted since the matrix is in canonical order
     stored = np.repeat(np.arange(seen.shape[0]), np.diff(seen.indptr)) * width + seen.indices
     pairs = lines[0] * width + lines[1]
     places = np.searchsorted(stored, pairs)

@@ -81,7 +81,7 @@ def feedback_of(model: Any, values: np.ndarray | None, n: int, is_part: bool = F
             "pairs that have met, with positive ratings or with ratings=None."
         )
     if alike and implicit:
-        return Feedback(solver, negatives, np.ones(n), float(given[0]))
+        return Feedback(solver, negatives, np.ones(n), float(given[0]))  # equal ratings count as 1
     return Feedback(solver, negatives, given)
 
 

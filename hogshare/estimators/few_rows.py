@@ -79,7 +79,7 @@ def _n_columns(y: Any) -> int:
 @contextlib.contextmanager
 def fitted_by_workers() -> Iterator[None]:
     """Have workers fit few rows too, in order to compile their kernels."""
-    global MOST_VALUES
+    global MOST_VALUES  # for all threads of the process
     most, MOST_VALUES = MOST_VALUES, 0
     try:
         yield
@@ -183,6 +183,7 @@ def fit_newton(
             inner.fit(X64, y, sample_weight=weight)
     except (Warning, ArithmeticError, np.linalg.LinAlgError):
         return False
+    # "not at most" rather than "above": the gradient may be NaN
     if not _steepest(inner, X64, y, weight, alpha) <= estimator.tol:
         return False  # a singular matrix, or too few iterations: the workers fit instead
     if penalty is None and inner.score(X64, y) == 1.0:
@@ -218,6 +219,7 @@ def _steepest(
     inner: _LogisticRegression, X: np.ndarray, y: np.ndarray, weight: Any, alpha: float
 ) -> float:
     """Return the largest component of the gradient; weights have mean 1."""
+    # derivatives of the log loss with respect to the scores; of two classes the second's count
     wrong = inner.predict_proba(X) - (y[:, None] == inner.classes_)
     wrong = wrong[:, -len(inner.coef_) :] / len(y)
     wrong = wrong if weight is None else wrong * weight[:, None]

@@ -134,6 +134,7 @@ def reparted(
     for k in range(of - 1, 0, -1):
         after[k] = min(after[k], after[k + 1] - 1)
     own = before[place], before[place + 1]
+    # every rank computes the same bounds, so only the rows need to be sent
     going = [
         (to, _cut(arrays, facts[place], max(own[0], after[to]), min(own[1], after[to + 1]), own[0]))
         for to in range(of)
@@ -286,6 +287,7 @@ def _in_order(
         rows, other = slice(taken, taken + one[COUNT]), one.get(NAMES, names)
         taken += one[COUNT]
         if other != names:
+            # copied once: the array may be the caller's, or shared by ranks
             values = values.copy() if is_own else values
             is_own = False
             values[rows] = values[rows][:, [other.index(column) for column in names]]

@@ -349,7 +349,7 @@ class Training:
             self._take(model.params, model.shapes)
             self.over = self._ends(self._loss(end, model.params))
         if self.over or end.epoch == self.epochs:
-            return self.over
+            return self.over  # before a new order is drawn, as in scikit-learn
         if est.shuffle:
             self.order = shuffle(self.order, random_state=est._random_state)
             end.take_order(self.order)
@@ -396,7 +396,7 @@ class Training:
             return True
         est._update_no_improvement_count(est.early_stopping, *self.held_out)
         est._optimizer.iteration_ends(est.t_)
-        if est._no_improvement_count <= est.n_iter_no_change:
+        if est._no_improvement_count <= est.n_iter_no_change:  # "<=" as in scikit-learn
             return False
         what = "Validation score" if est.early_stopping else "Training loss"
         reason = (

@@ -359,6 +359,7 @@ def fit_whole(
     with PartitionedRows(X, y, sample_weight, with_targets=with_targets) as rows:
         names = getattr(est, "feature_names_in_", None)
         attributes, warned = rows.whole(fit_on_worker, est, method, how)
+        # attributes of an earlier fit that the worker's estimator does not have
         for name in [name for name in vars(est) if name not in attributes]:
             delattr(est, name)
         parameters = est.get_params(deep=False)
@@ -386,6 +387,7 @@ def fit_on_worker(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         getattr(est, method)(X, y, **how)
+    # without the worker's object id, by which an estimator knows its own arrays
     attributes = {name: value for name, value in vars(est).items() if name != "_run_by"}
     return attributes, [(str(one.message), one.category) for one in caught]
 

@@ -61,7 +61,7 @@ def chosen(
         near = [k for k in (best - 1, best + 1) if 0 <= k < len(GRID)]
         better = min(near, key=error)
         if not error(better) < error(best):
-            break
+            break  # errors are cached: no strength is fitted twice
         best = better
     shift = _vertex(errors.get(best - 1), errors[best], errors.get(best + 1))
     return float(GRID[best] * STEP**shift * edge_of_all)

@@ -229,7 +229,7 @@ class Recommending:
                 answers.append([])
                 continue
             cosines = unit @ unit[line]
-            cosines[line] = -np.inf
+            cosines[line] = -np.inf  # not the item itself
             answers.append([(names[k], float(cosines[k])) for k in best_of(cosines, int(n))])
         return answers[0] if is_one(asked) else answers
 

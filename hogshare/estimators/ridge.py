@@ -202,7 +202,7 @@ class RidgeMixin(LeastSquares):
             if not miss <= 1.0:
                 model, steps, miss = by_conjugate_gradients(problem, *asked, start, limit)
             found.append((model, steps))
-            worst = worst if miss <= worst else miss
+            worst = worst if miss <= worst else miss  # a NaN counts as the worst
         coef = np.array([model.coef[0] for model, _ in found])
         intercept = middle + np.array([model.intercept[0] for model, _ in found], np.float64)
         self._set_attributes(n_dim, coef, intercept.astype(coef.dtype))
@@ -385,7 +385,7 @@ class RidgeMixin(LeastSquares):
                 model, steps, miss = by_conjugate_gradients(problem, *asked, model, limit)
                 coef[target], n_iter[target] = model.coef[0], n_iter[target] + steps
                 intercept[target] = squares.intercept(target, model)
-            if not miss <= worst:
+            if not miss <= worst:  # a NaN counts as the worst, too
                 worst = miss
         if moved or not exact:
             names.append(CONJUGATE_GRADIENTS)

@@ -43,7 +43,7 @@ def is_finite(values: np.ndarray) -> bool:
     """Whether all numbers are finite; rarely False though they are, when their sum overflows."""
     with errstate(all="ignore"):
         if values.size < MANY:
-            return bool(np.isfinite(values.sum()))
+            return bool(np.isfinite(values.sum()))  # NaN and infinity propagate into the sum
         return math.isfinite(total(frozen(values).reshape(-1)))
 
 

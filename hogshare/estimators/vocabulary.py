@@ -115,7 +115,7 @@ def _missing(value: Any) -> str | None:
     if type(value) in (tuple, frozenset):
         return next((name for name in map(_missing, value) if name is not None), None)
     try:
-        if value == value:
+        if value == value:  # false for NaN and NaT
             return None
     except TypeError:  # NA == NA is NA, which is neither true nor false
         return str(value)

@@ -145,7 +145,7 @@ def _encoded(table: Table, learner: Learner, n_rows: int, complete: bool) -> tup
             if end <= n_rows:
                 found[filled:end] = X
             filled = end
-    if filled != n_rows:
+    if filled != n_rows:  # the two passes must see the same rows
         raise ValueError(f"{table.name}: the file has changed while it was read")
     return found, on_disk
 

@@ -72,6 +72,7 @@ class CsvTable:
         (number, cells), *others = itertools.islice(csv_records.cells(first, self.delimiter), 2)
         self.width = len(cells)
         sample = others[0][1] if others else cells
+        # LIBSVM text that was taken for CSV has blanks, or no delimiter at all
         if self.delimiter == BLANKS or self.width == 1:
             self._refuse_features([*cells, *sample])
         if len(sample) != self.width:
@@ -98,6 +99,7 @@ class CsvTable:
         self._kinds = ["f" if k in {*columns, label} else "O" for k in range(self.width)]
         if label is not None:  # the first row decides the kind of labels
             row = sample if named else cells
+            # labels that are compared are read as text, of which none is refused
             self._kinds[label] = "f" if is_number(row[label]) and not wanted.compared else "O"
         if named:
             _, head = next(csv_records.records(first, self.delimiter))

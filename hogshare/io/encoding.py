@@ -228,7 +228,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             indices[:, k], data[:, k] = places, values
         ends = np.arange(n_rows + 1, dtype=np.int64) * len(slots)
         made = sp.csr_array((data.ravel(), indices.ravel(), ends), shape=(n_rows, n_out))
-        made.eliminate_zeros()
+        made.eliminate_zeros()  # zeros of numbers, and of texts without a category
         if made.nnz < 2**31:  # SciPy may leave the row ends in 64 bits
             made.indptr = made.indptr.astype(np.int32, copy=False)
         return made

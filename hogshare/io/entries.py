@@ -93,7 +93,7 @@ def read(
         column.add(places[:, 1] - 1)
         with errstate(over="ignore"):  # beyond the range of float32 a number becomes infinite
             value.add(table[:, 2] if valued else np.ones(len(table)))
-        if len(value) > size.entries:
+        if len(value) > size.entries:  # checked in every block, before more memory is used
             raise ValueError(f"{said}, and there are more")
         lines.doubt_end()
     if len(value) < size.entries:

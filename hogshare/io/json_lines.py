@@ -88,6 +88,7 @@ def _objects(lines: Lines) -> Iterator[tuple[int, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
+            # numbers as text: as floats, whole numbers beyond 2**53 would lose digits
             row = json.loads(line, parse_float=str, parse_int=str, parse_constant=str)
         except (ValueError, RecursionError) as error:
             raise ValueError(

@@ -95,7 +95,7 @@ def csr(path: str, data: Any, indices: Any, indptr: Any, shape: Any) -> sparse.c
             (data, indices.astype(index, copy=False), indptr.astype(index, copy=False)),
             shape=(rows, columns),
         )
-        X.check_format(full_check=True)
+        X.check_format(full_check=True)  # kernels do not check indices
     except MemoryError as error:
         raise _out_of_memory(path, error) from error
     except (ValueError, TypeError, OverflowError) as error:

@@ -150,7 +150,7 @@ def _taken(source: Source, what: str, take: Callable[[BinaryIO, int], Any]) -> A
 def _read(stream: Any, length: int, size: int, what: str) -> np.ndarray:
     """Read an array of `length` bytes, its header included, from a file of `size` bytes."""
     head = _head(stream)
-    if head.dtype.hasobject:
+    if head.dtype.hasobject:  # refused before NumPy reads: objects would be unpickled
         raise ValueError("it contains objects, and those are never loaded")
     if not head.dtype.itemsize or head.dtype.names or head.dtype.subdtype:
         raise ValueError(f"its type is {head.dtype}, and numbers or strings were expected")

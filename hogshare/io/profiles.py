@@ -102,6 +102,7 @@ class Profile:
         with errstate(over="ignore", invalid="ignore"):  # for numbers near the largest
             mean, before = float(values.mean()), self._numbers
             self._numbers += len(values)
+            # means and squares of two parts are merged (Chan, Golub and LeVeque 1983)
             self._squares += float(((values - mean) ** 2).sum())
             self._squares += (mean - self._mean) ** 2 * before * len(values) / self._numbers
             self._mean += (mean - self._mean) * len(values) / self._numbers

@@ -353,7 +353,7 @@ def _numbers(cells: table_parts.Cells, place: Callable[[int], str]) -> list[floa
     if found is None or not np.isfinite(found).all():
         for row, cell in enumerate(cells):
             _number(str(cell) or "missing", place(row))
-    assert found is not None
+    assert found is not None  # else a call of `_number` above has raised
     values: list[float] = found.tolist()
     return values
 

@@ -199,7 +199,7 @@ class Source:
             size += len(piece)
             more = bool(piece)
             if more and not (b"\n" in piece and (size >= BLOCK or now)):
-                continue
+                continue  # no whole line yet, or too few for a block
             text = b"".join(pieces)
             if not begun:
                 text, begun = self._decoded(text), True
@@ -263,7 +263,7 @@ class Source:
         if self._left is not None:
             self._left -= len(piece)
         if self.size is not None or not piece:
-            return piece
+            return piece  # a file returns fewer bytes only at its end
         pieces, size = [piece], len(piece)
         while size < n and (not now or _is_ready(self._raw)):
             piece = bytes(self._stream.read(n - size))

@@ -219,6 +219,7 @@ def check_settings(
         )
     if block is not None and not ranges.is_integer(block):
         raise TypeError(f"block must be a whole number of rows, or None; got {block!r}.")
+    # an EpochEnds is not callable: it decides while the workers pause
     if not (on_epoch is None or callable(on_epoch) or isinstance(on_epoch, EpochEnds)):
         raise TypeError(
             f"on_epoch must be a function (epoch, snapshot) -> bool; got {_kind(on_epoch)}."

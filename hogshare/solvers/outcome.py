@@ -181,7 +181,7 @@ def ages(session: Session) -> np.ndarray | None:
 def _whole(histograms: np.ndarray) -> np.ndarray:
     total: np.ndarray = histograms.sum(axis=0)
     used = total.nonzero()[0]
-    return total[: used[-1] + 1] if used.size else total[:1]
+    return total[: used[-1] + 1] if used.size else total[:1]  # never empty: readers index it
 
 
 def quanta_of(session: Session) -> np.ndarray:
@@ -284,6 +284,7 @@ def trace(
         coef = a["snapshots"][slot].reshape(-1, n).T
         values = evaluate(coef, a["snapshot_intercepts"][slot])
         points.append((done / session.plan.n_blocks, done, taken, *values))
+    # workers fill slots in any order
     order = sorted(range(len(points)), key=points.__getitem__)
     epochs, blocks, seconds, *evaluated = np.array(points)[order].T
     if a["snapshot_spreads"].size:

@@ -58,7 +58,7 @@ def refuse(
         )
     )
     if rule.remembers:
-        step = StepSize("constant")
+        step = StepSize("constant")  # a placeholder: rules with row memory have their own step
     if block is not None:
         ranges.whole(1, block=block)
     if trace is not None:
@@ -159,7 +159,7 @@ def check(problem: RowProblem, rule: Rule, step: StepSize, stop: Stop, start: Mo
         weight = problem.rows.weight
         weighs = weight[held_out].any() if weight.size else held_out.any()
         sums = np.array([np.count_nonzero(held_out), weighs], np.float64)
-        (count, weighs), *_ = problem.totals(sums)
+        (count, weighs), *_ = problem.totals(sums)  # over all ranks: one may have no such rows
         if not 0 < count < problem.n_all:
             raise ValueError(
                 f"{own('Stop.validation')} must mark some but not all of the {problem.n_all} "

@@ -58,6 +58,7 @@ class Repeatable:
         )
         settings, _ = describe(choices)
         rows, interval = settings.plan["block_rows"], settings.plan["interval"]
+        # in an ordered run an exchange follows every block
         return rows, rows if settings.plan["ordered"] else interval
 
     def epochs_to(
@@ -77,6 +78,7 @@ class Repeatable:
 
         def has_reached(epoch: int, snapshot: Callable[[], Any]) -> bool:
             nonlocal reached
+            # "not at most" rather than "above": the objective may be NaN
             if not problem.objective_at(snapshot()) <= objective:
                 return False
             reached = float(epoch)

@@ -101,7 +101,7 @@ class Run:
             model = self.work()
             return self.report(model)
         finally:
-            self.runner.close()
+            self.runner.close()  # after errors and interruptions too
 
     # -- before
 
@@ -228,7 +228,7 @@ class Run:
         """Whether a run that `tol` has ended must continue; evaluates the model."""
         session = self.session
         if session.word(layout.STOP) != layout.STOPPED_BY_CRITERION:
-            return False
+            return False  # only an end by `tol` needs a confirmation
         return not doubt.confirm(session) and can_go_on(session) and not doubt.is_hopeless
 
     # -- after
@@ -302,7 +302,7 @@ class Run:
         """Return the final model after a convergence check, which may set its intercept."""
         session = self.session
         if checks.seen and checks.seen[-1]["epoch"] >= session.word(layout.EPOCHS):
-            return model
+            return model  # the last check was of this model
         with errstate(all="ignore"):  # as for the checks during the run
             checks.act(session, call_parts)
         return dataclasses.replace(model, intercept=session.model().intercept)
@@ -355,7 +355,7 @@ def recorded(
     died = bool((session.schedule.table[:, layout.T_STATE] == layout.DEAD).any())
     events, proposals = taken_from(session)
     if died or len(events) < session.word(layout.COMPLETED):
-        return None
+        return None  # a replay needs every completed block
     exact = session.plan.private == epoch_schedule.MASTER
     return Recording(events, proposals, exact, settings, shapes, c.rule, c.step, c.stop, start)
 

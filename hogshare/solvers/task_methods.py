@@ -171,6 +171,7 @@ def saga_rounds(
             change = sum(result.value for result in results)
             count = sum(result.n_samples for result in results)
             w = w - size(run.updates, results[0]) * (change / count + average)
+            # after the step, which must use the average of the old gradients
             average = average + change / run.problem.n_rows
             run.record(w, *results)
         return run.report("SAGA in rounds", w)
@@ -229,6 +230,7 @@ def asaga_tasks(
                 result = run.ac.collect()
                 change = result.value
                 w = w - size(run.updates, result) * (change / result.n_samples + average)
+                # after the step, which must use the average of the old gradients
                 average = average + change / run.problem.n_rows
                 run.record(w, result)
         return run.report("ASAGA", w)

@@ -115,7 +115,7 @@ class TaskRun:
             points = self.ac.parallelize(self.problem, partitions=partitions)
             self.points = points.sample(rate).barrier(barrier)
         except BaseException:
-            self.ac.close()
+            self.ac.close()  # its workers run already, and no `with` block will end them
             raise
         self.updates = self.rows = 0
         self._staleness = np.zeros(layout.HISTOGRAM, np.int64)
@@ -154,7 +154,7 @@ class TaskRun:
 
     def _snapshot(self, w: np.ndarray) -> None:
         passes = self.rows / self.problem.n_rows
-        self._snapshots.append((passes, self.updates, self.ac.seconds, w.copy()))
+        self._snapshots.append((passes, self.updates, self.ac.seconds, w.copy()))  # evaluated later
 
     def report(self, method: str, w: np.ndarray, **settings: Any) -> Report:
         """Return the report of the run."""

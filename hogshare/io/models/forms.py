@@ -124,7 +124,7 @@ def read(form: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         return [read(part, arrays) for part in form]
     if not isinstance(form, dict):
         return form
-    ((kind, said),) = form.items()
+    ((kind, said),) = form.items()  # raises unless there is exactly one entry
     match kind:
         case "number":
             return _number(*said)

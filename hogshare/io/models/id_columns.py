@@ -87,6 +87,7 @@ def read(said: Any, arrays: Arrays) -> list[Any]:
         found.append(read_part)
     if codes is None:
         return found[0] if found else []
+    # values of each kind are in the column's order: take the next one of the right kind
     lists = [iter(part) for part in found]
     return [next(lists[place]) for place in places.tolist()]
 

@@ -165,6 +165,7 @@ def check_topics(model: SavedModel) -> None:
         raise ValueError("components_ are no pseudo-counts")
     wide = topics.astype(np.float64)
     expected = np.exp(psi(wide) - psi(wide.sum(axis=1, keepdims=True)))
+    # loosely: the stored values may have been computed in float32
     if not np.allclose(part, expected, rtol=1e-3, atol=1e-30):
         raise ValueError("exp_dirichlet_component_ is not that of components_")
     for name in ("doc_topic_prior_", "topic_word_prior_"):
