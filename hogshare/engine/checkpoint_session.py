@@ -183,6 +183,7 @@ def restore(session: Session, saved: Saved) -> None:
     """
     a = session.arrays
     state = saved.state
+    # one worker's state in the same form is copied bit for bit; any other is folded first
     exact = form_of(session) == saved.form != FOLDED
     _check(session, saved, state, exact)
     if not exact:

@@ -486,6 +486,7 @@ class OneFile:
     def save(self, saved: Saved, path: str | Path) -> None:
         """Write a checkpoint, or leave the previous one; raises OSError if it cannot be written."""
         saved.save(path)
+        # after the save: a run killed in between leaves a file whose parts are complete
         remove_others(path, None)
 
     def agreed(self, number: float) -> float:
@@ -494,7 +495,7 @@ class OneFile:
 
 
 class AnothersFile(OneFile):
-    """Checkpoints of a run in several processes, of which another one writes."""
+    """Checkpoints of a run in several processes, in a process that does not write them."""
 
     def check(self, place: Checkpoint) -> None:
         """Do nothing: the writing process checks the path."""

@@ -178,7 +178,7 @@ class Checks(AtPause):
 
     def _unmet(self) -> list[str]:
         last, criteria = self.seen[-1], self.criteria
-        # the gradient may be zero even where the objective is not finite
+        # the gradient may be zero at a model whose objective is not finite
         if not math.isfinite(last["objective"]):
             return list(criteria)
         return [kind for kind, tolerance in criteria.items() if not last[kind] <= tolerance]

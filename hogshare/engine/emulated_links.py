@@ -53,5 +53,6 @@ class Delayed(AtOnce):
         now, free = time.perf_counter_ns() - began, counters.item(layout.M_FREE)
         departs = link.departs(1e-9 * max(now, free), n_bytes)
         counters[layout.M_FREE] = round(1e9 * departs)
+        # before the send, after which the reader reads the head
         head[layout.H_DUE] = began + round(1e9 * (departs + link.latency))
         super().send(box, edge)

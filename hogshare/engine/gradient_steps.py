@@ -339,7 +339,7 @@ class BlockWorker(Worker):
             first, second = (own if array is None else array for array in (first, second))
             momentum.descend_sum(self.w, rows, parts, first, second, kind, *numbers)
             return
-        total = rows[parts[0], :n]
+        total = rows[parts[0], :n]  # a view: the sum replaces the first worker's part
         for k in parts[1:]:
             total += rows[k, :n]
         if share != 1.0:
@@ -357,6 +357,7 @@ class BlockWorker(Worker):
         self.local[layout.L_LOSS] += loss
         self.local[layout.L_CRITERION] += loss
         if self.is_mailed:
+            # the base is the snapshot that the block began with
             changed = np.flatnonzero(self.private.base != self.w)
             away = self.private.base[changed] - self.w[changed]
             self._write_message(changed, self._weighed(changed, away, len(rows)))

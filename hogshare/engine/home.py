@@ -159,6 +159,7 @@ class WorkerHome:
             self._own.w[:] = vector[:m]
             self._own.intercept[:] = vector[m:] if self._has_intercept else 0.0
             return
+        # the sum of iterates is the lag plus `late` times the vector: settle it at the old vector
         late = local[layout.L_AVERAGE_SCALE]
         if private.lag.size and late.any():
             private.lag[:] += (private.w.reshape(-1, n_columns) * late).reshape(-1)

@@ -32,7 +32,7 @@ HOMES = "homes"  # the name of all homes' vectors in a checkpoint
 class Homes:
     """The homes of one run.
 
-    plane : of one's own, with homes
+    plane : a plane with homes
     """
 
     def __init__(self, session: Workspace, plane: Plane) -> None:

@@ -94,7 +94,7 @@ class Worker:
         return bool(self.table[layout.T_ENTERS])
 
     def first_quantum(self, nanoseconds: int) -> int:
-        """Blocks that take less time, by a generous estimate; 1 where a quantum is a block.
+        """Blocks that take less than `nanoseconds`, by a high estimate; 1 if a quantum is a block.
 
         A run that takes not much longer is one quantum, which also finds that nothing is left: a
         call of a kernel takes 50 microseconds.
@@ -271,7 +271,7 @@ class Worker:
             scale = self.private.local[layout.L_SCALE]
             intercept = self.private.local[layout.L_INTERCEPT]
         snapshot = s.arrays["snapshots"][slot]
-        before = s.word(layout.WRITES)
+        before = s.word(layout.WRITES)  # odd while the master writes the vector
         with errstate(all="ignore"):  # a diverging run may overflow; the run's end reports it
             np.multiply(
                 w.reshape(-1, s.settings.n_columns),

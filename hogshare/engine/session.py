@@ -287,6 +287,7 @@ class Session(Workspace):
                     worker_life.apply(table[k], worker_life.AWAIT)
         if self.homes is not None or self.plan.split:
             control[layout.SECTION] = -(-control[layout.SECTION] // n) * n
+        # last: a paused worker joins again as soon as it reads the new limit
         self.schedule.control[layout.LIMIT] = min(epochs, self.plan.max_epochs)
         if self.on_limit is not None:
             self.on_limit()

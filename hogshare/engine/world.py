@@ -1,7 +1,7 @@
-"""The workers of a run, and at which site each of them is.
+"""The workers of a run, and the site of each.
 
-A *site* is a process with memory of its own; processes that share an arena are one site. Workers
-have one number in the whole world, and every site has the table of all.
+A *site* is a process with memory of its own; processes that share an arena are one site. A worker
+has the same number at every site, and every site has the table of all workers.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class World:
-    """Where the workers of a run are.
+    """The distribution of a run's workers over sites.
 
-    sites : how many workers each site has
-    site : which of the sites this process is
+    sites : number of workers of each site
+    site : the site of this process
 
     Examples
     --------
@@ -31,7 +31,7 @@ class World:
 
     @property
     def n_workers(self) -> int:
-        """Of all sites."""
+        """Number of workers of all sites."""
         return sum(self.sites)
 
     @property
