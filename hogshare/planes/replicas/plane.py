@@ -69,8 +69,8 @@ class Replicas(Plane):
         "bsp": all workers wait at a barrier, then use the messages that have come. "async": a
         worker uses these at once, and with rows of its own does not wait at an epoch's end.
         Without acknowledgements a message may overwrite the one before. A reduce leaves out torn
-        messages, which the round before and after the values reveals, and messages that it has
-        used; the remaining weights are rescaled to sum to one.
+        messages, whose rounds before and after the values differ, and messages that it has used;
+        the remaining weights are rescaled to sum to one.
     queue : int, default=1
         Messages of an edge that may be under way, and so the rounds that a worker may be ahead.
     send : {"model", "change"}, default="model"
