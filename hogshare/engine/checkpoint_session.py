@@ -95,7 +95,7 @@ def form_of(session: Session) -> str:
 def collect(session: Session, facts: dict[str, Any], checks: dict[str, Any]) -> Saved:
     """Copy a session's state while no worker computes.
 
-    facts, checks : the fields ``facts`` and ``looks`` of `Saved`
+    facts, checks : the fields of `Saved`
     """
     homes = {}
     if session.homes is not None:
@@ -120,7 +120,7 @@ def collect(session: Session, facts: dict[str, Any], checks: dict[str, Any]) -> 
         first_t=session.rule.first_t,
         form=form,
         ready=min(session.word(layout.READY), session.word(layout.EPOCHS) + 2),
-        looks=checks,
+        checks=checks,
         fields=fields(),
         arrays=arrays,
     )

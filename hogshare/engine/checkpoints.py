@@ -192,15 +192,17 @@ MAX_SITES = 1 << 20
 MAX_CHECK_EPOCH = 1 << 60  # of the next check
 MAX_SEED = (1 << 63) - 1
 SHOWN = 4  # differences that an error names
+CHECKS = "looks"  # the stored name of the field `checks`
 HEADER = {  # fields of `Saved` in a file's header, under their stored names
     "epochs": int,
     "facts": dict,
     "first_t": float,
     "form": str,
     "ready": int,
-    "looks": dict,
+    CHECKS: dict,
     "fields": dict,
 }
+FIELDS = {CHECKS: "checks"}  # of `Saved`, if the stored name is another
 
 
 @dataclass(frozen=True)
@@ -306,7 +308,7 @@ class Saved:
     first_t : step counter of the run's first row
     form : form of the state; see `hogshare.engine.checkpoint_session`
     ready : epochs whose row order is prepared
-    looks : the convergence checks: ``seen``, the results so far, and ``next``, the next one's epoch
+    checks : the convergence checks: ``seen``, their results, and ``next``, the epoch of the next
     fields : names of the rows of the state's tables, in order
     arrays : the state, and the model
     path : the file that it was read from
@@ -319,7 +321,7 @@ class Saved:
     first_t: float
     form: str
     ready: int
-    looks: dict[str, Any]
+    checks: dict[str, Any]
     fields: dict[str, list[str]]
     arrays: dict[str, np.ndarray]
     path: str = field(default="", repr=False)
@@ -338,12 +340,12 @@ class Saved:
     @property
     def next_check(self) -> int:
         """Epoch of the next convergence check, in a run with checks."""
-        return int(self.looks["next"])
+        return int(self.checks["next"])
 
     @property
     def checks_seen(self) -> list[dict[str, Any]]:
         """Results of the convergence checks so far."""
-        return [dict(check) for check in self.looks["seen"]]
+        return [dict(check) for check in self.checks["seen"]]
 
     @property
     def criteria(self) -> tuple[str, ...]:
@@ -363,7 +365,7 @@ class Saved:
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "version": __version__,
-            **{name: getattr(self, name) for name in HEADER},
+            **{name: getattr(self, FIELDS.get(name, name)) for name in HEADER},
             "own_state": [name for name in self.arrays if name.startswith(OWN_PREFIXES)],
         }
         if self.parts:
@@ -443,7 +445,9 @@ def load(path: str | Path) -> Saved:
     """
     header, arrays = archives.read(path, WHAT, FORMAT, [FORMAT_VERSION, PARTED], _wanted)
     try:
-        found: dict[str, Any] = {name: kind(header[name]) for name, kind in HEADER.items()}
+        found: dict[str, Any] = {
+            FIELDS.get(name, name): kind(header[name]) for name, kind in HEADER.items()
+        }
         if header["format_version"] == PARTED:
             found["parts"] = _parts(header["parts"])
         saved = Saved(**found, arrays=arrays, path=str(path))

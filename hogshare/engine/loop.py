@@ -38,6 +38,7 @@ from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.kernels.exchange import master_updates
 from hogshare.kernels.schedule import worker_life
+from hogshare.system.deprecations import renamed
 
 QUANTUM_NS = 4_000_000
 # So many workers share the interpreter without a loss at quanta of that length. Each quantum takes
@@ -66,6 +67,7 @@ class Sleep:
     is_over: Callable[[], bool]
 
 
+@renamed(look="poll")
 @dataclass(frozen=True)
 class Wait:
     """Let some time pass; send back the nanoseconds.
@@ -90,6 +92,7 @@ class Pause:
     is_over: Callable[[], bool]
 
 
+@renamed(holds="is_met")
 @dataclass(frozen=True)
 class PlaneWait:
     """A plane of the user's waits: let time pass, at best until `is_met()`; send back the
