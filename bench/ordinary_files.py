@@ -1,12 +1,11 @@
 """Ordinary files by the command's defaults: their scores and a careful scikit-learn pipeline's.
 
-Each file is made from a seed, with what ordinary files have: scales, categories, missing values,
-dates, headers or none, delimiters, quotes, compression, Parquet, JSON lines. ``hogshare fit`` is
-given the name of the labels' column and nothing else, and ``hogshare predict`` rows that were not
-fitted. The pipeline gets the same rows as data frames: means for missing numbers, standard scores,
-one column for each category, and LogisticRegression or Ridge. Where the command refuses a file by
-a sentence, or doubts what comes of it, what the sentence offers is done, and compared ("ours").
-Usage::
+Each file is made from a seed, with the features of ordinary files: scales, categories, missing
+values, dates, headers or none, delimiters, quotes, compression, Parquet, JSON lines. ``hogshare
+fit`` gets only the name of the labels' column, and ``hogshare predict`` rows that were not fitted.
+The pipeline gets the same rows as data frames: means for missing numbers, standard scores, one
+column for each category, and LogisticRegression or Ridge. If the command refuses a file, or warns
+about its result, the option that the message offers is used, and compared ("ours"). Usage::
 
     python bench/ordinary_files.py --json bench/results/ordinary_files.json
 """

@@ -1,8 +1,8 @@
-"""A fit on a memory-mapped file larger than memory: does it end, and what does it hold meanwhile?
+"""A fit on a memory-mapped file larger than memory: whether it ends, and its memory meanwhile.
 
-The file is dense float32, by default twice the available memory; most of it is a hole, so that it
-takes little of the disk, but every page of it is read like any other. Asked: peak anonymous and
-shared memory below a quarter of the file. Usage::
+The file is dense float32, by default twice the available memory. Most of it is a hole, so it takes
+little disk space, but every page of it is read like any other. Goal: peak anonymous and shared
+memory below a quarter of the file. Usage::
 
     python bench/out_of_core.py --json bench/results/out_of_core.json
 """
