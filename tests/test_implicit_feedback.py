@@ -183,7 +183,7 @@ def test_more_workers_find_as_much(route):
     [
         ({"loss": "bpr"}, [1, 2, 3], "these ratings differ"),
         ({"loss": "bpr", "negatives": 0}, None, "use 1 or more"),
-        ({"solver": "sgd"}, None, "there are none"),
+        ({"solver": "sgd"}, None, "ratings is None"),
         ({"solver": "als", "loss": "logistic"}, None, "not 'logistic'"),
         ({"nonnegative": True}, None, "does not bound factors"),
         ({"plane": "shared"}, None, "has no plane"),
@@ -207,7 +207,7 @@ def test_what_als_cannot_do_is_said():
     model = fitted("als", users, items)
     with pytest.raises(ValueError, match="takes steps, which solver='als' does not have"):
         model.partial_fit(users, items)
-    with pytest.raises(ValueError, match="there are none"):
+    with pytest.raises(ValueError, match="ratings is None"):
         MatrixFactorization().partial_fit(users, items)
     with pytest.raises(ValueError, match="ranking_metrics_at_k"):
         model.score(users, items)
@@ -216,7 +216,7 @@ def test_what_als_cannot_do_is_said():
 def test_no_pairs_are_refused():
     with pytest.raises(ValueError, match="no pairs"):
         MatrixFactorization().fit([], [])
-    with pytest.raises(ValueError, match="one each is needed"):
+    with pytest.raises(ValueError, match="one for each rating"):
         MatrixFactorization().fit([1, 2], [1])
 
 

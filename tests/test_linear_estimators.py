@@ -489,7 +489,7 @@ def test_rows_with_64_bit_indices_are_finished_too():
 def test_a_warm_start_with_other_features_is_refused():
     X = np.random.default_rng(0).normal(size=(60, 6))
     model = Lasso(alpha=0.01, warm_start=True, runtime="caller").fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="same features"):
+    with pytest.raises(ValueError, match="features and targets must be"):
         model.fit(X[:, :3], X[:, 0])
 
 

@@ -320,7 +320,7 @@ def test_damaged_bytes_never_crash(tmp_path):
 
 def test_what_cannot_be_stored(tmp_path):
     with pytest.raises(
-        ValueError, match=r"the parameter plane is \(or holds\) a object, and a model file"
+        ValueError, match=r"the parameter plane is \(or contains\) a object, and a model file"
     ):
         model_file.save(tmp_path / "m", a_model(params={"plane": object()}))
     with pytest.raises(ValueError, match="attribute loss_ is a function"):

@@ -576,7 +576,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         for name, one in zip(("users", "items"), ids, strict=True):
             if len(one) != n:
                 raise ValueError(
-                    f"there are {n} ratings and {len(one)} {name}: pass one of {name} per rating."
+                    f"there are {n} ratings and {len(one)} {name}: pass one for each rating."
                 )
         return ids
 
