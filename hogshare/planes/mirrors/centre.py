@@ -6,7 +6,7 @@
             forward them only
     tick    after all of the centre's workers have passed a clock, send the changes that pass the
             filter along each edge, with the clock; changes beyond an edge's capacity stay residuals
-    hold    wait until the slowest centre is near enough, and no parameter read next is blocked
+    wait    until the slowest centre is near enough, and no parameter read next is blocked
 
 Any worker of the centre does all of it under the centre's lock, in
 `hogshare.kernels.exchange.centre_exchange`. This file waits, calls the user's functions, and hands
