@@ -127,7 +127,7 @@ def test_planes_by_name_with_options():
     [
         ("--planes shard", "Did you mean 'shared'"),
         ("--planes master:gradient=2", "gradient"),
-        ("--planes master:2", "no option"),
+        ("--planes master:2", "is not an option"),
         ("--planes master:gradients=0", "gradients"),
         ("--planes all-reduce", "needs --runtime mpi"),
         ("--workers 1", "one worker is the reference of all planes"),

@@ -200,7 +200,7 @@ def test_ratings_and_documents_are_read(capsys, tmp_path):
         (["--labels", "y.npy"], "--labels needs --data"),
         (["--data", "a9a", "--rows", "9"], "--rows is for synthetic rows"),
         (["--law", "constant:1"], "--law needs --runtime simulator"),
-        (["--ceiling", "3"], "--ceiling goes with --runtime simulator"),
+        (["--ceiling", "3"], "--ceiling needs --runtime simulator"),
     ],
 )
 def test_what_does_not_go_with_a_name_is_refused(capsys, given, words):
@@ -212,7 +212,7 @@ def test_more_that_is_refused(capsys):
     code, _, err = run(capsys, "bench", "speedup", "--rows", "9")
     assert code == 2 and "--rows is for a --problem that makes its own" in err
     code, _, err = run(capsys, "bench", "speedup", "--problem", "topics", "--adds", "atomic")
-    assert code == 2 and "added plainly" in err
+    assert code == 2 and "only plain adds" in err
 
 
 def test_a_step_that_is_too_long_is_a_sentence(capsys):

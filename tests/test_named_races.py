@@ -94,7 +94,7 @@ def test_a_race_by_name(capsys, tmp_path, name):
 def test_who_does_not_fit_is_told():
     kinds = race_catalogue.select(["implicit"], race_catalogue.CONTESTANTS["ratings"])
     _, event = a_race("factorisation")
-    with pytest.raises(ValueError, match="are of clicks"):
+    with pytest.raises(ValueError, match="are for clicks"):
         race.race(event, kinds, race.RacePlan(workers=1), isolated=False)
     task = race_catalogue.race_of(
         family_of("lenet"), family_of("lenet").data(None, 20, np.float32, 0), 0

@@ -298,8 +298,8 @@ def test_what_is_doubtful_is_said():
     report = a_report(even(100.0), 4, machine={"usable_cores": 2})
     assert any("4 workers on 2 usable cores" in note for note in report.predict([4]).assumed)
     alone = a_report(even(100.0), 1, {"name": "Master"}, block=64)
-    assert any("no ceiling" in note for note in alone.predict([4]).assumed)
-    assert any("hot" in note for note in report.predict([2]).assumed)
+    assert any("it sets no limit" in note for note in alone.predict([4]).assumed)
+    assert any("frequent features" in note for note in report.predict([2]).assumed)
 
 
 @pytest.mark.parametrize(

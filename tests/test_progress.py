@@ -353,7 +353,7 @@ def test_plain_data():
         ({"seconds": 9.0, "joins": {0: 2.0}, "leaves": {0: 2.0}}, "must join before it leaves"),
         ({"seconds": 1.0, "times": [1.0, 0.5]}, "times must be ascending"),
         ({"seconds": 1.0, "times": [-1.0]}, "every one of times"),
-        ({"seconds": 1.0, "barrier": PBSP(2), "poll": None}, "poll must say"),
+        ({"seconds": 1.0, "barrier": PBSP(2), "poll": None}, "poll must be"),
         ({"seconds": 1.0, "n_workers": 0}, "n_workers must be"),
     ],
 )

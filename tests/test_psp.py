@@ -81,7 +81,7 @@ def test_which_law_has_the_papers_order_and_messages():
     notes = psp_figures.figure("1a")["notes"]
     assert [note.endswith("the paper's order.") for note in notes] == [False, False, True]
     notes = psp_figures.figure("1e")["notes"]
-    assert [note.endswith("as here.") for note in notes] == [False, False, True]
+    assert [note.endswith("which agrees.") for note in notes] == [False, False, True]
     assert "ASP sends 6.8 times" in notes[0]
     assert "ASP sends 1.5 times" in notes[1]
 

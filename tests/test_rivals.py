@@ -253,7 +253,7 @@ def test_what_was_prepared_is_given_back_after_a_failure():
             closed.append(prepared)
 
     X, y = datasets.dense(n_samples=50, n_features=3, seed=0)
-    with pytest.raises(ValueError, match="nobody can race"):
+    with pytest.raises(ValueError, match="no contestant can race"):
         race.race(LinearRace(X, y), [Closing], race.RacePlan(), isolated=False)
     assert len(closed) == 1
 
@@ -292,7 +292,7 @@ def test_a_contestant_below_the_reference_lowers_it(monkeypatch):
     )
     assert result["reference"]["found_by"] == "a contestant"
     assert min(run["suboptimality"] for run in result["runs"]) == 0.0
-    assert "nobody knows" in result["notes"][0]
+    assert "from the optimum is unknown" in result["notes"][0]
     assert "below the reference" in result["notes"][1]
 
 
