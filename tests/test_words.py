@@ -32,8 +32,8 @@ NOUNS = {"ring", "spacing", "network_training", "shared", "sniffing", "encoding"
 
 def retired(text):
     """The retired words of a text, names taken apart at underscores and capitals."""
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", IDIOMS.sub("~", text))
-    return [word.lower() for word in re.findall(rf"(?i)(?<![a-z])({RETIRED})(?![a-z])", apart)]
+    parts = IDIOMS.sub("~", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text))
+    return [word.lower() for word in re.findall(rf"(?i)(?<![a-z])({RETIRED})(?![a-z])", parts)]
 
 
 def repeated(names):
