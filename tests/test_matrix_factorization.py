@@ -124,7 +124,7 @@ def test_ids_of_pandas_that_are_missing_are_refused():
         [pd.NaT, 1],
         [1, pd.NA],
     ):
-        with pytest.raises(ValueError, match=r"users holds (NaN|NaT|<NA>), which"):
+        with pytest.raises(ValueError, match=r"users contains (NaN|NaT|<NA>), which"):
             model().fit(ids, [1, 2], [1.0, 2.0])
 
 
@@ -181,7 +181,7 @@ def test_ids_that_no_file_holds_are_named(tmp_path, ids):
     path = tmp_path / "model.npz"
     path.write_bytes(b"before")
     fitted = model(max_iter=1).fit(ids, [1, 2], [1.0, 2.0])
-    with pytest.raises(ValueError, match=r"attribute users_ holds a value of the type \S+\.Song"):
+    with pytest.raises(ValueError, match=r"attribute users_ contains a value of the type \S+\.Song"):
         hogshare.save(fitted, path)
     assert path.read_bytes() == b"before"
 
@@ -234,7 +234,7 @@ def test_what_is_missing_is_no_id_and_none_is():
         np.float32("nan"),
     ):
         for one in (missing, (1, missing), frozenset([missing])):
-            with pytest.raises(ValueError, match=r"users holds (NaN|NaT|nan), which.* at place 1"):
+            with pytest.raises(ValueError, match=r"users contains (NaN|NaT|nan), which.* at place 1"):
                 model().fit(["a", one], [1, 2], [1.0, 2.0])
 
 

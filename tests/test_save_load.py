@@ -247,7 +247,7 @@ def test_what_is_not_saved_is_said_before_anything_is_written(tmp_path, monkeypa
         Unfitted(),
     ]
     for other in [*others, hogshare.SGDClassifier, None, "words"]:
-        with pytest.raises(TypeError, match=rf"{type(other).__name__}: .*skops\.io\.dump"):
+        with pytest.raises(TypeError, match=rf"{type(other).__name__}.*: .*skops\.io\.dump"):
             hogshare.save(other, path)
     for name in ESTIMATORS:
         with pytest.raises(NotFittedError, match=name):
