@@ -292,7 +292,7 @@ def numbers_of(barrier: Barrier, n_workers: int) -> dict[str, Any]:
         "sample": codes.EVERYBODY,
         "staleness": 0,
         "share": 1.0,
-        "hold": 0,
+        "reuses": 0,
         "available": 0,
     }
     if not isinstance(barrier, BuiltIn):
@@ -306,7 +306,7 @@ def numbers_of(barrier: Barrier, n_workers: int) -> dict[str, Any]:
         return {**numbers, "barrier": codes.FREE}
     numbers["staleness"] = int(staleness)
     numbers["share"] = float(given.get("share", 1.0))
-    numbers["hold"] = int(given.get("hold", False))
+    numbers["reuses"] = int(given.get("hold", False))
     sample = given.get("sample")
     # a sample of all others is all of them: EVERYBODY draws nothing
     if sample is not None and sample < n_workers - 1:

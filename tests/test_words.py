@@ -23,6 +23,23 @@ IDIOMS = re.compile(
     r"one|too)\b)|\b(left|right)(-hand)?[ -]sides?\b|(?<![a-z])(hold|holds|held|holding)[ _-]?outs?"
     r"(?![a-z])"
 )
+# public names, which stay where users give or read them
+PUBLIC = {
+    r"hold": (
+        "barriers.py",
+        "lab/psp/tuner.py",
+        "lab/experiments/barriers.py",
+        "cli/fit.py",
+        "lab/studies/simulate.py",
+        "solvers/solver.py",
+    ),
+    r"holds": (
+        "planes/wait_condition.py",
+        "planes/mirrors/exchanges.py",
+        "planes/mirrors/plane.py",
+    ),
+    r"turns": ("report.py",),
+}
 MOST_RETIRED = 60
 MOST_CLASSES, MOST_FILES = 8, 20
 PARTICIPLES = r"told|given|made|again|together|apart|least|plain|clerk|luggage|\w+ed|\w+ing"
@@ -43,14 +60,14 @@ def repeated(names):
 
 @pytest.mark.quick
 def test_retired_words_are_few():
-    found = {
-        path.relative_to(PACKAGE).as_posix(): words
-        for path in FILES
-        if (words := retired(path.read_text(encoding="utf-8")))
-    }
+    found = {}
+    for path in FILES:
+        place = path.relative_to(PACKAGE).as_posix()
+        public = [word for word, places in PUBLIC.items() if place in places]
+        found[place] = [w for w in retired(path.read_text(encoding="utf-8")) if w not in public]
     total = sum(map(len, found.values()))
     worst = sorted(found.items(), key=lambda item: -len(item[1]))[:10]
-    assert total < MOST_RETIRED, f"{total}: {[(place, Counter(w)) for place, w in worst]}"
+    assert total < MOST_RETIRED, f"{total}: {[(place, Counter(w)) for place, w in worst if w]}"
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ class Worker:
         """
         s, table = self.session, self.table
         plan = s.plan
-        if plan.barrier != LAG or plan.sample == EVERYBODY or plan.hold:
+        if plan.barrier != LAG or plan.sample == EVERYBODY or plan.reuses:
             return 0.0
         repairing = s.word(layout.REPAIR_WANTED) != s.word(layout.REPAIRED)
         if not self.is_at_barrier or repairing or not table[layout.T_BLOCKS]:

@@ -93,7 +93,7 @@ class Alternation:
     >>> for _ in range(20):
     ...     sweeps.sweep()
     >>> (sweeps.lines[0] @ sweeps.lines[1].T).round(1).tolist()
-    [[1.0, 1.0, 0.1], [0.1, 1.0, 1.0]]
+    [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]
     """
 
     def __init__(

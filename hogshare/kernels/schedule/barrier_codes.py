@@ -153,7 +153,7 @@ def may_pass(plan, table, control, me):
         allowed, lead, after = lag_allows(
             table, me, clock, plan.staleness, plan.sample, plan.share, before
         )
-        if allowed or plan.hold == 0:
+        if allowed or plan.reuses == 0:
             state[layout.T_STREAM] = after  # otherwise the next poll draws the same sample
     else:
         allowed = throttle_allows(plan, table, control, me)

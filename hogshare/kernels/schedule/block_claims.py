@@ -116,7 +116,7 @@ def pass_barrier(plan, schedule, vector, memory, private, me):
     """
     state = schedule.table[me]
     if state[layout.T_PASSED] <= state[layout.T_CLOCK]:  # otherwise it waits for something else
-        each_draws = plan.barrier == LAG and plan.sample != EVERYBODY and plan.hold == 0
+        each_draws = plan.barrier == LAG and plan.sample != EVERYBODY and plan.reuses == 0
         while not may_pass(plan, schedule.table, schedule.control, me):
             if each_draws or not poll_again(schedule, plan, me):
                 return False

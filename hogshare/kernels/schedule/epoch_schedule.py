@@ -86,7 +86,7 @@ class EpochPlan(NamedTuple):
     sample: int
     staleness: int
     share: float
-    hold: int  # 1: a worker that may not pass draws the same sample again
+    reuses: int  # 1: a worker that may not pass draws the same sample again
     available: int
     gradients: int  # messages that a master sums in an update; the next three are a master's too
     cutoff: int  # largest age, in versions, of a message that is not dropped; -1: none is

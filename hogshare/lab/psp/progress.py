@@ -317,7 +317,7 @@ def _check(
         count(1, blocks=blocks)
         span = blocks * law.mean * float(factors.max())
     if poll is None or poll == 0.0:
-        is_fixed = plan["hold"] == 1 and plan["share"] == 1.0
+        is_fixed = plan["reuses"] == 1 and plan["share"] == 1.0
         if plan["barrier"] == codes.LAG and plan["sample"] != codes.EVERYBODY and not is_fixed:
             raise ValueError(
                 f"this barrier draws a sample at every poll: poll must be the virtual seconds "
@@ -377,7 +377,7 @@ def _world(
 ) -> clockwork_state.ClockworkState:
     """Make the arrays of a run at time 0."""
     sampled = setting.barrier == codes.LAG and setting.sample != codes.EVERYBODY
-    is_fixed = sampled and setting.hold == 1
+    is_fixed = sampled and setting.reuses == 1
     watching = is_fixed and setting.share == 1.0
     n_ring = n if sampled and not watching else 0
     n_fixed = n if is_fixed else 0

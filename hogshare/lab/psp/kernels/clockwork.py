@@ -173,7 +173,7 @@ def complete(s, w, k, time):
         w.words[CONTROL] += min(s.sample, w.words[LIVE] - 1)
         stream = block_state(s.barrier_seed, k, clock)
         lacking = np.int64(-1)
-        if s.hold == 0:
+        if s.reuses == 0:
             allowed, stream = redraw(s, w, clock, stream)
         else:
             draw_fixed(s, w, k, stream)

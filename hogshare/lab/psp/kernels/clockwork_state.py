@@ -60,7 +60,7 @@ class ClockworkSettings(NamedTuple):
     sample: int
     staleness: int
     share: float
-    hold: int
+    reuses: int
     available: int
     code: int  # the law of block times; its numbers follow
     a: float

@@ -225,7 +225,7 @@ def poll_ring(s, w, stop):
         if some_leave and w.whole[k, STATE] == GONE:  # its poll stays in the ring when it leaves
             continue
         checks += 1
-        if s.hold == 1:
+        if s.reuses == 1:
             asked += size_of_sample(s, w, k)
             allowed = fixed_share_allows(s, w, k)
         else:
