@@ -121,7 +121,9 @@ def test_a_class_that_nobody_can_import_is_told(data):
     class Local(unruly.Quiet):
         name = "local"
 
-    with pytest.raises(ValueError, match=r"no contestant can race: local: failed to prepare: .*Local"):
+    with pytest.raises(
+        ValueError, match=r"no contestant can race: local: failed to prepare: .*Local"
+    ):
         race.race(LinearRace(*data), [Local], PLAN)
 
 

@@ -181,7 +181,9 @@ def test_ids_that_no_file_holds_are_named(tmp_path, ids):
     path = tmp_path / "model.npz"
     path.write_bytes(b"before")
     fitted = model(max_iter=1).fit(ids, [1, 2], [1.0, 2.0])
-    with pytest.raises(ValueError, match=r"attribute users_ contains a value of the type \S+\.Song"):
+    with pytest.raises(
+        ValueError, match=r"attribute users_ contains a value of the type \S+\.Song"
+    ):
         hogshare.save(fitted, path)
     assert path.read_bytes() == b"before"
 
@@ -234,7 +236,9 @@ def test_what_is_missing_is_no_id_and_none_is():
         np.float32("nan"),
     ):
         for one in (missing, (1, missing), frozenset([missing])):
-            with pytest.raises(ValueError, match=r"users contains (NaN|NaT|nan), which.* at place 1"):
+            with pytest.raises(
+                ValueError, match=r"users contains (NaN|NaT|nan), which.* at place 1"
+            ):
                 model().fit(["a", one], [1, 2], [1.0, 2.0])
 
 
@@ -734,7 +738,11 @@ def test_scikit_learns_conventions(fitted):
         ((USERS, ITEMS[:5], RATINGS), ValueError, "5 items"),
         ((USERS,), TypeError, "sparse matrix"),
         (([1.0, np.nan], [1, 2], [1, 2]), ValueError, "users contains NaN"),
-        ((np.array(["2020-01-01", "NaT"], "M8[s]"), [1, 2], [1, 2]), ValueError, "users contains NaT"),
+        (
+            (np.array(["2020-01-01", "NaT"], "M8[s]"), [1, 2], [1, 2]),
+            ValueError,
+            "users contains NaT",
+        ),
         (([1, 2], np.array([1, "NaT"], "m8[ns]"), [1, 2]), ValueError, "items contains NaT"),
         ((USERS, ITEMS, np.repeat([1.0, 1e39], 1500)), ValueError, "1e\\+39, first at"),
         ((USERS, ITEMS, -1e200 * np.ones(3000)), ValueError, "divide all of them"),

@@ -526,7 +526,10 @@ WRONG_ARFFS = [
     (HEAD + "{0 1}\n{0 z}\n", r"t.arff, line 6, column 1 \('a'\): 'z' is no number"),
     (HEAD + "{0 1}\n{1 ?}\n", r"t.arff, line 6, column 2 \('c'\): the label is missing"),
     (HEAD + "{0 1}\n{1 'y}\n", "t.arff, line 6: a quote is not closed"),
-    (HEAD.replace("x,y", "x,none") + "1,x\n", r"column 2 \('c'\): the label 'none' would be read as mis"),
+    (
+        HEAD.replace("x,y", "x,none") + "1,x\n",
+        r"column 2 \('c'\): the label 'none' would be read as mis",
+    ),
     (
         HEAD.replace("{x,y}", "string") + "{0 1}\n",
         r"column 2 \('c'\) is a string, which has no first value",

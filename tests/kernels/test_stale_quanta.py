@@ -99,7 +99,10 @@ def test_a_writing_is_seen_part_by_part():
 def test_one_worker_is_the_sequential_run_bit_for_bit(rule, parts):
     _, session, (alone,) = apart(n_workers=1, parts=parts, rule=rule)
     _, plain, (usual,) = apart(n_workers=1, parts=0, rule=rule)
-    assert plain.take_quantum is quanta.QUANTA[quanta.QuantumKind(plane=plain.plan.private, single=True)]
+    assert (
+        plain.take_quantum
+        is quanta.QUANTA[quanta.QuantumKind(plane=plain.plan.private, single=True)]
+    )
     while alone.run_quantum(1) != layout.QUANTUM_DONE:
         pass
     while usual.run_quantum(1) != layout.QUANTUM_DONE:
