@@ -433,7 +433,7 @@ def test_a_problem_by_a_gradient_and_estimators():
     model = SGDClassifier(plane=Mirrors(2), n_jobs=4, runtime="threads", random_state=0).fit(X, Y)
     assert model.score(X, Y) > 0.85 and model.report_.exchanges.n_centres == 2
     with pytest.raises(
-        ValueError, match="centres=3 needs at least a worker for each centre; .* n_workers=2"
+        ValueError, match=r"centres=3 needs at least a worker for each centre; .* n_workers=2"
     ):
         MLPClassifier((3,), plane=Mirrors(3), n_jobs=2, runtime="threads").fit(X, Y)
 
