@@ -580,7 +580,7 @@ FOREIGN = [
     ("p0", "(dp0\nVa\np1\nI1\ns.", "a pickle, never loaded"),
     ("m.joblib", zlib.compress(b"\x80\x04\x95" + bytes(99), 3), "compressed by zlib, as joblib"),
     ("a.mat", b"MATLAB 5.0 MAT-file Platform: posix\0\x01IM", "a MAT-file of Matlab"),
-    ("a.rds", gzip.compress(b"X\n\0\0\0\x03\0\x04"), "data of R: write CSV"),
+    ("a.rds", gzip.compress(b"X\n\0\0\0\x03\0\x04", mtime=0), "data of R: write CSV"),
     ("a.xml", '<?xml version="1.0"?>\n<dataset/>', "XML: write CSV"),
 ]
 
