@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.choices import Choices
-from hogshare.engine.homes import PREFIX
+from hogshare.engine.home_vectors import PREFIX
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
 from hogshare.engine.worker_states import go_on_with, state_shapes

@@ -31,8 +31,8 @@ import numpy as np
 from hogshare.engine.arrays import MAX_HISTORY
 from hogshare.engine.checkpoints import STATE_PREFIX, Checkpoint, OneFile, Saved
 from hogshare.engine.convergence_checks import AtPause, Checks
-from hogshare.engine.homes import HOMES
-from hogshare.engine.homes import PREFIX as PLANES
+from hogshare.engine.home_vectors import HOMES
+from hogshare.engine.home_vectors import PREFIX as PLANES
 from hogshare.engine.session import Session
 from hogshare.engine.worker_states import restore_states, states
 from hogshare.kernels import layout

@@ -38,8 +38,8 @@ from typing import Any
 import numpy as np
 
 from hogshare._version import __version__
-from hogshare.engine.homes import HOMES
-from hogshare.engine.homes import PREFIX as PLANES
+from hogshare.engine.home_vectors import HOMES
+from hogshare.engine.home_vectors import PREFIX as PLANES
 from hogshare.engine.stops import CRITERIA, Stop
 from hogshare.engine.worker_states import PREFIX, without_prefix
 from hogshare.io import archives

@@ -1,4 +1,4 @@
-"""Workers' own vectors, on planes that manage them themselves (`hogshare.planes.protocol`).
+"""Workers' homes, on planes that manage them themselves (`hogshare.planes.protocol`): mail and ends.
 
 Writers: a worker writes its own home: its row of the copies, and its own numbers; the caller writes
 all homes, while no worker works. Readers: a worker reads its own home; the caller reads any, at any
@@ -12,33 +12,27 @@ brings the writes of other sites.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from hogshare.engine.emulated_links import Delayed
-from hogshare.engine.home import WorkerHome
-from hogshare.engine.worker_states import without_prefix
+from hogshare.engine.home_vectors import HomeVectors
 from hogshare.engine.workspace import Workspace
 from hogshare.kernels import layout
-from hogshare.planes.protocol import Plane, PlaneError, edges_of
+from hogshare.planes.protocol import Plane, edges_of
 from hogshare.shm.mailbox import AT_ONCE, RegisterEdge
 
-PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
-HOMES = "homes"  # the name of all homes' vectors in a checkpoint
 
-
-class Homes:
+class Homes(HomeVectors):
     """The homes of one run.
 
     plane : a plane with homes
     """
 
     def __init__(self, session: Workspace, plane: Plane) -> None:
-        self.session = session
-        self.plane = plane
-        self.n_workers, self.local_workers = session.settings.n_workers, session.local_workers
+        super().__init__(session, plane)
         self._ends = edges_of(plane, self.n_workers)
         self.links = plane.edge_links(self.n_workers)
         item = session.vector.w.dtype.itemsize
@@ -49,11 +43,7 @@ class Homes:
         ]
         self.edges = dict(zip(self._ends, self.boxes, strict=True))
         self._are_read_locally = np.array([to in self.local_workers for _, to in self._ends], bool)
-        self.arrays = without_prefix(session.arrays, PREFIX)
-        self.table = session.schedule.table
         self.is_finished = False
-        self.brought: np.ndarray | None = None  # all sites' homes, as last reported
-        self.name = type(plane).__name__
 
         def call(function: Callable[..., Any], *args: Any) -> Any:
             return function(*args)
@@ -85,119 +75,9 @@ class Homes:
 
     def scatter(self) -> None:
         """Start every worker from the run's vector; called while no worker works."""
-        session = self.session
-        session.arrays["vectors"][:, : session.size] = session.vector.w
-        session.arrays["vector_intercepts"][:] = session.vector.intercept
-        for k in self.local_workers:
-            session.private(k).w[:] = session.vector.w
-        local = session.locals()
-        local[:, layout.L_SCALE] = 1.0
-        local[:, layout.L_INTERCEPT] = session.vector.intercept
-        start = WorkerHome(session, self, self.local_workers.start).read()
-        self.plane.begin(self.arrays, start)
-        if self.n_workers > len(self.local_workers):
-            self.brought = np.tile(start, (self.n_workers, 1))
+        super().scatter()
         if self._delayed:
-            self._delayed.begin(session.mail.box)
-
-    def model(self) -> tuple[np.ndarray, np.ndarray]:
-        """Vector and intercepts of the model that the plane makes of the homes.
-
-        Raises PlaneError if the plane returns anything else.
-        """
-        living = self._inhabited()
-        self.plane.bury(self.arrays, self.table[:, layout.T_STATE] == layout.DEAD)
-        homes = np.stack([self.vector_of(int(k)) for k in living])
-        if self.plane.whose is not None and self.plane.whose in living:
-            return self._cut(homes[list(living).index(self.plane.whose)])
-        try:
-            found = np.asarray(self.plane.model(homes, self.arrays))
-        except Exception as error:
-            raise self.error("model", error) from error
-        if found.shape != homes.shape[1:] or found.dtype.kind != "f":
-            raise PlaneError(
-                f"The plane {self.name} has to make a model of shape "
-                f"{homes.shape[1:]} of the homes; it made {found.dtype} of shape {found.shape}."
-            )
-        return self._cut(found)
-
-    def vector_of(self, worker: int) -> np.ndarray:
-        """A worker's vector, a copy; of a worker at another site the last reported one."""
-        if worker in self.local_workers:
-            return WorkerHome(self.session, self, worker).read()
-        assert self.brought is not None
-        return np.asarray(self.brought[worker])
-
-    def _cut(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Cut a home's vector into the vector of coefficients and the intercepts."""
-        m, session = self.session.size, self.session
-        w, intercept = vector[:m].astype(session.vector.w.dtype), vector[m:].astype(np.float64)
-        return w, intercept if len(intercept) else session.vector.intercept
-
-    def state(self) -> dict[str, np.ndarray]:
-        """The state for a checkpoint; taken while no worker works, so all homes are of one round.
-
-        The model replaces the home of a dead worker.
-        """
-        w, intercept = self.model()
-        model = np.concatenate((w.astype(np.float64), intercept))
-        living = set(self._inhabited().tolist())
-        size = len(self.vector_of(self.local_workers.start))
-        vectors = np.array(
-            [
-                self.vector_of(k)
-                if k in living or self.plane.is_direct  # then the vector is its whole group's
-                else model[:size]
-                for k in range(self.n_workers)
-            ],
-            np.float64,
-        )
-        return {HOMES: vectors, **{f"{PREFIX}{k}": self.arrays[k] for k in self.plane.checkpointed}}
-
-    def go_on_with(self, state: Mapping[str, np.ndarray]) -> None:
-        """Restore the homes of a run with as many homes; else all homes stay at its model."""
-        found = {
-            k: state.get(k) for k in (HOMES, *(f"{PREFIX}{k}" for k in self.plane.checkpointed))
-        }
-        vectors = found.pop(HOMES)
-        size = len(self.vector_of(self.local_workers.start))
-        if vectors is None or vectors.shape != (self.n_workers, size):
-            return
-        restored = [
-            (self.arrays[name.removeprefix(PREFIX)], array)
-            for name, array in found.items()
-            if array is not None
-        ]
-        # all or nothing: sums belong to the vectors they are sums of. Empty arrays are not used
-        if any(own.size and own.shape != array.shape for own, array in restored):
-            return
-        for k in self.local_workers:
-            WorkerHome(self.session, self, k).write(vectors[k])
-        if self.brought is not None:
-            self.brought[:] = vectors
-        for own, array in restored:
-            if own.size:
-                own[...] = array
-        self.plane.resume(self.arrays)
-
-    def disagreement(self) -> float:
-        """Root mean square over workers of the distance between their vector and the mean."""
-        homes = [self.vector_of(int(k)) for k in self._inhabited()]
-        away = np.stack(homes).astype(np.float64)
-        away -= away.mean(axis=0)
-        return float(np.sqrt(np.square(away).sum() / len(away)))
-
-    def _inhabited(self) -> np.ndarray:
-        """Living workers that have completed a block; if none have, all: their homes are alike."""
-        table = self.table
-        live = (table[:, layout.T_STATE] != layout.DEAD) & (table[:, layout.T_BLOCKS] > 0)
-        return np.flatnonzero(live) if live.any() else np.arange(len(table))
-
-    def gather(self) -> None:
-        """Write the model into the run's vector; called while no worker works."""
-        w, intercept = self.model()
-        self.session.vector.w[:] = w
-        self.session.vector.intercept[:] = intercept
+            self._delayed.begin(self.session.mail.box)
 
     def finish(self) -> None:
         """Have the plane finish its exchanges, once, when no worker works any more."""
@@ -211,9 +91,3 @@ class Homes:
             return self.plane.account(self.arrays, self.n_workers)
         except Exception as error:
             raise self.error("account", error) from error
-
-    def error(self, what: str, error: Exception) -> PlaneError:
-        """The error to raise when the plane's code has raised."""
-        return PlaneError(
-            f"The plane {self.name} raised in {what}: {type(error).__name__}: {error}"
-        )

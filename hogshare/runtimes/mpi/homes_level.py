@@ -28,6 +28,7 @@ import numpy as np
 from hogshare.engine.homes import Homes
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
+from hogshare.links.link import Link
 from hogshare.links.run_links import Network
 from hogshare.planes.protocol import owners_of
 from hogshare.runtimes.mpi.clocks import Clocks
@@ -57,7 +58,7 @@ class HomesLevel(Level):
             for name, owners in plane.checkpointed_owners(self.homes.n_workers).items()
         ]
         ends = [(int(self._site_of[a]), int(self._site_of[b])) for a, b in self.homes.edges]
-        links = self.homes.links or [
+        links: Sequence[Link | None] = self.homes.links or [
             None if sender == to else network.between(sender, to) for sender, to in ends
         ]
         box, are_registers = session.mail.box, plane.uses_registers

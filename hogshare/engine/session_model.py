@@ -1,0 +1,155 @@
+"""The model of a run as the caller reads it: the vector, averages of iterates, the memory of rows.
+
+The vector may be read at any moment, and part of it may then be of a step under way. Averages and
+the memory are exact once every worker has left or paused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hogshare.engine.homes import Homes
+from hogshare.engine.worker_states import remembered_states
+from hogshare.engine.workspace import Workspace
+from hogshare.kernels import layout
+from hogshare.kernels.schedule import epoch_schedule
+from hogshare.problems.model import Model, as_coef, columns_last, shrunk
+from hogshare.system.interrupts import errstate
+
+AT_ONCE = 1 << 15  # numbers of a mean to add up while a cache has them
+
+
+class SessionModel(Workspace):
+    """A run's memory, read as a model."""
+
+    homes: Homes | None = None
+
+    def model(self, last: bool = False) -> Model:
+        """The current model with its averages (exact once every worker has left).
+
+        Coefficients are ordered in memory as in the run, feature by feature.
+
+        last : whether every worker has left for good, so that the run's own arrays are the model
+        """
+        n_columns, vector = self.settings.n_columns, self.vector
+        local = self.locals()
+        w, intercept = vector.w, vector.intercept
+        if self.homes is not None:
+            w, intercept = self.homes.model()
+        elif self.is_alone:
+            # the one worker's scale and intercept are not in the vector until it leaves
+            if last:
+                self._fold()
+            else:
+                scaled = w.reshape(-1, n_columns) * local[0, layout.L_SCALE]
+                w = scaled.astype(w.dtype, copy=False).reshape(-1)
+            intercept = local[0, layout.L_INTERCEPT]
+        elif not last:
+            w = w.copy()
+        coef = shrunk(as_coef(w, n_columns), self.rule.threshold)
+        intercept = intercept.astype(vector.w.dtype)
+        n_all = round(self.schedule.order.shape[1] * self.plan.stride)
+        t = self.rule.first_t + self.word(layout.EPOCHS) * float(n_all)
+        if not self.rule.average:
+            return Model(coef, intercept, t)
+        average, bias = self.mean_of_iterates(last)
+        return Model(coef, intercept, t, average, bias.astype(coef.dtype))
+
+    def snapshot(self) -> Any:
+        """The current model in the form of the problem's kind."""
+        model = self.model()
+        return model if self.outside is None else self.outside.problem.view(model)
+
+    def mean_of_iterates(self, last: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Mean of the iterates, of earlier runs too, as coefficients and intercepts.
+
+        last : whether the run's own arrays may be written for it
+        """
+        before = max(0.0, self.rule.first_t - self.rule.average)
+        n_columns, kind = self.settings.n_columns, self.vector.w.dtype
+        count, total, bias = self.sums_of_iterates(last)
+        share = 1.0 / np.maximum(count + before, 1.0)
+        bias = (bias + before * self.arrays["average_intercept"]) * share
+        if self.rule.iterate < 1.0:  # the sum contains earlier iterates, and is a mean of so many
+            share, before = share / self.rule.iterate, 0.0
+        if not (before or count.any()):
+            mean = total if total.dtype == kind else np.zeros(total.shape, kind)
+            return as_coef(mean, n_columns), bias
+        first = columns_last(self.arrays["average_coef"]) if before else total
+        if total.dtype == kind:
+            out = total
+        else:
+            out = first if last and first.dtype == kind else np.empty(total.shape, kind)
+        step = max(1, AT_ONCE // n_columns)
+        shares = share[0] if (share == share[0]).all() else np.tile(share, step)
+        for start in range(0, len(total), step * n_columns):
+            part = slice(start, start + step * n_columns)
+            piece = total[part]
+            if before:
+                piece += np.multiply(first[part], before, dtype=np.float64)
+            of_piece = shares if np.ndim(shares) == 0 else shares[: len(piece)]
+            np.multiply(piece, of_piece, out=out[part], casting="same_kind")
+        return as_coef(out, n_columns), bias
+
+    def settle(self) -> None:
+        """Make a model of arrays that belong to the caller, after a run that was broken off."""
+        if not self.is_alone:
+            return  # several workers write the vector at exchanges only, or unscaled
+        with errstate(all="ignore"):
+            self._fold()
+            if self.rule.iterate < 1.0:
+                self.mean_of_iterates(last=True)
+
+    def _fold(self) -> None:
+        """Fold the one worker's scale, if it has not left."""
+        local, lag = self.locals()[0], self.arrays["lag"]
+        w = self.vector.w.reshape(-1, self.settings.n_columns)
+        if lag.size and local[layout.L_AVERAGE_SCALE].any():
+            lag = lag[0, : self.size].reshape(w.shape)
+            lag += local[layout.L_AVERAGE_SCALE] * w
+            local[layout.L_AVERAGE_SCALE] = 0.0
+        if (local[layout.L_SCALE] != 1.0).any():
+            w[:] = local[layout.L_SCALE] * w
+            local[layout.L_SCALE] = 1.0
+
+    def sums_of_iterates(self, last: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Number of iterates that this run has summed per column, their sum, and their intercepts'.
+
+        last : whether a lag may be written; then one worker's lag is the sum
+        """
+        local = self.locals()
+        counts = local[:, layout.L_AVERAGE_COUNT]
+        lag = self.arrays["lag"][:, : self.size]
+        total = lag[0] if last and len(lag) == 1 else lag.sum(axis=0)
+        # the part that is not in the lag yet: see `hogshare.kernels.rules.sgd_steps`
+        in_place = (
+            self.plan.private in (epoch_schedule.LOCK_FREE, epoch_schedule.MASTER)
+            and not self.plan.copied
+        )
+        weights = counts if in_place else local[:, layout.L_AVERAGE_SCALE]
+        for k in np.flatnonzero(weights.any(axis=1)):
+            w = self.vector.w if in_place else self.private(self.local_workers.start + int(k)).w
+            total = total + np.tile(weights[k], self.settings.n_features) * w
+        found = counts.sum(axis=0), total, local[:, layout.L_AVERAGE_INTERCEPT].sum(axis=0)
+        if self.over_sites is None:
+            return found
+        counts, total, bias = map(self.over_sites, found)
+        return counts, total, bias
+
+    def remembered(self) -> Any:
+        """The memory of rows as derivatives: a copy; None by a rule without one.
+
+        If steps are taken outside, the rule's state of each worker. Called while no worker works.
+        """
+        if self.outside is not None:
+            return remembered_states(self.arrays)
+        found = self.row_memory.derivatives(self.arrays, self.settings.n_columns)
+        return found if found is None or found.flags.owndata else found.copy()
+
+    def mean_slopes(self) -> np.ndarray:
+        """Current mean of the memory of rows: float64 of shape (n_columns,)."""
+        if self.is_alone:
+            return self.locals()[0, layout.L_DUAL_MEAN]
+        return self.memory.dual_mean
