@@ -244,7 +244,7 @@ def test_what_cannot_be_confirmed_is_refused():
         Stop(confirm=True)
     with pytest.raises(ValueError, match="leave validation= out"):
         Stop(tol=1e-3, confirm=True, validation=np.arange(len(y)) < 9)
-    with pytest.raises(ValueError, match="around which SGD hovers"):
+    with pytest.raises(ValueError, match="SGD only hovers around"):
         solve(problem, rule=SGD(), stop=Stop(tol=1e-3, confirm=True))
     year(X)
     problem = problems.linear(X, y > 0.0)

@@ -373,7 +373,7 @@ class TestOnOneWorker:
         X, y = made(400)
         few = dict.fromkeys(clusters.threads_of(clusters.local_client()), 50_000)
         monkeypatch.setattr("hogshare.partitioned.partitioned_rows.memory_of", lambda client: few)
-        with pytest.raises(ValueError, match=r"take 3.84e-05 GB, and one worker, .* has 5e-05 GB"):
+        with pytest.raises(ValueError, match=r"take 3.84e-05 GB\. .* worker, which has 5e-05 GB"):
             MLPClassifier((4,)).fit(parted(X, 3), parted(y, 3))
 
 

@@ -335,7 +335,7 @@ class Joined(Plane):
 @pytest.mark.parametrize(
     ("plane", "sentence"),
     [
-        (Joined((0, 2)), "edge from 0 to 2: edges join two different workers of 0 to 1"),
+        (Joined((0, 2)), "edge from 0 to 2: an edge must join two different workers of 0 to 1"),
         (Joined((-1, 0)), "edge from -1 to 0"),
         (Joined((1, 1)), "edge from 1 to 1"),
         (Joined((0, 1), (0, 1)), "names an edge twice"),
@@ -355,7 +355,7 @@ def test_edges_that_cannot_be(plane, sentence):
         (lambda home: home.post(1 - home.me, np.zeros(2), np.zeros(3, int)), "as many places"),
         (lambda home: home.post(2, home.read()), "no edge from 0 to 2: Joined.edges has to"),
         (lambda home: home.mail(home.me), "no edge from 0 to 0"),
-        (lambda home: home.take(1 - home.me), "poll.. has to find one first"),
+        (lambda home: home.take(1 - home.me), "no message to take: call take.. after poll"),
     ],
 )
 def test_messages_that_cannot_be(does, sentence):

@@ -754,7 +754,7 @@ def test_what_is_no_law_or_no_network_is_refused(problem):
         (
             Simulator(),
             {"rule": SAGA(), "step": None, "plane": Shared(exchange=None)},
-            "SAGA on the one vector",
+            "SAGA reads and writes the one vector",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Workers' homes, on planes that manage them themselves (`hogshare.planes.protocol`): mail and ends.
+"""Homes of workers on planes that manage them themselves (`hogshare.planes.protocol`): their mail.
 
 Writers: a worker writes its own home: its row of the copies, and its own numbers; the caller writes
 all homes, while no worker works. Readers: a worker reads its own home; the caller reads any, at any
