@@ -531,7 +531,7 @@ def test_what_has_become_of_a_worker_is_a_sentence(monkeypatch, case, who):
     monkeypatch.setattr(processes, "ThreadCrew", lambda *_: SimpleNamespace(start=lambda: None))
     watch.master = 2 if who == "the master" else 5
     with pytest.warns(processes.WorkerDied) as told:
-        watch._hear(2)
+        watch._read_news(2)
     goes_on, lost = {
         "worker 2": ("the fit goes on without it", "steps that it had not exchanged yet"),
         "the master": ("a thread of the caller has taken over", "messages of an unfinished sum"),
@@ -553,7 +553,7 @@ def test_who_dies_resting_when_the_run_is_over_is_done(recwarn):
         word=lambda _: layout.STOPPED_BY_CALLER, schedule=SimpleNamespace(table=table)
     )
     watch.members, watch.master = {1: crew_module.Member(1, None, ours)}, 2
-    watch._hear(1)
+    watch._read_news(1)
     assert table[1, layout.T_STATE] == layout.DONE and not watch.members and not recwarn
 
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from hogshare.engine.choices import Choices
 from hogshare.engine.home_vectors import PREFIX
+from hogshare.engine.rule_states import go_on_with, state_shapes
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
-from hogshare.engine.worker_states import go_on_with, state_shapes
 from hogshare.engine.workspace import ROW_ARRAYS, SessionSettings
 from hogshare.kernels import layout
 from hogshare.kernels.rules import block_sums, coordinate_steps, losses

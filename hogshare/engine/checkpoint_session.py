@@ -33,8 +33,8 @@ from hogshare.engine.checkpoints import STATE_PREFIX, Checkpoint, OneFile, Saved
 from hogshare.engine.convergence_checks import AtPause, Checks
 from hogshare.engine.home_vectors import HOMES
 from hogshare.engine.home_vectors import PREFIX as PLANES
+from hogshare.engine.rule_states import restore_states, states
 from hogshare.engine.session import Session
-from hogshare.engine.worker_states import restore_states, states
 from hogshare.kernels import layout
 from hogshare.kernels.rows.shared_passes import Each
 from hogshare.kernels.schedule import epoch_schedule

@@ -40,8 +40,8 @@ import numpy as np
 from hogshare._version import __version__
 from hogshare.engine.home_vectors import HOMES
 from hogshare.engine.home_vectors import PREFIX as PLANES
+from hogshare.engine.rule_states import PREFIX, without_prefix
 from hogshare.engine.stops import CRITERIA, Stop
-from hogshare.engine.worker_states import PREFIX, without_prefix
 from hogshare.io import archives
 from hogshare.problems.fingerprints import DIGITS, digits
 from hogshare.problems.kernel_arrays import FLOATS

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.participants import Worker
-from hogshare.engine.worker_states import WorkerState
+from hogshare.engine.rule_states import WorkerState
 from hogshare.engine.workspace import Workspace
 from hogshare.kernels import layout
 from hogshare.kernels.exchange.copy_exchange import exchange_weight

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from hogshare.engine.home import WorkerHome
-from hogshare.engine.worker_states import without_prefix
+from hogshare.engine.rule_states import without_prefix
 from hogshare.engine.workspace import Workspace
 from hogshare.kernels import layout
 from hogshare.planes.protocol import Plane, PlaneError

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.homes import Homes
-from hogshare.engine.worker_states import remembered_states
+from hogshare.engine.rule_states import remembered_states
 from hogshare.engine.workspace import Workspace
 from hogshare.kernels import layout
 from hogshare.kernels.schedule import epoch_schedule

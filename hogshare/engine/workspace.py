@@ -53,9 +53,15 @@ class SessionSettings:
 
 
 class Workspace:
-    """The arrays of one run by name and in groups, as kernels take them; see `Session`."""
+    """The arrays of one run by name and in groups, as kernels take them; see `Session`.
 
-    homes: Any  # of planes that manage workers' vectors themselves; None: workers have none
+    Nothing is allocated: the groups are the given arrays, and rows are read-only views of them.
+
+    outside : `gradient_steps.GradientSteps`; None: kernels take the steps
+    """
+
+    # set by `Session`, of planes that manage workers' vectors themselves; None: workers have none
+    homes: Any
 
     def __init__(
         self,

@@ -260,7 +260,10 @@ class ElasticNet(LeastSquares, _ElasticNet):
                     "warm_start=True the features and targets must be those of the previous fit."
                 )
             before = before.reshape(-1, X.shape[1])[target]
-            return squares.start(target, before, float(np.ravel(self.intercept_)[target]))
+            # one intercept stands for all targets without fit_intercept
+            intercepts = np.broadcast_to(np.ravel(self.intercept_), squares.n_targets)
+            # a copy (`Squares.start`): the run never writes `coef_`
+            return squares.start(target, before, float(intercepts[target]))
 
         reports = self._fit_targets(y, squares, state, begin, draws=self.selection == "random")
         single = squares.n_targets == 1

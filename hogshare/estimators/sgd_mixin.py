@@ -205,6 +205,9 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
     ) -> None:
         """Validate and learn; with `init` None continue from the present model.
 
+        X, y and weights are only read. On ranks all must call it, in the same order: sums over rows
+        are sums over all ranks.
+
         max_iter : None for the one epoch of `partial_fit`
         classes : of `partial_fit`
         """

@@ -195,8 +195,9 @@ def wait_for(
     """Wait until tasks are done; signals come through meanwhile, and leave the tasks whole.
 
     With `to_the_end` signals are deferred too, unless the user insists: the tasks have been asked
-    to end. `is_enough` is polled, and ends the wait by returning True. A child of the process that
-    has the tasks does not wait.
+    to end. `is_enough` is polled, and ends the wait by returning True; tasks may then still run. A
+    child of the process that has the tasks does not wait. Outside the main thread no signal is
+    deferred.
     """
     bell, process = Bell(), os.getpid()
     with DeferredSignals(bell) as deferred:

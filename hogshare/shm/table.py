@@ -18,7 +18,8 @@ IN_RUN = (layout.ACTIVE, layout.WAITING)
 class ProgressTable:
     """The progress of every worker of a run (the STAT table of Soori et al. 2019).
 
-    All arrays have one entry per worker, and are read-only copies of the present values.
+    All arrays have one entry per worker, and are copies of the present values: writing to one
+    changes nothing else.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 """AsySG (Lian et al. 2015): with a master and consistent reads, or lock-free on one vector.
 
 ``docs/asysg.md`` says how the paper's iterations, messages and step sizes map to the engine's.
+`algorithm` completes docstrings with the plane's parameters, and changes no call.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Gate:
 
     def _near(self, table: ProgressTable, me: int, numbers: dict[str, Any]) -> bool:
         """Whether enough of the other workers, or of a sample of them, are near."""
-        others = table.in_run
+        others = table.in_run  # a new array at each access: the shared table stays
         others[me] = False
         chosen = np.flatnonzero(others)
         if numbers["sample"] != codes.EVERYBODY:

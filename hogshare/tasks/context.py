@@ -23,12 +23,12 @@ from hogshare.system import memory as system
 from hogshare.system.ranges import positive, whole
 from hogshare.tasks.admission import Gate
 from hogshare.tasks.broadcasts import Broadcast, Variable
-from hogshare.tasks.collection import Collection
 from hogshare.tasks.dispatch import Data, Dispatch
 from hogshare.tasks.executors import executor_of, job_of
 from hogshare.tasks.partitions import LoadedParts, parts_of
 from hogshare.tasks.plans import TaskPlan
 from hogshare.tasks.results import Result, TaskError, TaskFailure
+from hogshare.tasks.row_collection import Collection
 from hogshare.tasks.store import Shelf
 
 POLL_SECONDS = 0.0005  # between two polls in ``async for``
@@ -258,7 +258,8 @@ class AsyncContext:
     def has_next(self, timeout: float | None = None) -> bool:
         """Return whether a result is ready; wait only while no worker is available.
 
-        The paper's ``AC.hasNext``.
+        The paper's ``AC.hasNext``. All events that have come are handled: results are queued,
+        `stat` changes, lost tasks start again. Without a task under way it does not wait.
 
         Parameters
         ----------

@@ -4,6 +4,8 @@ Whole vectors are written and read, even if an image has fewer channels: outputs
 order of their places, so the next place's numbers overwrite the surplus, and memory for one more
 vector follows each image.
 
+All arrays are the calling worker's own (`network_gradient`), so stores are plain.
+
 A mark is the place in the image of a window's largest number. A NaN, at any place, is the largest.
 """
 

@@ -136,7 +136,9 @@ def product(m, width, how, a, places, b, start, c, numbers):
     ``b[b_at + o b_outer + k b_row + j]``.
 
     how : `WRITES`, `ADDS` or `BEGINS`, and `CUTS`
-    start : contains the padded row with which sums begin, for `BEGINS`
+    start : contains the padded row with which sums begin, for `BEGINS`; it may be read without it
+        too, so `width` numbers must exist from `start_at` on
+    c : the calling worker's own; it must overlap none of the others, which later tiles read again
     numbers : at, places_at, outer, inner, a_outer, a_inner, b_at, b_outer, b_row, start_at, c_at
         and c_row
     """

@@ -34,6 +34,9 @@ def clip_coordinate(w, received, j, scale, inverse, due):
 
     A coordinate above zero is lowered, to zero at most, one below it is raised; a zero stays zero,
     as in scikit-learn.
+
+    w, received : one worker's own (`sgd_steps.Private`), so that stores are plain; `received` is
+        the signed sum of the clips so far, in units of the model ``scale * w``
     """
     kind = w.dtype.type
     before = np.float64(w[j])

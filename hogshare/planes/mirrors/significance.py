@@ -1,4 +1,4 @@
-"""Which changes matter: the significance filter of Gaia, and its threshold."""
+"""The significance filter of Gaia: its threshold; `kernels.exchange.centre_edges` applies it."""
 
 from __future__ import annotations
 
