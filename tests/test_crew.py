@@ -879,7 +879,7 @@ def test_members_find_the_kernels_loaded():
     fit += "from hogshare.kernels import preload; print(json.dumps(preload.loaded()))"
     fit = "import json; " + fit
     look = "from hogshare.kernels import preload; import sys; preload.preload(sys.argv[1:]); "
-    look += "import json; print(json.dumps(warm.loaded()))"
+    look += "import json; print(json.dumps(preload.loaded()))"
     root = str(Path(hogshare.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": root}
     names = []
